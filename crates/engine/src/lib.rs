@@ -1,0 +1,161 @@
+//! How an I/O unit is performed: one file per I/O engine.
+//!
+//! An engine performs units and gives completions; it knows neither why a unit was chosen nor how it will be
+//! counted, and it takes no time stamps.
+
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// One I/O in flight or about to be: what is to be done, where, with which buffer.
+///
+/// Units live in one slab per worker that does not move; engines refer to them by [`Unit::index`].
+#[derive(Debug)]
+#[repr(C)]
+pub struct Unit {
+    /// Where the data is or will be; null for engines without data.
+    pub buffer: *mut u8,
+    /// Bytes to transfer, starting at `buffer` and `offset`.
+    pub length: u64,
+    /// Offset in the file, bytes.
+    pub offset: u64,
+    /// The unit's place in the worker's slab.
+    pub index: u32,
+    /// The file's place in the worker's list of files.
+    pub file: u32,
+    /// What is to be done.
+    pub operation: Operation,
+}
+
+// SAFETY: the buffer belongs to the unit's slab, which moves with the unit.
+unsafe impl Send for Unit {}
+
+/// What became of a unit: bytes transferred (0 for syncs), or an errno.
+pub type Outcome = Result<u64, Errno>;
+
+/// An error number of the operating system (`ENOSPC`, …), always positive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl From<io::Error> for Errno {
+    fn from(error: io::Error) -> Self {
+        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+/// The answer to [`Engine::queue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// Done already (synchronous engines, and syncs or trims of some others).
+    Completed(Outcome),
+    /// Taken; its completion will come from [`Engine::reap`].
+    Queued,
+    /// Not taken: commit and reap first, then ask again.
+    Busy,
+}
+
+/// One finished unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// The unit's place in the slab.
+    pub unit: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// How files are to be opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenMode {
+    /// The job reads from the file.
+    pub read: bool,
+    /// The job writes to or trims the file.
+    pub write: bool,
+    /// O_DIRECT
+    pub direct: bool,
+    /// O_SYNC
+    pub sync: bool,
+    /// O_DSYNC
+    pub dsync: bool,
+    /// O_CREAT: make the file if it is missing.
+    pub create: bool,
+}
+
+/// A file as an engine opens it.
+#[derive(Clone, Debug)]
+pub struct FileSpec {
+    /// The path; `-` means standard input or output.
+    pub path: std::path::PathBuf,
+    /// What kind of file it is.
+    pub kind: FileKind,
+    /// Its size in bytes (the end of the region a job may touch), 0 where there is none (pipes).
+    pub size: u64,
+}
+
+/// What kind of file a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file.
+    Regular,
+    /// A block device.
+    Block,
+    /// A character device.
+    Char,
+    /// A pipe, socket, or `-`.
+    Pipe,
+}
+
+/// An I/O engine inside one worker.
+///
+/// Life: `new` (in the worker) → `open` files → `prepare` (once: slab and buffers are known) → `queue`,
+/// `commit`, `reap` over and over → `close` files → drop.
+pub trait Engine {
+    /// Whether [`Engine::queue`] always answers `Completed`: no depth, no submission latency.
+    const SYNCHRONOUS: bool;
+
+    /// Opens the file at `index` of the worker's list. Called before any unit names that file.
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
+
+    /// Closes the file at `index`; no unit of it is in flight.
+    fn close(&mut self, index: u32) -> io::Result<()>;
+
+    /// The descriptor of an open file, where the engine has one (advice, locks, final syncs use it).
+    fn descriptor(&self, index: u32) -> Option<RawFd>;
+
+    /// Told once, after the first files are open and before the first `queue`, where the units and buffers are.
+    fn prepare(&mut self, layout: &BufferLayout) -> io::Result<()>;
+
+    /// Takes a unit. A unit that was answered `Queued` stays untouched by the worker until it is reaped.
+    ///
+    /// # Safety
+    /// The unit's buffer must be valid for `length` bytes until its completion, and its file open.
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued;
+
+    /// Hands what was queued to the system; how many units went. Engines that submit in `queue` answer 0.
+    fn commit(&mut self) -> Result<usize, Errno>;
+
+    /// Appends at least `min` and at most `max` completions to `done`, waiting at most `timeout` (`None` =
+    /// without limit); `min` 0 polls. An interrupting signal ends the wait early with what there is.
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno>;
+}
+
+/// Where the worker's buffers are: `count` buffers of `stride` bytes each, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferLayout {
+    /// The first buffer.
+    pub start: *mut u8,
+    /// Bytes from one buffer to the next.
+    pub stride: usize,
+    /// How many there are; unit `i` owns the buffer `start + i × stride`.
+    pub count: usize,
+    /// Most units in flight.
+    pub depth: usize,
+    /// Files in the worker's list (open or not).
+    pub files: usize,
+}

@@ -1,0 +1,2 @@
+//! Iolite.
+fn main() {}

@@ -1,0 +1,368 @@
+//! What one job section asked for, typed: every option that has an effect, defaults filled in.
+//!
+//! Field names are the option names. Times are in microseconds unless a field says otherwise, sizes in bytes.
+//! Which options were given (and not merely defaulted) is remembered by [`JobOptions::is_set`], because some
+//! rules depend on that.
+
+use crate::Origin;
+use iolite_types::PerDirection;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A size given in bytes or as a percentage of something that is only known where the job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum SizeValue {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many percent (1..=100) of the file or device.
+    Percent(u32),
+}
+
+/// An inclusive range of values; both ends are equal where a single value was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The smallest value.
+    pub low: u64,
+    /// The largest value.
+    pub high: u64,
+}
+
+/// One entry of `bssplit`: a block size and its share in percent. Shares of a direction sum to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SplitEntry {
+    /// The block size in bytes.
+    pub size: u64,
+    /// Its share of the I/Os in percent.
+    pub percent: u32,
+}
+
+/// `rw`: which directions, and whether offsets are random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names are the option's own keywords
+pub enum ReadWrite {
+    Read,
+    Write,
+    Trim,
+    RandRead,
+    RandWrite,
+    RandTrim,
+    Rw,
+    RandRw,
+    TrimWrite,
+    RandTrimWrite,
+}
+
+impl ReadWrite {
+    /// Offsets are chosen at random.
+    pub fn is_random(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, RandRead | RandWrite | RandTrim | RandRw | RandTrimWrite)
+    }
+    /// The job reads.
+    pub fn reads(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, Read | RandRead | Rw | RandRw)
+    }
+    /// The job writes.
+    pub fn writes(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, Write | RandWrite | Rw | RandRw | TrimWrite | RandTrimWrite)
+    }
+    /// The job trims.
+    pub fn trims(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, Trim | RandTrim | TrimWrite | RandTrimWrite)
+    }
+    /// The keyword as reports print it (`rw` for the mixed sequential workload, whichever spelling was given).
+    pub fn name(self) -> &'static str {
+        use ReadWrite::*;
+        match self {
+            Read => "read",
+            Write => "write",
+            Trim => "trim",
+            RandRead => "randread",
+            RandWrite => "randwrite",
+            RandTrim => "randtrim",
+            Rw => "rw",
+            RandRw => "randrw",
+            TrimWrite => "trimwrite",
+            RandTrimWrite => "randtrimwrite",
+        }
+    }
+}
+
+/// What follows `rw=…:`. For sequential workloads a number of bytes to add to each offset (may be negative),
+/// for random ones the number of I/Os issued between two random offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadWriteModifier(pub i64);
+
+macro_rules! keyword_enum {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $keyword:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[allow(missing_docs)] // the variants are the option's own keywords
+        pub enum $name { $($variant),+ }
+        impl $name {
+            /// The keyword as it is written in a job file.
+            pub fn keyword(self) -> &'static str { match self { $($name::$variant => $keyword),+ } }
+        }
+    };
+}
+
+keyword_enum!(/// `rw_sequencer`
+    Sequencer { Sequential = "sequential", Identical = "identical" });
+keyword_enum!(/// `lockfile`
+    LockFile { None = "none", Exclusive = "exclusive", ReadWrite = "readwrite" });
+keyword_enum!(/// `filetype`
+    FileType { None = "none", File = "file", Block = "block", Char = "char" });
+keyword_enum!(/// `random_generator`
+    RandomGenerator { Tausworthe = "tausworthe", Lfsr = "lfsr", Tausworthe64 = "tausworthe64" });
+keyword_enum!(/// `fallocate`
+    Fallocate { None = "none", Native = "native", Posix = "posix", Keep = "keep", Truncate = "truncate" });
+keyword_enum!(/// `fadvise_hint`
+    FadviseHint { None = "0", Pattern = "1", Random = "random", Sequential = "sequential", NoReuse = "noreuse" });
+keyword_enum!(/// `sync`
+    SyncMode { None = "none", Sync = "sync", DSync = "dsync" });
+keyword_enum!(/// `mem`
+    MemoryKind { Malloc = "malloc", Shm = "shm", ShmHuge = "shmhuge", Mmap = "mmap", MmapShared = "mmapshared",
+        MmapHuge = "mmaphuge" });
+keyword_enum!(/// `exit_what`
+    ExitWhat { Group = "group", Stonewall = "stonewall", All = "all" });
+keyword_enum!(/// `clocksource`
+    ClockSource { GetTimeOfDay = "gettimeofday", ClockGetTime = "clock_gettime", Cpu = "cpu" });
+keyword_enum!(/// `cpus_allowed_policy`
+    CpusPolicy { Shared = "shared", Split = "split" });
+keyword_enum!(/// The choice part of `file_service_type`
+    FileServiceKind { Random = "random", RoundRobin = "roundrobin", Sequential = "sequential" });
+keyword_enum!(/// The mode of `numa_mem_policy`
+    NumaPolicyMode { Default = "default", Prefer = "prefer", Bind = "bind", Interleave = "interleave", Local = "local" });
+
+/// `file_service_type`: how the next file is chosen, and after how many I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileService {
+    /// How the next file is chosen.
+    pub kind: FileServiceKind,
+    /// I/Os on one file before the next is chosen (`:N`).
+    pub ios: u64,
+}
+
+/// `numa_mem_policy`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumaPolicy {
+    /// The policy.
+    pub mode: NumaPolicyMode,
+    /// The nodes it applies to; empty for `default` and `local`.
+    pub nodes: Vec<u32>,
+}
+
+/// `sync_file_range=flags:N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncFileRange {
+    /// `SYNC_FILE_RANGE_*` flags, or-ed.
+    pub flags: u32,
+    /// Writes between two calls.
+    pub interval: u64,
+}
+
+/// One piece of a parsed `buffer_pattern`; pieces repeat until the buffer is full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PatternPiece {
+    /// These bytes as they are.
+    Bytes(Vec<u8>),
+    /// `%o`: the offset of the block in the file, 64 bits, little endian.
+    Offset,
+}
+
+/// Options of the engines that exist so far. One flat set: an option that several engines share is one field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names are the options' own
+pub struct EngineOptions {
+    pub hipri: bool,
+    /// Percent of the I/Os that pvsync2 issues with high priority.
+    pub hipri_percentage: u32,
+    pub uncached: bool,
+    pub nowait: bool,
+    pub fixedbufs: bool,
+    pub registerfiles: bool,
+    pub sqthread_poll: bool,
+    pub sqthread_poll_cpu: Option<u32>,
+    /// `None` = let the engine decide (the default, -1).
+    pub nonvectored: Option<bool>,
+    /// 0: never; N: every Nth request is forced to a kernel worker.
+    pub force_async: u32,
+    pub userspace_reap: bool,
+    pub libaio_vectored: bool,
+    pub thp: bool,
+}
+
+/// Everything one job section asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names are the options' own; units are in the module documentation
+pub struct JobOptions {
+    // job
+    pub name: String,
+    pub description: Option<String>,
+    pub wait_for: Option<String>,
+    pub loops: u64,
+    pub numjobs: u32,
+    pub thread: bool,
+    pub stonewall: bool,
+    pub new_group: bool,
+    pub group_reporting: bool,
+    pub exitall: bool,
+    pub exitall_on_error: bool,
+    pub exit_what: ExitWhat,
+    pub startdelay: Option<Range>,
+    /// 0 = no limit.
+    pub runtime: u64,
+    pub time_based: bool,
+    pub ramp_time: u64,
+    pub stats: bool,
+
+    // files
+    pub directory: Vec<String>,
+    pub filename: Vec<String>,
+    pub filename_format: String,
+    pub unique_filename: bool,
+    pub opendir: Option<String>,
+    pub nrfiles: u32,
+    /// 0 = as many as there are files.
+    pub openfiles: u32,
+    pub file_service_type: FileService,
+    pub filesize: Option<Range>,
+    pub size: Option<SizeValue>,
+    pub io_size: Option<SizeValue>,
+    pub offset: SizeValue,
+    pub offset_increment: SizeValue,
+    /// 0 = not aligned beyond what `ba` demands.
+    pub offset_align: u64,
+    pub file_append: bool,
+    pub fill_device: bool,
+    /// 0 = no limit.
+    pub number_ios: u64,
+    pub create_serialize: bool,
+    pub create_fsync: bool,
+    pub create_on_open: bool,
+    pub create_only: bool,
+    pub allow_file_create: bool,
+    pub allow_mounted_write: bool,
+    pub overwrite: bool,
+    pub fallocate: Fallocate,
+    pub pre_read: bool,
+    pub invalidate: bool,
+    pub fadvise_hint: FadviseHint,
+    pub unlink: bool,
+    pub unlink_each_loop: bool,
+    pub lockfile: LockFile,
+    pub filetype: FileType,
+
+    // pattern
+    pub rw: ReadWrite,
+    pub rw_modifier: ReadWriteModifier,
+    pub rw_sequencer: Sequencer,
+    /// Percent of reads in a mixed workload; `rwmixwrite` lands here as 100 − value.
+    pub rwmixread: u32,
+    pub percentage_random: PerDirection<u32>,
+    pub bs: PerDirection<u64>,
+    /// The block size alignment of random offsets; 0 = the smallest block size of the direction.
+    pub ba: PerDirection<u64>,
+    pub bsrange: Option<PerDirection<Range>>,
+    /// Empty where a direction has no split.
+    pub bssplit: Option<PerDirection<Vec<SplitEntry>>>,
+    pub bs_unaligned: bool,
+    pub bs_is_seq_rand: bool,
+    pub norandommap: bool,
+    pub softrandommap: bool,
+    pub random_generator: RandomGenerator,
+    pub randrepeat: bool,
+    pub randseed: u64,
+
+    // durability
+    pub direct: bool,
+    pub sync: SyncMode,
+    pub fsync: u32,
+    pub fdatasync: u32,
+    pub sync_file_range: Option<SyncFileRange>,
+    pub write_barrier: u32,
+    pub end_fsync: bool,
+    pub end_syncfs: bool,
+    pub fsync_on_close: bool,
+
+    // buffers and memory
+    pub zero_buffers: bool,
+    pub refill_buffers: bool,
+    pub scramble_buffers: bool,
+    /// Empty = none.
+    pub buffer_pattern: Vec<PatternPiece>,
+    pub mem: MemoryKind,
+    /// The file behind `mem=mmap:FILE`, `mmapshared:FILE` or `mmaphuge:FILE`.
+    pub mem_file: Option<String>,
+    pub iomem_align: u64,
+    pub lockmem: u64,
+    pub hugepage_size: u64,
+
+    // depth
+    pub iodepth: u32,
+    /// Units submitted at once.
+    pub iodepth_batch: u32,
+    /// Fewest completions to wait for; 0 = poll.
+    pub iodepth_batch_complete_min: u32,
+    /// Most completions to fetch at once; 0 = same as the minimum.
+    pub iodepth_batch_complete_max: u32,
+    /// The depth to drain to before filling again; 0 = same as `iodepth`.
+    pub iodepth_low: u32,
+    pub serialize_overlap: bool,
+
+    // placement
+    /// From `cpus_allowed` or `cpumask`; empty = not set.
+    pub cpus_allowed: Vec<u32>,
+    pub cpus_allowed_policy: CpusPolicy,
+    /// Empty = not set.
+    pub numa_cpu_nodes: Vec<u32>,
+    pub numa_mem_policy: Option<NumaPolicy>,
+    pub nice: i32,
+    pub prio: Option<u32>,
+    pub prioclass: Option<u32>,
+
+    // measurement
+    pub clocksource: Option<ClockSource>,
+    pub gtod_reduce: bool,
+    pub disable_lat: bool,
+    pub disable_clat: bool,
+    pub disable_slat: bool,
+    pub disable_bw: bool,
+    pub clat_percentiles: bool,
+    pub lat_percentiles: bool,
+    pub slat_percentiles: bool,
+    /// Sorted, at most 20.
+    pub percentile_list: Vec<f64>,
+    pub significant_figures: u32,
+    /// 1024 or 1000.
+    pub kb_base: u32,
+    /// 0 = automatic, 8 = bytes, 1 = bits.
+    pub unit_base: u32,
+    pub disk_util: bool,
+    /// Milliseconds.
+    pub bwavgtime: u32,
+    /// Milliseconds.
+    pub iopsavgtime: u32,
+
+    // engine
+    pub ioengine: String,
+    pub engine: EngineOptions,
+
+    /// The options as given in this section (not the global ones): canonical name and text, in order, for the
+    /// JSON report. A flag without a value has empty text.
+    pub given: Vec<(String, String)>,
+    /// The options that the `[global]` sections before this job gave, likewise.
+    pub given_global: Vec<(String, String)>,
+    /// Where each option that was set (canonical name) got its value, global or not.
+    pub origins: BTreeMap<String, Origin>,
+}
+
+impl JobOptions {
+    /// Was this option (by its canonical name) given, in this section or a global one?
+    pub fn is_set(&self, canonical_name: &str) -> bool {
+        self.origins.contains_key(canonical_name)
+    }
+}

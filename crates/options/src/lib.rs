@@ -1,0 +1,74 @@
+//! The option language: job files and command lines in, typed options out.
+
+mod job;
+mod run;
+
+pub use job::*;
+pub use run::*;
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Origin {
+    /// The word of the command line with this index (1 = the first after the program's name).
+    CommandLine(usize),
+    /// A line and column (both from 1) of a job file.
+    File {
+        /// The file as it was named; `-` for standard input.
+        path: String,
+        /// Line, from 1.
+        line: u32,
+        /// Column, from 1.
+        column: u32,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::CommandLine(_) => write!(f, "command line"),
+            Origin::File { path, line, column } => write!(f, "{path}:{line}:{column}"),
+        }
+    }
+}
+
+/// Something wrong or suspicious in the input, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// Where; `None` where no single place is to blame.
+    pub origin: Option<Origin>,
+    /// What is wrong and what would help, naming option and value.
+    pub message: String,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.origin {
+            Some(origin) => write!(f, "{origin}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+/// What a command line turned out to ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Invocation {
+    /// Run jobs. Each inner list is one job file (or the jobs of the command line): they run one after the other.
+    Run {
+        /// The jobs of each file, in order; never empty.
+        batches: Vec<Vec<JobOptions>>,
+        /// Options of the run as a whole.
+        run: RunOptions,
+        /// Suspicious input that is accepted.
+        warnings: Vec<Diagnostic>,
+    },
+    /// Print this text (help, version, `--showcmd`, …) and exit with this status.
+    Print {
+        /// The whole text, with its final newline.
+        text: String,
+        /// The exit status.
+        status: u8,
+    },
+}

@@ -1,0 +1,77 @@
+//! What the command line asked of the run as a whole, as opposed to one job.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// `--eta`: when the live status line is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EtaWhen {
+    /// On a terminal, when the output goes there too.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// One format of `--output-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names are the formats' own
+pub enum OutputFormat {
+    Normal,
+    Json,
+    JsonPlus,
+    Terse,
+}
+
+/// Options of the run as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// `--output`: the report goes here instead of standard output.
+    pub output: Option<PathBuf>,
+    /// `--output-format`, in the order given; never empty.
+    pub output_format: Vec<OutputFormat>,
+    /// `--terse-version`
+    pub terse_version: u32,
+    /// `--eta`
+    pub eta: EtaWhen,
+    /// `--eta-newline` in milliseconds; 0 = off.
+    pub eta_newline: u64,
+    /// `--eta-interval` in milliseconds.
+    pub eta_interval: u64,
+    /// `--status-interval` in milliseconds; 0 = off.
+    pub status_interval: u64,
+    /// `--readonly`
+    pub readonly: bool,
+    /// `--parse-only`
+    pub parse_only: bool,
+    /// `--warnings-fatal`
+    pub warnings_fatal: bool,
+    /// `--max-jobs`: more workers than this are an error.
+    pub max_jobs: u32,
+    /// `--aux-path`: where files made by the run itself go.
+    pub aux_path: Option<PathBuf>,
+    /// `--debug`: the categories asked for.
+    pub debug: Vec<String>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            output: None,
+            output_format: vec![OutputFormat::Normal],
+            terse_version: 3,
+            eta: EtaWhen::Auto,
+            eta_newline: 0,
+            eta_interval: 1000,
+            status_interval: 0,
+            readonly: false,
+            parse_only: false,
+            warnings_fatal: false,
+            max_jobs: 4096,
+            aux_path: None,
+            debug: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Coarse distributions: queue depth, units per submission and completion, latency classes.
+
+use crate::Histogram;
+use crate::lower_bound;
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// Classes of queue depth: 1, 2, 4, 8, 16, 32, ≥ 64; each reaches up to the next.
+pub const DEPTH_CLASSES: usize = 7;
+
+/// Classes of how many units one submission or completion call carried: 0, 1–4, 5–8, 9–16, 17–32, 33–64, > 64.
+pub const BATCH_CLASSES: usize = 7;
+
+/// The class of a queue depth (1 or more).
+#[inline(always)]
+pub const fn depth_class(depth: u32) -> usize {
+    let class = (depth | 1).ilog2() as usize;
+    if class < DEPTH_CLASSES { class } else { DEPTH_CLASSES - 1 }
+}
+
+/// The class of a number of units handled by one call.
+#[inline(always)]
+pub const fn batch_class(units: u32) -> usize {
+    match units {
+        0 => 0,
+        1..=4 => 1,
+        5..=8 => 2,
+        9..=16 => 3,
+        17..=32 => 4,
+        33..=64 => 5,
+        _ => 6,
+    }
+}
+
+/// How often each depth class was met when a unit was queued, and each batch class by a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Depths {
+    /// Units queued, by the depth they made.
+    pub level: [u64; DEPTH_CLASSES],
+    /// Submission calls, by the units they carried.
+    pub submit: [u64; BATCH_CLASSES],
+    /// Completion calls, by the units they carried.
+    pub complete: [u64; BATCH_CLASSES],
+    /// Units submitted by all calls.
+    pub total_submit: u64,
+    /// Units completed by all calls.
+    pub total_complete: u64,
+}
+
+impl AddAssign<&Depths> for Depths {
+    fn add_assign(&mut self, other: &Depths) {
+        let add = |mine: &mut [u64], theirs: &[u64]| {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs)
+        };
+        add(&mut self.level, &other.level);
+        add(&mut self.submit, &other.submit);
+        add(&mut self.complete, &other.complete);
+        self.total_submit += other.total_submit;
+        self.total_complete += other.total_complete;
+    }
+}
+
+/// The upper ends (exclusive) of the latency classes that reports print, in nanoseconds.
+const LATENCY_ENDS: [u64; 31] = {
+    const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+    let mut ends = [0; 31];
+    let mut i = 0;
+    while i < 10 {
+        ends[i] = STEPS[i];
+        ends[10 + i] = STEPS[i] * 1_000;
+        ends[20 + i] = STEPS[i] * 1_000_000;
+        i += 1;
+    }
+    ends[30] = 2_000_000_000;
+    ends
+};
+
+/// How many I/Os fell into each latency class that reports print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyClasses {
+    /// Below 2, 4, 10, 20, 50, 100, 250, 500, 750, 1000 ns.
+    pub ns: [u64; 10],
+    /// The same in µs.
+    pub us: [u64; 10],
+    /// The same in ms, then below 2 s, then 2 s and more.
+    pub ms: [u64; 12],
+}
+
+impl LatencyClasses {
+    /// Sorts a histogram into the classes. A bucket that straddles the end of a class (they are 1.6% wide)
+    /// counts where its lower bound is.
+    pub fn of(histogram: &Histogram) -> Self {
+        let mut classes = LatencyClasses::default();
+        for (bucket, count) in histogram.occupied() {
+            let class = LATENCY_ENDS.partition_point(|&end| end <= lower_bound(bucket));
+            match class {
+                0..10 => classes.ns[class] += count,
+                10..20 => classes.us[class - 10] += count,
+                _ => classes.ms[class - 20] += count,
+            }
+        }
+        classes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_classes_reach_to_the_next_power() {
+        let classes: Vec<_> = [1, 2, 3, 4, 7, 8, 31, 32, 63, 64, 1000].map(depth_class).to_vec();
+        assert_eq!(classes, [0, 1, 1, 2, 2, 3, 4, 5, 5, 6, 6]);
+    }
+
+    #[test]
+    fn batch_classes_include_their_name() {
+        let classes: Vec<_> = [0, 1, 4, 5, 8, 16, 17, 32, 64, 65].map(batch_class).to_vec();
+        assert_eq!(classes, [0, 1, 1, 2, 2, 3, 4, 4, 5, 6]);
+    }
+
+    #[test]
+    fn latencies_fall_into_their_class() {
+        let mut histogram = Histogram::default();
+        for value in [0, 1, 2, 99, 999, 1_000, 5_000, 40_000, 1_500_000, 1_500_000_000, 3_000_000_000] {
+            histogram.record(value);
+        }
+        let classes = LatencyClasses::of(&histogram);
+        assert_eq!(classes.ns, [2, 1, 0, 0, 0, 1, 0, 0, 0, 1]);
+        assert_eq!(classes.us, [1, 0, 1, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(classes.ms, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+}

@@ -1,0 +1,164 @@
+//! Latency histograms with the geometry that fio uses, so that percentiles and bins can be compared.
+//!
+//! 64 buckets per power of two: a value below 128 ns is its own bucket; above, the top seven bits (a leading one
+//! and six more) choose it. A bucket is reported by its midpoint. 29 groups of 64; the last bucket is open.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// Buckets of a histogram.
+pub const BUCKETS: usize = 29 * 64;
+
+/// The bucket of a value in nanoseconds.
+#[inline(always)]
+pub const fn bucket_of(value: u64) -> usize {
+    // The shift that leaves seven significant bits; `| 64` makes small values their own bucket without a branch.
+    let shift = 57 - (value | 64).leading_zeros();
+    let bucket = ((shift as usize) << 6) + (value >> shift) as usize;
+    if bucket < BUCKETS { bucket } else { BUCKETS - 1 }
+}
+
+/// The first value of a bucket, in nanoseconds.
+pub const fn lower_bound(bucket: usize) -> u64 {
+    if bucket < 128 {
+        return bucket as u64;
+    }
+    let shift = (bucket >> 6) - 1;
+    ((64 + (bucket & 63)) as u64) << shift
+}
+
+/// The midpoint by which a bucket is reported, in nanoseconds.
+pub const fn midpoint(bucket: usize) -> u64 {
+    if bucket < 128 {
+        return bucket as u64;
+    }
+    let shift = (bucket >> 6) - 1;
+    lower_bound(bucket) + (1 << shift) / 2
+}
+
+/// Counts per bucket. Empty histograms take no memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Either empty or [`BUCKETS`] long.
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// A histogram of these counts, one per bucket.
+    ///
+    /// # Panics
+    /// If there are not exactly [`BUCKETS`] counts.
+    pub fn from_counts(counts: Vec<u64>) -> Self {
+        assert_eq!(counts.len(), BUCKETS);
+        Histogram { counts }
+    }
+
+    /// Adds one value in nanoseconds.
+    pub fn record(&mut self, value: u64) {
+        if self.counts.is_empty() {
+            self.counts.resize(BUCKETS, 0);
+        }
+        self.counts[bucket_of(value)] += 1;
+    }
+
+    /// How many values.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The buckets that are not empty, ascending, with their counts.
+    pub fn occupied(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.counts.iter().copied().enumerate().filter(|&(_, count)| count > 0)
+    }
+
+    /// For each percentile (ascending, 0..=100): the midpoint of the first bucket at which at least that share
+    /// of all values has been seen. Zeros when there is no value.
+    pub fn percentiles(&self, percentiles: &[f64]) -> Vec<u64> {
+        let total = self.total();
+        if total == 0 {
+            return vec![0; percentiles.len()];
+        }
+        let mut buckets = self.occupied().peekable();
+        let mut seen = 0;
+        let mut value = 0;
+        percentiles
+            .iter()
+            .map(|percentile| {
+                let wanted = percentile / 100.0 * total as f64;
+                while (seen as f64) < wanted
+                    && let Some((bucket, count)) = buckets.next()
+                {
+                    seen += count;
+                    value = midpoint(bucket);
+                }
+                if seen == 0
+                    && let Some(&(bucket, _)) = buckets.peek()
+                {
+                    // The 0th percentile: nothing needs to have been seen, so it is the first value there is.
+                    value = midpoint(bucket);
+                }
+                value
+            })
+            .collect()
+    }
+}
+
+impl AddAssign<&Histogram> for Histogram {
+    fn add_assign(&mut self, other: &Histogram) {
+        if self.counts.is_empty() {
+            self.counts.clone_from(&other.counts);
+        } else {
+            self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_published_geometry() {
+        assert_eq!((bucket_of(0), bucket_of(63), bucket_of(64), bucket_of(127)), (0, 63, 64, 127));
+        assert_eq!((bucket_of(128), bucket_of(129), bucket_of(130)), (128, 128, 129));
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+        // Bins that tools know: 38 656 ns and 39 680 ns stand for 512 ns each.
+        assert_eq!(midpoint(bucket_of(38_878)), 38_656);
+        assert_eq!(midpoint(bucket_of(245_266)), 244_736);
+    }
+
+    #[test]
+    fn percentiles_of_a_hundred() {
+        let mut histogram = Histogram::default();
+        (1..=100).for_each(|value| histogram.record(value));
+        assert_eq!(histogram.percentiles(&[0.0, 1.0, 50.0, 99.0, 100.0]), [1, 1, 50, 99, 100]);
+        assert_eq!(Histogram::default().percentiles(&[50.0, 99.0]), [0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_holds_its_values(value in any::<u64>()) {
+            let bucket = bucket_of(value);
+            prop_assert!(lower_bound(bucket) <= value);
+            if bucket + 1 < BUCKETS {
+                prop_assert!(value < lower_bound(bucket + 1));
+            }
+            prop_assert_eq!(bucket_of(lower_bound(bucket)), bucket);
+            prop_assert_eq!(bucket_of(midpoint(bucket)), bucket);
+        }
+
+        #[test]
+        fn merging_equals_recording_all(a in prop::collection::vec(any::<u32>(), 0..50),
+                                        b in prop::collection::vec(any::<u32>(), 0..50)) {
+            let of = |values: &[u32]| {
+                let mut histogram = Histogram::default();
+                values.iter().for_each(|&value| histogram.record(value.into()));
+                histogram
+            };
+            let mut merged = of(&a);
+            merged += &of(&b);
+            prop_assert_eq!(merged, of(&[a, b].concat()));
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What was measured: moments, histograms, samples, depths, and the report they add up to.
+//!
+//! Everything here merges exactly: merging workers and then asking for a mean or a percentile gives the same as
+//! asking over all their I/Os. [`live`] is the form in which a worker publishes its numbers to readers in other
+//! processes; the rest are plain values.
+
+mod distribution;
+mod histogram;
+pub mod live;
+mod moments;
+mod report;
+mod samples;
+
+pub use distribution::*;
+pub use histogram::*;
+pub use moments::*;
+pub use report::*;
+pub use samples::*;

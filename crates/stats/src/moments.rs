@@ -1,0 +1,115 @@
+//! Exact integer moments: count, minimum, maximum, sum and sum of squares.
+
+use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
+
+/// The moments of a set of latencies in nanoseconds. Exact for any set that fits: 2⁶⁴ values up to 2⁶⁴ in the
+/// sum, and squares that add up to less than 2¹²⁸.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moments {
+    /// How many values.
+    pub count: u64,
+    /// The smallest; `u64::MAX` for none.
+    pub min: u64,
+    /// The largest; 0 for none.
+    pub max: u64,
+    /// Σx
+    pub sum: u128,
+    /// Σx²
+    pub sum_squares: u128,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Moments { count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 }
+    }
+}
+
+impl Moments {
+    /// Adds one value.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        self.count += 1;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.sum += u128::from(value);
+        self.sum_squares += u128::from(value) * u128::from(value);
+    }
+
+    /// The smallest value, 0 when there is none.
+    pub fn minimum(&self) -> u64 {
+        if self.count == 0 { 0 } else { self.min }
+    }
+
+    /// The mean, 0 when there is no value.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// The sample standard deviation (divisor n − 1), 0 for fewer than two values.
+    pub fn deviation(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        // n·Σx² − (Σx)² is a difference of integers; in floating point it would cancel. Where it does not fit
+        // into 128 bits, the values are so large that the rounding of doubles does not matter any more.
+        let n = u128::from(self.count);
+        let scaled = match (n.checked_mul(self.sum_squares), self.sum.checked_mul(self.sum)) {
+            (Some(a), Some(b)) => a.saturating_sub(b) as f64,
+            _ => (n as f64 * self.sum_squares as f64 - self.sum as f64 * self.sum as f64).max(0.0),
+        };
+        (scaled / (n as f64 * (n - 1) as f64)).sqrt()
+    }
+}
+
+impl AddAssign<&Moments> for Moments {
+    fn add_assign(&mut self, other: &Moments) {
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+        self.sum_squares += other.sum_squares;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: &[u64]) -> Moments {
+        let mut moments = Moments::default();
+        values.iter().for_each(|&value| moments.record(value));
+        moments
+    }
+
+    #[test]
+    fn textbook_values() {
+        let moments = of(&[2, 4, 4, 4, 5, 5, 7, 9]);
+        assert_eq!(moments.mean(), 5.0);
+        assert!((moments.deviation() - (32.0f64 / 7.0).sqrt()).abs() < 1e-12);
+        assert_eq!((moments.minimum(), moments.max), (2, 9));
+    }
+
+    #[test]
+    fn nothing_and_one() {
+        assert_eq!((of(&[]).minimum(), of(&[]).mean(), of(&[]).deviation()), (0, 0.0, 0.0));
+        assert_eq!((of(&[7]).mean(), of(&[7]).deviation()), (7.0, 0.0));
+    }
+
+    #[test]
+    fn large_values_with_a_small_spread_do_not_cancel() {
+        let base = 1 << 50;
+        assert!((of(&[base, base + 2]).deviation() - 2f64.sqrt()).abs() < 1e-9);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_equals_recording_all(a in prop::collection::vec(0..1u64 << 40, 0..50),
+                                        b in prop::collection::vec(0..1u64 << 40, 0..50)) {
+            let mut merged = of(&a);
+            merged += &of(&b);
+            prop_assert_eq!(merged, of(&[a, b].concat()));
+        }
+    }
+}

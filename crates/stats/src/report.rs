@@ -1,0 +1,262 @@
+//! The report: everything that is told at the end of a run (or, as a status dump, on the way), as plain values.
+
+use crate::{Depths, Histogram, LatencyClasses, Moments, Samples};
+use iolite_types::PerDirection;
+use serde::{Deserialize, Serialize};
+
+/// The whole report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Milliseconds since the epoch at which the report was made.
+    pub timestamp_ms: u64,
+    /// Options that the `[global]` sections gave: name and text.
+    pub global_options: Vec<(String, String)>,
+    /// One entry for each block that is printed: a worker, or a reporting group's workers merged.
+    pub jobs: Vec<JobReport>,
+    /// One entry per run status group.
+    pub groups: Vec<GroupReport>,
+    /// The disks under the files; empty when nothing was measured or `disk_util=0`.
+    pub disks: Vec<DiskReport>,
+}
+
+/// The error that ended a job, or the first of those it went on after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobError {
+    /// The errno.
+    pub errno: i32,
+    /// What failed, in the words of the report: `write on file /dev/full at offset 0, length 4096`.
+    pub what: String,
+}
+
+/// A job's (or merged group's) measurements, and what decides how they are printed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobReport {
+    /// The job's name.
+    pub name: String,
+    /// Its description.
+    pub description: Option<String>,
+    /// The run status group it belongs to.
+    pub group: u32,
+    /// How many workers are merged here.
+    pub members: u32,
+    /// The process or thread id (of the first, when merged).
+    pub pid: i32,
+    /// The error that ended it, the first of the members that had one.
+    pub error: Option<JobError>,
+    /// Milliseconds since the epoch at which it started its I/O.
+    pub start_ms: u64,
+    /// Whole seconds from the start of the run (not the job) to now, at least 1.
+    pub elapsed_s: u64,
+    /// Seconds left, in a status dump; `None` when it is over or unknown.
+    pub eta_s: Option<u64>,
+    /// The options that the job's own section gave: name and text, in order.
+    pub options: Vec<(String, String)>,
+    /// Per direction.
+    pub directions: PerDirection<DirectionReport>,
+    /// fsync, fdatasync, sync_file_range and syncfs.
+    pub sync: SyncReport,
+    /// Wall time of the job, summed over its members, in milliseconds.
+    pub job_runtime_ms: u64,
+    /// CPU and memory.
+    pub usage: Usage,
+    /// Depth distributions.
+    pub depths: Depths,
+    /// Latency classes (of completion latency, all directions).
+    pub latency_classes: LatencyClasses,
+    /// Errors that `continue_on_error` went on after: how many, and the first errno.
+    pub continued_errors: Option<(u64, i32)>,
+    /// The configured (or, for a latency target, found) depth.
+    pub depth: u32,
+    /// latency_target in ns, 0 = none.
+    pub latency_target_ns: u64,
+    /// latency_window in ns, 0 = none.
+    pub latency_window_ns: u64,
+    /// latency_percentile
+    pub latency_percentile: f64,
+    /// How it is to be shown.
+    pub display: Display,
+}
+
+/// How a job's numbers are to be shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Display {
+    /// 1024 or 1000: which unit comes first.
+    pub kb_base: u32,
+    /// 0 = automatic, 8 = bytes, 1 = bits.
+    pub unit_base: u32,
+    /// Significant digits of scaled numbers.
+    pub significant_figures: u32,
+    /// The percentiles asked for, ascending.
+    pub percentiles: Vec<f64>,
+    /// Show percentiles of submission latency.
+    pub slat_percentiles: bool,
+    /// Show percentiles of completion latency.
+    pub clat_percentiles: bool,
+    /// Show percentiles of total latency.
+    pub lat_percentiles: bool,
+    /// The engine completes in `queue`: no submission latency is shown.
+    pub synchronous: bool,
+}
+
+impl Default for Display {
+    fn default() -> Self {
+        Display {
+            kb_base: 1024,
+            unit_base: 0,
+            significant_figures: 4,
+            percentiles: vec![
+                1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9,
+                99.95, 99.99,
+            ],
+            slat_percentiles: false,
+            clat_percentiles: true,
+            lat_percentiles: false,
+            synchronous: true,
+        }
+    }
+}
+
+/// A latency: moments, and a histogram where one was kept. All in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Count 0 when it was not measured.
+    pub moments: Moments,
+    /// Empty when none was kept.
+    pub histogram: Histogram,
+}
+
+/// What was measured in one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionReport {
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// I/Os completed (the base of IOPS and of the percentages of latency classes).
+    pub ios: u64,
+    /// I/Os issued, as counted on the `issued rwts` line.
+    pub issued: u64,
+    /// I/Os that transferred less than asked.
+    pub short: u64,
+    /// I/Os that were given up.
+    pub dropped: u64,
+    /// Milliseconds in which this direction ran (the longest of the members); 0 = it did not.
+    pub runtime_ms: u64,
+    /// Submission latency.
+    pub slat: Latency,
+    /// Completion latency.
+    pub clat: Latency,
+    /// Total latency.
+    pub lat: Latency,
+    /// Bandwidth samples in KiB/s.
+    pub bw: Samples,
+    /// IOPS samples.
+    pub iops: Samples,
+}
+
+/// fsync and its relatives.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncReport {
+    /// How many syncs completed.
+    pub ios: u64,
+    /// Their latency.
+    pub lat: Latency,
+}
+
+/// What a job cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// User CPU time in milliseconds, summed over members.
+    pub user_ms: u64,
+    /// System CPU time in milliseconds, summed over members.
+    pub system_ms: u64,
+    /// Context switches.
+    pub context_switches: u64,
+    /// Major page faults.
+    pub major_faults: u64,
+    /// Minor page faults.
+    pub minor_faults: u64,
+}
+
+/// A run status group: the jobs that ran side by side.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupReport {
+    /// Its number.
+    pub id: u32,
+    /// Per direction.
+    pub directions: PerDirection<GroupDirection>,
+    /// 1024 or 1000.
+    pub kb_base: u32,
+    /// 0, 8 or 1.
+    pub unit_base: u32,
+    /// Significant digits.
+    pub significant_figures: u32,
+}
+
+/// One direction of a run status group. All zero when no job ran in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupDirection {
+    /// Bytes of all workers.
+    pub bytes: u64,
+    /// Bytes per second of all together: bytes over the longest run time.
+    pub bandwidth: u64,
+    /// The slowest worker's bytes per second.
+    pub min_bandwidth: u64,
+    /// The fastest worker's bytes per second.
+    pub max_bandwidth: u64,
+    /// The shortest run time in milliseconds.
+    pub min_runtime_ms: u64,
+    /// The longest run time in milliseconds.
+    pub max_runtime_ms: u64,
+}
+
+/// What a disk did while the jobs ran (differences of /sys/block/*/stat).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskReport {
+    /// The kernel's name of the disk.
+    pub name: String,
+    /// Its own counters.
+    pub counters: DiskCounters,
+    /// Utilisation in percent.
+    pub utilisation: f64,
+    /// For md and dm devices: the disks they are made of.
+    pub slaves: Vec<DiskReport>,
+}
+
+/// Counters of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the kernel's own names (Documentation/block/stat.rst)
+pub struct DiskCounters {
+    pub read_ios: u64,
+    pub write_ios: u64,
+    pub read_sectors: u64,
+    pub write_sectors: u64,
+    pub read_merges: u64,
+    pub write_merges: u64,
+    pub read_ticks: u64,
+    pub write_ticks: u64,
+    pub in_queue: u64,
+}
+
+/// What the live status line shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Workers that run or are about to.
+    pub running: u32,
+    /// Open files.
+    pub open_files: u32,
+    /// One state letter per worker, in order.
+    pub states: Vec<u8>,
+    /// Share done in percent, where it can be told.
+    pub percent: Option<f64>,
+    /// Bytes per second since the last snapshot.
+    pub bandwidth: PerDirection<u64>,
+    /// I/Os per second since the last snapshot.
+    pub iops: PerDirection<u64>,
+    /// Which directions any job of the run uses: only these are shown.
+    pub shown: PerDirection<bool>,
+    /// Seconds left.
+    pub eta_s: Option<u64>,
+    /// 1024 or 1000.
+    pub kb_base: u32,
+    /// 0, 8 or 1.
+    pub unit_base: u32,
+}

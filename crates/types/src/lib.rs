@@ -1,0 +1,145 @@
+//! The few words that every crate of Iolite shares.
+//!
+//! Only what is needed on both sides of a crate boundary lives here: the directions of an I/O, the
+//! operations an engine performs, and a value per direction.
+
+use serde::{Deserialize, Serialize};
+use std::ops::{Index, IndexMut};
+
+/// The direction of an I/O. Statistics, block sizes, mixes and rates exist once per direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Direction {
+    /// Data flows from the storage into a buffer.
+    Read = 0,
+    /// Data flows from a buffer to the storage.
+    Write = 1,
+    /// A range is discarded; no data flows.
+    Trim = 2,
+}
+
+impl Direction {
+    /// All directions, in the order in which every format lists them.
+    pub const ALL: [Direction; 3] = [Direction::Read, Direction::Write, Direction::Trim];
+
+    /// The position of this direction in [`Direction::ALL`] and in every per-direction array.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name used in reports: `read`, `write`, `trim`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+            Direction::Trim => "trim",
+        }
+    }
+}
+
+/// What an engine is asked to do with a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Operation {
+    /// Read `length` bytes at `offset` into the buffer.
+    Read = 0,
+    /// Write `length` bytes of the buffer at `offset`.
+    Write = 1,
+    /// Discard `length` bytes at `offset`.
+    Trim = 2,
+    /// Flush data and metadata of the file (`fsync`).
+    Sync = 3,
+    /// Flush the data of the file (`fdatasync`).
+    DataSync = 4,
+    /// Start or wait for write-back of a range (`sync_file_range`).
+    SyncFileRange = 5,
+}
+
+impl Operation {
+    /// The direction under which this operation is counted; `None` for the syncs, which are counted apart.
+    #[inline(always)]
+    pub const fn direction(self) -> Option<Direction> {
+        match self {
+            Operation::Read => Some(Direction::Read),
+            Operation::Write => Some(Direction::Write),
+            Operation::Trim => Some(Direction::Trim),
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => None,
+        }
+    }
+}
+
+impl From<Direction> for Operation {
+    #[inline(always)]
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Read => Operation::Read,
+            Direction::Write => Operation::Write,
+            Direction::Trim => Operation::Trim,
+        }
+    }
+}
+
+/// One value for each direction, indexed by [`Direction`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PerDirection<T> {
+    /// The values in the order of [`Direction::ALL`].
+    pub values: [T; 3],
+}
+
+impl<T> PerDirection<T> {
+    /// A value for each of read, write and trim.
+    pub const fn new(read: T, write: T, trim: T) -> Self {
+        PerDirection { values: [read, write, trim] }
+    }
+
+    /// The values with their directions.
+    pub fn iter(&self) -> impl Iterator<Item = (Direction, &T)> {
+        Direction::ALL.into_iter().zip(self.values.iter())
+    }
+
+    /// Applies `f` to each value.
+    pub fn map<U>(self, f: impl FnMut(T) -> U) -> PerDirection<U> {
+        PerDirection { values: self.values.map(f) }
+    }
+}
+
+impl<T: Clone> PerDirection<T> {
+    /// The same value for all directions.
+    pub fn all(value: T) -> Self {
+        PerDirection { values: [value.clone(), value.clone(), value] }
+    }
+}
+
+impl<T> Index<Direction> for PerDirection<T> {
+    type Output = T;
+    #[inline(always)]
+    fn index(&self, direction: Direction) -> &T {
+        &self.values[direction.index()]
+    }
+}
+
+impl<T> IndexMut<Direction> for PerDirection<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, direction: Direction) -> &mut T {
+        &mut self.values[direction.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_index_their_own_place() {
+        let values = PerDirection::new('r', 'w', 't');
+        assert_eq!(values[Direction::Read], 'r');
+        assert_eq!(values[Direction::Write], 'w');
+        assert_eq!(values[Direction::Trim], 't');
+        for (position, direction) in Direction::ALL.into_iter().enumerate() {
+            assert_eq!(direction.index(), position);
+            assert_eq!(Operation::from(direction).direction(), Some(direction));
+        }
+        assert_eq!(Operation::Sync.direction(), None);
+    }
+}

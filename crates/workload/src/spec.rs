@@ -1,0 +1,110 @@
+//! What a workload is made of, as far as choosing the next I/O is concerned.
+
+use iolite_types::{Direction, PerDirection};
+
+/// Everything that decides which I/Os a worker issues.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The files, in order, with the region of each that the worker may touch.
+    pub files: Vec<Region>,
+    /// How the next file is chosen.
+    pub file_order: FileOrder,
+    /// I/Os on one file before the next is chosen, at least 1.
+    pub ios_per_file: u64,
+    /// Most files open at once; equal to `files.len()` when there is no limit.
+    pub open_files: usize,
+    /// Which directions there are and how they are mixed.
+    pub mix: Mix,
+    /// Per direction: percent of I/Os whose offset is random (100 for random workloads unless
+    /// `percentage_random` says otherwise, 0 for sequential ones).
+    pub random_percent: PerDirection<u32>,
+    /// Block sizes per direction.
+    pub block_size: PerDirection<BlockSize>,
+    /// Alignment of random offsets, per direction, in bytes (at least 1).
+    pub align: PerDirection<u64>,
+    /// Sizes need not be multiples of the smallest one.
+    pub unaligned: bool,
+    /// `bs_is_seq_rand`: the read size is for sequential I/Os, the write size for random ones, of any direction.
+    pub size_by_randomness: bool,
+    /// Random offsets cover each block once before any comes again (false: `norandommap`).
+    pub cover: bool,
+    /// Where coverage would need memory that cannot be had, go on without it (`softrandommap`).
+    pub cover_softly: bool,
+    /// Use a linear feedback shift register for coverage (`random_generator=lfsr`).
+    pub lfsr: bool,
+    /// Sequential workloads: bytes added to the offset after each I/O (`rw=write:4k`; may be negative).
+    pub sequential_skip: i64,
+    /// Random workloads: I/Os that follow each other sequentially after each random offset (`rw=randread:8`), at
+    /// least 1.
+    pub ios_per_random: u64,
+    /// The `:N` modifier repeats the same offset instead of advancing (`rw_sequencer=identical`).
+    pub identical: bool,
+    /// Bytes to issue in one pass (`io_size`); `None` = as the regions give.
+    pub pass_bytes: Option<u64>,
+    /// I/Os to issue in all (`number_ios`); `None` = no limit.
+    pub total_ios: Option<u64>,
+    /// The pass has no end of its own (time based): coverage starts over, sequential offsets wrap.
+    pub endless: bool,
+    /// Seed of all random choices of this worker.
+    pub seed: u64,
+}
+
+/// The part of a file that may be touched, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// First byte.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+}
+
+/// How the next file is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileOrder {
+    /// At random among the open ones.
+    Random,
+    /// One after the other, over and over.
+    RoundRobin,
+    /// The first until it is done, then the second, and so on.
+    Sequential,
+}
+
+/// Which directions there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// One direction only.
+    Single(Direction),
+    /// Reads and writes; the number is the percentage of reads.
+    ReadWrite(u32),
+    /// Each block is trimmed, then written.
+    TrimWrite,
+}
+
+/// The block sizes of one direction, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockSize {
+    /// Always this one.
+    Fixed(u64),
+    /// Evenly spread from the first to the second, in multiples of the first (unless unaligned).
+    Range(u64, u64),
+    /// These, with their shares in percent (they sum to 100).
+    Split(Vec<(u64, u32)>),
+}
+
+impl BlockSize {
+    /// The smallest size.
+    pub fn min(&self) -> u64 {
+        match self {
+            BlockSize::Fixed(size) | BlockSize::Range(size, _) => *size,
+            BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).min().unwrap_or(1),
+        }
+    }
+
+    /// The largest size.
+    pub fn max(&self) -> u64 {
+        match self {
+            BlockSize::Fixed(size) | BlockSize::Range(_, size) => *size,
+            BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).max().unwrap_or(1),
+        }
+    }
+}
