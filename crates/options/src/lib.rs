@@ -1,7 +1,15 @@
 //! The option language: job files and command lines in, typed options out.
 
+mod defaults;
+pub mod definition;
+mod defs;
+pub mod engines;
+mod expression;
+pub mod help;
 mod job;
+pub mod registry;
 mod run;
+pub mod values;
 
 pub use job::*;
 pub use run::*;

@@ -1,0 +1,262 @@
+//! What an option is, as data.
+//!
+//! Every option of the language is one [`Definition`]: its names, the type and limits that the help prints, one
+//! line of help, and [`Land`], the function that puts a parsed value into [`JobOptions`]. Parsing, help, suggestions
+//! and defaults are all derived from these items; nothing else in the program lists options.
+
+use crate::JobOptions;
+use crate::values::Given;
+
+/// The theme under which an option is grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// The job itself: name, clones, order, run time.
+    Job,
+    /// Files, their names, sizes and layout.
+    Files,
+    /// Directions, offsets and block sizes.
+    Pattern,
+    /// How many I/Os are in flight.
+    Depth,
+    /// Direct and synchronous I/O, flushes.
+    Durability,
+    /// I/O buffers: where they are and what is in them.
+    Buffers,
+    /// Checking data that was written.
+    Verify,
+    /// Recording and replaying I/O.
+    Replay,
+    /// Zoned devices and data placement.
+    Zones,
+    /// CPUs, memory nodes, priorities, control groups.
+    Placement,
+    /// Rates, think time and latency targets.
+    Rates,
+    /// Log files of single I/Os and averages.
+    Logs,
+    /// What is measured and how it is reported.
+    Measurement,
+    /// What happens on errors.
+    Errors,
+    /// An I/O engine's own option.
+    Engine,
+}
+
+/// The type of an option's value. It fixes the grammar of the value and the type line of the help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A string, a keyword, or a grammar of the option's own.
+    Str,
+    /// A keyword with a number behind a colon.
+    StrNumber,
+    /// A duration.
+    Time,
+    /// An integer, possibly one per direction.
+    Int,
+    /// A size in bytes or in percent.
+    Size,
+    /// `0` or `1`; the value is required.
+    Bool,
+    /// Like [`Kind::Bool`], but the value may be left out, which means 1.
+    Flag,
+    /// One to three ranges.
+    Range,
+    /// Floating point numbers separated by colons.
+    FloatList,
+}
+
+impl Kind {
+    /// The words with which the help names this type.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Kind::Str => "string (opt=bla)",
+            Kind::StrNumber => "string with possible k/m/g postfix (opt=4k)",
+            Kind::Time => "string with time postfix (opt=10s)",
+            Kind::Int => "integer value (opt=100)",
+            Kind::Size => "(null)",
+            Kind::Bool => "boolean value (opt=1)",
+            Kind::Flag => "empty or boolean value ([0|1])",
+            Kind::Range => "one to three ranges (opt=1k-4k[,4k-8k[,1k-8k]])",
+            Kind::FloatList => "list of floating point values separated by ':' (opt=5.9:7.8)",
+        }
+    }
+
+    /// May the option be given without a value?
+    pub fn value_is_optional(self) -> bool {
+        self == Kind::Flag
+    }
+}
+
+/// Who has an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Every job.
+    Job,
+    /// Only jobs with an engine that lists it (see [`crate::engines`]).
+    Engine,
+}
+
+/// Does an option have an effect?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Yes.
+    Works,
+    /// It is known, but asking for anything but its default is an error.
+    NotYet,
+}
+
+/// A bound of a number, as the help prints it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limits {
+    /// Nothing beyond what the type demands.
+    None,
+    /// At least this; no upper bound.
+    AtLeast(i64),
+    /// At least this; a bound of a type that the help prints without an upper one.
+    OnlyMin(i64),
+    /// Between these, inclusive.
+    Between(i64, i64),
+    /// Floating point numbers between these, inclusive.
+    Floats(f64, f64),
+}
+
+/// Puts a given value into the job, or says (without naming option and value) why it cannot.
+pub type Land = fn(&mut JobOptions, &mut Given<'_>) -> Result<(), String>;
+
+/// One option of the language.
+pub struct Definition {
+    /// The canonical name.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// Its theme.
+    pub category: Category,
+    /// The type of its value.
+    pub kind: Kind,
+    /// The value it has when it is not given, as text; `None` where it has none.
+    pub default: Option<&'static str>,
+    /// The range of its numbers.
+    pub limits: Limits,
+    /// The keywords it accepts, with what they mean; empty where any text may be given.
+    pub keywords: &'static [(&'static str, &'static str)],
+    /// One line of help.
+    pub help: &'static str,
+    /// Whose option it is.
+    pub scope: Scope,
+    /// The option that this one refines: the help lists it indented below.
+    pub parent: Option<&'static str>,
+    /// Values that ask for nothing, besides the default: accepted even while the option has no effect yet.
+    pub off: &'static [&'static str],
+    /// How a value lands in the job; `None` while the option has no effect yet.
+    pub land: Option<Land>,
+}
+
+impl Definition {
+    /// A job option without default, limits, keywords or effect.
+    pub const fn job(name: &'static str, category: Category, kind: Kind, help: &'static str) -> Self {
+        Definition {
+            name,
+            aliases: &[],
+            category,
+            kind,
+            default: None,
+            limits: match kind {
+                Kind::Bool => Limits::Between(0, 1),
+                _ => Limits::None,
+            },
+            keywords: &[],
+            help,
+            scope: Scope::Job,
+            parent: None,
+            off: &[],
+            land: None,
+        }
+    }
+
+    /// An engine's own option, likewise.
+    pub const fn engine(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        let mut definition = Definition::job(name, Category::Engine, kind, help);
+        definition.scope = Scope::Engine;
+        definition.limits = Limits::None;
+        definition
+    }
+
+    /// Sets the other names.
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Sets the default.
+    pub const fn default(mut self, text: &'static str) -> Self {
+        self.default = Some(text);
+        self
+    }
+
+    /// Sets the range of its numbers.
+    pub const fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets a lower bound.
+    pub const fn min(self, min: i64) -> Self {
+        self.limits(Limits::AtLeast(min))
+    }
+
+    /// Sets both bounds.
+    pub const fn range(self, min: i64, max: i64) -> Self {
+        self.limits(Limits::Between(min, max))
+    }
+
+    /// Sets the keywords.
+    pub const fn keywords(mut self, keywords: &'static [(&'static str, &'static str)]) -> Self {
+        self.keywords = keywords;
+        self
+    }
+
+    /// Makes it a refinement of another option.
+    pub const fn under(mut self, parent: &'static str) -> Self {
+        self.parent = Some(parent);
+        self
+    }
+
+    /// Sets further values that ask for nothing.
+    pub const fn off(mut self, values: &'static [&'static str]) -> Self {
+        self.off = values;
+        self
+    }
+
+    /// Gives it an effect.
+    pub const fn lands(mut self, land: Land) -> Self {
+        self.land = Some(land);
+        self
+    }
+
+    /// Does it have an effect?
+    pub fn status(&self) -> Status {
+        match self.land {
+            Some(_) => Status::Works,
+            None => Status::NotYet,
+        }
+    }
+
+    /// Is this one of its names?
+    pub fn answers_to(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+
+    /// Its canonical name and all others.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+}
+
+impl std::fmt::Debug for Definition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Definition")
+            .field("name", &self.name)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1 @@
+//! Arithmetic in values: `size=(4*1024)k`.

@@ -1,0 +1,110 @@
+//! All options of the language: finding one by name, and putting a value into a job.
+
+use crate::definition::Definition;
+use crate::engines::{self, EngineInfo};
+use crate::values::Given;
+use crate::{Diagnostic, JobOptions, Origin, defs};
+
+/// Every job option, in the order of the help.
+pub fn job_options() -> impl Iterator<Item = &'static Definition> {
+    defs::ALL.iter().flat_map(|group| group.iter())
+}
+
+/// The option of this name or alias: an option of every job, or one that this engine has.
+pub fn find(name: &str, engine: &str) -> Option<&'static Definition> {
+    find_job(name).or_else(|| {
+        let engine = engines::engine(engine)?;
+        engine.options.iter().copied().find(|definition| definition.answers_to(name))
+    })
+}
+
+/// The job option of this name or alias.
+pub fn find_job(name: &str) -> Option<&'static Definition> {
+    job_options().find(|definition| definition.answers_to(name))
+}
+
+/// The engines that have an option of this name or alias of their own, in the order of the help.
+pub fn find_any_engine(name: &str) -> Vec<(&'static EngineInfo, &'static Definition)> {
+    engines::engines()
+        .iter()
+        .filter_map(|engine| {
+            let definition = engine.options.iter().copied().find(|definition| definition.answers_to(name))?;
+            Some((engine, definition))
+        })
+        .collect()
+}
+
+/// The name that was probably meant by an unknown one, among the job options and this engine's.
+pub fn suggest(name: &str, engine: &str) -> Option<&'static str> {
+    let own = engines::engine(engine).map_or(&[][..], |engine| engine.options);
+    let names = job_options().chain(own.iter().copied()).flat_map(Definition::names);
+    closest(name, names)
+}
+
+/// The candidate nearest to `word`, if one is near enough to be a typing mistake.
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (word.chars().count() / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .map(|candidate| (edit_distance(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().collect();
+    let to: Vec<char> = to.chars().collect();
+    let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=from.len() {
+        for j in 1..=to.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = best;
+        }
+    }
+    rows[from.len()][to.len()]
+}
+
+/// Reads a value, checks it, puts it into the job and remembers where it came from.
+///
+/// What is accepted but suspicious is added to `warnings`. The error names option and value.
+pub fn apply(
+    job: &mut JobOptions,
+    definition: &'static Definition,
+    value: Option<&str>,
+    origin: Origin,
+    warnings: &mut Vec<Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let text = value.map(str::trim);
+    let shown = match text {
+        Some(text) => format!("{}={text}", definition.name),
+        None => definition.name.to_owned(),
+    };
+    let diagnostic =
+        |message: String| Diagnostic { origin: Some(origin.clone()), message: format!("{shown}: {message}") };
+    let Some(land) = definition.land else {
+        return Err(diagnostic(format!("option {} is not supported yet", definition.name)));
+    };
+    let mut given = Given { definition, text, kb_base: job.kb_base, notes: Vec::new() };
+    land(job, &mut given).map_err(diagnostic)?;
+    warnings.extend(given.notes.into_iter().map(diagnostic));
+    job.origins.insert(definition.name.to_owned(), origin);
+    Ok(())
+}
+
+/// The rules of the language that concern several options of one job, once all of its options were applied.
+pub fn finish(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let _ = (job, warnings);
+    Vec::new()
+}

@@ -1,0 +1,5 @@
+//! The grammar of option values: one concept per file.
+
+mod given;
+
+pub use given::Given;
