@@ -1,1 +1,313 @@
-//! The form in which a worker publishes its numbers.
+//! The form in which a worker publishes its numbers: plain words in shared memory that it alone writes.
+//!
+//! A worker is the only writer of its block and stores with relaxed ordering; readers in other processes only
+//! load, so nothing a reader does can stall a worker. A word can never be seen half written. What is wider than
+//! a word (the sum of squares), and values that belong together, are bracketed by a generation counter that is
+//! odd while they change: a reader that saw it odd or moving reads again, a few times at most.
+//!
+//! All-zero memory is a valid, empty block, so a fresh anonymous mapping needs no initialisation, and the pages of
+//! histograms that nobody records into are never touched: readers look at a count before they look at buckets.
+
+use crate::{BATCH_CLASSES, BUCKETS, DEPTH_CLASSES, Depths, Histogram, Latency, Moments, bucket_of};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
+
+/// A word that one worker writes and others read.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Word(AtomicU64);
+
+impl Word {
+    /// The value.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    /// Sets the value. Only the block's worker may.
+    #[inline(always)]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    /// Adds to the value. Only the block's worker may: this is a load and a store, not an atomic addition.
+    #[inline(always)]
+    pub fn add(&self, value: u64) {
+        self.set(self.get().wrapping_add(value));
+    }
+}
+
+/// [`Moments`] in shared memory.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct LiveMoments {
+    count: Word,
+    /// `!minimum`, so that zeroed memory means "none yet".
+    inverted_min: Word,
+    max: Word,
+    sum: Word,
+    squares_low: Word,
+    squares_high: Word,
+}
+
+impl LiveMoments {
+    /// Adds one value. The sum is a 64-bit word: it lasts for 584 years of latency.
+    #[inline(always)]
+    pub fn record(&self, value: u64) {
+        self.count.add(1);
+        let inverted = !value;
+        if inverted > self.inverted_min.get() {
+            self.inverted_min.set(inverted);
+        }
+        if value > self.max.get() {
+            self.max.set(value);
+        }
+        self.sum.add(value);
+        let square = u128::from(value) * u128::from(value);
+        let (low, carry) = self.squares_low.get().overflowing_add(square as u64);
+        self.squares_low.set(low);
+        let high = (square >> 64) as u64 + u64::from(carry);
+        if high != 0 {
+            self.squares_high.add(high);
+        }
+    }
+
+    /// How many values were recorded.
+    #[inline(always)]
+    pub fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    fn read(&self) -> Moments {
+        Moments {
+            count: self.count.get(),
+            min: !self.inverted_min.get(),
+            max: self.max.get(),
+            sum: u128::from(self.sum.get()),
+            sum_squares: u128::from(self.squares_high.get()) << 64 | u128::from(self.squares_low.get()),
+        }
+    }
+
+    fn reset(&self) {
+        for word in
+            [&self.count, &self.inverted_min, &self.max, &self.sum, &self.squares_low, &self.squares_high]
+        {
+            word.set(0);
+        }
+    }
+}
+
+/// A latency in shared memory: moments, and the histogram where one is kept.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LiveLatency {
+    moments: LiveMoments,
+    /// How many values are in the buckets; 0 = the buckets' pages may be untouched.
+    bucketed: Word,
+    buckets: [Word; BUCKETS],
+}
+
+impl LiveLatency {
+    /// Adds one value to the moments.
+    #[inline(always)]
+    pub fn record(&self, value: u64) {
+        self.moments.record(value);
+    }
+
+    /// Adds one value to the histogram.
+    #[inline(always)]
+    pub fn record_bucket(&self, value: u64) {
+        self.bucketed.add(1);
+        self.buckets[bucket_of(value)].add(1);
+    }
+
+    /// The moments' count.
+    pub fn count(&self) -> u64 {
+        self.moments.count()
+    }
+
+    fn read(&self) -> Latency {
+        let histogram = if self.bucketed.get() == 0 {
+            Histogram::default()
+        } else {
+            Histogram::from_counts(self.buckets.iter().map(Word::get).collect())
+        };
+        Latency { moments: self.moments.read(), histogram }
+    }
+
+    fn reset(&self) {
+        self.moments.reset();
+        if self.bucketed.get() != 0 {
+            self.bucketed.set(0);
+            self.buckets.iter().for_each(|word| word.set(0));
+        }
+    }
+}
+
+/// What one direction of one worker publishes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct LiveDirection {
+    /// I/Os completed.
+    pub ios: Word,
+    /// Bytes transferred.
+    pub bytes: Word,
+    /// I/Os issued.
+    pub issued: Word,
+    /// I/Os that transferred less than asked.
+    pub short: Word,
+    /// I/Os given up.
+    pub dropped: Word,
+    /// Nanoseconds of finished passes in which this direction ran.
+    pub runtime: Word,
+    /// Submission latency.
+    pub slat: LiveLatency,
+    /// Completion latency.
+    pub clat: LiveLatency,
+    /// Total latency.
+    pub lat: LiveLatency,
+}
+
+/// Everything that one worker measures.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct LiveStats {
+    /// Odd while values that belong together change.
+    generation: Word,
+    /// Counts resets (the end of the ramp), so that samplers know that counters went back to zero.
+    pub resets: Word,
+    /// Units queued, by the depth they made.
+    pub level: [Word; DEPTH_CLASSES],
+    /// Submission calls by class.
+    pub submit: [Word; BATCH_CLASSES],
+    /// Completion calls by class.
+    pub complete: [Word; BATCH_CLASSES],
+    /// Units submitted.
+    pub total_submit: Word,
+    /// Units completed.
+    pub total_complete: Word,
+    /// Syncs completed.
+    pub syncs: Word,
+    /// Errors that were gone on after.
+    pub errors: Word,
+    /// Per direction, in the order of `Direction::ALL`.
+    pub directions: [LiveDirection; 3],
+    /// Latency of syncs.
+    pub sync: LiveLatency,
+}
+
+impl LiveStats {
+    /// Announces that values which belong together are about to change. Only the worker may.
+    #[inline(always)]
+    pub fn begin(&self) {
+        self.generation.add(1);
+        // Ordered on the machine (stores are, on x86; elsewhere a release fence), and against the compiler.
+        fence(std::sync::atomic::Ordering::Release);
+    }
+
+    /// They are whole again.
+    #[inline(always)]
+    pub fn end(&self) {
+        fence(std::sync::atomic::Ordering::Release);
+        self.generation.add(1);
+    }
+
+    /// Runs `read` until nothing changed meanwhile, a bounded number of times: a worker that died in the middle
+    /// of a change, or one that is faster than its reader, must not hold the reader up. The last reading is then
+    /// at most a few I/Os inconsistent.
+    pub fn consistent<T>(&self, mut read: impl FnMut(&LiveStats) -> T) -> T {
+        const ATTEMPTS: usize = 16;
+        let mut value = None;
+        for _ in 0..ATTEMPTS {
+            let before = self.generation.get();
+            fence(std::sync::atomic::Ordering::Acquire);
+            value = Some(read(self));
+            fence(std::sync::atomic::Ordering::Acquire);
+            if before & 1 == 0 && before == self.generation.get() {
+                break;
+            }
+        }
+        value.unwrap_or_else(|| read(self))
+    }
+
+    /// The depth distributions.
+    pub fn depths(&self) -> Depths {
+        Depths {
+            level: std::array::from_fn(|i| self.level[i].get()),
+            submit: std::array::from_fn(|i| self.submit[i].get()),
+            complete: std::array::from_fn(|i| self.complete[i].get()),
+            total_submit: self.total_submit.get(),
+            total_complete: self.total_complete.get(),
+        }
+    }
+
+    /// The latencies of a direction: submission, completion, total.
+    pub fn latencies(&self, direction: usize) -> [Latency; 3] {
+        let direction = &self.directions[direction];
+        [direction.slat.read(), direction.clat.read(), direction.lat.read()]
+    }
+
+    /// The latency of syncs.
+    pub fn sync_latency(&self) -> Latency {
+        self.sync.read()
+    }
+
+    /// Forgets everything measured so far (the ramp is over). Only the worker may.
+    pub fn reset(&self) {
+        self.begin();
+        self.resets.add(1);
+        let words = self.level.iter().chain(&self.submit).chain(&self.complete);
+        words.chain([&self.total_submit, &self.total_complete, &self.syncs]).for_each(|word| word.set(0));
+        for direction in &self.directions {
+            for word in [&direction.ios, &direction.bytes, &direction.issued, &direction.short] {
+                word.set(0);
+            }
+            direction.dropped.set(0);
+            direction.runtime.set(0);
+            for latency in [&direction.slat, &direction.clat, &direction.lat] {
+                latency.reset();
+            }
+        }
+        self.sync.reset();
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::{Layout, alloc_zeroed};
+
+    fn zeroed() -> Box<LiveStats> {
+        // SAFETY: LiveStats is made of atomics only, for which zero bytes are a valid value; the layout is its own.
+        unsafe { Box::from_raw(alloc_zeroed(Layout::new::<LiveStats>()).cast()) }
+    }
+
+    #[test]
+    fn what_is_recorded_is_read() {
+        let stats = zeroed();
+        let mut expected = Moments::default();
+        for value in [0, 17, u64::from(u32::MAX) * 9, 1 << 40, 3] {
+            stats.begin();
+            stats.directions[1].clat.record(value);
+            stats.directions[1].clat.record_bucket(value);
+            stats.end();
+            expected.record(value);
+        }
+        let [slat, clat, _] = stats.consistent(|stats| stats.latencies(1));
+        assert_eq!(slat, Latency::default());
+        assert_eq!(clat.moments, expected);
+        assert_eq!(clat.histogram.total(), 5);
+        stats.reset();
+        assert_eq!(stats.latencies(1)[1].moments.count, 0);
+        assert_eq!(stats.latencies(1)[1].histogram, Histogram::default());
+        assert_eq!(stats.resets.get(), 1);
+    }
+
+    #[test]
+    fn a_writer_that_died_in_a_change_does_not_hold_readers_up() {
+        let stats = zeroed();
+        stats.begin();
+        stats.directions[0].ios.set(7);
+        assert_eq!(stats.consistent(|stats| stats.directions[0].ios.get()), 7);
+    }
+}
