@@ -1,9 +1,23 @@
 //! Which I/O comes next: direction, file, offset, length.
 //!
 //! A [`Generator`] knows nothing of time, engines or statistics: the same spec and seed give the same I/Os.
+//! [`new`] picks the generator of a [`Spec`]: one of the [`FastGenerator`]s for the common workloads,
+//! [`General`] for all others. They issue the same I/Os, so the choice is invisible. Where random offsets come
+//! from and which blocks they cover is told in [`coverage`]; what the sequential ones do, in [`general`].
 
+pub mod bitmap;
+pub mod coverage;
+pub mod fast;
+pub mod general;
+pub mod lfsr;
+pub mod permutation;
+pub mod rng;
+mod rotation;
+mod sizes;
 mod spec;
 
+pub use fast::{FastGenerator, fast};
+pub use general::General;
 pub use spec::*;
 
 use iolite_types::Direction;
@@ -27,7 +41,8 @@ pub enum Next {
     /// Issue this.
     Io(Io),
     /// This file is finished with for this pass and another is to be opened in its place (only when fewer
-    /// files may be open than there are). It may be closed as soon as nothing is in flight on it.
+    /// files may be open than there are). It may be closed as soon as nothing is in flight on it. Files that are
+    /// in use when the pass ends are not announced; a new pass starts with the first files again.
     Close(u32),
     /// The pass is over.
     Done,
@@ -35,9 +50,95 @@ pub enum Next {
 
 /// The source of a worker's I/Os.
 pub trait Generator {
-    /// The next I/O of the pass.
+    /// The next I/O of the pass. After [`Next::Done`] it stays done until restarted.
     fn next(&mut self) -> Next;
 
-    /// Starts another pass (the next loop) after [`Next::Done`].
+    /// Starts another pass (the next loop), also in the middle of one: positions, coverage and limits start
+    /// over, random choices go on, so the order is another one.
     fn restart(&mut self);
+
+    /// Starts another pass with the same random choices as the very first one. This is what the loops of a job
+    /// do whose choices are repeatable (`randrepeat`).
+    fn rewind(&mut self);
+}
+
+/// Why a generator cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The map of visited blocks does not fit into memory.
+    #[error(
+        "no memory for a map of {blocks} blocks; use norandommap, softrandommap=1, random_generator=lfsr, \
+         or one block size for all I/Os"
+    )]
+    MapMemory {
+        /// How many blocks the map would have.
+        blocks: u64,
+    },
+    /// A worker can have at most 2^32 - 1 files.
+    #[error("{0} files are more than a worker can have")]
+    TooManyFiles(usize),
+}
+
+/// The generator of any workload.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one per worker")]
+pub enum AnyGenerator {
+    /// One of the common workloads.
+    Fast(FastGenerator),
+    /// Any other.
+    General(General),
+}
+
+/// The generator of `spec`. Fails when a map of visited blocks is needed and its memory cannot be had.
+pub fn new(spec: &Spec) -> Result<AnyGenerator, Error> {
+    match fast(spec) {
+        Some(generator) => Ok(AnyGenerator::Fast(generator)),
+        None => General::new(spec).map(AnyGenerator::General),
+    }
+}
+
+/// Something to be done with a generator of whatever type, compiled for each of them: an I/O loop.
+pub trait Visitor {
+    /// What comes out of it.
+    type Output;
+
+    /// Does it.
+    fn visit<G: Generator>(self, generator: G) -> Self::Output;
+}
+
+/// Evaluates `$body` with `$generator` bound to the concrete generator.
+macro_rules! each {
+    ($any:expr, $generator:ident => $body:expr) => {
+        match $any {
+            AnyGenerator::Fast(FastGenerator::Sequential($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::Covering($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::Uniform($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::SequentialMix($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::CoveringMix($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::UniformMix($generator)) => $body,
+            AnyGenerator::General($generator) => $body,
+        }
+    };
+}
+
+impl AnyGenerator {
+    /// Hands the concrete generator to `visitor`: the one `match` before the loop.
+    pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
+        each!(self, generator => visitor.visit(generator))
+    }
+}
+
+impl Generator for AnyGenerator {
+    #[inline]
+    fn next(&mut self) -> Next {
+        each!(self, generator => generator.next())
+    }
+
+    fn restart(&mut self) {
+        each!(self, generator => generator.restart());
+    }
+
+    fn rewind(&mut self) {
+        each!(self, generator => generator.rewind());
+    }
 }

@@ -20,17 +20,20 @@ pub struct Spec {
     pub random_percent: PerDirection<u32>,
     /// Block sizes per direction.
     pub block_size: PerDirection<BlockSize>,
-    /// Alignment of random offsets, per direction, in bytes (at least 1).
+    /// Alignment of random offsets, per direction, in bytes (at least 1). Without `blockalign` it is the smallest
+    /// block size of the direction; any other alignment turns coverage off.
     pub align: PerDirection<u64>,
     /// Sizes need not be multiples of the smallest one.
     pub unaligned: bool,
     /// `bs_is_seq_rand`: the read size is for sequential I/Os, the write size for random ones, of any direction.
     pub size_by_randomness: bool,
-    /// Random offsets cover each block once before any comes again (false: `norandommap`).
+    /// Random offsets cover each block once before any comes again (false: `norandommap`); see
+    /// [`coverage`](crate::coverage) for what each kind of workload gets.
     pub cover: bool,
     /// Where coverage would need memory that cannot be had, go on without it (`softrandommap`).
     pub cover_softly: bool,
-    /// Use a linear feedback shift register for coverage (`random_generator=lfsr`).
+    /// Use a linear feedback shift register (`random_generator=lfsr`). It covers each block once, whatever
+    /// `cover` says.
     pub lfsr: bool,
     /// Sequential workloads: bytes added to the offset after each I/O (`rw=write:4k`; may be negative).
     pub sequential_skip: i64,
@@ -39,11 +42,14 @@ pub struct Spec {
     pub ios_per_random: u64,
     /// The `:N` modifier repeats the same offset instead of advancing (`rw_sequencer=identical`).
     pub identical: bool,
-    /// Bytes to issue in one pass (`io_size`); `None` = as the regions give.
+    /// Bytes to issue in one pass (`io_size`); `None` = as the regions give. With more than the regions have, the
+    /// pass starts over on them. Of trimwrite, the writes count.
     pub pass_bytes: Option<u64>,
-    /// I/Os to issue in all (`number_ios`); `None` = no limit.
+    /// I/Os to issue in a pass (`number_ios`); `None` = no limit. Ignored when endless, as fio does. A trim and its
+    /// write are one.
     pub total_ios: Option<u64>,
-    /// The pass has no end of its own (time based): coverage starts over, sequential offsets wrap.
+    /// The pass has no end of its own (time based): coverage starts over, sequential offsets wrap. It is only
+    /// [`Done`](crate::Next::Done) when no file has room for a single I/O.
     pub endless: bool,
     /// Seed of all random choices of this worker.
     pub seed: u64,

@@ -1,0 +1,84 @@
+//! Prints what one call of `next()` costs, for the main shapes of workloads.
+//!
+//! `cargo run --release -p iolite-workload --example next_cost`
+
+use iolite_types::{Direction, PerDirection};
+use iolite_workload::*;
+use std::{hint::black_box, time::Instant};
+
+const CALLS: u64 = 20_000_000;
+
+/// Nanoseconds per call, the best of five rounds; every I/O is used as an engine would use it.
+struct Cost;
+
+impl Visitor for Cost {
+    type Output = f64;
+
+    fn visit<G: Generator>(self, mut generator: G) -> f64 {
+        let round = |generator: &mut G| {
+            let start = Instant::now();
+            let mut sum = 0u64;
+            for _ in 0..CALLS {
+                match generator.next() {
+                    Next::Io(io) => sum = sum.wrapping_add(io.offset ^ io.length),
+                    Next::Close(_) => {}
+                    Next::Done => generator.restart(),
+                }
+            }
+            black_box(sum);
+            start.elapsed().as_nanos() as f64 / CALLS as f64
+        };
+        (0..5).map(|_| round(&mut generator)).fold(f64::INFINITY, f64::min)
+    }
+}
+
+fn main() {
+    let size = 4096;
+    let sequential = Spec {
+        files: vec![Region { offset: 0, length: 16 << 30 }],
+        file_order: FileOrder::RoundRobin,
+        ios_per_file: 1,
+        open_files: 1,
+        mix: Mix::Single(Direction::Read),
+        random_percent: PerDirection::all(0),
+        block_size: PerDirection::all(BlockSize::Fixed(size)),
+        align: PerDirection::all(size),
+        unaligned: false,
+        size_by_randomness: false,
+        cover: true,
+        cover_softly: false,
+        lfsr: false,
+        sequential_skip: 0,
+        ios_per_random: 1,
+        identical: false,
+        pass_bytes: None,
+        total_ios: None,
+        endless: true,
+        seed: 1,
+    };
+    let random = Spec { random_percent: PerDirection::all(100), ..sequential.clone() };
+    let mixed = Spec { mix: Mix::ReadWrite(70), ..random.clone() };
+    let sixteen = vec![Region { offset: 0, length: 1 << 30 }; 16];
+    let shapes = [
+        ("read", sequential.clone()),
+        ("randread", random.clone()),
+        ("randread norandommap", Spec { cover: false, ..random.clone() }),
+        ("randrw 70/30", mixed.clone()),
+        ("rw 70/30", Spec { mix: Mix::ReadWrite(70), ..sequential.clone() }),
+        ("randread lfsr", Spec { lfsr: true, ..random.clone() }),
+        ("randread 16 files", Spec { files: sixteen.clone(), open_files: 16, ..random.clone() }),
+        ("read 16 files", Spec { files: sixteen, open_files: 16, ..sequential.clone() }),
+        (
+            "randread bsrange 4k-64k",
+            Spec { block_size: PerDirection::all(BlockSize::Range(size, 16 * size)), ..random.clone() },
+        ),
+        ("randread:8", Spec { ios_per_random: 8, ..random.clone() }),
+        ("randread 50 %", Spec { random_percent: PerDirection::all(50), ..random }),
+    ];
+    println!("{:<26} {:>8} {:>8}  ns per next()", "workload", "chosen", "general");
+    for (name, spec) in shapes {
+        let chosen = new(&spec).expect("memory for a map").visit(Cost);
+        let general = Cost.visit(General::new(&spec).expect("memory for a map"));
+        println!("{name:<26} {chosen:>8.2} {general:>8.2}");
+    }
+}

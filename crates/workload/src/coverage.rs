@@ -1,0 +1,242 @@
+//! Where random offsets come from, and which promise each kind of workload gets.
+//!
+//! | workload | strategy | promise for randomly chosen blocks |
+//! |---|---|---|
+//! | one block size, map wanted | permutation | each block once per lap, O(1) memory |
+//! | the same with `percentage_random` < 100 | permutation | each once as a random choice; sequential I/Os in between do not count |
+//! | the same with `rw=randread:N` | permutation | each once as the start of a run; the N - 1 that follow do not count |
+//! | `random_generator=lfsr`, any sizes, map or not | shift register over blocks of the smallest size | each once as a start; larger I/Os may overlap |
+//! | several block sizes (range, split, reads ≠ writes) | bitmap of blocks of the greatest common size | no byte twice while its I/O can avoid it (below) |
+//! | `norandommap`, or `blockalign` other than the block size | none | none: every offset is equally likely each time |
+//! | a lap that starts over (`io_size` > `size`, time based) | new key, or the map forgets | as above, for each lap |
+//!
+//! That sequential I/Os in between are not entered into the map is what fio does (seen in its I/O logs:
+//! `percentage_random=50` picks blocks at random that a sequential step has visited), and it is what lets the
+//! permutation serve.
+//!
+//! With a bitmap, an I/O starts at the first free block at or after a random one (around the end of the range)
+//! and its size is drawn among those that fit the gap, so with one direction each byte is visited exactly
+//! once. With different sizes per direction an I/O begins at a multiple of its own smallest size, at the
+//! first such place that still has something free, and may overlap its neighbours when the gap is
+//! smaller than its smallest size. When a direction finds no place any more while another still would, it
+//! goes on at random.
+
+use crate::{
+    BlockSize, Error, Mix, Spec,
+    bitmap::Bitmap,
+    lfsr::Lfsr,
+    permutation::Permutation,
+    rng::{Rng, SplitMix64},
+    sizes::Sizes,
+};
+use iolite_types::Direction;
+
+/// How the random offsets of a workload are chosen; see the table above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Nothing is random.
+    Sequential,
+    /// Each offset on its own.
+    Uniform,
+    /// Blocks of this many bytes in a keyed order.
+    Permutation(u64),
+    /// Blocks of this many bytes in the order of a shift register.
+    Lfsr(u64),
+    /// A map of blocks of this many bytes.
+    Bitmap(u64),
+}
+
+impl Strategy {
+    /// The strategy that `spec` gets.
+    pub fn of(spec: &Spec) -> Strategy {
+        let random = || directions(spec).iter().copied().filter(|&d| spec.random_percent[d] > 0);
+        if random().next().is_none() {
+            return Strategy::Sequential;
+        }
+        let sizes: Vec<&BlockSize> = random().map(|d| random_size(spec, d)).collect();
+        let smallest = sizes.iter().map(|size| size.min().max(1)).min().unwrap_or(1);
+        if spec.lfsr {
+            return Strategy::Lfsr(smallest);
+        }
+        let aligned_otherwise = !spec.size_by_randomness
+            && random().any(|d| spec.align[d].max(1) != spec.block_size[d].min().max(1));
+        if !spec.cover || aligned_otherwise {
+            return Strategy::Uniform;
+        }
+        let single = sizes.iter().all(|size| Sizes::new(size, spec.unaligned).fixed() == Some(smallest));
+        if single {
+            return Strategy::Permutation(smallest);
+        }
+        Strategy::Bitmap(sizes.iter().map(|size| size.min().max(1)).fold(0, greatest_common_divisor))
+    }
+}
+
+/// The directions for which offsets are chosen (a write of trimwrite follows its trim).
+pub(crate) fn directions(spec: &Spec) -> &'static [Direction] {
+    match spec.mix {
+        Mix::Single(Direction::Read) => &[Direction::Read],
+        Mix::Single(Direction::Write) => &[Direction::Write],
+        Mix::Single(Direction::Trim) | Mix::TrimWrite => &[Direction::Trim],
+        Mix::ReadWrite(_) => &[Direction::Read, Direction::Write],
+    }
+}
+
+/// The sizes of random I/Os of a direction.
+pub(crate) fn random_size(spec: &Spec, direction: Direction) -> &BlockSize {
+    &spec.block_size[if spec.size_by_randomness { Direction::Write } else { direction }]
+}
+
+/// The sizes of sequential I/Os of a direction.
+pub(crate) fn sequential_size(spec: &Spec, direction: Direction) -> &BlockSize {
+    &spec.block_size[if spec.size_by_randomness { Direction::Read } else { direction }]
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// A place for an I/O, in bytes from the start of the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// The random offsets of one file.
+#[derive(Clone, Debug)]
+pub(crate) struct Coverage {
+    length: u64,
+    keys: SplitMix64,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Uniform { align: [u64; 3] },
+    Permutation { block: u64, order: Permutation },
+    Lfsr { block: u64, order: Lfsr },
+    Bitmap { block: u64, map: Bitmap },
+}
+
+/// The keys of a file's laps.
+pub(crate) fn lap_keys(seed: u64, file: usize) -> SplitMix64 {
+    SplitMix64::stream(seed, 0x1000 + file as u64)
+}
+
+impl Coverage {
+    /// The offsets in a region of `length` bytes of the `file`th file.
+    pub(crate) fn new(spec: &Spec, strategy: Strategy, length: u64, file: usize) -> Result<Self, Error> {
+        let mut keys = lap_keys(spec.seed, file);
+        let kind = match strategy {
+            Strategy::Sequential | Strategy::Uniform => uniform(spec),
+            Strategy::Permutation(block) => {
+                Kind::Permutation { block, order: Permutation::new(length / block, keys.next_u64()) }
+            }
+            Strategy::Lfsr(block) => Kind::Lfsr { block, order: Lfsr::new(length / block, keys.next_u64()) },
+            Strategy::Bitmap(block) => match Bitmap::new(reachable(spec, length) / block) {
+                Ok(map) => Kind::Bitmap { block, map },
+                Err(_) if spec.cover_softly => uniform(spec),
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(Coverage { length, keys, kind })
+    }
+
+    /// Forgets what has been visited; the next lap has another order.
+    pub(crate) fn restart(&mut self) {
+        match &mut self.kind {
+            Kind::Uniform { .. } => {}
+            Kind::Permutation { order, .. } => order.rekey(self.keys.next_u64()),
+            Kind::Lfsr { order, .. } => order.rekey(self.keys.next_u64()),
+            Kind::Bitmap { map, .. } => map.clear(),
+        }
+    }
+
+    /// Back to the first lap.
+    pub(crate) fn rewind(&mut self, seed: u64, file: usize) {
+        self.keys = lap_keys(seed, file);
+        self.restart();
+    }
+
+    /// A place for an I/O of `direction`; `None` when every block has been visited, or none can be.
+    #[inline(always)]
+    pub(crate) fn next(
+        &mut self,
+        direction: Direction,
+        sizes: &Sizes,
+        offsets: &mut Rng,
+        lengths: &mut Rng,
+    ) -> Option<Place> {
+        match &mut self.kind {
+            Kind::Permutation { block, order } => {
+                order.next().map(|index| Place { offset: index * *block, length: *block })
+            }
+            Kind::Uniform { align } => {
+                at_random(self.length, align[direction.index()], sizes, offsets, lengths)
+            }
+            Kind::Lfsr { block, order } => loop {
+                let offset = order.next()? * *block;
+                let room = self.length - offset;
+                if room >= sizes.min() {
+                    return Some(Place { offset, length: sizes.draw(lengths, room) });
+                }
+            },
+            Kind::Bitmap { block, map } => {
+                if map.free() == 0 {
+                    return None;
+                }
+                free_place(map, *block, self.length, sizes, offsets, lengths)
+                    .or_else(|| at_random(self.length, sizes.min(), sizes, offsets, lengths))
+            }
+        }
+    }
+}
+
+fn uniform(spec: &Spec) -> Kind {
+    Kind::Uniform { align: spec.align.values.map(|align| align.max(1)) }
+}
+
+/// How much of a region the directions can reach with whole I/Os at multiples of their smallest sizes.
+fn reachable(spec: &Spec, length: u64) -> u64 {
+    directions(spec)
+        .iter()
+        .filter(|&&d| spec.random_percent[d] > 0)
+        .map(|&d| {
+            let smallest = random_size(spec, d).min().max(1);
+            length / smallest * smallest
+        })
+        .max()
+        .unwrap_or(0)
+}
+
+/// Any aligned offset at which the smallest size fits.
+#[inline(always)]
+fn at_random(length: u64, align: u64, sizes: &Sizes, offsets: &mut Rng, lengths: &mut Rng) -> Option<Place> {
+    let slots = length.checked_sub(sizes.min())? / align + 1;
+    let offset = offsets.below(slots) * align;
+    Some(Place { offset, length: sizes.draw(lengths, length - offset) })
+}
+
+/// The first free place at or after a random one, marked as visited.
+#[inline]
+fn free_place(
+    map: &mut Bitmap,
+    block: u64,
+    length: u64,
+    sizes: &Sizes,
+    offsets: &mut Rng,
+    lengths: &mut Rng,
+) -> Option<Place> {
+    let smallest = sizes.min();
+    let slots = length / smallest;
+    let start = offsets.below(slots) * smallest / block;
+    let fits = |free: &u64| *free * block / smallest < slots;
+    let free = map.next_free(start).filter(fits).or_else(|| map.next_free(0).filter(fits))?;
+    let offset = free * block / smallest * smallest;
+    let run = map.free_run(free, sizes.max().div_ceil(block));
+    let gap = (free + run) * block - offset;
+    let room = gap.max(smallest).min(length - offset);
+    let place = Place { offset, length: sizes.draw(lengths, room) };
+    map.visit(offset / block, place.length.div_ceil(block));
+    Some(place)
+}

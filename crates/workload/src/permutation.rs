@@ -1,0 +1,213 @@
+//! Every block once, in random order, without remembering which: a keyed permutation of `0..length`.
+//!
+//! The range is laid out as a rectangle of `rows` × `columns`, both near the square root, and a counter walks
+//! through its cells. Three Feistel rounds (row += F(column), column += G(row), row += H(column), each modulo
+//! its side) turn the cell into another one. Each round can be undone, so the whole is a bijection whatever
+//! the round functions are; they are keyed multiplicative hashes. The rectangle is larger than the range by
+//! less than one row, so an image outside the range (which is skipped) is met about once in a square root of
+//! the length: the last block costs what the first did. Neither the next value nor its cost depends on the
+//! one before, so a processor works on several at once.
+//!
+//! This is a shuffle for a load generator, not a cipher; what it has to deliver is tested below: coverage,
+//! uniform prefixes, no correlation of neighbours, a different order with every key.
+
+use crate::rng::{SplitMix64, scale};
+
+/// The order of one pass over a range.
+#[derive(Clone, Debug)]
+pub struct Permutation {
+    length: u64,
+    rows: u64,
+    columns: u64,
+    keys: [u64; 3],
+    row: u64,
+    column: u64,
+}
+
+/// A keyed hash of `value`, scaled below `range`.
+#[inline(always)]
+fn round(value: u64, key: u64, range: u64) -> u64 {
+    let mixed = (value ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    scale(mixed, range)
+}
+
+/// `a + b` modulo `modulus`, for `a` and `b` below it.
+#[inline(always)]
+fn add_modulo(a: u64, b: u64, modulus: u64) -> u64 {
+    let sum = a + b;
+    sum.min(sum.wrapping_sub(modulus))
+}
+
+impl Permutation {
+    /// The permutation of `0..length` that `key` selects. `length` is at most 2^62.
+    pub fn new(length: u64, key: u64) -> Self {
+        assert!(length <= 1 << 62, "a range of at most 2^62 blocks");
+        let mut rows = length.isqrt();
+        if rows * rows < length {
+            rows += 1;
+        }
+        let columns = if rows == 0 { 0 } else { length.div_ceil(rows) };
+        let mut permutation = Permutation { length, rows, columns, keys: [0; 3], row: 0, column: 0 };
+        permutation.rekey(key);
+        permutation
+    }
+
+    /// Starts another pass, in another order.
+    pub fn rekey(&mut self, key: u64) {
+        let mut keys = SplitMix64::new(key);
+        self.keys = std::array::from_fn(|_| keys.next_u64());
+        self.row = 0;
+        self.column = 0;
+    }
+
+    /// The next value of the pass; `None` when all have been.
+    #[expect(clippy::should_implement_trait, reason = "a pass can be restarted, which no iterator promises")]
+    #[inline(always)]
+    pub fn next(&mut self) -> Option<u64> {
+        while self.row < self.rows {
+            let value = self.image(self.row, self.column);
+            self.column += 1;
+            if self.column == self.columns {
+                self.column = 0;
+                self.row += 1;
+            }
+            if value < self.length {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn image(&self, row: u64, column: u64) -> u64 {
+        let row = add_modulo(row, round(column, self.keys[0], self.rows), self.rows);
+        let column = add_modulo(column, round(row, self.keys[1], self.columns), self.columns);
+        let row = add_modulo(row, round(column, self.keys[2], self.rows), self.rows);
+        row * self.columns + column
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pass(length: u64, key: u64) -> Vec<u64> {
+        let mut permutation = Permutation::new(length, key);
+        std::iter::from_fn(|| permutation.next()).collect()
+    }
+
+    fn assert_bijection(length: u64, key: u64) {
+        let mut seen = vec![false; length as usize];
+        let values = pass(length, key);
+        assert_eq!(values.len() as u64, length, "length {length}");
+        for value in values {
+            assert!(!std::mem::replace(&mut seen[value as usize], true), "{value} twice in {length}");
+        }
+    }
+
+    #[test]
+    fn awkward_lengths_are_covered_exactly_once() {
+        let primes = [5, 7, 11, 13, 127, 257, 1009, 7919, 65_537, 104_729];
+        let around_powers = (0..18).flat_map(|bits| {
+            let power = 1u64 << bits;
+            [power - 1, power, power + 1]
+        });
+        for length in [0, 1, 2, 3].into_iter().chain(primes).chain(around_powers) {
+            assert_bijection(length, 0x1234_5678 ^ length);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_length_is_covered_exactly_once(length in 0u64..20_000, key: u64) {
+            assert_bijection(length, key);
+        }
+
+        #[test]
+        fn huge_ranges_stay_inside(length in 1u64..=(1 << 62), key: u64) {
+            let mut permutation = Permutation::new(length, key);
+            let mut seen = std::collections::HashSet::new();
+            for _ in 0..200.min(length) {
+                let value = permutation.next().unwrap();
+                prop_assert!(value < length);
+                prop_assert!(seen.insert(value));
+            }
+        }
+    }
+
+    #[test]
+    fn every_order_of_three_occurs() {
+        let orders: std::collections::HashSet<Vec<u64>> = (0..1000).map(|key| pass(3, key)).collect();
+        assert_eq!(orders.len(), 6);
+    }
+
+    /// Any stretch of a pass is spread evenly over the range: chi-square of 64 bins, for several lengths.
+    #[test]
+    fn stretches_are_uniform() {
+        for (length, key) in [(1 << 20, 1), (1_000_003, 2), (262_144 + 17, 3), (5_000_000_000, 4)] {
+            let mut permutation = Permutation::new(length, key);
+            for stretch in 0..4 {
+                let mut bins = [0f64; 64];
+                for _ in 0..16_384 {
+                    bins[scale_bin(permutation.next().unwrap(), length, 64)] += 1.0;
+                }
+                let expected = 16_384.0 / 64.0;
+                let chi: f64 = bins.iter().map(|n| (n - expected).powi(2) / expected).sum();
+                // 63 degrees of freedom: mean 63, standard deviation 11.2; without replacement a little less.
+                assert!(chi < 63.0 + 5.0 * 11.2, "length {length}, stretch {stretch}: {chi}");
+                assert!(chi > 63.0 - 5.0 * 11.2, "length {length}, stretch {stretch}: {chi}, too even");
+            }
+        }
+    }
+
+    fn scale_bin(value: u64, length: u64, bins: u64) -> usize {
+        (u128::from(value) * u128::from(bins) / u128::from(length)) as usize
+    }
+
+    /// Where one value lies says nothing of where the next lies, nor the one eight further: chi-square over
+    /// the 16 × 16 pairs of bins.
+    #[test]
+    fn neighbours_are_independent() {
+        for (length, key) in [(1u64 << 20, 11), (1_000_003, 12), (5_000_000_000, 13)] {
+            let mut permutation = Permutation::new(length, key);
+            let values: Vec<u64> = (0..200_000).map(|_| permutation.next().unwrap()).collect();
+            for distance in [1, 2, 8] {
+                let mut bins = [0f64; 256];
+                for (a, b) in values.iter().zip(&values[distance..]) {
+                    bins[scale_bin(*a, length, 16) * 16 + scale_bin(*b, length, 16)] += 1.0;
+                }
+                let expected = (values.len() - distance) as f64 / 256.0;
+                let chi: f64 = bins.iter().map(|n| (n - expected).powi(2) / expected).sum();
+                // 255 degrees of freedom: standard deviation 22.6.
+                assert!((chi - 255.0).abs() < 5.0 * 22.6, "length {length}, distance {distance}: {chi}");
+            }
+        }
+    }
+
+    /// The step from one value to the next is spread evenly too (a generator with a constant stride fails).
+    #[test]
+    fn steps_do_not_repeat() {
+        let length = 1u64 << 20;
+        let values = pass(length, 99);
+        let mut bins = [0f64; 64];
+        for pair in values.windows(2) {
+            bins[((pair[1] + length - pair[0]) % length * 64 / length) as usize] += 1.0;
+        }
+        let expected = (values.len() - 1) as f64 / 64.0;
+        let chi: f64 = bins.iter().map(|n| (n - expected).powi(2) / expected).sum();
+        assert!(chi < 63.0 + 5.0 * 11.2, "{chi}");
+    }
+
+    #[test]
+    fn another_key_is_another_order_and_the_same_key_the_same() {
+        let mut permutation = Permutation::new(1000, 5);
+        let first: Vec<u64> = std::iter::from_fn(|| permutation.next()).collect();
+        permutation.rekey(6);
+        let second: Vec<u64> = std::iter::from_fn(|| permutation.next()).collect();
+        assert!(first.iter().zip(&second).filter(|(a, b)| a == b).count() < 20);
+        permutation.rekey(5);
+        assert_eq!(std::iter::from_fn(|| permutation.next()).collect::<Vec<_>>(), first);
+    }
+}

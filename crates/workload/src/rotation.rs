@@ -1,0 +1,142 @@
+//! Which file is next, when there are several and perhaps not all may be open at once.
+//!
+//! The files that are in use form a short list: at first as many as may be open, in order; a file that is
+//! finished leaves it and the next one that has not been used joins at the end. Round robin goes around this
+//! list, random draws from it, sequential stays with its head.
+
+use crate::{FileOrder, rng::Rng};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rotation {
+    order: FileOrder,
+    files: u32,
+    limit: usize,
+    ios_per_file: u64,
+    /// Files in use, ascending.
+    open: Vec<u32>,
+    /// The first file that has not been used yet.
+    unused: u32,
+    cursor: usize,
+    ios_left: u64,
+    draw: bool,
+}
+
+impl Rotation {
+    pub(crate) fn new(order: FileOrder, files: u32, limit: usize, ios_per_file: u64) -> Self {
+        let limit = limit.clamp(1, (files as usize).max(1));
+        let mut rotation = Rotation {
+            order,
+            files,
+            limit,
+            ios_per_file: ios_per_file.max(1),
+            open: Vec::with_capacity(limit),
+            unused: 0,
+            cursor: 0,
+            ios_left: 0,
+            draw: false,
+        };
+        rotation.restart();
+        rotation
+    }
+
+    /// All files are to be used again.
+    pub(crate) fn restart(&mut self) {
+        self.open.clear();
+        self.open.extend((0..self.files).take(self.limit));
+        self.unused = self.open.len() as u32;
+        self.cursor = 0;
+        self.turn();
+    }
+
+    fn turn(&mut self) {
+        self.ios_left = self.ios_per_file;
+        self.draw = self.order == FileOrder::Random;
+    }
+
+    /// The file for the next I/O; `None` when all are finished.
+    #[inline(always)]
+    pub(crate) fn current(&mut self, rng: &mut Rng) -> Option<u32> {
+        if self.draw && !self.open.is_empty() {
+            self.cursor = rng.below(self.open.len() as u64) as usize;
+            self.draw = false;
+        }
+        self.open.get(self.cursor).copied()
+    }
+
+    /// An I/O was issued on the current file.
+    #[inline(always)]
+    pub(crate) fn issued(&mut self) {
+        self.ios_left -= 1;
+        if self.ios_left == 0 {
+            self.turn();
+            if self.order == FileOrder::RoundRobin {
+                self.cursor += 1;
+                if self.cursor >= self.open.len() {
+                    self.cursor = 0;
+                }
+            }
+        }
+    }
+
+    /// Nothing is left to do on the current file.
+    #[cold]
+    pub(crate) fn finished(&mut self) {
+        self.open.remove(self.cursor);
+        if self.unused < self.files {
+            self.open.push(self.unused);
+            self.unused += 1;
+        }
+        if self.cursor >= self.open.len() {
+            self.cursor = 0;
+        }
+        self.turn();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs `blocks` I/Os on each of the files and says in which order.
+    fn order(order: FileOrder, blocks: &[u32], limit: usize, ios_per_file: u64) -> Vec<u32> {
+        let mut rotation = Rotation::new(order, blocks.len() as u32, limit, ios_per_file);
+        let mut left = blocks.to_vec();
+        let mut rng = Rng::new(1);
+        let mut result = Vec::new();
+        while let Some(file) = rotation.current(&mut rng) {
+            if left[file as usize] == 0 {
+                rotation.finished();
+            } else {
+                left[file as usize] -= 1;
+                result.push(file);
+                rotation.issued();
+            }
+        }
+        result
+    }
+
+    /// The orders of fio 3.33 for three files of the same size, from its I/O logs.
+    #[test]
+    fn the_orders_are_those_of_the_reference() {
+        use FileOrder::*;
+        assert_eq!(order(RoundRobin, &[4, 4, 4], 3, 1), [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2]);
+        assert_eq!(order(RoundRobin, &[4, 4, 4], 3, 2), [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2]);
+        assert_eq!(order(RoundRobin, &[4, 4, 4], 2, 1), [0, 1, 0, 1, 0, 1, 0, 1, 2, 2, 2, 2]);
+        assert_eq!(order(RoundRobin, &[4, 4, 4], 2, 2), [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(order(RoundRobin, &[4, 4, 4], 1, 1), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(order(RoundRobin, &[2, 3, 3], 3, 1), [0, 1, 2, 0, 1, 2, 1, 2]);
+        assert_eq!(order(Sequential, &[4, 4, 4], 3, 1), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(order(Sequential, &[4, 4, 4], 3, 2), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn random_uses_every_file_in_runs() {
+        let files = order(FileOrder::Random, &[40, 40, 40, 40], 2, 2);
+        assert_eq!(files.len(), 160);
+        assert!(files.chunks(2).all(|run| run[0] == run[1]));
+        // With two open at once, the fourth file only comes after two have been finished.
+        let first_of_fourth = files.iter().position(|&file| file == 3).unwrap();
+        let used: std::collections::HashSet<u32> = files[first_of_fourth..].iter().copied().collect();
+        assert!(used.len() <= 2, "{files:?}");
+    }
+}

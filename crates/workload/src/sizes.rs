@@ -1,0 +1,165 @@
+//! How long the next I/O is: one size, a range of sizes, or sizes with shares.
+//!
+//! A range gives each multiple of its smallest size the same share: a number from 1 byte to the largest size
+//! is drawn and rounded up to the next multiple; when the largest is no multiple of the smallest, it gets the
+//! share that is left (`4k-18k`: two ninths each for 4k, 8k, 12k, 16k, and one ninth for 18k). Unaligned, any
+//! size from the smallest to the largest is as likely as any other. Where less room is left than the largest
+//! size needs, the draw is among the sizes that fit, with the same proportions.
+
+use crate::{BlockSize, rng::Rng};
+
+/// A [`BlockSize`] prepared for drawing.
+#[derive(Clone, Debug)]
+pub(crate) enum Sizes {
+    Fixed(u64),
+    /// Multiples of the first, up to the second.
+    Multiples(u64, u64),
+    /// Anything from the first to the second.
+    Any(u64, u64),
+    /// Sizes with their shares, and the sum of the shares.
+    Shares(Vec<(u64, u32)>, u64),
+}
+
+impl Sizes {
+    pub(crate) fn new(size: &BlockSize, unaligned: bool) -> Self {
+        match size {
+            BlockSize::Fixed(size) => Sizes::Fixed((*size).max(1)),
+            BlockSize::Range(low, high) if low == high => Sizes::Fixed((*low).max(1)),
+            BlockSize::Range(low, high) if unaligned => Sizes::Any((*low).max(1), *high),
+            BlockSize::Range(low, high) => Sizes::Multiples((*low).max(1), *high),
+            BlockSize::Split(entries) => match entries.as_slice() {
+                [] => Sizes::Fixed(1),
+                [(size, _)] => Sizes::Fixed((*size).max(1)),
+                _ => {
+                    let total = entries.iter().map(|&(_, share)| u64::from(share)).sum();
+                    Sizes::Shares(entries.iter().map(|&(size, share)| (size.max(1), share)).collect(), total)
+                }
+            },
+        }
+    }
+
+    /// The only size, when there is only one.
+    pub(crate) fn fixed(&self) -> Option<u64> {
+        match self {
+            Sizes::Fixed(size) => Some(*size),
+            _ => None,
+        }
+    }
+
+    /// The smallest size.
+    #[inline(always)]
+    pub(crate) fn min(&self) -> u64 {
+        match self {
+            Sizes::Fixed(size) | Sizes::Multiples(size, _) | Sizes::Any(size, _) => *size,
+            Sizes::Shares(entries, _) => entries.iter().map(|&(size, _)| size).min().unwrap_or(1),
+        }
+    }
+
+    /// The largest size.
+    #[inline(always)]
+    pub(crate) fn max(&self) -> u64 {
+        match self {
+            Sizes::Fixed(size) => *size,
+            Sizes::Multiples(_, size) | Sizes::Any(_, size) => *size,
+            Sizes::Shares(entries, _) => entries.iter().map(|&(size, _)| size).max().unwrap_or(1),
+        }
+    }
+
+    /// A size of at most `room` bytes; `room` is at least the smallest size.
+    #[inline(always)]
+    pub(crate) fn draw(&self, rng: &mut Rng, room: u64) -> u64 {
+        match self {
+            Sizes::Fixed(size) => *size,
+            Sizes::Multiples(low, high) => {
+                let limit = if room >= *high { *high } else { room / low * low };
+                (1 + rng.below(limit)).next_multiple_of(*low).min(limit)
+            }
+            Sizes::Any(low, high) => low + rng.below(room.min(*high) - low + 1),
+            Sizes::Shares(entries, total) => draw_share(entries, *total, rng, room),
+        }
+    }
+}
+
+fn draw_share(entries: &[(u64, u32)], total: u64, rng: &mut Rng, room: u64) -> u64 {
+    let fits = |size: u64| size <= room;
+    let total = if entries.iter().all(|&(size, _)| fits(size)) {
+        total
+    } else {
+        entries.iter().filter(|entry| fits(entry.0)).map(|entry| u64::from(entry.1)).sum()
+    };
+    let mut ticket = rng.below(total);
+    let mut fitting = entries.iter().filter(|entry| fits(entry.0));
+    let smallest = entries.iter().map(|entry| entry.0).min().unwrap_or(1);
+    fitting
+        .find_map(|&(size, share)| {
+            let share = u64::from(share);
+            if ticket < share {
+                return Some(size);
+            }
+            ticket -= share;
+            None
+        })
+        .unwrap_or(smallest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn shares(size: BlockSize, unaligned: bool, room: u64) -> BTreeMap<u64, f64> {
+        let sizes = Sizes::new(&size, unaligned);
+        let mut rng = Rng::new(3);
+        let mut counts = BTreeMap::new();
+        for _ in 0..100_000 {
+            *counts.entry(sizes.draw(&mut rng, room)).or_insert(0.0) += 1.0 / 100_000.0;
+        }
+        counts
+    }
+
+    fn assert_shares(actual: &BTreeMap<u64, f64>, expected: &[(u64, f64)]) {
+        assert_eq!(actual.len(), expected.len(), "{actual:?}");
+        for &(size, share) in expected {
+            assert!((actual[&size] - share).abs() < 0.008, "{size}: {actual:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_shared_evenly() {
+        let k = 1024;
+        let quarter = [(4 * k, 0.25), (8 * k, 0.25), (12 * k, 0.25), (16 * k, 0.25)];
+        assert_shares(&shares(BlockSize::Range(4 * k, 16 * k), false, u64::MAX), &quarter);
+    }
+
+    /// What fio 3.33 was seen to do with `bsrange=4k-18k`: 22 % each, and 11 % for the odd one.
+    #[test]
+    fn an_odd_largest_size_gets_what_is_left() {
+        let k = 1024;
+        let ninths = [(4, 2.0), (8, 2.0), (12, 2.0), (16, 2.0), (18, 1.0)].map(|(s, n)| (s * k, n / 9.0));
+        assert_shares(&shares(BlockSize::Range(4 * k, 18 * k), false, u64::MAX), &ninths);
+    }
+
+    #[test]
+    fn the_draw_is_among_the_sizes_that_fit() {
+        let k = 1024;
+        let thirds = [(4 * k, 1.0 / 3.0), (8 * k, 1.0 / 3.0), (12 * k, 1.0 / 3.0)];
+        assert_shares(&shares(BlockSize::Range(4 * k, 16 * k), false, 15 * k), &thirds);
+        let split = BlockSize::Split(vec![(4 * k, 20), (64 * k, 50), (32 * k, 30)]);
+        assert_shares(&shares(split.clone(), false, u64::MAX), &[(4 * k, 0.2), (64 * k, 0.5), (32 * k, 0.3)]);
+        assert_shares(&shares(split, false, 63 * k), &[(4 * k, 0.4), (32 * k, 0.6)]);
+    }
+
+    #[test]
+    fn a_share_of_nothing_still_gives_a_size_that_fits() {
+        let split = BlockSize::Split(vec![(512, 0), (4096, 100)]);
+        assert_shares(&shares(split, false, 1000), &[(512, 1.0)]);
+    }
+
+    #[test]
+    fn unaligned_sizes_are_any() {
+        let sizes = shares(BlockSize::Range(10, 20), true, u64::MAX);
+        assert_eq!(sizes.keys().copied().collect::<Vec<_>>(), (10..=20).collect::<Vec<_>>());
+        let sizes = shares(BlockSize::Range(10, 20), true, 10);
+        assert_eq!(sizes.keys().copied().collect::<Vec<_>>(), [10]);
+    }
+}

@@ -1,0 +1,6 @@
+//! The generators as their users see them: against the reference's order, by counting visits, by properties.
+
+mod common;
+mod properties;
+mod reference;
+mod visits;
