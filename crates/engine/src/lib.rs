@@ -2,6 +2,41 @@
 //!
 //! An engine performs units and gives completions; it knows neither why a unit was chosen nor how it will be
 //! counted, and it takes no time stamps.
+//!
+//! The worker's loop is generic over [`Engine`], so that `queue`, `commit` and `reap` are inlined into it. The
+//! caller writes that loop once, as a [`Visitor`], and [`build`] makes the engine that a job names and hands it
+//! over. The controlling process asks [`probe`] first whether the engine is usable at all.
+
+mod config;
+mod error;
+mod file;
+mod io_uring;
+mod libaio;
+mod mmap;
+mod null;
+mod posixaio;
+mod psync;
+mod pvsync;
+mod pvsync2;
+mod registry;
+mod sync;
+mod transfer;
+mod vsync;
+
+pub use self::config::{AccessPattern, EngineConfig};
+pub use self::error::EngineError;
+pub use self::file::{block_device_size, device_size};
+pub use self::io_uring::IoUringEngine;
+pub use self::libaio::LibaioEngine;
+pub use self::mmap::MmapEngine;
+pub use self::null::NullEngine;
+pub use self::posixaio::PosixAioEngine;
+pub use self::psync::PsyncEngine;
+pub use self::pvsync::PvsyncEngine;
+pub use self::pvsync2::Pvsync2Engine;
+pub use self::registry::{EngineName, Visitor, build, is_implemented, is_known, probe};
+pub use self::sync::SyncEngine;
+pub use self::vsync::VsyncEngine;
 
 use iolite_types::Operation;
 use std::io;
@@ -37,6 +72,20 @@ pub type Outcome = Result<u64, Errno>;
 /// An error number of the operating system (`ENOSPC`, …), always positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub i32);
+
+impl Errno {
+    /// What the last failed system call of this thread left behind.
+    #[inline]
+    pub fn last() -> Errno {
+        Errno::from(io::Error::last_os_error())
+    }
+}
+
+impl From<Errno> for io::Error {
+    fn from(errno: Errno) -> Self {
+        io::Error::from_raw_os_error(errno.0)
+    }
+}
 
 impl From<io::Error> for Errno {
     fn from(error: io::Error) -> Self {
@@ -123,19 +172,27 @@ pub trait Engine {
     fn descriptor(&self, index: u32) -> Option<RawFd>;
 
     /// Told once, after the first files are open and before the first `queue`, where the units and buffers are.
-    fn prepare(&mut self, layout: &BufferLayout) -> io::Result<()>;
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
 
     /// Takes a unit. A unit that was answered `Queued` stays untouched by the worker until it is reaped.
     ///
+    /// Syncs and trims that an engine performs itself are answered `Busy` while units wait for
+    /// [`Engine::commit`], so that they come after what was queued before them.
+    ///
     /// # Safety
-    /// The unit's buffer must be valid for `length` bytes until its completion, and its file open.
+    /// The unit's buffer must be valid for `length` bytes until its completion (or until the engine is dropped,
+    /// which waits for what is in flight), and its file open. No other unit in flight has the same index.
     unsafe fn queue(&mut self, unit: &Unit) -> Queued;
 
     /// Hands what was queued to the system; how many units went. Engines that submit in `queue` answer 0.
+    ///
+    /// A unit that the system refuses is an outcome of that unit, given by [`Engine::reap`]. What the system is
+    /// too busy to take now is counted as gone and taken along by the next `commit` or `reap`.
     fn commit(&mut self) -> Result<usize, Errno>;
 
     /// Appends at least `min` and at most `max` completions to `done`, waiting at most `timeout` (`None` =
-    /// without limit); `min` 0 polls. An interrupting signal ends the wait early with what there is.
+    /// without limit); `min` 0 polls. An interrupting signal ends the wait early with what there is, and so
+    /// does having nothing more in flight. Only committed units are waited for.
     fn reap(
         &mut self,
         min: usize,

@@ -1,0 +1,82 @@
+//! What an engine is told when it is made.
+
+use iolite_options::EngineOptions;
+
+/// How the worker will move through its files, for engines that pass it on to the kernel themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessPattern {
+    /// Nothing is promised.
+    #[default]
+    Normal,
+    /// Offsets mostly grow.
+    Sequential,
+    /// Offsets jump about.
+    Random,
+}
+
+/// Everything an engine needs to know of its job.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// The engine options of the job.
+    pub options: EngineOptions,
+    /// Most units in flight, at least 1.
+    pub depth: usize,
+    /// The job's files are opened with O_DIRECT.
+    pub direct: bool,
+    /// Files in the worker's list, open or not; indices are below this.
+    pub files: usize,
+    /// `SYNC_FILE_RANGE_*` flags of [`Operation::SyncFileRange`](iolite_types::Operation::SyncFileRange).
+    pub sync_file_range_flags: u32,
+    /// How the job moves through its files (mmap advises its mappings).
+    pub access: AccessPattern,
+    /// Nobody looks at the moment of submission (no slat, no clat): `commit` may leave the system call to the
+    /// `reap` that follows, which then submits and waits in one.
+    pub defer_submission: bool,
+    /// Seed of the choices an engine makes itself (`hipri_percentage`).
+    pub seed: u64,
+}
+
+impl EngineConfig {
+    /// A configuration with the given options and depth for one file, and nothing special otherwise.
+    pub fn new(options: EngineOptions, depth: usize) -> Self {
+        EngineConfig {
+            options,
+            depth: depth.max(1),
+            direct: false,
+            files: 1,
+            sync_file_range_flags: 0,
+            access: AccessPattern::Normal,
+            defer_submission: false,
+            seed: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The options' defaults.
+    pub(crate) fn options() -> EngineOptions {
+        EngineOptions {
+            hipri: false,
+            hipri_percentage: 100,
+            uncached: false,
+            nowait: false,
+            fixedbufs: false,
+            registerfiles: false,
+            sqthread_poll: false,
+            sqthread_poll_cpu: None,
+            nonvectored: None,
+            force_async: 0,
+            userspace_reap: false,
+            libaio_vectored: false,
+            thp: false,
+        }
+    }
+
+    #[test]
+    fn a_depth_of_zero_is_one() {
+        assert_eq!(EngineConfig::new(options(), 0).depth, 1);
+    }
+}

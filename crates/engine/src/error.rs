@@ -1,0 +1,184 @@
+//! Why an engine cannot be used here, and what would help.
+
+use std::io;
+
+/// What the system refused, and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No engine of that name.
+    #[error("ioengine={0}: no such engine")]
+    Unknown(String),
+    /// A known engine that is not built in.
+    #[error("ioengine={0}: engine is not supported yet")]
+    NotImplemented(String),
+    /// The administrator switched io_uring off.
+    #[error(
+        "io_uring is disabled on this system (kernel.io_uring_disabled = {setting}); allow it with \
+         'sysctl kernel.io_uring_disabled=0'{}", group_hint(*.setting)
+    )]
+    UringDisabled {
+        /// The value of the sysctl.
+        setting: u32,
+    },
+    /// EPERM although the sysctl allows it: a sandbox.
+    #[error(
+        "io_uring is not permitted here although kernel.io_uring_disabled allows it; a seccomp filter (container \
+         runtime) or security policy forbids it, use one that allows io_uring_setup, or another engine"
+    )]
+    UringForbidden,
+    /// The kernel has no such system call, or a filter pretends so.
+    #[error(
+        "{engine}: the kernel does not offer {call} (ENOSYS): it is too old, built without it, or a seccomp filter \
+         (container runtime) hides it"
+    )]
+    NoSystemCall {
+        /// The engine.
+        engine: &'static str,
+        /// The missing system call.
+        call: &'static str,
+    },
+    /// The system-wide number of AIO requests is used up.
+    #[error(
+        "libaio: io_setup for {depth} requests was refused (EAGAIN): fs.aio-nr = {used} of fs.aio-max-nr = {limit} \
+         are in use; raise the limit with 'sysctl fs.aio-max-nr=N', or lower iodepth or numjobs"
+    )]
+    AioLimit {
+        /// The depth that was asked for.
+        depth: usize,
+        /// fs.aio-nr
+        used: u64,
+        /// fs.aio-max-nr
+        limit: u64,
+    },
+    /// The depth is more than the kernel interface can take at all.
+    #[error("{engine}: the kernel does not take iodepth={depth} ({source}); lower iodepth")]
+    Depth {
+        /// The engine.
+        engine: &'static str,
+        /// The depth that was asked for.
+        depth: usize,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Memory could not be pinned.
+    #[error(
+        "io_uring: {bytes} bytes could not be locked for {purpose} ({source}); RLIMIT_MEMLOCK is {}: raise it with \
+         'ulimit -l' or in limits.conf, or leave fixedbufs out", limit_text(*.limit)
+    )]
+    MemoryLock {
+        /// What was to be pinned for.
+        purpose: &'static str,
+        /// How much.
+        bytes: usize,
+        /// The soft limit; `None` = unlimited.
+        limit: Option<u64>,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Polled completions need direct I/O.
+    #[error(
+        "io_uring: hipri needs direct=1 (and a device with poll queues, such as nvme with poll_queues > 0); set \
+         direct=1 or leave hipri out"
+    )]
+    PolledNeedsDirect,
+    /// The CPU asked for the kernel's polling thread cannot be used.
+    #[error(
+        "io_uring: sqthread_poll_cpu={cpu} cannot be used ({source}); name an online CPU this job may run on"
+    )]
+    PollCpu {
+        /// The CPU.
+        cpu: u32,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A buffer is too large to be registered.
+    #[error(
+        "io_uring: fixedbufs cannot register blocks of {bytes} bytes (the kernel's limit is 1 GiB); leave fixedbufs out"
+    )]
+    BufferTooLarge {
+        /// The size of one buffer.
+        bytes: usize,
+    },
+    /// Any other refusal.
+    #[error("{engine}: {call}: {source}")]
+    System {
+        /// The engine.
+        engine: &'static str,
+        /// The system call or step.
+        call: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl EngineError {
+    /// The error number behind it, for reports that want one.
+    pub fn errno(&self) -> i32 {
+        match self {
+            EngineError::Unknown(_) | EngineError::NotImplemented(_) => libc::EINVAL,
+            EngineError::UringDisabled { .. } | EngineError::UringForbidden => libc::EPERM,
+            EngineError::NoSystemCall { .. } => libc::ENOSYS,
+            EngineError::AioLimit { .. } => libc::EAGAIN,
+            EngineError::PolledNeedsDirect => libc::EOPNOTSUPP,
+            EngineError::BufferTooLarge { .. } => libc::EFAULT,
+            EngineError::Depth { source, .. }
+            | EngineError::MemoryLock { source, .. }
+            | EngineError::PollCpu { source, .. }
+            | EngineError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+        }
+    }
+}
+
+fn group_hint(setting: u32) -> &'static str {
+    if setting == 1 { ", or run as root or as a member of the group kernel.io_uring_group" } else { "" }
+}
+
+fn limit_text(limit: Option<u64>) -> String {
+    limit.map_or_else(|| "unlimited".to_string(), |bytes| format!("{bytes} bytes"))
+}
+
+/// A number from a file under /proc; `None` where it is missing or something else.
+pub(crate) fn proc_number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The soft RLIMIT_MEMLOCK; `None` = unlimited.
+pub(crate) fn memory_lock_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: getrlimit writes the struct it is given.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_setting_and_the_remedy() {
+        let disabled = EngineError::UringDisabled { setting: 1 };
+        let text = disabled.to_string();
+        assert!(text.contains("kernel.io_uring_disabled = 1"), "{text}");
+        assert!(text.contains("io_uring_group"), "{text}");
+        assert!(!EngineError::UringDisabled { setting: 2 }.to_string().contains("group"));
+
+        let limit = EngineError::AioLimit { depth: 7, used: 65530, limit: 65536 }.to_string();
+        assert!(limit.contains("fs.aio-nr = 65530 of fs.aio-max-nr = 65536"), "{limit}");
+
+        let lock = EngineError::MemoryLock {
+            purpose: "fixedbufs",
+            bytes: 4096,
+            limit: Some(1024),
+            source: io::Error::from_raw_os_error(libc::ENOMEM),
+        };
+        assert!(lock.to_string().contains("RLIMIT_MEMLOCK is 1024 bytes"), "{lock}");
+        assert_eq!(lock.errno(), libc::ENOMEM);
+    }
+
+    #[test]
+    fn proc_numbers_are_read_or_missing() {
+        assert!(proc_number("/proc/sys/fs/aio-max-nr").is_some_and(|limit| limit > 0));
+        assert_eq!(proc_number("/proc/version"), None);
+        assert_eq!(proc_number("/proc/no/such/file"), None);
+    }
+}

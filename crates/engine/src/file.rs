@@ -1,0 +1,318 @@
+//! Local files: what they are, how they are opened, and the operations that are the same for every engine.
+
+use crate::{Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
+use iolite_types::Operation;
+use std::ffi::CString;
+use std::fs::Metadata;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// A new file's permission bits, as fio gives them to files that a job makes when it opens them.
+const CREATE_MODE: libc::c_uint = 0o600;
+
+/// ioctl numbers of <linux/fs.h>.
+const BLKDISCARD: libc::c_ulong = 0x1277;
+const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+
+impl FileKind {
+    /// What the path names; something that does not exist yet will be a regular file.
+    ///
+    /// # Errors
+    /// What stat(2) says, except ENOENT; a directory is EISDIR.
+    pub fn of(path: &Path) -> io::Result<FileKind> {
+        if path == Path::new("-") {
+            return Ok(FileKind::Pipe);
+        }
+        match std::fs::metadata(path) {
+            Ok(metadata) => FileKind::from_metadata(&metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FileKind::Regular),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn from_metadata(metadata: &Metadata) -> io::Result<FileKind> {
+        let kind = metadata.file_type();
+        if kind.is_file() {
+            Ok(FileKind::Regular)
+        } else if kind.is_block_device() {
+            Ok(FileKind::Block)
+        } else if kind.is_char_device() {
+            Ok(FileKind::Char)
+        } else if kind.is_fifo() || kind.is_socket() {
+            Ok(FileKind::Pipe)
+        } else {
+            Err(io::Error::from_raw_os_error(libc::EISDIR))
+        }
+    }
+}
+
+/// The size in bytes of the block device behind an open descriptor.
+pub fn device_size(descriptor: RawFd) -> io::Result<u64> {
+    let mut bytes = 0u64;
+    // SAFETY: BLKGETSIZE64 writes one u64.
+    match unsafe { libc::ioctl(descriptor, BLKGETSIZE64 as _, &mut bytes) } {
+        0 => Ok(bytes),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The size in bytes of the block device at a path.
+pub fn block_device_size(path: &Path) -> io::Result<u64> {
+    device_size(std::fs::File::open(path)?.as_raw_fd())
+}
+
+/// One entry of the worker's list of files.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// -1 = closed, which makes the kernel answer EBADF.
+    descriptor: RawFd,
+    kind: FileKind,
+}
+
+const CLOSED: Slot = Slot { descriptor: -1, kind: FileKind::Regular };
+
+/// The open files of a worker, by their place in its list.
+#[derive(Debug)]
+pub(crate) struct Files {
+    slots: Vec<Slot>,
+    sync_file_range_flags: u32,
+}
+
+impl Files {
+    pub(crate) fn new(count: usize, sync_file_range_flags: u32) -> Self {
+        Files { slots: vec![CLOSED; count], sync_file_range_flags }
+    }
+
+    pub(crate) fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
+        let index = index as usize;
+        if index >= self.slots.len() {
+            self.slots.resize(index + 1, CLOSED);
+        }
+        if self.slots[index].descriptor >= 0 {
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        let descriptor = open_descriptor(spec, mode)?;
+        self.slots[index] = Slot { descriptor, kind: spec.kind };
+        Ok(descriptor)
+    }
+
+    pub(crate) fn close(&mut self, index: u32) -> io::Result<()> {
+        let slot = self.slots.get_mut(index as usize).ok_or(io::Error::from_raw_os_error(libc::EBADF))?;
+        close_slot(slot)
+    }
+
+    pub(crate) fn descriptor(&self, index: u32) -> Option<RawFd> {
+        Some(self.raw(index)).filter(|&descriptor| descriptor >= 0)
+    }
+
+    /// The descriptor, or -1.
+    #[inline(always)]
+    pub(crate) fn raw(&self, index: u32) -> RawFd {
+        self.slots.get(index as usize).map_or(-1, |slot| slot.descriptor)
+    }
+
+    #[inline]
+    pub(crate) fn is_pipe(&self, index: u32) -> bool {
+        self.slots.get(index as usize).is_some_and(|slot| slot.kind == FileKind::Pipe)
+    }
+
+    /// Performs a sync or a trim with the system call made for it.
+    #[cold]
+    pub(crate) fn control(&self, unit: &Unit) -> Outcome {
+        let descriptor = self.raw(unit.file);
+        loop {
+            let result = match unit.operation {
+                // SAFETY: these take nothing but integers.
+                Operation::Sync => unsafe { libc::fsync(descriptor) },
+                // SAFETY: as above.
+                Operation::DataSync => unsafe { libc::fdatasync(descriptor) },
+                // SAFETY: as above.
+                Operation::SyncFileRange => unsafe {
+                    libc::sync_file_range(
+                        descriptor,
+                        unit.offset as i64,
+                        unit.length as i64,
+                        self.sync_file_range_flags,
+                    )
+                },
+                Operation::Trim => return self.trim(unit),
+                Operation::Read | Operation::Write => return Err(Errno(libc::EINVAL)),
+            };
+            match result {
+                0 => return Ok(0),
+                _ => match Errno::last() {
+                    Errno(libc::EINTR) => continue,
+                    errno => return Err(errno),
+                },
+            }
+        }
+    }
+
+    /// Discards the unit's range of a block device; anything else has no such request.
+    fn trim(&self, unit: &Unit) -> Outcome {
+        let slot = self.slots.get(unit.file as usize).copied().unwrap_or(CLOSED);
+        if slot.descriptor < 0 {
+            return Err(Errno(libc::EBADF));
+        }
+        if slot.kind != FileKind::Block {
+            return Err(Errno(libc::ENOTTY));
+        }
+        let range = [unit.offset, unit.length];
+        // SAFETY: BLKDISCARD reads two u64.
+        match unsafe { libc::ioctl(slot.descriptor, BLKDISCARD as _, range.as_ptr()) } {
+            0 => Ok(unit.length),
+            _ => Err(Errno::last()),
+        }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for slot in &mut self.slots {
+            // An error of a late close has nobody left to hear it; the worker closes what it cares about.
+            let _ = close_slot(slot);
+        }
+    }
+}
+
+fn close_slot(slot: &mut Slot) -> io::Result<()> {
+    let descriptor = std::mem::replace(slot, CLOSED).descriptor;
+    match descriptor {
+        -1 => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        // SAFETY: the descriptor was opened here and is forgotten now.
+        _ => match unsafe { libc::close(descriptor) } {
+            0 => Ok(()),
+            // Linux has freed the descriptor even when close was interrupted.
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                error => Err(error),
+            },
+        },
+    }
+}
+
+fn open_descriptor(spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
+    if spec.path == Path::new("-") {
+        return standard_stream(mode);
+    }
+    let path = CString::new(spec.path.as_os_str().as_bytes())
+        .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let flags = open_flags(spec.kind, mode);
+    match open_path(&path, flags) {
+        // O_NOATIME is for the owner only; the job can do without it.
+        Err(error) if flags & libc::O_NOATIME != 0 && error.raw_os_error() == Some(libc::EPERM) => {
+            open_path(&path, flags & !libc::O_NOATIME)
+        }
+        result => result,
+    }
+}
+
+fn open_path(path: &CString, flags: libc::c_int) -> io::Result<RawFd> {
+    loop {
+        // SAFETY: a terminated string and integers.
+        let descriptor = unsafe { libc::open(path.as_ptr(), flags, CREATE_MODE) };
+        if descriptor >= 0 {
+            return Ok(descriptor);
+        }
+        match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => continue,
+            error => return Err(error),
+        }
+    }
+}
+
+/// A copy of standard input or output, so that closing it leaves the stream open for the rest of the process.
+fn standard_stream(mode: OpenMode) -> io::Result<RawFd> {
+    let stream = match mode {
+        OpenMode { read: true, write: true, .. } => return Err(io::Error::from_raw_os_error(libc::EINVAL)),
+        OpenMode { write: true, .. } => libc::STDOUT_FILENO,
+        _ => libc::STDIN_FILENO,
+    };
+    // SAFETY: takes nothing but integers.
+    match unsafe { libc::fcntl(stream, libc::F_DUPFD_CLOEXEC, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        descriptor => Ok(descriptor),
+    }
+}
+
+/// The flags of open(2): fio opens regular files and devices that are written for reading as well, and asks for
+/// no access times on devices.
+fn open_flags(kind: FileKind, mode: OpenMode) -> libc::c_int {
+    let mut flags = libc::O_CLOEXEC;
+    flags |= match (mode.write, kind) {
+        (true, FileKind::Pipe) if !mode.read => libc::O_WRONLY,
+        (true, _) => libc::O_RDWR,
+        (false, _) => libc::O_RDONLY,
+    };
+    if mode.direct {
+        flags |= libc::O_DIRECT;
+    }
+    if mode.sync {
+        flags |= libc::O_SYNC;
+    }
+    if mode.dsync {
+        flags |= libc::O_DSYNC;
+    }
+    if mode.create && kind == FileKind::Regular {
+        flags |= libc::O_CREAT;
+    }
+    if matches!(kind, FileKind::Block | FileKind::Char) {
+        flags |= libc::O_NOATIME;
+    }
+    flags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_apart() {
+        assert_eq!(FileKind::of(Path::new("-")).unwrap(), FileKind::Pipe);
+        assert_eq!(FileKind::of(Path::new("/dev/null")).unwrap(), FileKind::Char);
+        assert_eq!(FileKind::of(Path::new("/proc/self/exe")).unwrap(), FileKind::Regular);
+        assert_eq!(FileKind::of(Path::new("/no/such/place")).unwrap(), FileKind::Regular);
+        assert_eq!(FileKind::of(Path::new("/tmp")).unwrap_err().raw_os_error(), Some(libc::EISDIR));
+    }
+
+    #[test]
+    fn flags_are_those_fio_uses() {
+        let read = OpenMode { read: true, ..OpenMode::default() };
+        let write = OpenMode { write: true, create: true, ..OpenMode::default() };
+        let close_on_exec = libc::O_CLOEXEC;
+        assert_eq!(open_flags(FileKind::Regular, read), libc::O_RDONLY | close_on_exec);
+        assert_eq!(open_flags(FileKind::Regular, write), libc::O_RDWR | libc::O_CREAT | close_on_exec);
+        assert_eq!(open_flags(FileKind::Block, write), libc::O_RDWR | libc::O_NOATIME | close_on_exec);
+        let direct = OpenMode { direct: true, dsync: true, ..read };
+        assert_eq!(
+            open_flags(FileKind::Block, direct),
+            libc::O_RDONLY | libc::O_NOATIME | libc::O_DIRECT | libc::O_DSYNC | close_on_exec
+        );
+    }
+
+    #[test]
+    fn a_slot_is_open_once_and_closes_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = FileSpec { path: directory.path().join("f"), kind: FileKind::Regular, size: 0 };
+        let mut files = Files::new(1, 0);
+        let read = OpenMode { read: true, ..OpenMode::default() };
+        assert_eq!(files.open(0, &spec, read).unwrap_err().raw_os_error(), Some(libc::ENOENT));
+        let write = OpenMode { write: true, create: true, ..OpenMode::default() };
+        files.open(0, &spec, write).unwrap();
+        assert!(files.descriptor(0).is_some());
+        assert_eq!(files.open(0, &spec, write).unwrap_err().raw_os_error(), Some(libc::EBUSY));
+        files.close(0).unwrap();
+        assert_eq!(files.descriptor(0), None);
+        assert_eq!(files.close(0).unwrap_err().raw_os_error(), Some(libc::EBADF));
+        assert_eq!(files.close(9).unwrap_err().raw_os_error(), Some(libc::EBADF));
+    }
+
+    #[test]
+    fn standard_streams_are_one_way() {
+        let both = OpenMode { read: true, write: true, ..OpenMode::default() };
+        assert_eq!(standard_stream(both).unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+}

@@ -1,0 +1,117 @@
+//! Buffers registered with the kernel (`fixedbufs`), so that it need not pin their pages for each unit.
+
+use crate::error::memory_lock_limit;
+use crate::{BufferLayout, EngineError};
+use io_uring::IoUring;
+use std::io;
+
+/// The most the kernel registers as one buffer.
+const MOST_BYTES: usize = 1 << 30;
+
+/// The worker's buffers as the kernel knows them: a few long pieces, each of whole buffers.
+#[derive(Debug)]
+pub(super) struct FixedBuffers {
+    start: usize,
+    bytes: usize,
+    /// Bytes of a piece (the last may be shorter).
+    piece: usize,
+}
+
+impl FixedBuffers {
+    /// Cuts the region into as few pieces as the kernel allows.
+    fn cut(layout: &BufferLayout) -> Result<FixedBuffers, EngineError> {
+        if layout.stride > MOST_BYTES {
+            return Err(EngineError::BufferTooLarge { bytes: layout.stride });
+        }
+        let bytes = layout.stride * layout.count;
+        let buffers_a_piece = (MOST_BYTES / layout.stride.max(1)).min(layout.count.max(1));
+        Ok(FixedBuffers { start: layout.start as usize, bytes, piece: buffers_a_piece * layout.stride })
+    }
+
+    /// Registers the region with the ring.
+    pub(super) fn register(
+        ring: &IoUring,
+        layout: &BufferLayout,
+    ) -> Result<Option<FixedBuffers>, EngineError> {
+        let fixed = Self::cut(layout)?;
+        if fixed.bytes == 0 {
+            return Ok(None);
+        }
+        let pieces: Vec<libc::iovec> = (0..fixed.bytes)
+            .step_by(fixed.piece)
+            .map(|offset| libc::iovec {
+                iov_base: layout.start.wrapping_add(offset).cast(),
+                iov_len: fixed.piece.min(fixed.bytes - offset),
+            })
+            .collect();
+        // SAFETY: the region belongs to the worker for as long as the engine lives.
+        match unsafe { ring.submitter().register_buffers(&pieces) } {
+            Ok(()) => Ok(Some(fixed)),
+            Err(source) => Err(refusal(fixed.bytes, source)),
+        }
+    }
+
+    /// The piece in which the bytes lie wholly, if there is one.
+    #[inline(always)]
+    pub(super) fn piece_of(&self, buffer: *mut u8, length: u64) -> Option<u16> {
+        let offset = (buffer as usize).wrapping_sub(self.start);
+        let length = length as usize;
+        if offset >= self.bytes || length > self.bytes - offset {
+            return None;
+        }
+        if self.piece == self.bytes {
+            return Some(0);
+        }
+        let piece = offset / self.piece;
+        (offset + length <= (piece + 1) * self.piece).then_some(piece as u16)
+    }
+}
+
+fn refusal(bytes: usize, source: io::Error) -> EngineError {
+    match source.raw_os_error() {
+        Some(libc::ENOMEM) => {
+            EngineError::MemoryLock { purpose: "fixedbufs", bytes, limit: memory_lock_limit(), source }
+        }
+        _ => EngineError::System { engine: "io_uring", call: "registering buffers (fixedbufs)", source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn layout(stride: usize, count: usize) -> BufferLayout {
+        BufferLayout { start: 0x10_0000 as *mut u8, stride, count, depth: count, files: 1 }
+    }
+
+    #[test]
+    fn a_small_region_is_one_piece() {
+        let fixed = FixedBuffers::cut(&layout(4096, 32)).unwrap();
+        let at = |offset: usize| (0x10_0000 + offset) as *mut u8;
+        assert_eq!(fixed.piece, 32 * 4096);
+        assert_eq!(fixed.piece_of(at(0), 32 * 4096), Some(0));
+        assert_eq!(fixed.piece_of(at(31 * 4096), 4096), Some(0));
+        assert_eq!(fixed.piece_of(at(31 * 4096), 4097), None);
+        assert_eq!(fixed.piece_of(at(32 * 4096), 1), None);
+        assert_eq!(fixed.piece_of((0x10_0000 - 1) as *mut u8, 1), None);
+    }
+
+    #[test]
+    fn a_large_region_is_cut_between_buffers() {
+        // 300 MiB a buffer: three fit into the kernel's GiB, so seven buffers make three pieces.
+        let fixed = FixedBuffers::cut(&layout(300 * MIB, 7)).unwrap();
+        assert_eq!(fixed.piece, 900 * MIB);
+        let at = |buffer: usize| (0x10_0000 + buffer * 300 * MIB) as *mut u8;
+        let pieces: Vec<_> = (0..7).map(|buffer| fixed.piece_of(at(buffer), 300 * MIB as u64)).collect();
+        assert_eq!(pieces, [0, 0, 0, 1, 1, 1, 2].map(Some));
+        assert_eq!(fixed.piece_of(at(2), 301 * MIB as u64), None);
+    }
+
+    #[test]
+    fn a_buffer_above_the_limit_is_refused() {
+        let error = FixedBuffers::cut(&layout(2 << 30, 1)).unwrap_err();
+        assert!(matches!(error, EngineError::BufferTooLarge { .. }));
+    }
+}

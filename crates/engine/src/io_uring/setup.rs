@@ -1,0 +1,130 @@
+//! Making a ring: which flags the kernel takes, and what its refusals mean.
+
+use crate::error::{memory_lock_limit, proc_number};
+use crate::{EngineConfig, EngineError};
+use io_uring::{IoUring, Probe, opcode};
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Most entries of a submission queue (IORING_MAX_ENTRIES).
+const MOST_ENTRIES: usize = 32768;
+
+/// How long the kernel's polling thread looks for work before it sleeps, milliseconds.
+const POLL_IDLE: u32 = 1000;
+
+/// io_uring_register(2) with this makes the ring's descriptor a registered one (since Linux 5.18).
+const REGISTER_RING_DESCRIPTORS: libc::c_uint = 20;
+const UNREGISTER_RING_DESCRIPTORS: libc::c_uint = 21;
+
+/// Who does the work that follows a completion, from the best to what every kernel has.
+#[derive(Clone, Copy)]
+enum TaskRun {
+    /// This thread, when it asks for completions (since Linux 6.1).
+    Deferred,
+    /// This thread, at its next system call (since Linux 5.19).
+    Cooperative,
+    /// This thread, interrupted for it.
+    Interrupting,
+}
+
+/// A ring with at least `depth` entries in both of its queues, as far as the kernel has so many.
+pub(super) fn ring(config: &EngineConfig) -> Result<IoUring, EngineError> {
+    if config.options.hipri && !config.direct {
+        return Err(EngineError::PolledNeedsDirect);
+    }
+    let mut last = None;
+    for task_run in [TaskRun::Deferred, TaskRun::Cooperative, TaskRun::Interrupting] {
+        match attempt(config, task_run) {
+            Ok(ring) => return Ok(ring),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => last = Some(error),
+            Err(error) => return Err(refusal(config, error)),
+        }
+    }
+    let error = last.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL));
+    Err(refusal(config, error))
+}
+
+/// Whether the kernel has read and write commands without a vector (since Linux 5.6).
+pub(super) fn has_plain_transfers(ring: &IoUring) -> bool {
+    let mut probe = Probe::new();
+    ring.submitter().register_probe(&mut probe).is_ok()
+        && probe.is_supported(opcode::Read::CODE)
+        && probe.is_supported(opcode::Write::CODE)
+}
+
+fn attempt(config: &EngineConfig, task_run: TaskRun) -> io::Result<IoUring> {
+    let entries = config.depth.min(MOST_ENTRIES) as u32;
+    let mut builder = IoUring::builder();
+    builder.setup_cqsize(entries.next_power_of_two());
+    if config.options.sqthread_poll {
+        builder.setup_sqpoll(POLL_IDLE);
+        if let Some(cpu) = config.options.sqthread_poll_cpu {
+            builder.setup_sqpoll_cpu(cpu);
+        }
+    }
+    if config.options.hipri {
+        builder.setup_iopoll();
+    }
+    match (task_run, config.options.sqthread_poll) {
+        // The polling thread submits and completes: there is nothing for us to defer.
+        (TaskRun::Deferred, true) => {
+            builder.setup_single_issuer().setup_submit_all();
+        }
+        (TaskRun::Deferred, false) => {
+            builder.setup_single_issuer().setup_submit_all().setup_defer_taskrun().setup_taskrun_flag();
+        }
+        (TaskRun::Cooperative, false) => {
+            builder.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
+        }
+        (TaskRun::Cooperative, true) | (TaskRun::Interrupting, _) => {}
+    }
+    builder.build(entries)
+}
+
+/// `struct io_uring_rsrc_update` of <linux/io_uring.h>.
+#[repr(C)]
+struct Update {
+    offset: u32,
+    reserved: u32,
+    data: u64,
+}
+
+/// Registers the ring's own descriptor, which spares the kernel a look-up per call; `None` where it cannot.
+pub(super) fn register_ring(ring: &IoUring) -> Option<u32> {
+    let descriptor = ring.as_raw_fd();
+    let mut update = Update { offset: u32::MAX, reserved: 0, data: descriptor as u64 };
+    // SAFETY: the kernel reads and writes one update.
+    let registered = unsafe {
+        libc::syscall(libc::SYS_io_uring_register, descriptor, REGISTER_RING_DESCRIPTORS, &mut update, 1)
+    };
+    (registered == 1).then_some(update.offset)
+}
+
+/// Takes the registration back: as long as it stands, the ring lives on without its descriptor.
+pub(super) fn unregister_ring(ring: &IoUring, offset: u32) {
+    let update = Update { offset, reserved: 0, data: 0 };
+    // SAFETY: the kernel reads one update.
+    unsafe {
+        libc::syscall(libc::SYS_io_uring_register, ring.as_raw_fd(), UNREGISTER_RING_DESCRIPTORS, &update, 1)
+    };
+}
+
+fn refusal(config: &EngineConfig, source: io::Error) -> EngineError {
+    let setting = proc_number("/proc/sys/kernel/io_uring_disabled").unwrap_or(0) as u32;
+    match (source.raw_os_error(), config.options.sqthread_poll_cpu) {
+        (Some(libc::EPERM), _) if setting != 0 => EngineError::UringDisabled { setting },
+        (Some(libc::EPERM | libc::EACCES), _) => EngineError::UringForbidden,
+        (Some(libc::ENOSYS), _) => EngineError::NoSystemCall { engine: "io_uring", call: "io_uring_setup" },
+        (Some(libc::ENOMEM), _) => EngineError::MemoryLock {
+            purpose: "the ring",
+            // 64 bytes a submission and 16 a completion entry, and the indirection between them.
+            bytes: config.depth.min(MOST_ENTRIES).next_power_of_two() * (64 + 16 + 4),
+            limit: memory_lock_limit(),
+            source,
+        },
+        (Some(libc::EINVAL), Some(cpu)) if config.options.sqthread_poll => {
+            EngineError::PollCpu { cpu, source }
+        }
+        _ => EngineError::System { engine: "io_uring", call: "io_uring_setup", source },
+    }
+}

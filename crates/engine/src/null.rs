@@ -1,0 +1,87 @@
+//! `null`: nothing is done, at once. What remains is the cost of the loop around it.
+
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
+};
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// Completes a unit in `queue` at depth 1; at greater depths it queues like an asynchronous engine would.
+#[derive(Debug)]
+pub struct NullEngine {
+    depth: usize,
+    /// What was queued, oldest first; the first `committed` of it may be reaped.
+    units: Vec<Completion>,
+    committed: usize,
+}
+
+impl NullEngine {
+    /// An engine for the given depth.
+    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        Ok(NullEngine { depth: config.depth, units: Vec::with_capacity(config.depth), committed: 0 })
+    }
+}
+
+impl Engine for NullEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _index: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _index: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let bytes = match unit.operation {
+            Operation::Read | Operation::Write | Operation::Trim => unit.length,
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => 0,
+        };
+        if self.depth == 1 {
+            return Queued::Completed(Ok(bytes));
+        }
+        if self.units.len() == self.depth {
+            return Queued::Busy;
+        }
+        self.units.push(Completion { unit: unit.index, outcome: Ok(bytes) });
+        Queued::Queued
+    }
+
+    #[inline(always)]
+    fn commit(&mut self) -> Result<usize, Errno> {
+        let gone = self.units.len() - self.committed;
+        self.committed = self.units.len();
+        Ok(gone)
+    }
+
+    #[inline(always)]
+    fn reap(
+        &mut self,
+        _min: usize,
+        max: usize,
+        _timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let count = self.committed.min(max);
+        done.extend_from_slice(&self.units[..count]);
+        if count == self.units.len() {
+            self.units.clear();
+        } else {
+            self.units.drain(..count);
+        }
+        self.committed -= count;
+        Ok(())
+    }
+}

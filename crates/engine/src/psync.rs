@@ -1,0 +1,42 @@
+//! `psync`: pread(2) and pwrite(2).
+
+use crate::file::Files;
+use crate::transfer::{Transfer, retry};
+use crate::{EngineConfig, EngineError, Outcome, Unit};
+
+/// One pread or pwrite per unit.
+#[derive(Debug)]
+pub struct PsyncEngine {
+    files: Files,
+}
+
+impl PsyncEngine {
+    /// An engine with no file open.
+    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        Ok(PsyncEngine { files: Files::new(config.files, config.sync_file_range_flags) })
+    }
+}
+
+impl Transfer for PsyncEngine {
+    fn files(&self) -> &Files {
+        &self.files
+    }
+
+    fn files_mut(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    #[inline(always)]
+    unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
+        let (buffer, length, offset) = (unit.buffer.cast(), unit.length as usize, unit.offset as i64);
+        retry(&self.files, unit.file, |descriptor| {
+            if write {
+                // SAFETY: the caller promises a buffer of this length.
+                unsafe { libc::pwrite(descriptor, buffer, length, offset) }
+            } else {
+                // SAFETY: as above, and the worker does not touch it meanwhile.
+                unsafe { libc::pread(descriptor, buffer, length, offset) }
+            }
+        })
+    }
+}

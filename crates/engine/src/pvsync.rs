@@ -1,0 +1,43 @@
+//! `pvsync`: preadv(2) and pwritev(2).
+
+use crate::file::Files;
+use crate::transfer::{Transfer, retry};
+use crate::{EngineConfig, EngineError, Outcome, Unit};
+
+/// One preadv or pwritev with a single segment per unit.
+#[derive(Debug)]
+pub struct PvsyncEngine {
+    files: Files,
+}
+
+impl PvsyncEngine {
+    /// An engine with no file open.
+    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        Ok(PvsyncEngine { files: Files::new(config.files, config.sync_file_range_flags) })
+    }
+}
+
+impl Transfer for PvsyncEngine {
+    fn files(&self) -> &Files {
+        &self.files
+    }
+
+    fn files_mut(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    #[inline(always)]
+    unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
+        let segment = libc::iovec { iov_base: unit.buffer.cast(), iov_len: unit.length as usize };
+        let offset = unit.offset as i64;
+        retry(&self.files, unit.file, |descriptor| {
+            if write {
+                // SAFETY: the caller promises a buffer of this length.
+                unsafe { libc::pwritev(descriptor, &segment, 1, offset) }
+            } else {
+                // SAFETY: as above, and the worker does not touch it meanwhile.
+                unsafe { libc::preadv(descriptor, &segment, 1, offset) }
+            }
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! `pvsync2`: preadv2(2) and pwritev2(2), which take flags per call.
+//!
+//! `hipri` polls for the completion (RWF_HIPRI) of `hipri_percentage` percent of the units, `uncached` keeps the
+//! data out of the page cache (RWF_DONTCACHE), `nowait` fails with EAGAIN rather than block (RWF_NOWAIT).
+
+use crate::file::Files;
+use crate::transfer::{Transfer, retry};
+use crate::{EngineConfig, EngineError, Outcome, Unit};
+
+/// One preadv2 or pwritev2 with a single segment per unit.
+#[derive(Debug)]
+pub struct Pvsync2Engine {
+    files: Files,
+    /// Flags that every unit gets.
+    flags: libc::c_int,
+    priority: Priority,
+}
+
+/// Which units are polled for.
+#[derive(Debug)]
+enum Priority {
+    None,
+    All,
+    /// A unit is polled for when the next random number is below the threshold.
+    Some {
+        threshold: u64,
+        state: u64,
+    },
+}
+
+impl Priority {
+    fn new(config: &EngineConfig) -> Self {
+        match (config.options.hipri, config.options.hipri_percentage) {
+            (false, _) | (true, 0) => Priority::None,
+            (true, 100..) => Priority::All,
+            (true, percent) => Priority::Some {
+                threshold: u64::MAX / 100 * u64::from(percent),
+                // The generator below never leaves 0.
+                state: config.seed.max(1),
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn flag(&mut self) -> libc::c_int {
+        let polled = match self {
+            Priority::None => false,
+            Priority::All => true,
+            Priority::Some { threshold, state } => next_random(state) < *threshold,
+        };
+        if polled { libc::RWF_HIPRI } else { 0 }
+    }
+}
+
+/// Marsaglia's xorshift64* (Vigna 2016): a choice between two flags needs no better.
+#[inline]
+fn next_random(state: &mut u64) -> u64 {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+}
+
+/// The flags per call that the options ask for, polling left out.
+pub(crate) fn transfer_flags(config: &EngineConfig) -> libc::c_int {
+    let mut flags = 0;
+    if config.options.uncached {
+        flags |= libc::RWF_DONTCACHE;
+    }
+    if config.options.nowait {
+        flags |= libc::RWF_NOWAIT;
+    }
+    flags
+}
+
+impl Pvsync2Engine {
+    /// An engine with no file open.
+    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        Ok(Pvsync2Engine {
+            files: Files::new(config.files, config.sync_file_range_flags),
+            flags: transfer_flags(config),
+            priority: Priority::new(config),
+        })
+    }
+}
+
+impl Transfer for Pvsync2Engine {
+    fn files(&self) -> &Files {
+        &self.files
+    }
+
+    fn files_mut(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    #[inline(always)]
+    unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
+        let segment = libc::iovec { iov_base: unit.buffer.cast(), iov_len: unit.length as usize };
+        let offset = unit.offset as i64;
+        let flags = self.flags | self.priority.flag();
+        retry(&self.files, unit.file, |descriptor| {
+            if write {
+                // SAFETY: the caller promises a buffer of this length.
+                unsafe { libc::pwritev2(descriptor, &segment, 1, offset, flags) }
+            } else {
+                // SAFETY: as above, and the worker does not touch it meanwhile.
+                unsafe { libc::preadv2(descriptor, &segment, 1, offset, flags) }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::options;
+
+    fn polled_of_10_000(percent: u32) -> usize {
+        let mut options = options();
+        options.hipri = true;
+        options.hipri_percentage = percent;
+        let mut priority = Priority::new(&EngineConfig::new(options, 1));
+        (0..10_000).filter(|_| priority.flag() == libc::RWF_HIPRI).count()
+    }
+
+    #[test]
+    fn the_share_of_polled_units_is_the_percentage() {
+        assert_eq!(polled_of_10_000(0), 0);
+        assert_eq!(polled_of_10_000(100), 10_000);
+        // Five standard deviations of a binomial distribution around 3000: ±230.
+        assert!((2770..=3230).contains(&polled_of_10_000(30)));
+    }
+
+    #[test]
+    fn flags_follow_the_options() {
+        let mut options = options();
+        assert_eq!(transfer_flags(&EngineConfig::new(options.clone(), 1)), 0);
+        options.uncached = true;
+        options.nowait = true;
+        // The kernel's numbers: RWF_NOWAIT 0x8, RWF_DONTCACHE 0x80.
+        assert_eq!(transfer_flags(&EngineConfig::new(options, 1)), 0x88);
+    }
+}

@@ -1,0 +1,80 @@
+//! `sync`: read(2) and write(2) at the file's position, which lseek(2) moves when the next unit is elsewhere.
+
+use crate::file::Files;
+use crate::transfer::{Transfer, retry};
+use crate::{EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Unit};
+use std::io;
+
+/// Where a file's position is after a call that failed: nobody knows, so the next unit seeks.
+const UNKNOWN: u64 = u64::MAX;
+
+/// One read or write per unit, and a seek where the position is another.
+#[derive(Debug)]
+pub struct SyncEngine {
+    files: Files,
+    /// The position of each file.
+    positions: Vec<u64>,
+}
+
+impl SyncEngine {
+    /// An engine with no file open.
+    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        Ok(SyncEngine {
+            files: Files::new(config.files, config.sync_file_range_flags),
+            positions: vec![UNKNOWN; config.files],
+        })
+    }
+
+    /// Moves the position to the unit's offset; pipes have none.
+    fn seek(&self, unit: &Unit) -> Result<(), Errno> {
+        if self.files.is_pipe(unit.file) {
+            return Ok(());
+        }
+        // SAFETY: takes nothing but integers.
+        match unsafe { libc::lseek(self.files.raw(unit.file), unit.offset as i64, libc::SEEK_SET) } {
+            -1 => Err(Errno::last()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Transfer for SyncEngine {
+    fn files(&self) -> &Files {
+        &self.files
+    }
+
+    fn files_mut(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
+    fn opened(&mut self, index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
+        let index = index as usize;
+        if index >= self.positions.len() {
+            self.positions.resize(index + 1, UNKNOWN);
+        }
+        self.positions[index] = 0;
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
+        let Some(&position) = self.positions.get(unit.file as usize) else {
+            return Err(Errno(libc::EBADF));
+        };
+        if position != unit.offset {
+            self.seek(unit)?;
+        }
+        let (buffer, length) = (unit.buffer.cast(), unit.length as usize);
+        let outcome = retry(&self.files, unit.file, |descriptor| {
+            if write {
+                // SAFETY: the caller promises a buffer of this length.
+                unsafe { libc::write(descriptor, buffer, length) }
+            } else {
+                // SAFETY: as above, and the worker does not touch it meanwhile.
+                unsafe { libc::read(descriptor, buffer, length) }
+            }
+        });
+        self.positions[unit.file as usize] = outcome.map_or(UNKNOWN, |bytes| unit.offset + bytes);
+        outcome
+    }
+}

@@ -1,0 +1,105 @@
+//! What the synchronous engines have in common: a transfer that is done when the system call returns.
+
+use crate::file::Files;
+use crate::{BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// Turns the result of read(2) and its relatives into an outcome, calling again when a signal interrupted it
+/// before any byte went.
+///
+/// On a pipe the interruption is handed on instead: there the call may wait forever, and the worker must get the
+/// chance to end.
+#[inline(always)]
+pub(crate) fn retry(files: &Files, file: u32, mut call: impl FnMut(RawFd) -> isize) -> Outcome {
+    let descriptor = files.raw(file);
+    loop {
+        let result = call(descriptor);
+        if result >= 0 {
+            return Ok(result as u64);
+        }
+        let errno = Errno::last();
+        if errno != Errno(libc::EINTR) || files.is_pipe(file) {
+            return Err(errno);
+        }
+    }
+}
+
+/// An engine whose units are done when `queue` returns: how it moves bytes is all that tells it from others.
+pub(crate) trait Transfer {
+    fn files(&self) -> &Files;
+    fn files_mut(&mut self) -> &mut Files;
+
+    /// The file at `index` was opened; an error closes it again.
+    fn opened(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The file at `index` is about to be closed.
+    fn closing(&mut self, _index: u32) {}
+
+    /// Performs a sync or a trim.
+    fn control(&mut self, unit: &Unit) -> Outcome {
+        self.files().control(unit)
+    }
+
+    /// Reads (`write` false) or writes the unit's bytes.
+    ///
+    /// # Safety
+    /// The unit's buffer is valid for its length.
+    unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome;
+}
+
+impl<T: Transfer> crate::Engine for T {
+    const SYNCHRONOUS: bool = true;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        self.files_mut().open(index, spec, mode)?;
+        self.opened(index, spec, mode).inspect_err(|_| {
+            // The error that matters is the one before.
+            let _ = self.files_mut().close(index);
+        })
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        self.closing(index);
+        self.files_mut().close(index)
+    }
+
+    fn descriptor(&self, index: u32) -> Option<RawFd> {
+        self.files().descriptor(index)
+    }
+
+    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        Queued::Completed(match unit.operation {
+            // SAFETY: the caller promises what `transfer` needs.
+            Operation::Read => unsafe { self.transfer(unit, false) },
+            // SAFETY: as above.
+            Operation::Write => unsafe { self.transfer(unit, true) },
+            _ => self.control(unit),
+        })
+    }
+
+    #[inline(always)]
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    #[inline(always)]
+    fn reap(
+        &mut self,
+        _min: usize,
+        _max: usize,
+        _timeout: Option<Duration>,
+        _done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! A probe leaves nothing behind. Alone in its process, so that what it counts is its own.
+
+mod common;
+
+use common::options;
+use iolite_engine::{EngineConfig, EngineName, probe};
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter(|line| line.contains("[aio]") || line.contains("io_uring")).count()
+}
+
+/// Memory locked on behalf of this process, which a ring that lives on would hold.
+fn pinned() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    status.lines().filter(|line| line.starts_with("VmPin") || line.starts_with("VmLck")).collect()
+}
+
+#[test]
+fn a_probe_leaves_nothing_behind() {
+    let before = (descriptors(), mappings(), pinned());
+    for &engine in EngineName::ALL {
+        // More often than a thread may register rings (16).
+        for _ in 0..20 {
+            probe(engine.name(), &EngineConfig::new(options(), 64)).unwrap();
+        }
+    }
+    assert_eq!((descriptors(), mappings(), pinned()), before);
+    a_ring_gives_its_registration_back();
+}
+
+/// The number a ring is registered under is free again once its engine is gone.
+fn a_ring_gives_its_registration_back() {
+    let registered = || {
+        // A ring takes the lowest free number, and the kernel answers it: see what a bare one gets.
+        let ring = io_uring::IoUring::new(1).unwrap();
+        let mut submitter = ring.submitter();
+        let free = submitter.register_ring_fd().is_ok();
+        if free {
+            submitter.unregister_ring_fd().unwrap();
+        }
+        free
+    };
+    assert!(registered());
+    for _ in 0..20 {
+        probe("io_uring", &EngineConfig::new(options(), 4)).unwrap();
+    }
+    assert!(registered(), "all of the thread's registrations are taken");
+}

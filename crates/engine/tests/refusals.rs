@@ -1,0 +1,72 @@
+//! What the kernel refuses comes with the reason and the remedy.
+
+mod common;
+
+use common::*;
+use iolite_engine::{Engine, EngineConfig, EngineError, Visitor, probe};
+
+#[test]
+fn too_many_aio_requests_name_the_sysctl() {
+    // More than fs.aio-max-nr, yet less than where the kernel's own arithmetic ends (4 Mi).
+    let limit = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap().trim().parse::<usize>().unwrap();
+    if limit > 1 << 20 {
+        eprintln!("skipped: fs.aio-max-nr is {limit}");
+        return;
+    }
+    let error = probe("libaio", &EngineConfig::new(options(), limit * 2)).unwrap_err();
+    assert!(matches!(error, EngineError::AioLimit { .. }), "{error:?}");
+    assert!(error.to_string().contains("sysctl fs.aio-max-nr"), "{error}");
+    assert_eq!(error.errno(), libc::EAGAIN);
+
+    let error = probe("libaio", &EngineConfig::new(options(), 0x7000_0000)).unwrap_err();
+    assert!(matches!(error, EngineError::Depth { .. }), "{error:?}");
+}
+
+#[test]
+fn polled_completions_need_direct() {
+    let mut options = options();
+    options.hipri = true;
+    let mut config = EngineConfig::new(options, 1);
+    let error = probe("io_uring", &config).unwrap_err();
+    assert!(matches!(error, EngineError::PolledNeedsDirect), "{error:?}");
+    config.direct = true;
+    probe("io_uring", &config).unwrap();
+}
+
+#[test]
+fn a_polling_thread_needs_a_cpu_that_exists() {
+    let mut options = options();
+    options.sqthread_poll = true;
+    options.sqthread_poll_cpu = Some(100_000);
+    let error = probe("io_uring", &EngineConfig::new(options, 1)).unwrap_err();
+    assert!(matches!(error, EngineError::PollCpu { cpu: 100_000, .. }), "{error:?}");
+}
+
+#[test]
+fn depths_beyond_the_submission_queue_are_busy_and_not_lost() {
+    struct Deep;
+    impl Visitor for Deep {
+        type Out = ();
+        fn visit<E: Engine>(self, mut engine: E) {
+            // The kernel's limit is 32768 entries; the engine takes what fits.
+            let buffers = Buffers::new(512, 40_000);
+            engine.open(0, &spec(std::path::Path::new("/dev/zero"), 1 << 20), READ).unwrap();
+            engine.prepare(&buffers.layout).unwrap();
+            let mut taken = 0;
+            for index in 0..40_000 {
+                // SAFETY: the buffers live until the engine is dropped.
+                match unsafe { engine.queue(&buffers.unit(index, iolite_types::Operation::Read, 0, 512)) } {
+                    iolite_engine::Queued::Queued => taken += 1,
+                    iolite_engine::Queued::Busy => break,
+                    iolite_engine::Queued::Completed(outcome) => panic!("{outcome:?}"),
+                }
+            }
+            assert_eq!(taken, 32768);
+            assert_eq!(engine.commit(), Ok(32768));
+            let mut done = Vec::new();
+            engine.reap(32768, 32768, None, &mut done).unwrap();
+            assert_eq!(done.len(), 32768);
+        }
+    }
+    with_engine("io_uring", &EngineConfig::new(options(), 40_000), Deep);
+}
