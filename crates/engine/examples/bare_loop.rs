@@ -1,0 +1,181 @@
+//! A loop around an engine that does nothing else: no statistics, no clock, no workload.
+//!
+//! What it reaches is the most that any loop around that engine can reach here; the distance of the real loop from
+//! it is what the real loop costs.
+//!
+//!     cargo run --release -p iolite-engine --example bare_loop -- ENGINE TARGET [DEPTH [BATCH [SECONDS]]] [OPTION…]
+//!
+//! 4 KiB random reads; an OPTION is `direct`, `fixedbufs`, `registerfiles`, `sqthread_poll`, `hipri`, `vectored`
+//! or `defer` (submission and wait in one call).
+
+use iolite_engine::{
+    AccessPattern, BufferLayout, Completion, Engine, EngineConfig, FileKind, FileSpec, OpenMode, Queued,
+    Unit, Visitor, block_device_size, build,
+};
+use iolite_options::EngineOptions;
+use iolite_types::Operation;
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const BLOCK: u64 = 4096;
+/// Units between two looks at the clock.
+const ROUND: u64 = 10_000;
+
+struct BareLoop {
+    target: PathBuf,
+    size: u64,
+    direct: bool,
+    depth: usize,
+    batch: usize,
+    limit: Duration,
+}
+
+impl Visitor for BareLoop {
+    type Out = Result<f64, Box<dyn std::error::Error>>;
+
+    fn visit<E: Engine>(self, mut engine: E) -> Self::Out {
+        let kind = FileKind::of(&self.target)?;
+        let spec = FileSpec { path: self.target, kind, size: self.size };
+        engine.open(0, &spec, OpenMode { read: true, direct: self.direct, ..OpenMode::default() })?;
+        let layout = buffers(self.depth);
+        engine.prepare(&layout)?;
+        let mut units = units(&layout);
+
+        let start = Instant::now();
+        let mut completed = 0;
+        while start.elapsed() < self.limit {
+            completed += round(&mut engine, &mut units, self.size / BLOCK, self.batch)?;
+        }
+        let rate = completed as f64 / start.elapsed().as_secs_f64();
+        engine.close(0)?;
+        Ok(rate)
+    }
+}
+
+/// Performs at least `ROUND` units and drains the queue; how many there were.
+fn round<E: Engine>(engine: &mut E, units: &mut [Unit], blocks: u64, batch: usize) -> std::io::Result<u64> {
+    let mut free: Vec<u32> = (0..units.len() as u32).collect();
+    let mut done: Vec<Completion> = Vec::with_capacity(units.len());
+    let mut random = 0x9E37_79B9_7F4A_7C15u64;
+    let mut completed = 0;
+    loop {
+        let mut queued = 0;
+        while completed < ROUND
+            && queued < batch
+            && let Some(&index) = free.last()
+        {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let unit = &mut units[index as usize];
+            // The high half of the product is a number below `blocks`.
+            unit.offset = ((u128::from(random) * u128::from(blocks)) >> 64) as u64 * BLOCK;
+            // SAFETY: the buffers are never freed, and the unit is not in flight.
+            match unsafe { engine.queue(unit) } {
+                Queued::Completed(outcome) => {
+                    outcome?;
+                    completed += 1;
+                }
+                Queued::Queued => {
+                    free.pop();
+                    queued += 1;
+                }
+                Queued::Busy => break,
+            }
+        }
+        let in_flight = units.len() - free.len();
+        if in_flight == 0 && completed >= ROUND {
+            return Ok(completed);
+        }
+        if in_flight > 0 {
+            engine.commit()?;
+            let min = if free.is_empty() || completed >= ROUND { batch.min(in_flight) } else { 0 };
+            engine.reap(min, units.len(), None, &mut done)?;
+            for completion in done.drain(..) {
+                completion.outcome?;
+                free.push(completion.unit);
+                completed += 1;
+            }
+        }
+    }
+}
+
+/// One page-aligned region for the life of the process.
+fn buffers(depth: usize) -> BufferLayout {
+    let stride = BLOCK as usize;
+    let memory = Layout::from_size_align(stride * depth, 4096).expect("a sane depth");
+    // SAFETY: the size is not zero, as depth is at least 1.
+    let start = unsafe { alloc_zeroed(memory) };
+    if start.is_null() {
+        handle_alloc_error(memory);
+    }
+    BufferLayout { start, stride, count: depth, depth, files: 1 }
+}
+
+fn units(layout: &BufferLayout) -> Vec<Unit> {
+    (0..layout.count)
+        .map(|index| Unit {
+            buffer: layout.start.wrapping_add(index * layout.stride),
+            length: BLOCK,
+            offset: 0,
+            index: index as u32,
+            file: 0,
+            operation: Operation::Read,
+        })
+        .collect()
+}
+
+fn target_size(engine: &str, path: &Path) -> std::io::Result<u64> {
+    match FileKind::of(path)? {
+        FileKind::Block => block_device_size(path),
+        FileKind::Regular if engine != "null" => Ok(std::fs::metadata(path)?.len()),
+        _ => Ok(1 << 30),
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (numbers, flags): (Vec<&str>, Vec<&str>) =
+        words.iter().skip(2).map(String::as_str).partition(|word| word.parse::<u64>().is_ok());
+    let [engine, target, ..] = words.as_slice() else {
+        return Err("bare_loop ENGINE TARGET [DEPTH [BATCH [SECONDS]]] [OPTION…]".into());
+    };
+    let number = |place: usize, default: u64| numbers.get(place).map_or(Ok(default), |word| word.parse());
+    let depth = number(0, 1)?.max(1) as usize;
+    let batch = number(1, 1)?.clamp(1, depth as u64) as usize;
+    let limit = Duration::from_secs(number(2, 3)?);
+    let known = ["direct", "fixedbufs", "registerfiles", "sqthread_poll", "hipri", "vectored", "defer"];
+    if let Some(flag) = flags.iter().find(|flag| !known.contains(flag)) {
+        return Err(format!("unknown option {flag}; known are {}", known.join(", ")).into());
+    }
+    let has = |flag: &str| flags.contains(&flag);
+
+    let options = EngineOptions {
+        hipri: has("hipri"),
+        hipri_percentage: 100,
+        uncached: false,
+        nowait: false,
+        fixedbufs: has("fixedbufs"),
+        registerfiles: has("registerfiles"),
+        sqthread_poll: has("sqthread_poll"),
+        sqthread_poll_cpu: None,
+        nonvectored: has("vectored").then_some(false),
+        force_async: 0,
+        userspace_reap: true,
+        libaio_vectored: has("vectored"),
+        thp: false,
+    };
+    let config = EngineConfig {
+        direct: has("direct"),
+        access: AccessPattern::Random,
+        defer_submission: has("defer"),
+        ..EngineConfig::new(options, depth)
+    };
+    let target = PathBuf::from(target);
+    let size = target_size(engine, &target)?;
+    let bare = BareLoop { target, size, direct: has("direct"), depth, batch, limit };
+    let rate = build(engine, &config, bare)??;
+    println!("{engine} depth={depth} batch={batch} {}: {rate:.0} IOPS", flags.join(" "));
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! Block devices: sizes, trims, and direct I/O, on a loop device made for the test.
+
+mod common;
+
+use common::*;
+use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode, Visitor, block_device_size};
+use iolite_types::Operation;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SIZE: u64 = 4 << 20;
+
+/// A loop device over a file of its own; gone when dropped.
+struct LoopDevice {
+    path: PathBuf,
+    image: tempfile::NamedTempFile,
+}
+
+impl LoopDevice {
+    /// `None` where loop devices cannot be made (no root, no losetup, no loop driver).
+    fn new() -> Option<LoopDevice> {
+        let directory = env!("CARGO_TARGET_TMPDIR");
+        let image = tempfile::NamedTempFile::new_in(directory).unwrap();
+        image.as_file().set_len(SIZE).unwrap();
+        let made = Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output();
+        match made {
+            Ok(made) if made.status.success() => {
+                let path = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
+                Some(LoopDevice { path, image })
+            }
+            other => {
+                eprintln!("skipped: no loop device ({other:?})");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let detached = Command::new("losetup").arg("--detach").arg(&self.path).status();
+        assert!(detached.is_ok_and(|status| status.success()), "{} stays attached", self.path.display());
+    }
+}
+
+/// Writes the device full, trims every other block, and reads everything back.
+struct TrimSome<'a> {
+    path: &'a Path,
+    name: &'a str,
+    direct: bool,
+}
+
+impl Visitor for TrimSome<'_> {
+    type Out = ();
+    fn visit<E: Engine>(self, mut engine: E) {
+        let mut buffers = Buffers::new(BLOCK, 8);
+        let mode = OpenMode { direct: self.direct, create: false, ..BOTH };
+        engine.open(0, &spec(self.path, SIZE), mode).unwrap();
+        engine.prepare(&buffers.layout).unwrap();
+        let blocks = scattered(SIZE / BLOCK as u64, BLOCK as u64);
+        run_all(&mut engine, &mut buffers, Operation::Write, &blocks, 4, |offset, outcome, _| {
+            assert_eq!(outcome, Ok(BLOCK as u64), "{} write {offset}", self.name);
+        });
+        assert_eq!(perform(&mut engine, &buffers.unit(0, Operation::Sync, 0, 0)), Ok(0));
+        let is_trimmed = |offset: u64| (offset / BLOCK as u64) % 2 == 1;
+        let trims: Vec<u64> = blocks.iter().copied().filter(|&offset| is_trimmed(offset)).collect();
+        run_all(&mut engine, &mut buffers, Operation::Trim, &trims, 4, |offset, outcome, _| {
+            assert_eq!(outcome, Ok(BLOCK as u64), "{} trim {offset}", self.name);
+        });
+        let mut checked = 0;
+        run_all(&mut engine, &mut buffers, Operation::Read, &blocks, 4, |offset, outcome, bytes| {
+            assert_eq!(outcome, Ok(BLOCK as u64), "{} read {offset}", self.name);
+            let expected = if is_trimmed(offset) { vec![0; BLOCK] } else { content(offset, BLOCK) };
+            assert!(bytes == expected, "{} content at {offset}", self.name);
+            checked += 1;
+        });
+        assert_eq!(checked, blocks.len());
+        engine.close(0).unwrap();
+    }
+}
+
+#[test]
+fn every_engine_trims_and_transfers_on_a_device() {
+    let Some(device) = LoopDevice::new() else { return };
+    assert_eq!(FileKind::of(&device.path).unwrap(), FileKind::Block);
+    assert_eq!(block_device_size(&device.path).unwrap(), SIZE);
+    for variant in VARIANTS {
+        let options = options_of(variant);
+        for direct in [false, true] {
+            if options.uncached {
+                continue; // block devices know no uncached transfers
+            }
+            let config = EngineConfig { direct, ..EngineConfig::new(options.clone(), 8) };
+            let name = format!("{} {} direct={direct}", variant.0, variant.1);
+            with_engine(variant.0, &config, TrimSome { path: &device.path, name: &name, direct });
+        }
+    }
+    // The image lost what was trimmed: the request went all the way down.
+    use std::os::unix::fs::MetadataExt;
+    let allocated = device.image.as_file().metadata().unwrap().blocks() * 512;
+    assert!(allocated < SIZE * 3 / 4, "{allocated} bytes are still allocated");
+}
+
+#[test]
+fn a_trim_past_the_end_is_an_error_of_the_unit() {
+    struct PastEnd<'a>(&'a Path);
+    impl Visitor for PastEnd<'_> {
+        type Out = ();
+        fn visit<E: Engine>(self, mut engine: E) {
+            let buffers = Buffers::new(BLOCK, 1);
+            engine.open(0, &spec(self.0, SIZE), OpenMode { create: false, ..BOTH }).unwrap();
+            engine.prepare(&buffers.layout).unwrap();
+            let outcome = perform(&mut engine, &buffers.unit(0, Operation::Trim, SIZE, 4096));
+            assert!(outcome.is_err(), "{outcome:?}");
+        }
+    }
+    let Some(device) = LoopDevice::new() else { return };
+    for name in ["psync", "libaio", "io_uring"] {
+        with_engine(name, &EngineConfig::new(options(), 1), PastEnd(&device.path));
+    }
+}
