@@ -1,5 +1,7 @@
 //! The texts of `--cmdhelp` and `--enghelp`, made from the option tables.
 
+use crate::definition::{Definition, Limits};
+use crate::engines::EngineInfo;
 use crate::{engines, registry};
 use std::fmt::Write;
 
@@ -8,27 +10,182 @@ use std::fmt::Write;
 pub struct Help {
     /// The whole text, with its final newline.
     pub text: String,
-    /// The exit status: 0, or 1 where the question had no answer.
+    /// The exit status: 0, or 1 where there is no such thing to explain.
     pub status: u8,
 }
 
+/// Where the colon of a list stands.
+const LIST_COLUMN: usize = 24;
+/// Where the colon of one option's lines stands.
+const DETAIL_COLUMN: usize = 20;
+
 /// `--cmdhelp` (no argument), `--cmdhelp=all`, `--cmdhelp=NAME`.
 pub fn command_help(argument: Option<&str>) -> Help {
-    let mut text = String::new();
-    for definition in registry::job_options() {
-        if argument.is_none_or(|name| name == "all" || definition.answers_to(name)) {
-            let _ = writeln!(text, "{:<24}: {}", definition.name, definition.help);
-        }
+    match argument {
+        None | Some("all") => good(list(registry::job_options())),
+        Some(name) => match registry::find_job(name) {
+            Some(definition) => good(detail(definition)),
+            None => good(nearest_option(name)),
+        },
     }
-    Help { text, status: 0 }
 }
 
 /// `--enghelp` (no argument), `--enghelp=ENGINE`, `--enghelp=ENGINE,OPTION`.
 pub fn engine_help(argument: Option<&str>) -> Help {
-    let _ = argument;
+    let Some(argument) = argument else {
+        return good(engine_list());
+    };
+    let (name, option) = match argument.split_once(',') {
+        Some((name, option)) => (name, Some(option)),
+        None => (argument, None),
+    };
+    let Some(engine) = engines::engine(name) else {
+        let names = engines::engines().iter().map(|engine| engine.name);
+        let hint =
+            registry::closest(name, names).map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+        return Help { text: format!("IO engine {name} not found{hint}\n"), status: 1 };
+    };
+    match option {
+        None | Some("") => good(engine_options(engine)),
+        Some(option) => match engine.option(option) {
+            Some(definition) => good(detail(definition)),
+            None => Help { text: no_such_option(option, engine.options.iter().copied()), status: 1 },
+        },
+    }
+}
+
+fn good(text: String) -> Help {
+    Help { text, status: 0 }
+}
+
+/// The option that was probably meant, with a word about it.
+fn nearest_option(name: &str) -> String {
+    match registry::closest(name, registry::job_options().flat_map(Definition::names))
+        .and_then(registry::find_job)
+    {
+        Some(definition) => {
+            format!("No such command: {name} - showing closest match\n{}", detail(definition))
+        }
+        None => format!("No such command: {name}\n"),
+    }
+}
+
+fn no_such_option(name: &str, known: impl Iterator<Item = &'static Definition>) -> String {
+    match registry::closest(name, known.flat_map(Definition::names)) {
+        Some(meant) => format!("No such command: {name}; did you mean {meant}?\n"),
+        None => format!("No such command: {name}\n"),
+    }
+}
+
+/// `writeln!` into a string, which cannot fail.
+macro_rules! line {
+    ($text:expr, $($format:tt)*) => { writeln!($text, $($format)*).expect("strings take everything") };
+}
+
+fn engine_list() -> String {
     let mut text = "Available IO engines:\n".to_owned();
     for engine in engines::engines() {
-        let _ = writeln!(text, "\t{}", engine.name);
+        line!(text, "\t{}", engine.name);
     }
-    Help { text, status: 0 }
+    text
+}
+
+fn engine_options(engine: &EngineInfo) -> String {
+    if engine.options.is_empty() {
+        return format!("IO engine {} has no options\n", engine.name);
+    }
+    list(engine.options.iter().copied())
+}
+
+/// One line per option; those that refine another stand indented below it.
+fn list(definitions: impl Iterator<Item = &'static Definition>) -> String {
+    let mut text = String::new();
+    for definition in definitions {
+        let indented = format!("{:indent$}{}", "", definition.name, indent = 2 * depth(definition));
+        line!(text, "{indented:<LIST_COLUMN$}: {}", definition.help);
+    }
+    text
+}
+
+/// How many options this one refines, one above the other.
+fn depth(definition: &Definition) -> usize {
+    match definition.parent.and_then(registry::find_job) {
+        Some(parent) => 1 + depth(parent),
+        None => 0,
+    }
+}
+
+/// Everything about one option, and an empty line.
+fn detail(definition: &Definition) -> String {
+    let mut text = String::new();
+    let mut field = |name: &str, value: &str| line!(text, "{name:>DETAIL_COLUMN$}: {value}");
+    field(definition.name, definition.help);
+    if !definition.aliases.is_empty() {
+        field("alias", &definition.aliases.join(", "));
+    }
+    field("type", definition.kind.type_name());
+    field("default", definition.default.unwrap_or("no default"));
+    match definition.limits {
+        Limits::None => {}
+        Limits::AtLeast(min) => field("range", &format!("min={min}, max=-1")),
+        Limits::OnlyMin(min) => field("range", &format!("min={min}")),
+        Limits::Between(min, max) => field("range", &format!("min={min}, max={max}")),
+        Limits::Floats(min, max) => field("range", &format!("min={min:.6}, max={max:.6}")),
+    }
+    for (index, (keyword, meaning)) in definition.keywords.iter().enumerate() {
+        field(if index == 0 { "valid values" } else { "" }, format!("{keyword:<10} {meaning}").trim_end());
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_option() {
+        assert_eq!(
+            command_help(Some("blocksize")).text,
+            "                  bs: Block size in bytes, for all directions or as reads,writes,trims
+               alias: blocksize
+                type: integer value (opt=100)
+             default: 4096
+               range: min=1, max=-1
+
+"
+        );
+        let sync = command_help(Some("sync_file_range")).text;
+        assert!(sync.contains("             default: no default\n        valid values: wait_before SYNC_FILE_RANGE_WAIT_BEFORE\n                    : write      SYNC_FILE_RANGE_WRITE\n"));
+        assert!(command_help(Some("percentile_list")).text.contains("range: min=0.000000, max=100.000000\n"));
+        assert!(command_help(Some("filesize")).text.contains("range: min=1\n"));
+        assert!(engine_help(Some("io_uring,hipri")).text.contains("type: empty or boolean value ([0|1])\n"));
+    }
+
+    #[test]
+    fn lists() {
+        let all = command_help(Some("all")).text;
+        assert_eq!(all.lines().count(), 245);
+        assert!(all.starts_with("description             : "));
+        assert!(all.contains("\n  bs                    : "));
+        assert!(all.contains("\n    trim_backlog        : "));
+        assert!(all.contains("\n  iodepth_batch_complete_min: "), "a long name pushes the colon on");
+        assert_eq!(command_help(None).text, all);
+        assert!(engine_help(None).text.starts_with("Available IO engines:\n\tcpuio\n\tmmap\n"));
+        assert!(engine_help(Some("libaio")).text.starts_with("userspace_reap          : "));
+        assert_eq!(engine_help(Some("null")).text, "IO engine null has no options\n");
+    }
+
+    #[test]
+    fn what_does_not_exist() {
+        let nearest = command_help(Some("iodep"));
+        let own = command_help(Some("iodepth")).text;
+        assert_eq!(nearest.text, format!("No such command: iodep - showing closest match\n{own}"));
+        assert_eq!(nearest.status, 0, "as the reference program does it");
+        assert_eq!(command_help(Some("qqqqqq")).text, "No such command: qqqqqq\n");
+        let engine = engine_help(Some("libaoi"));
+        assert_eq!(engine.text, "IO engine libaoi not found; did you mean libaio?\n");
+        assert_eq!(engine.status, 1);
+        assert_eq!(engine_help(Some("null,x")).status, 1);
+    }
 }

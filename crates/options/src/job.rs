@@ -105,6 +105,10 @@ macro_rules! keyword_enum {
         impl $name {
             /// The keyword as it is written in a job file.
             pub fn keyword(self) -> &'static str { match self { $($name::$variant => $keyword),+ } }
+            /// The value that this keyword stands for.
+            pub fn from_keyword(keyword: &str) -> Option<Self> {
+                match keyword { $($keyword => Some($name::$variant),)+ _ => None }
+            }
         }
     };
 }
@@ -151,7 +155,7 @@ pub struct FileService {
 pub struct NumaPolicy {
     /// The policy.
     pub mode: NumaPolicyMode,
-    /// The nodes it applies to; empty for `default` and `local`.
+    /// The nodes it applies to; empty for `default` and `local`, and for the others where `all` was given.
     pub nodes: Vec<u32>,
 }
 
@@ -317,7 +321,7 @@ pub struct JobOptions {
     /// From `cpus_allowed` or `cpumask`; empty = not set.
     pub cpus_allowed: Vec<u32>,
     pub cpus_allowed_policy: CpusPolicy,
-    /// Empty = not set.
+    /// Empty = not set, or all.
     pub numa_cpu_nodes: Vec<u32>,
     pub numa_mem_policy: Option<NumaPolicy>,
     pub nice: i32,

@@ -8,6 +8,7 @@ mod expression;
 pub mod help;
 mod job;
 pub mod registry;
+mod rules;
 mod run;
 pub mod values;
 

@@ -1,9 +1,9 @@
 //! All options of the language: finding one by name, and putting a value into a job.
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Kind};
 use crate::engines::{self, EngineInfo};
-use crate::values::Given;
-use crate::{Diagnostic, JobOptions, Origin, defs};
+use crate::values::{self, Given};
+use crate::{Diagnostic, JobOptions, Origin, defs, rules};
 
 /// Every job option, in the order of the help.
 pub fn job_options() -> impl Iterator<Item = &'static Definition> {
@@ -12,10 +12,7 @@ pub fn job_options() -> impl Iterator<Item = &'static Definition> {
 
 /// The option of this name or alias: an option of every job, or one that this engine has.
 pub fn find(name: &str, engine: &str) -> Option<&'static Definition> {
-    find_job(name).or_else(|| {
-        let engine = engines::engine(engine)?;
-        engine.options.iter().copied().find(|definition| definition.answers_to(name))
-    })
+    find_job(name).or_else(|| engines::engine(engine)?.option(name))
 }
 
 /// The job option of this name or alias.
@@ -25,13 +22,7 @@ pub fn find_job(name: &str) -> Option<&'static Definition> {
 
 /// The engines that have an option of this name or alias of their own, in the order of the help.
 pub fn find_any_engine(name: &str) -> Vec<(&'static EngineInfo, &'static Definition)> {
-    engines::engines()
-        .iter()
-        .filter_map(|engine| {
-            let definition = engine.options.iter().copied().find(|definition| definition.answers_to(name))?;
-            Some((engine, definition))
-        })
-        .collect()
+    engines::engines().iter().filter_map(|engine| Some((engine, engine.option(name)?))).collect()
 }
 
 /// The name that was probably meant by an unknown one, among the job options and this engine's.
@@ -41,13 +32,17 @@ pub fn suggest(name: &str, engine: &str) -> Option<&'static str> {
     closest(name, names)
 }
 
-/// The candidate nearest to `word`, if one is near enough to be a typing mistake.
+/// The candidate nearest to `word`, if one is near enough to be a typing mistake or begins with the word.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).clamp(1, 3);
+    let length = word.chars().count();
+    let limit = (length / 3).clamp(1, 3);
     candidates
         .into_iter()
-        .map(|candidate| (edit_distance(word, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
+        .filter_map(|candidate| {
+            let distance = edit_distance(word, candidate);
+            let is_beginning = length >= 3 && candidate.starts_with(word);
+            (distance <= limit || is_beginning).then_some((distance, candidate))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -78,7 +73,8 @@ fn edit_distance(from: &str, to: &str) -> usize {
 
 /// Reads a value, checks it, puts it into the job and remembers where it came from.
 ///
-/// What is accepted but suspicious is added to `warnings`. The error names option and value.
+/// What is accepted but suspicious is added to `warnings`. The error names option and value. A job is as it was when
+/// its option is refused.
 pub fn apply(
     job: &mut JobOptions,
     definition: &'static Definition,
@@ -93,18 +89,66 @@ pub fn apply(
     };
     let diagnostic =
         |message: String| Diagnostic { origin: Some(origin.clone()), message: format!("{shown}: {message}") };
-    let Some(land) = definition.land else {
-        return Err(diagnostic(format!("option {} is not supported yet", definition.name)));
-    };
     let mut given = Given { definition, text, kb_base: job.kb_base, notes: Vec::new() };
-    land(job, &mut given).map_err(diagnostic)?;
+    match definition.land {
+        Some(land) => land(job, &mut given).map_err(diagnostic)?,
+        None if asks_for_nothing(definition, text) => {}
+        None => return Err(diagnostic(format!("option {} is not supported yet", definition.name))),
+    }
     warnings.extend(given.notes.into_iter().map(diagnostic));
     job.origins.insert(definition.name.to_owned(), origin);
     Ok(())
 }
 
-/// The rules of the language that concern several options of one job, once all of its options were applied.
-pub fn finish(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let _ = (job, warnings);
-    Vec::new()
+/// Must this option be applied before the others of its section? What the others mean depends on it.
+pub fn is_applied_first(definition: &Definition) -> bool {
+    matches!(definition.name, "kb_base" | "ioengine")
 }
+
+/// Is this the option's default, or a value that switches it off?
+fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> bool {
+    let Some(text) = text else {
+        return false;
+    };
+    if definition.default == Some(text) || definition.off.contains(&text) {
+        return true;
+    }
+    let neutral = definition.default.unwrap_or("0");
+    let same = |part: &str| match definition.kind {
+        Kind::Int | Kind::Bool | Kind::Flag | Kind::Size => {
+            same_value(part, neutral, |text, notes| values::integer(text, 1024, notes))
+        }
+        Kind::Time => same_value(part, neutral, |text, notes| values::time(text, values::SECOND, notes)),
+        Kind::FloatList => {
+            definition.default.is_some()
+                && same_value(part, neutral, |text, notes| {
+                    values::floats(text, (f64::MIN, f64::MAX), 1, notes)
+                })
+        }
+        Kind::Str | Kind::StrNumber | Kind::Range => false,
+    };
+    values::split(text, &[',']).into_iter().all(same)
+}
+
+/// Do two texts mean the same, without any doubt about either?
+fn same_value<T: PartialEq>(
+    left: &str,
+    right: &str,
+    read: impl Fn(&str, &mut Vec<String>) -> Result<T, String>,
+) -> bool {
+    let mut notes = Vec::new();
+    match (read(left, &mut notes), read(right, &mut notes)) {
+        (Ok(left), Ok(right)) => left == right && notes.is_empty(),
+        _ => false,
+    }
+}
+
+/// The rules of the language that concern several options of one job, once all of its options were applied.
+///
+/// Returns what is wrong; what is only suspicious goes to `warnings`.
+pub fn finish(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Vec<Diagnostic> {
+    rules::settle(job, warnings)
+}
+
+#[cfg(test)]
+mod tests;

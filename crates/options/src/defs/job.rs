@@ -1,6 +1,7 @@
-//! The job itself: what it is called, how often and when it runs.
+//! The job itself: what it is called, how often, when and beside whom it runs.
 
-use crate::definition::{Category, Definition, Kind};
+use crate::definition::{Category, Definition, Kind, Limits};
+use crate::values::{SECOND, range_with, time};
 
 const fn job(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Job, kind, help)
@@ -9,11 +10,85 @@ const fn job(name: &'static str, kind: Kind, help: &'static str) -> Definition {
 /// What the job is called.
 pub static IDENTITY: &[Definition] = &[
     job("description", Kind::Str, "Free text about the job, repeated in the report").lands(|job, given| {
-        job.description = Some(given.required()?.to_owned());
+        job.description = Some(given.string()?);
         Ok(())
     }),
-    job("name", Kind::Str, "Name of the job; also the stem of its file names").lands(|job, given| {
-        job.name = given.required()?.to_owned();
+    job("name", Kind::Str, "Name of the job; also the stem of its file names").lands(put!(name, string())),
+    job("wait_for", Kind::Str, "Start only when every worker of the job of this name has ended").lands(
+        |job, given| {
+            job.wait_for = Some(given.string()?);
+            Ok(())
+        },
+    ),
+];
+
+/// How often and how long it runs.
+pub static RUN: &[Definition] = &[
+    job("loops", Kind::Int, "How many times the job does all of its I/O").default("1").min(0).lands(
+        |job, given| {
+            job.loops = given.number::<u64>()?.max(1);
+            Ok(())
+        },
+    ),
+    job("numjobs", Kind::Int, "How many workers run this job at the same time").default("1").min(0).lands(
+        |job, given| match given.number()? {
+            0 => Err("a job needs at least 1 worker".to_owned()),
+            workers => {
+                job.numjobs = workers;
+                Ok(())
+            }
+        },
+    ),
+    job(
+        "startdelay",
+        Kind::Time,
+        "Wait this long before starting; from a range, each worker picks its own delay",
+    )
+    .default("0")
+    .lands(|job, given| {
+        let text = given.required()?;
+        let delay = range_with(text, true, |part| time(part, SECOND, &mut given.notes))?;
+        job.startdelay = (delay.high > 0).then_some(delay);
         Ok(())
     }),
+    job("runtime", Kind::Time, "End the job after this time, done or not; 0 is no limit")
+        .aliases(&["timeout"])
+        .default("0")
+        .lands(put!(runtime, time(SECOND))),
+    job("time_based", Kind::Flag, "Start over until the run time is up, even when all I/O is done")
+        .lands(put!(time_based, boolean())),
+    job("verify_only", Kind::Flag, "Write nothing: check what an earlier run of the same job has written"),
+    job("ramp_time", Kind::Time, "Run this long before measuring").lands(put!(ramp_time, time(SECOND))),
+    job("ramp_size", Kind::Str, "Move this much data before measuring")
+        .limits(Limits::OnlyMin(1))
+        .off(&["0"]),
+];
+
+/// What happens around it.
+pub static SURROUNDINGS: &[Definition] = &[
+    job("exec_prerun", Kind::Str, "Shell command to run before the job starts"),
+    job("exec_postrun", Kind::Str, "Shell command to run after the job has ended"),
+    job("ioscheduler", Kind::Str, "I/O scheduler to set for the device while the job runs"),
+];
+
+/// Who runs beside it and after it.
+pub static ORDER: &[Definition] = &[
+    job("exitall", Kind::Flag, "When this job ends, others end too (exit_what says which)")
+        .lands(put!(exitall, boolean())),
+    job("exit_what", Kind::Str, "Which jobs exitall and exitall_on_error end")
+        .default("group")
+        .keywords(&[
+            ("group", "Those of the same reporting group"),
+            ("stonewall", "All that run now; what waits behind a stonewall still starts"),
+            ("all", "All, also those that have not started"),
+        ])
+        .lands(put_keyword!(exit_what, ExitWhat)),
+    job("exitall_on_error", Kind::Flag, "When this job fails, others end too (exit_what says which)")
+        .lands(put!(exitall_on_error, boolean())),
+    job("stonewall", Kind::Flag, "Start only when every job before this one has ended; begins a new group")
+        .aliases(&["wait_for_previous"])
+        .lands(put!(stonewall, boolean())),
+    job("new_group", Kind::Flag, "Begin a new reporting group with this job")
+        .lands(put!(new_group, boolean())),
+    job("thread", Kind::Flag, "Run the workers as threads, not as processes").lands(put!(thread, boolean())),
 ];

@@ -1,8 +1,84 @@
 //! The job options, one file per theme, and the list that fixes their order.
 
+/// A landing that stores what a method of [`crate::values::Given`] reads: `put!(nice, number())`.
+macro_rules! put {
+    ($($field:ident).+, $method:ident($($argument:expr),*)) => {
+        |job, given| {
+            job.$($field).+ = given.$method($($argument),*)?;
+            Ok(())
+        }
+    };
+}
+
+/// A landing that stores a keyword as its enumeration: `put_keyword!(filetype, FileType)`.
+macro_rules! put_keyword {
+    ($field:ident, $type:ident) => {
+        |job, given| {
+            let keyword = given.keyword()?;
+            job.$field = $crate::$type::from_keyword(keyword)
+                .ok_or_else(|| format!("\"{keyword}\" is not supported yet"))?;
+            Ok(())
+        }
+    };
+}
+
+mod buffers;
+mod depth;
+mod durability;
+mod errors;
+mod files;
 mod job;
+mod logs;
+mod measurement;
+mod pattern;
+mod placement;
+mod rates;
+mod replay;
+mod verify;
+mod zones;
 
 use crate::definition::Definition;
 
+pub(crate) use pattern::settle_block_sizes;
+
 /// Every job option, in the order in which the help lists them.
-pub static ALL: &[&[Definition]] = &[job::IDENTITY];
+pub static ALL: &[&[Definition]] = &[
+    job::IDENTITY,
+    files::NAMES,
+    pattern::BLOCKS,
+    errors::IGNORED,
+    pattern::SEQUENCE,
+    depth::ENGINE,
+    files::SIZES,
+    pattern::RANDOM,
+    files::SHARING,
+    durability::FLUSHES,
+    files::OVERWRITE,
+    job::RUN,
+    measurement::CLOCK,
+    buffers::MEMORY,
+    verify::VERIFY,
+    replay::REPLAY,
+    job::SURROUNDINGS,
+    zones::ZONES,
+    buffers::LOCKED,
+    pattern::MIX,
+    placement::PRIORITIES,
+    rates::RATES,
+    durability::CACHE,
+    files::CREATION,
+    placement::PROCESSORS,
+    durability::CLOSING,
+    files::REMOVAL,
+    job::ORDER,
+    logs::LOGS,
+    measurement::GROUPS,
+    buffers::CONTENT,
+    measurement::LATENCIES,
+    errors::POLICY,
+    placement::IDENTITY,
+    measurement::UNITS,
+    buffers::HUGE_PAGES,
+    rates::FLOW,
+    measurement::STEADY_STATE,
+];

@@ -1,6 +1,8 @@
-//! A value as it was given, on its way into the job.
+//! A value as it was given, on its way into the job: typed by the option's own definition.
 
-use crate::definition::Definition;
+use super::{floats, integer, keyword, per_direction, split, time};
+use crate::definition::{Definition, Limits};
+use iolite_types::PerDirection;
 
 /// The text of one option's value, with what is needed to read it.
 #[derive(Debug)]
@@ -18,6 +20,162 @@ pub struct Given<'a> {
 impl<'a> Given<'a> {
     /// The text, or a complaint that there is none.
     pub fn required(&self) -> Result<&'a str, String> {
-        self.text.ok_or_else(|| "needs a value".to_owned())
+        self.text.filter(|text| !text.is_empty()).ok_or_else(|| "needs a value".to_owned())
+    }
+
+    /// The text as an owned string.
+    pub fn string(&self) -> Result<String, String> {
+        self.required().map(str::to_owned)
+    }
+
+    /// One integer within the option's limits. Further ones behind a comma, colon or minus are ignored.
+    pub fn integer(&mut self) -> Result<i128, String> {
+        let text = self.required()?;
+        let (sign, unsigned) = text.split_at(usize::from(text.starts_with('-')));
+        let parts = split(unsigned, &[',', ':', '-']);
+        if parts.len() > 1 {
+            self.notes.push("takes one number, the others are ignored".to_owned());
+        }
+        self.checked_integer(&format!("{sign}{}", parts[0]))
+    }
+
+    fn checked_integer(&mut self, text: &str) -> Result<i128, String> {
+        let value = integer(text, self.kb_base, &mut self.notes)?;
+        let (low, high) = match self.definition.limits {
+            Limits::AtLeast(low) | Limits::OnlyMin(low) => (i128::from(low), i128::MAX),
+            Limits::Between(low, high) => (i128::from(low), i128::from(high)),
+            Limits::None | Limits::Floats(..) => (i128::MIN, i128::MAX),
+        };
+        if (low..=high).contains(&value) { Ok(value) } else { Err(outside(value, low, high)) }
+    }
+
+    /// One integer that fits `T`.
+    pub fn number<T: Number>(&mut self) -> Result<T, String> {
+        let value = self.integer()?;
+        T::narrow(value)
+    }
+
+    /// One integer per direction; `None` where a direction is not mentioned.
+    pub fn numbers<T: Number>(&mut self) -> Result<[Option<T>; 3], String> {
+        let parts = per_direction(self.required()?, &[',', ':', '-'], &mut self.notes)?;
+        let mut values = [None; 3];
+        for (value, part) in values.iter_mut().zip(parts) {
+            if let Some(part) = part {
+                *value = Some(T::narrow(self.checked_integer(part)?)?);
+            }
+        }
+        // The same text for several directions says the same thing about each: once is enough.
+        self.notes.dedup();
+        Ok(values)
+    }
+
+    /// Puts one integer per mentioned direction into place.
+    pub fn numbers_into<T: Number>(&mut self, target: &mut PerDirection<T>) -> Result<(), String> {
+        for (target, value) in target.values.iter_mut().zip(self.numbers()?) {
+            *target = value.unwrap_or(*target);
+        }
+        Ok(())
+    }
+
+    /// A boolean; a flag may stand alone. Any number but 0 counts as 1.
+    pub fn boolean(&mut self) -> Result<bool, String> {
+        let text = match self.text {
+            None if self.definition.kind.value_is_optional() => return Ok(true),
+            _ => self.required()?,
+        };
+        let value = integer(text, 1024, &mut self.notes).map_err(|_| "not 0 or 1".to_owned())?;
+        match value {
+            0 | 1 => Ok(value == 1),
+            _ if self.definition.kind.value_is_optional() && value > 0 => {
+                self.notes.push("read as 1".to_owned());
+                Ok(true)
+            }
+            _ => Err("not 0 or 1".to_owned()),
+        }
+    }
+
+    /// A duration in microseconds; a bare number counts `default_unit` microseconds.
+    pub fn time(&mut self, default_unit: u64) -> Result<u64, String> {
+        time(self.required()?, default_unit, &mut self.notes)
+    }
+
+    /// One of the option's keywords.
+    pub fn keyword(&self) -> Result<&'static str, String> {
+        keyword(self.required()?, self.definition.keywords)
+    }
+
+    /// Floating point numbers within the option's limits.
+    pub fn floats(&mut self, most: usize) -> Result<Vec<f64>, String> {
+        let bounds = match self.definition.limits {
+            Limits::Floats(low, high) => (low, high),
+            _ => (f64::MIN, f64::MAX),
+        };
+        floats(self.required()?, bounds, most, &mut self.notes)
+    }
+}
+
+/// The integer types that job fields have.
+pub trait Number: Copy {
+    /// The value, if it fits.
+    fn narrow(value: i128) -> Result<Self, String>;
+}
+
+macro_rules! number {
+    ($($type:ty),+) => {
+        $(impl Number for $type {
+            fn narrow(value: i128) -> Result<Self, String> {
+                Self::try_from(value).map_err(|_| outside(value, Self::MIN.into(), Self::MAX.into()))
+            }
+        })+
+    };
+}
+
+number!(u32, i32, u64, i64);
+
+/// The complaint about a number outside its range.
+pub(super) fn outside(value: i128, low: i128, high: i128) -> String {
+    if value < low {
+        if low == 0 { "must not be negative".to_owned() } else { format!("must be at least {low}") }
+    } else {
+        format!("must be at most {high}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::{Category, Kind};
+
+    static PERCENT: Definition = Definition::job("p", Category::Job, Kind::Int, "").range(0, 100);
+    static FLAG: Definition = Definition::job("f", Category::Job, Kind::Flag, "");
+    static BOOL: Definition = Definition::job("b", Category::Job, Kind::Bool, "");
+
+    fn given<'a>(definition: &'static Definition, text: Option<&'a str>) -> Given<'a> {
+        Given { definition, text, kb_base: 1024, notes: Vec::new() }
+    }
+
+    #[test]
+    fn integers_keep_to_the_limits() {
+        assert_eq!(given(&PERCENT, Some("100")).number::<u32>(), Ok(100));
+        assert_eq!(given(&PERCENT, Some("101")).number::<u32>(), Err("must be at most 100".to_owned()));
+        assert_eq!(given(&PERCENT, Some("-1")).number::<u32>(), Err("must not be negative".to_owned()));
+        assert_eq!(given(&FLAG, Some("4g")).number::<u32>(), Err("must be at most 4294967295".to_owned()));
+        let mut several = given(&PERCENT, Some("7,8"));
+        assert_eq!(several.number::<u32>(), Ok(7));
+        assert_eq!(several.notes.len(), 1);
+        assert_eq!(given(&PERCENT, Some("5,,6")).numbers::<u32>(), Ok([Some(5), None, Some(6)]));
+        assert_eq!(given(&PERCENT, Some("5,101")).numbers::<u32>(), Err("must be at most 100".to_owned()));
+    }
+
+    #[test]
+    fn booleans() {
+        assert_eq!(given(&FLAG, None).boolean(), Ok(true));
+        assert_eq!(given(&FLAG, Some("0")).boolean(), Ok(false));
+        assert_eq!(given(&FLAG, Some("2")).boolean(), Ok(true));
+        assert_eq!(given(&FLAG, Some("")).boolean(), Err("needs a value".to_owned()));
+        assert_eq!(given(&BOOL, None).boolean(), Err("needs a value".to_owned()));
+        assert_eq!(given(&BOOL, Some("01")).boolean(), Ok(true));
+        assert_eq!(given(&BOOL, Some("2")).boolean(), Err("not 0 or 1".to_owned()));
+        assert_eq!(given(&BOOL, Some("yes")).boolean(), Err("not 0 or 1".to_owned()));
     }
 }

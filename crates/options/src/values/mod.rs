@@ -1,5 +1,41 @@
 //! The grammar of option values: one concept per file.
+//!
+//! A parser takes the text and gives the value or a complaint that says what would be valid; the caller knows the
+//! option's name and the place and adds them. What is accepted but suspicious goes into a list of notes.
 
+mod block_size_split;
+mod cpus;
+mod file_service;
+mod floats;
 mod given;
+mod keyword;
+mod list;
+mod memory;
+mod names;
+mod numa;
+mod number;
+mod pattern;
+mod range;
+mod read_write;
+mod size;
+mod sync_range;
+mod time;
 
-pub use given::Given;
+pub use block_size_split::{block_size_split, format_block_size_split};
+pub use cpus::{cpu_list, cpu_mask, number_set};
+pub use file_service::file_service;
+pub use floats::floats;
+pub use given::{Given, Number};
+pub use keyword::keyword;
+pub(crate) use keyword::not_one_of;
+pub use list::{per_direction, split};
+pub use memory::memory;
+pub use names::names;
+pub use numa::{numa_nodes, numa_policy};
+pub use number::integer;
+pub use pattern::pattern;
+pub use range::{range, range_with};
+pub use read_write::read_write;
+pub use size::size;
+pub use sync_range::sync_file_range;
+pub use time::{SECOND, time};

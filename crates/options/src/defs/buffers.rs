@@ -1,0 +1,85 @@
+//! I/O buffers: where they are and what is in them.
+
+use crate::definition::{Category, Definition, Kind};
+use crate::values::{memory, pattern};
+
+const fn buffers(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Buffers, kind, help)
+}
+
+/// Where they are.
+pub static MEMORY: &[Definition] = &[
+    buffers("mem", Kind::Str, "Where I/O buffers come from; mmap kinds may name a file behind a colon")
+        .aliases(&["iomem"])
+        .default("malloc")
+        .keywords(&[
+            ("malloc", "The heap"),
+            ("shm", "Shared memory"),
+            ("shmhuge", "Shared memory in huge pages"),
+            ("mmap", "Anonymous memory, or a file mapped privately"),
+            ("mmapshared", "Memory or a file mapped shared"),
+            ("mmaphuge", "Memory or a file mapped in huge pages"),
+        ])
+        .lands(|job, given| {
+            (job.mem, job.mem_file) = memory(given.required()?, given.definition.keywords, &mut given.notes)?;
+            Ok(())
+        }),
+    buffers("iomem_align", Kind::Int, "What buffer addresses are a multiple of")
+        .aliases(&["mem_align"])
+        .default("0")
+        .min(0)
+        .lands(put!(iomem_align, number())),
+];
+
+/// Memory taken away from everybody else.
+pub static LOCKED: &[Definition] =
+    &[buffers("lockmem", Kind::Str, "Lock this much memory per worker, as if the machine had less")
+        .default("0")
+        .lands(put!(lockmem, number()))];
+
+/// What is in them.
+pub static CONTENT: &[Definition] = &[
+    buffers("zero_buffers", Kind::Flag, "Write zeroes").lands(put!(zero_buffers, boolean())),
+    buffers("refill_buffers", Kind::Flag, "Fill buffers with new random data before each write")
+        .lands(put!(refill_buffers, boolean())),
+    buffers(
+        "scramble_buffers",
+        Kind::Bool,
+        "Change a little in each buffer before each write, so that no two are the same",
+    )
+    .default("1")
+    .lands(put!(scramble_buffers, boolean())),
+    buffers(
+        "buffer_pattern",
+        Kind::Str,
+        "Bytes to fill buffers with: 0xdead, \"text\", 12, 'file', in any order",
+    )
+    .lands(|job, given| {
+        job.buffer_pattern = pattern(given.required()?)?;
+        Ok(())
+    }),
+    buffers("buffer_compress_percentage", Kind::Int, "By how many percent buffers can be compressed")
+        .range(0, 100),
+    buffers("buffer_compress_chunk", Kind::Int, "Bytes in which compressible and random data take turns")
+        .under("buffer_compress_percentage")
+        .default("512")
+        .min(0),
+    buffers("dedupe_percentage", Kind::Int, "Percent of buffers that repeat an earlier one").range(0, 100),
+    buffers("dedupe_mode", Kind::Str, "Which earlier buffer is repeated")
+        .under("dedupe_percentage")
+        .default("repeat")
+        .keywords(&[("repeat", "The one before"), ("working_set", "Any one of a fixed set")]),
+    buffers("dedupe_working_set_percentage", Kind::Int, "Size of that set in percent of the file")
+        .under("dedupe_percentage")
+        .default("5")
+        .range(0, 100),
+    buffers("dedupe_global", Kind::Bool, "Share that set among all jobs that say so")
+        .under("dedupe_percentage")
+        .default("0"),
+];
+
+/// How large huge pages are.
+pub static HUGE_PAGES: &[Definition] = &[buffers("hugepage-size", Kind::Int, "Size of a huge page")
+    .default("2097152")
+    .min(0)
+    .lands(put!(hugepage_size, number()))];

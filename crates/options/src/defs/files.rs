@@ -1,0 +1,231 @@
+//! Files: their names, sizes, how they are made and how they take turns.
+
+use crate::definition::{Category, Definition, Kind, Limits};
+use crate::values::{file_service, names, range, size};
+use crate::{Fallocate, SizeValue};
+
+const fn files(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Files, kind, help)
+}
+
+/// What they are called.
+pub static NAMES: &[Definition] = &[
+    files("filename", Kind::Str, "Files or devices to use, separated by colons; \\: is a colon in a name, - is standard input or output")
+        .lands(|job, given| {
+            job.filename = names(given.required()?)?;
+            Ok(())
+        }),
+    files("lockfile", Kind::Str, "Lock each file while an I/O to it is under way")
+        .under("filename")
+        .default("none")
+        .keywords(&[
+            ("none", "No locks"),
+            ("exclusive", "One worker at a time"),
+            ("readwrite", "Several readers or one writer"),
+        ])
+        .lands(put_keyword!(lockfile, LockFile)),
+    files("filetype", Kind::Str, "What kind of file to take a name for, where nothing of that name exists to look at")
+        .default("none")
+        .keywords(&[
+            ("none", "Find out"),
+            ("file", "Regular file"),
+            ("block", "Block device"),
+            ("char", "Character device"),
+        ])
+        .lands(put_keyword!(filetype, FileType)),
+    files("directory", Kind::Str, "Directories for the files, separated by colons; clones of a job share them out")
+        .lands(|job, given| {
+            job.directory = names(given.required()?)?;
+            Ok(())
+        }),
+    files("filename_format", Kind::Str, "How file names are made from $jobname, $clientuid, $jobnum and $filenum")
+        .default("$jobname.$jobnum.$filenum")
+        .lands(put!(filename_format, string())),
+    files("unique_filename", Kind::Bool, "Put the address of the client into file names when it runs on a server")
+        .default("1")
+        .lands(put!(unique_filename, boolean())),
+    files("opendir", Kind::Str, "Use every file below this directory").lands(|job, given| {
+        job.opendir = Some(given.string()?);
+        Ok(())
+    }),
+];
+
+/// How large they are and which part is used.
+pub static SIZES: &[Definition] = &[
+    files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
+        .lands(|job, given| {
+            job.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+            Ok(())
+        }),
+    files(
+        "io_size",
+        Kind::Size,
+        "Bytes of I/O that each worker does, where that differs from the size of its files",
+    )
+    .aliases(&["io_limit"])
+    .lands(|job, given| {
+        job.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+        Ok(())
+    }),
+    files("fill_device", Kind::Bool, "Write until there is no space left")
+        .aliases(&["fill_fs"])
+        .default("0")
+        .lands(put!(fill_device, boolean())),
+    files("filesize", Kind::Str, "Size of each file; from a range, each file gets its own")
+        .limits(Limits::OnlyMin(1))
+        .lands(|job, given| {
+            let sizes = range(given.required()?, given.kb_base, true, &mut given.notes)?;
+            if sizes.low == 0 {
+                return Err("must be at least 1".to_owned());
+            }
+            job.filesize = Some(sizes);
+            Ok(())
+        }),
+    files("file_append", Kind::Bool, "Start behind the end of each file")
+        .default("0")
+        .lands(put!(file_append, boolean())),
+    files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")
+        .aliases(&["fileoffset"])
+        .default("0")
+        .lands(|job, given| {
+            job.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
+            Ok(())
+        }),
+    files("offset_increment", Kind::Size, "How much farther on each further clone of the job starts")
+        .under("offset")
+        .default("0")
+        .lands(|job, given| {
+            job.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
+            Ok(())
+        }),
+    files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")
+        .default("0")
+        .min(0)
+        .lands(put!(offset_align, number())),
+    files("number_ios", Kind::Str, "End the job after this many I/Os; 0 is no limit")
+        .default("0")
+        .lands(put!(number_ios, number())),
+    files("num_range", Kind::Int, "How many ranges one trim command carries")
+        .default("1")
+        .range(0, 256)
+        .off(&["0"]),
+];
+
+/// No size is what 0 asks for.
+fn some_size(size: SizeValue) -> Option<SizeValue> {
+    (size != SizeValue::Bytes(0)).then_some(size)
+}
+
+/// How many there are, how they take turns, and how the kernel is prepared.
+pub static SHARING: &[Definition] = &[
+    files("nrfiles", Kind::Int, "Over how many files each worker spreads its I/O")
+        .aliases(&["nr_files"])
+        .default("1")
+        .min(0)
+        .lands(|job, given| match given.number()? {
+            0 => Err("a job needs at least 1 file".to_owned()),
+            files => {
+                job.nrfiles = files;
+                Ok(())
+            }
+        }),
+    files(
+        "file_service_type",
+        Kind::Str,
+        "How the file of the next I/O is chosen; :N stays with it for N I/Os",
+    )
+    .under("nrfiles")
+    .default("roundrobin")
+    .keywords(&[
+        ("random", "Any open file, all equally often"),
+        ("zipf", "Few files often, by a Zipf distribution"),
+        ("pareto", "Few files often, by a Pareto distribution"),
+        ("normal", "Around one file, by a normal distribution"),
+        ("gauss", "Same as normal"),
+        ("roundrobin", "One after the other, over and over"),
+        ("sequential", "Finish one file before the next"),
+    ])
+    .lands(|job, given| {
+        let keywords = given.definition.keywords;
+        job.file_service_type = file_service(given.required()?, keywords, given.kb_base, &mut given.notes)?;
+        Ok(())
+    }),
+    files("openfiles", Kind::Int, "How many files are open at the same time; not given, all of them")
+        .min(0)
+        .lands(put!(openfiles, number())),
+    files("fallocate", Kind::Str, "How space is reserved when files are laid out")
+        .default("native")
+        .keywords(&[
+            ("none", "Not at all"),
+            ("native", "By the system's own call, where the file system has it"),
+            ("posix", "By posix_fallocate(3)"),
+            ("keep", "By fallocate(2) without changing the file's size"),
+            ("truncate", "By setting the file's size"),
+            ("0", "Same as none"),
+            ("1", "Same as posix"),
+        ])
+        .lands(|job, given| {
+            job.fallocate = match given.keyword()? {
+                "native" => Fallocate::Native,
+                "posix" | "1" => Fallocate::Posix,
+                "keep" => Fallocate::Keep,
+                "truncate" => Fallocate::Truncate,
+                _ => Fallocate::None,
+            };
+            Ok(())
+        }),
+    files("fadvise_hint", Kind::Str, "What the kernel is told about the coming accesses")
+        .default("1")
+        .keywords(&[
+            ("0", "Nothing"),
+            ("1", "Random or sequential, as the workload is"),
+            ("random", "Random"),
+            ("sequential", "Sequential"),
+            ("noreuse", "Data is used once"),
+        ])
+        .lands(put_keyword!(fadvise_hint, FadviseHint)),
+];
+
+/// What a write does to a file that is there.
+pub static OVERWRITE: &[Definition] = &[files(
+    "overwrite",
+    Kind::Bool,
+    "Lay out a file before writing to it, so that only blocks that exist are written",
+)
+.default("0")
+.lands(put!(overwrite, boolean()))];
+
+/// How they come to be.
+pub static CREATION: &[Definition] = &[
+    files("create_serialize", Kind::Bool, "Lay out the files of one job after the other")
+        .default("1")
+        .lands(put!(create_serialize, boolean())),
+    files("create_fsync", Kind::Bool, "Flush each file after it was laid out")
+        .default("1")
+        .lands(put!(create_fsync, boolean())),
+    files("create_on_open", Kind::Bool, "Make files when they are first opened, not beforehand")
+        .default("0")
+        .lands(put!(create_on_open, boolean())),
+    files("create_only", Kind::Bool, "Lay out the files and do no I/O")
+        .default("0")
+        .lands(put!(create_only, boolean())),
+    files("allow_file_create", Kind::Bool, "Make files that do not exist; otherwise they are an error")
+        .default("1")
+        .lands(put!(allow_file_create, boolean())),
+    files("allow_mounted_write", Kind::Bool, "Write and trim devices even while they are mounted or in use")
+        .default("0")
+        .lands(put!(allow_mounted_write, boolean())),
+    files("pre_read", Kind::Bool, "Read each file once before the job starts")
+        .default("0")
+        .lands(put!(pre_read, boolean())),
+];
+
+/// How they go.
+pub static REMOVAL: &[Definition] = &[
+    files("unlink", Kind::Bool, "Remove the files when the job has ended")
+        .default("0")
+        .lands(put!(unlink, boolean())),
+    files("unlink_each_loop", Kind::Bool, "Remove the files after each loop")
+        .default("0")
+        .lands(put!(unlink_each_loop, boolean())),
+];

@@ -1,0 +1,152 @@
+//! What is measured, and how it is reported.
+
+use crate::ClockSource;
+use crate::definition::{Category, Definition, Kind, Limits};
+
+const fn measurement(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Measurement, kind, help)
+}
+
+/// What time is.
+pub static CLOCK: &[Definition] = &[measurement("clocksource", Kind::Str, "Where times come from")
+    .keywords(&[
+        ("gettimeofday", "gettimeofday(2)"),
+        ("clock_gettime", "clock_gettime(2)"),
+        ("cpu", "The processor's own counter"),
+    ])
+    .lands(|job, given| {
+        job.clocksource = ClockSource::from_keyword(given.keyword()?);
+        Ok(())
+    })];
+
+/// What is reported together.
+pub static GROUPS: &[Definition] = &[
+    measurement("group_reporting", Kind::Flag, "Report the workers of a group as one")
+        .lands(put!(group_reporting, boolean())),
+    measurement("stats", Kind::Bool, "Report this job").default("1").lands(put!(stats, boolean())),
+];
+
+/// Most percentiles that a report lists.
+const MOST_PERCENTILES: usize = 20;
+
+/// Latencies and what measuring them costs.
+pub static LATENCIES: &[Definition] = &[
+    measurement("clat_percentiles", Kind::Bool, "Report percentiles of the completion latency")
+        .default("1")
+        .lands(put!(clat_percentiles, boolean())),
+    measurement("lat_percentiles", Kind::Bool, "Report percentiles of the total latency")
+        .default("0")
+        .lands(put!(lat_percentiles, boolean())),
+    measurement("slat_percentiles", Kind::Bool, "Report percentiles of the submission latency")
+        .default("0")
+        .lands(put!(slat_percentiles, boolean())),
+    measurement("percentile_list", Kind::FloatList, "Which percentiles, at most 20")
+        .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99")
+        .limits(Limits::Floats(0.0, 100.0))
+        .lands(|job, given| {
+            let mut list = given.floats(MOST_PERCENTILES)?;
+            list.sort_by(f64::total_cmp);
+            job.percentile_list = list;
+            Ok(())
+        }),
+    measurement("significant_figures", Kind::Int, "Significant figures of numbers in the normal report")
+        .default("4")
+        .range(1, 10)
+        .lands(put!(significant_figures, number())),
+    measurement("disk_util", Kind::Bool, "Report what the disks below did")
+        .default("1")
+        .lands(put!(disk_util, boolean())),
+    measurement("gtod_reduce", Kind::Bool, "Take as few times as possible: sets all four disable options")
+        .default("0")
+        .lands(|job, given| {
+            // The options count in the order in which they stand: a later disable_… has the last word.
+            let reduce = given.boolean()?;
+            job.gtod_reduce = reduce;
+            job.disable_lat = reduce;
+            job.disable_clat = reduce;
+            job.disable_slat = reduce;
+            job.disable_bw = reduce;
+            Ok(())
+        }),
+    measurement("disable_lat", Kind::Bool, "Do not measure total latencies")
+        .under("gtod_reduce")
+        .default("0")
+        .lands(put!(disable_lat, boolean())),
+    measurement("disable_clat", Kind::Bool, "Do not measure completion latencies")
+        .under("gtod_reduce")
+        .default("0")
+        .lands(put!(disable_clat, boolean())),
+    measurement("disable_slat", Kind::Bool, "Do not measure submission latencies")
+        .under("gtod_reduce")
+        .default("0")
+        .lands(put!(disable_slat, boolean())),
+    measurement("disable_bw_measurement", Kind::Bool, "Do not sample bandwidth")
+        .under("gtod_reduce")
+        .aliases(&["disable_bw"])
+        .default("0")
+        .lands(put!(disable_bw, boolean())),
+    measurement("gtod_cpu", Kind::Int, "CPU of a thread that keeps the time for all").min(0),
+    measurement("job_start_clock_id", Kind::Int, "Clock of the job's start in the report, by number").min(0),
+    measurement("unified_rw_reporting", Kind::Str, "Whether directions are reported apart")
+        .default("none")
+        .keywords(&[
+            ("none", "Apart"),
+            ("mixed", "As one"),
+            ("both", "Apart, and then as one"),
+            ("0", "Same as none"),
+            ("1", "Same as mixed"),
+            ("2", "Same as both"),
+        ])
+        .off(&["0"]),
+];
+
+/// In what units sizes are written.
+pub static UNITS: &[Definition] = &[
+    measurement("kb_base", Kind::Str, "What k, m, g mean, in values and in the report")
+        .default("1024")
+        .keywords(&[
+            ("1024", "k is 1024 and kib is 1000 in values, as old scripts expect; reports prefer KiB"),
+            ("1000", "k is 1000 and kib is 1024 in values; reports prefer kB"),
+        ])
+        .lands(|job, given| {
+            job.kb_base = if given.keyword()? == "1000" { 1000 } else { 1024 };
+            Ok(())
+        }),
+    measurement("unit_base", Kind::Str, "Whether reports count bytes or bits")
+        .keywords(&[("0", "As fits"), ("8", "Bytes"), ("1", "Bits")])
+        .lands(|job, given| {
+            job.unit_base = match given.keyword()? {
+                "8" => 8,
+                "1" => 1,
+                _ => 0,
+            };
+            Ok(())
+        }),
+];
+
+/// Runs that end when results stop changing.
+pub static STEADY_STATE: &[Definition] = &[
+    measurement("steadystate", Kind::Str, "What must stay within which limit for the run to end: iops:5%")
+        .aliases(&["ss"])
+        .default("iops_slope:0.01%")
+        .keywords(&[
+            ("iops", "Deviation of I/Os per second from their mean"),
+            ("iops_slope", "Slope of I/Os per second"),
+            ("bw", "Deviation of the bandwidth from its mean"),
+            ("bw_slope", "Slope of the bandwidth"),
+            ("lat", "Deviation of the latency from its mean"),
+            ("lat_slope", "Slope of the latency"),
+        ]),
+    measurement("steadystate_duration", Kind::Time, "How long it must stay there")
+        .under("steadystate")
+        .aliases(&["ss_dur"])
+        .default("0"),
+    measurement("steadystate_ramp_time", Kind::Time, "How long to wait before looking")
+        .under("steadystate")
+        .aliases(&["ss_ramp"])
+        .default("0"),
+    measurement("steadystate_check_interval", Kind::Time, "How long between two looks")
+        .under("steadystate")
+        .aliases(&["ss_interval"])
+        .default("1"),
+];

@@ -1,0 +1,233 @@
+//! The pattern of the I/O: directions, offsets, block sizes.
+
+use crate::definition::{Category, Definition, Kind, Limits};
+use crate::values::{block_size_split, per_direction, range, read_write, split};
+use crate::{JobOptions, Range, SplitEntry};
+use iolite_types::PerDirection;
+
+const fn pattern(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Pattern, kind, help)
+}
+
+/// Directions and block sizes.
+pub static BLOCKS: &[Definition] = &[
+    pattern(
+        "rw",
+        Kind::Str,
+        "Directions of the I/O, in sequence or at random; :N changes how offsets advance",
+    )
+    .aliases(&["readwrite"])
+    .default("read")
+    .keywords(&[
+        ("read", "Reads in sequence"),
+        ("write", "Writes in sequence"),
+        ("trim", "Trims in sequence"),
+        ("randread", "Reads at random"),
+        ("randwrite", "Writes at random"),
+        ("randtrim", "Trims at random"),
+        ("rw", "Reads and writes mixed, each in sequence"),
+        ("readwrite", "Same as rw"),
+        ("randrw", "Reads and writes mixed, at random"),
+        ("trimwrite", "Each block is trimmed, then written, in sequence"),
+        ("randtrimwrite", "Each block is trimmed, then written, at random"),
+    ])
+    .lands(|job, given| {
+        let keywords = given.definition.keywords;
+        (job.rw, job.rw_modifier) = read_write(given.required()?, keywords, given.kb_base, &mut given.notes)?;
+        Ok(())
+    }),
+    pattern("bs", Kind::Int, "Block size in bytes, for all directions or as reads,writes,trims")
+        .under("rw")
+        .aliases(&["blocksize"])
+        .default("4096")
+        .min(1)
+        .lands(|job, given| given.numbers_into(&mut job.bs)),
+    pattern("ba", Kind::Int, "What random offsets are a multiple of; not given, the smallest block size")
+        .under("rw")
+        .aliases(&["blockalign"])
+        .min(1)
+        .lands(|job, given| given.numbers_into(&mut job.ba)),
+    pattern("bsrange", Kind::Range, "Smallest and largest block size; each I/O picks one between")
+        .under("rw")
+        .aliases(&["blocksize_range"])
+        .limits(Limits::OnlyMin(1))
+        .lands(|job, given| {
+            let mut ranges = job.bsrange.unwrap_or(PerDirection::all(UNSET));
+            let parts = per_direction(given.required()?, &[',', '/'], &mut given.notes)?;
+            for (range_of, part) in ranges.values.iter_mut().zip(parts) {
+                if let Some(part) = part {
+                    *range_of = range(part, given.kb_base, false, &mut given.notes)?;
+                }
+            }
+            given.notes.dedup();
+            job.bsrange = Some(ranges);
+            // Of a range and a split, the later one is meant.
+            job.bssplit = None;
+            Ok(())
+        }),
+    pattern(
+        "bssplit",
+        Kind::Str,
+        "Mix of block sizes with their shares: 4k/60:64k/40, per direction with commas",
+    )
+    .under("rw")
+    .lands(|job, given| {
+        let mut splits = job.bssplit.clone().unwrap_or_default();
+        // An entry's own text never holds a comma, so the directions are told apart first.
+        let parts = per_direction(given.required()?, &[','], &mut given.notes)?;
+        for (split_of, part) in splits.values.iter_mut().zip(parts) {
+            if let Some(part) = part {
+                *split_of = block_size_split(part, given.kb_base, &mut given.notes)?;
+            }
+        }
+        given.notes.dedup();
+        job.bssplit = Some(splits);
+        job.bsrange = None;
+        Ok(())
+    }),
+    pattern(
+        "bs_unaligned",
+        Kind::Flag,
+        "Sizes between the ends of a range need not be multiples of the smallest",
+    )
+    .under("rw")
+    .aliases(&["blocksize_unaligned"])
+    .lands(put!(bs_unaligned, boolean())),
+    pattern(
+        "bs_is_seq_rand",
+        Kind::Bool,
+        "The first block size is for sequential I/O, the second for random I/O",
+    )
+    .under("rw")
+    .default("0")
+    .lands(put!(bs_is_seq_rand, boolean())),
+    pattern("randrepeat", Kind::Bool, "The same random choices in every run")
+        .under("rw")
+        .aliases(&["allrandrepeat"])
+        .default("1")
+        .lands(put!(randrepeat, boolean())),
+    pattern("randseed", Kind::Str, "What all random choices of the job start from")
+        .under("rw")
+        .default("0x89")
+        .lands(|job, given| {
+            let seed = given.integer()?;
+            // A negative seed is as good as any other: its bits are taken as they are.
+            job.randseed = match i64::try_from(seed) {
+                Ok(seed) => seed as u64,
+                Err(_) => u64::try_from(seed).map_err(|_| "a seed has 64 bits".to_owned())?,
+            };
+            Ok(())
+        }),
+    pattern("norandommap", Kind::Flag, "Do not keep track of blocks: some may come twice, some never")
+        .under("rw")
+        .lands(put!(norandommap, boolean())),
+    pattern("softrandommap", Kind::Bool, "Do without a block map where there is no memory for one")
+        .under("norandommap")
+        .default("0")
+        .lands(put!(softrandommap, boolean())),
+    pattern("sprandom", Kind::Bool, "Write so that a flash device ends up as after long random writing")
+        .default("0"),
+    pattern("spr_op", Kind::FloatList, "Over-provisioning that sprandom assumes of the device")
+        .under("sprandom")
+        .default("0.15"),
+    pattern("spr_cs", Kind::Int, "Cache size that sprandom assumes of the device")
+        .under("sprandom")
+        .default("0")
+        .min(0),
+    pattern("spr_num_regions", Kind::Int, "Into how many regions sprandom divides the device")
+        .under("sprandom")
+        .default("100")
+        .min(0),
+];
+
+/// A direction to which no range was given: [`settle_block_sizes`] puts the block size there.
+const UNSET: Range = Range { low: 0, high: 0 };
+
+/// Fills the directions that a range or a split does not mention with the plain block size.
+pub(crate) fn settle_block_sizes(job: &mut JobOptions) {
+    for index in 0..3 {
+        let size = job.bs.values[index];
+        if let Some(ranges) = &mut job.bsrange {
+            let range = &mut ranges.values[index];
+            let low = if range.low == 0 { size } else { range.low };
+            let high = if range.high == 0 { size } else { range.high };
+            *range = Range { low: low.min(high), high: low.max(high) };
+        }
+        if let Some(splits) = &mut job.bssplit {
+            let split = &mut splits.values[index];
+            if split.is_empty() {
+                split.push(SplitEntry { size, percent: 100 });
+            }
+        }
+    }
+}
+
+/// In what order offsets come.
+pub static SEQUENCE: &[Definition] =
+    &[pattern("rw_sequencer", Kind::Str, "What the offsets do between those that rw=…:N makes")
+        .default("sequential")
+        .keywords(&[("sequential", "Go on in sequence"), ("identical", "Stay where they are")])
+        .lands(put_keyword!(rw_sequencer, Sequencer))];
+
+/// How random offsets are made.
+pub static RANDOM: &[Definition] = &[
+    pattern("random_generator", Kind::Str, "What random offsets are made with")
+        .default("tausworthe")
+        .keywords(&[
+            ("tausworthe", "Pseudo random numbers, up to 2^32 blocks"),
+            ("lfsr", "A shift register that visits each block once without a map"),
+            ("tausworthe64", "Pseudo random numbers of 64 bits"),
+        ])
+        .lands(put_keyword!(random_generator, RandomGenerator)),
+    pattern("random_distribution", Kind::Str, "How random offsets are spread over the file")
+        .default("random")
+        .keywords(&[
+            ("random", "Evenly"),
+            ("zipf", "Few blocks often, by a Zipf distribution"),
+            ("pareto", "Few blocks often, by a Pareto distribution"),
+            ("normal", "Around one place, by a normal distribution"),
+            ("zoned", "By zones given in percent"),
+            ("zoned_abs", "By zones given in bytes"),
+            ("sequence", "Along a low-discrepancy sequence"),
+        ]),
+    pattern("random_sequence_stride", Kind::Bool, "Step through random_distribution=sequence in strides")
+        .default("0"),
+    pattern(
+        "percentage_random",
+        Kind::Int,
+        "How many percent of the offsets of a random workload are random",
+    )
+    .default("100,100,100")
+    .range(0, 100)
+    .lands(|job, given| given.numbers_into(&mut job.percentage_random)),
+];
+
+/// How reads and writes mix.
+pub static MIX: &[Definition] = &[
+    pattern("rwmixread", Kind::Int, "Percent of reads in a mixed workload")
+        .default("50")
+        .range(0, 100)
+        .lands(|job, given| {
+            job.rwmixread = percent(given)?;
+            Ok(())
+        }),
+    pattern(
+        "rwmixwrite",
+        Kind::Int,
+        "Percent of writes in a mixed workload; the later of the two options counts",
+    )
+    .default("50")
+    .range(0, 100)
+    .lands(|job, given| {
+        job.rwmixread = 100 - percent(given)?;
+        Ok(())
+    }),
+];
+
+/// A share, which the option's limits keep within 0 and 100.
+fn percent(given: &mut crate::values::Given<'_>) -> Result<u32, String> {
+    if split(given.required()?, &[',']).iter().any(|part| part.ends_with('%')) {
+        return Err("is in percent already, without a % sign".to_owned());
+    }
+    given.number()
+}

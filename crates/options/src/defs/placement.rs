@@ -1,0 +1,76 @@
+//! Where workers run and with what rights: CPUs, memory nodes, priorities, control groups.
+
+use crate::definition::{Category, Definition, Kind};
+use crate::values::{cpu_list, cpu_mask, numa_nodes, numa_policy};
+
+const fn placement(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Placement, kind, help)
+}
+
+/// Who goes first.
+pub static PRIORITIES: &[Definition] = &[
+    placement("comm", Kind::Str, "Name of the worker processes in the process list"),
+    placement("nice", Kind::Int, "Nice value of the workers")
+        .default("0")
+        .range(-20, 19)
+        .lands(put!(nice, number())),
+    placement("prio", Kind::Int, "I/O priority, 0 (highest) to 7").range(0, 7).lands(|job, given| {
+        job.prio = Some(given.number()?);
+        Ok(())
+    }),
+    placement("prioclass", Kind::Int, "I/O priority class: 1 real time, 2 best effort, 3 idle")
+        .range(0, 3)
+        .lands(|job, given| {
+            job.prioclass = Some(given.number()?);
+            Ok(())
+        }),
+    placement("priohint", Kind::Int, "I/O priority hint for the device").range(0, 1023),
+];
+
+/// CPUs and memory nodes.
+pub static PROCESSORS: &[Definition] = &[
+    placement("cpumask", Kind::Int, "CPUs for the workers, as the bits of a number").min(0).lands(
+        |job, given| {
+            job.cpus_allowed = cpu_mask(given.number()?)?;
+            Ok(())
+        },
+    ),
+    placement("cpus_allowed", Kind::Str, "CPUs for the workers: 0,5,8-15").lands(|job, given| {
+        job.cpus_allowed = cpu_list(given.required()?, &mut given.notes)?;
+        Ok(())
+    }),
+    placement("cpus_allowed_policy", Kind::Str, "How workers share these CPUs")
+        .under("cpus_allowed")
+        .keywords(&[("shared", "Each may run on all of them"), ("split", "Each gets one of its own")])
+        .lands(put_keyword!(cpus_allowed_policy, CpusPolicy)),
+    placement("numa_cpu_nodes", Kind::Str, "Memory nodes on whose CPUs the workers run: 0-1, all").lands(
+        |job, given| {
+            job.numa_cpu_nodes = numa_nodes(given.required()?, &mut given.notes)?;
+            Ok(())
+        },
+    ),
+    placement(
+        "numa_mem_policy",
+        Kind::Str,
+        "From which memory nodes memory comes: default, local, or prefer, bind, interleave with :NODES",
+    )
+    .lands(|job, given| {
+        job.numa_mem_policy = Some(numa_policy(given.required()?, &mut given.notes)?);
+        Ok(())
+    }),
+];
+
+/// Profiles, control groups, users.
+pub static IDENTITY: &[Definition] = &[
+    placement("profile", Kind::Str, "A ready-made set of jobs").keywords(&[
+        ("tiobench", "Like the tiobench program"),
+        ("act", "Like Aerospike's certification tool"),
+    ]),
+    placement("cgroup", Kind::Str, "Control group for the workers"),
+    placement("cgroup_nodelete", Kind::Bool, "Leave the control group when the job has ended")
+        .under("cgroup")
+        .default("0"),
+    placement("cgroup_weight", Kind::Int, "I/O weight of the control group").under("cgroup").range(100, 1000),
+    placement("uid", Kind::Int, "User to run as, by number").min(0),
+    placement("gid", Kind::Int, "Group to run as, by number").min(0),
+];

@@ -1,0 +1,68 @@
+//! Rates, think time, latency targets, and jobs that keep each other in step.
+
+use crate::definition::{Category, Definition, Kind, Limits};
+
+const fn rates(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Rates, kind, help)
+}
+
+/// Rates, pauses, latencies.
+pub static RATES: &[Definition] = &[
+    rates("thinktime", Kind::Int, "Pause between I/Os, in µs").default("0").min(0),
+    rates("thinktime_spin", Kind::Int, "How much of the pause is spent busy, in µs")
+        .under("thinktime")
+        .default("0")
+        .min(0),
+    rates("thinkcycles", Kind::Int, "Processor cycles to burn in each pause")
+        .under("thinktime")
+        .default("0")
+        .min(0),
+    rates("thinktime_blocks", Kind::Int, "I/Os from one pause to the next")
+        .under("thinktime")
+        .default("1")
+        .min(0),
+    rates("thinktime_blocks_type", Kind::Str, "What counts as an I/O here")
+        .under("thinktime")
+        .default("complete")
+        .keywords(&[("complete", "Its completion"), ("issue", "Its submission")]),
+    rates("thinktime_iotime", Kind::Int, "Time from one pause to the next")
+        .under("thinktime")
+        .default("0")
+        .min(0),
+    rates("rate", Kind::Int, "Most bytes per second, per direction").min(0),
+    rates("rate_min", Kind::Int, "Fewest bytes per second; a job that does less ends")
+        .under("rate")
+        .aliases(&["ratemin"])
+        .min(0),
+    rates("rate_process", Kind::Str, "How I/Os are spaced in time")
+        .under("rate")
+        .default("linear")
+        .keywords(&[("linear", "Evenly"), ("poisson", "At random, as independent users would")]),
+    rates("rate_cycle", Kind::Int, "Window over which the fewest are measured, in ms")
+        .under("rate")
+        .aliases(&["ratecycle"])
+        .default("1000")
+        .min(0),
+    rates("rate_ignore_thinktime", Kind::Bool, "Make up for pauses").under("rate").range(0, 1),
+    rates("rate_iops", Kind::Int, "Most I/Os per second, per direction").min(0),
+    rates("rate_iops_min", Kind::Int, "Fewest I/Os per second; a job that does less ends")
+        .under("rate_iops")
+        .min(0),
+    rates("max_latency", Kind::Int, "End the job when one I/O takes longer than this").min(0),
+    rates("latency_target", Kind::Time, "Find the depth at which I/Os take no longer than this").off(&["0"]),
+    rates("latency_window", Kind::Time, "How long each depth is tried").off(&["0"]),
+    rates("latency_percentile", Kind::FloatList, "Percent of I/Os that must keep to the target")
+        .default("100")
+        .limits(Limits::Floats(0.0, 100.0)),
+    rates("latency_run", Kind::Bool, "Go on looking when a depth is found").default("0"),
+];
+
+/// Jobs that keep each other in step.
+pub static FLOW: &[Definition] = &[
+    rates("flow_id", Kind::Int, "Jobs with the same number keep in step").default("0").min(0),
+    rates("flow", Kind::Int, "Weight of this job among them").under("flow_id").default("0").range(0, 1000),
+    rates("flow_sleep", Kind::Int, "How long a job that is ahead sleeps, in µs")
+        .under("flow_id")
+        .default("0")
+        .min(0),
+];

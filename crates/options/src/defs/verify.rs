@@ -1,0 +1,72 @@
+//! Checking data that was written.
+
+use crate::definition::{Category, Definition, Kind};
+
+const fn verify(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Verify, kind, help).under("verify")
+}
+
+/// All of it.
+pub static VERIFY: &[Definition] = &[
+    Definition::job("verify", Category::Verify, Kind::Str, "Check what was written, by this method")
+        .default("0")
+        .keywords(&[
+            ("0", "Not at all"),
+            ("md5", "MD5 sum"),
+            ("crc64", "CRC of 64 bits"),
+            ("crc32", "CRC of 32 bits"),
+            ("crc32c-intel", "Same as crc32c"),
+            ("crc32c", "CRC-32C, by the processor where it can"),
+            ("crc16", "CRC of 16 bits"),
+            ("crc7", "CRC of 7 bits"),
+            ("sha1", "SHA-1"),
+            ("sha256", "SHA-256"),
+            ("sha512", "SHA-512"),
+            ("sha3-224", "SHA3-224"),
+            ("sha3-256", "SHA3-256"),
+            ("sha3-384", "SHA3-384"),
+            ("sha3-512", "SHA3-512"),
+            ("xxhash", "xxHash"),
+            ("meta", "Where and when the block was written"),
+            ("pattern", "The pattern of verify_pattern, without a header"),
+            ("pattern_hdr", "The pattern of verify_pattern, with a header"),
+            ("null", "Go through the motions"),
+        ]),
+    verify("do_verify", Kind::Bool, "Read everything back when the writes are done").default("1"),
+    verify("verify_policy", Kind::StrNumber, "Which writes are checked").default("completed").keywords(&[
+        ("completed", "Those that have completed"),
+        ("fsynced", "Those that were flushed since"),
+    ]),
+    verify("verify_interval", Kind::Int, "Put a header into each this many bytes").min(96).off(&["0"]),
+    verify("verify_offset", Kind::Int, "Move the header this many bytes into its block").min(48).off(&["0"]),
+    verify("verify_pattern", Kind::Str, "Bytes to write and to expect"),
+    verify("verify_pattern_interval", Kind::Int, "Start the pattern anew after this many bytes")
+        .default("0")
+        .min(0),
+    verify("verify_fatal", Kind::Bool, "End the job at the first wrong block").default("0"),
+    verify("verify_dump", Kind::Bool, "Save what was read and what was expected").default("0"),
+    verify("verify_async", Kind::Int, "Threads that check beside the worker").default("0").min(0),
+    verify("verify_async_cpus", Kind::Str, "CPUs for those threads"),
+    verify("verify_backlog", Kind::Str, "Check after every this many writes, not only at the end")
+        .off(&["0"]),
+    verify("verify_backlog_batch", Kind::Int, "How many blocks are checked each time").min(0),
+    verify("experimental_verify", Kind::Bool, "Find out what to check by running the workload again")
+        .range(0, 1),
+    verify("verify_state_load", Kind::Bool, "Check only what an interrupted run says it has written")
+        .range(0, 1),
+    verify("verify_state_save", Kind::Bool, "Save what was written when a run is interrupted").default("1"),
+    verify("verify_write_sequence", Kind::Bool, "Check the order in which blocks were written").default("1"),
+    verify("verify_header_seed", Kind::Bool, "Check the random seed in the header").default("1"),
+    verify("trim_percentage", Kind::Int, "Percent of the checked blocks that are trimmed")
+        .default("0")
+        .range(0, 100),
+    verify("trim_verify_zero", Kind::Bool, "Expect zeroes in trimmed blocks")
+        .under("trim_percentage")
+        .default("1"),
+    verify("trim_backlog", Kind::Str, "Trim after every this many writes")
+        .under("trim_percentage")
+        .off(&["0"]),
+    verify("trim_backlog_batch", Kind::Int, "How many blocks are trimmed each time")
+        .under("trim_percentage")
+        .min(0),
+];

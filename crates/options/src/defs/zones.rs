@@ -1,0 +1,61 @@
+//! Zones, of the workload and of the device, and placement of data by the device.
+
+use crate::definition::{Category, Definition, Kind, Limits};
+
+const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::job(name, Category::Zones, kind, help)
+}
+
+/// All of it.
+pub static ZONES: &[Definition] = &[
+    zones("zonemode", Kind::Str, "What zones mean").default("none").keywords(&[
+        ("none", "Nothing"),
+        ("strided", "Parts of the file with gaps between"),
+        ("zbd", "The zones of a zoned block device"),
+    ]),
+    zones("zonesize", Kind::Str, "Bytes of I/O in a zone before the next").default("0"),
+    zones("zonecapacity", Kind::Str, "Bytes of a zone that can be used").default("0"),
+    zones("zonerange", Kind::Str, "Bytes of the file that a zone covers").default("0"),
+    zones("zoneskip", Kind::Size, "Bytes between the end of a zone and the next").default("0"),
+    zones("read_beyond_wp", Kind::Bool, "Read also what was not written yet").default("0"),
+    zones("max_open_zones", Kind::Int, "Most zones that all jobs together keep open")
+        .default("0")
+        .range(0, 4096),
+    zones("job_max_open_zones", Kind::Int, "Most zones that one worker keeps open")
+        .default("0")
+        .range(0, 4096),
+    zones("ignore_zone_limits", Kind::Bool, "Do not keep to the device's own limits").default("0"),
+    zones(
+        "zone_reset_threshold",
+        Kind::FloatList,
+        "Part of all blocks that may be written before zones are reset",
+    )
+    .limits(Limits::Floats(0.0, 1.0))
+    .off(&["0"]),
+    zones("zone_reset_frequency", Kind::FloatList, "How often a write resets its zone once that is reached")
+        .limits(Limits::Floats(0.0, 1.0))
+        .off(&["0"]),
+    zones("recover_zbd_write_error", Kind::Bool, "After a failed write, go on at the zone's write pointer")
+        .range(0, 1),
+    zones("write_zone_remainder", Kind::Bool, "Write what is left of a zone with a smaller block")
+        .range(0, 1),
+    zones("fdp", Kind::Bool, "Let the device place data by handles (flexible data placement)").default("0"),
+    zones("dataplacement", Kind::Str, "How the device is told where data belongs")
+        .aliases(&["data_placement"])
+        .default("none")
+        .keywords(&[
+            ("none", "Not at all"),
+            ("fdp", "By placement handles"),
+            ("streams", "By write streams"),
+        ]),
+    zones("plid_select", Kind::Str, "How the placement handle of the next write is chosen")
+        .aliases(&["fdp_pli_select"])
+        .default("roundrobin")
+        .keywords(&[
+            ("random", "Any"),
+            ("roundrobin", "One after the other"),
+            ("scheme", "By the offset, as dp_scheme says"),
+        ]),
+    zones("plids", Kind::Str, "The placement handles to use").aliases(&["fdp_pli"]),
+    zones("dp_scheme", Kind::Str, "File with the handles for ranges of offsets"),
+];

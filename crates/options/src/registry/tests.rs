@@ -1,0 +1,368 @@
+//! Is everything declared, and does what is given land where it should?
+
+use super::*;
+use crate::definition::{Limits, Status};
+use crate::*;
+use iolite_types::{Direction, PerDirection};
+use proptest::prelude::*;
+
+const OPTIONS: &str = include_str!("../../testdata/options.tsv");
+const ENGINES: &str = include_str!("../../testdata/engines.tsv");
+
+fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+    table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect())
+}
+
+/// The columns from the aliases on, as the tables write them.
+fn columns(definition: &Definition) -> [String; 5] {
+    let kind = definition.kind.type_name();
+    let kind = match kind.split_once(" (opt=") {
+        Some((kind, _)) => kind,
+        None => kind,
+    };
+    let limits = match definition.limits {
+        Limits::None => String::new(),
+        Limits::AtLeast(min) => format!("{min}.."),
+        Limits::OnlyMin(min) => min.to_string(),
+        Limits::Between(min, max) => format!("{min}..{max}"),
+        Limits::Floats(min, max) => format!("{min:.6}..{max:.6}"),
+    };
+    let keywords: Vec<&str> = definition.keywords.iter().map(|(keyword, _)| *keyword).collect();
+    [
+        definition.aliases.join(" "),
+        kind.to_owned(),
+        definition.default.unwrap_or_default().to_owned(),
+        limits,
+        keywords.join(" "),
+    ]
+}
+
+#[test]
+fn every_job_option_is_declared_once_in_order() {
+    let declared: Vec<&str> = job_options().map(|definition| definition.name).collect();
+    let wanted: Vec<&str> = rows(OPTIONS).map(|row| row[0]).collect();
+    assert_eq!(wanted.len(), 245);
+    assert_eq!(declared, wanted);
+    for row in rows(OPTIONS) {
+        let mut wanted: Vec<&str> = row[1..].to_vec();
+        wanted.resize(5, "");
+        assert_eq!(columns(find_job(row[0]).unwrap()).to_vec(), wanted, "{}", row[0]);
+    }
+}
+
+#[test]
+fn every_engine_option_is_declared() {
+    let mut count = 0;
+    for row in rows(ENGINES) {
+        let engine = engines::engine(row[0]).unwrap_or_else(|| panic!("engine {} is missing", row[0]));
+        if row[1] == "-" {
+            assert!(engine.options.is_empty(), "{}", row[0]);
+            continue;
+        }
+        let definition = engine.option(row[1]).unwrap_or_else(|| panic!("{}: {} is missing", row[0], row[1]));
+        let mut wanted: Vec<&str> = row[2..].to_vec();
+        wanted.resize(5, "");
+        assert_eq!(columns(definition).to_vec(), wanted, "{}: {}", row[0], row[1]);
+        count += 1;
+    }
+    let declared: usize = engines::engines().iter().map(|engine| engine.options.len()).sum();
+    assert_eq!(declared, count, "an engine has an option that the table does not know");
+}
+
+#[test]
+fn names_are_unique_and_everything_has_help() {
+    let mut seen = std::collections::BTreeSet::new();
+    for definition in job_options() {
+        for name in definition.names() {
+            assert!(seen.insert(name), "{name} is declared twice");
+        }
+        assert!(definition.parent.is_none_or(|parent| find_job(parent).is_some()), "{}", definition.name);
+    }
+    let own = engines::engines().iter().flat_map(|engine| engine.options.iter().copied());
+    for definition in job_options().chain(own) {
+        assert!(definition.help.len() > 5, "{}", definition.name);
+        assert!(!definition.help.contains('\n') && !definition.help.ends_with('.'), "{}", definition.name);
+        assert!(definition.keywords.iter().all(|(_, meaning)| !meaning.is_empty()), "{}", definition.name);
+    }
+}
+
+#[test]
+fn supported_engines() {
+    let supported: Vec<&str> =
+        engines::engines().iter().filter(|engine| engine.supported).map(|e| e.name).collect();
+    assert_eq!(
+        supported,
+        ["mmap", "sync", "psync", "vsync", "pvsync", "pvsync2", "null", "posixaio", "io_uring", "libaio"]
+    );
+}
+
+fn place() -> Origin {
+    Origin::File { path: "job.fio".to_owned(), line: 7, column: 4 }
+}
+
+/// Applies `name=value` words in order.
+fn job(words: &[&str]) -> Result<(JobOptions, Vec<String>), String> {
+    let mut job = JobOptions::default();
+    let mut warnings = Vec::new();
+    for word in words {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (*word, None),
+        };
+        let definition = find(name, &job.ioengine).unwrap_or_else(|| panic!("{name} is unknown"));
+        apply(&mut job, definition, value, place(), &mut warnings).map_err(|error| error.to_string())?;
+    }
+    Ok((job, warnings.into_iter().map(|warning| warning.to_string()).collect()))
+}
+
+fn accepted(words: &[&str]) -> JobOptions {
+    let (job, warnings) = job(words).unwrap();
+    assert_eq!(warnings, Vec::<String>::new());
+    job
+}
+
+fn finished(words: &[&str]) -> (JobOptions, Vec<String>) {
+    let (mut job, _) = job(words).unwrap();
+    let mut warnings = Vec::new();
+    assert_eq!(finish(&mut job, &mut warnings), []);
+    (job, warnings.into_iter().map(|warning| warning.message).collect())
+}
+
+#[test]
+fn defaults_come_from_the_table() {
+    let job = JobOptions::default();
+    assert_eq!(job.rw, ReadWrite::Read);
+    assert_eq!(job.bs, PerDirection::all(4096));
+    assert_eq!(job.ioengine, "psync");
+    assert_eq!((job.iodepth, job.iodepth_batch, job.iodepth_batch_complete_min), (1, 1, 1));
+    assert_eq!((job.numjobs, job.loops, job.nrfiles, job.rwmixread), (1, 1, 1, 50));
+    assert_eq!(job.percentage_random, PerDirection::all(100));
+    assert_eq!(job.percentile_list.len(), 17);
+    assert_eq!(job.filename_format, "$jobname.$jobnum.$filenum");
+    assert_eq!(job.randseed, 0x89);
+    assert_eq!(job.fallocate, Fallocate::Native);
+    assert_eq!(job.fadvise_hint, FadviseHint::Pattern);
+    assert_eq!(job.hugepage_size, 2 << 20);
+    assert!(
+        job.invalidate && job.scramble_buffers && job.create_serialize && job.clat_percentiles && job.stats
+    );
+    assert!(!job.direct && !job.thread && !job.group_reporting && !job.create_on_open);
+    assert_eq!((job.engine.hipri_percentage, job.engine.nonvectored), (100, None));
+    assert_eq!((job.size, job.filesize, job.startdelay), (None, None, None));
+    assert!(job.origins.is_empty(), "a default is not given");
+}
+
+#[test]
+fn values_land() {
+    let job = accepted(&[
+        "rw=randrw:8",
+        "bs=8k,32k,",
+        "size=1g",
+        "runtime=2m",
+        "ramp_time=5",
+        "startdelay=5-10",
+        "filename=/dev/sda:a\\:b",
+        "numjobs=4",
+        "thread",
+        "sync=1",
+        "fallocate=0",
+        "offset=20%",
+        "cpus_allowed=0,2-3",
+        "percentile_list=99:50",
+        "io_limit=1m",
+    ]);
+    assert_eq!((job.rw, job.rw_modifier.0), (ReadWrite::RandRw, 8));
+    assert_eq!(job.bs, PerDirection::new(8192, 32768, 4096));
+    assert_eq!(job.size, Some(SizeValue::Bytes(1 << 30)));
+    assert_eq!((job.runtime, job.ramp_time), (120_000_000, 5_000_000));
+    assert_eq!(job.startdelay, Some(Range { low: 5_000_000, high: 10_000_000 }));
+    assert_eq!(job.filename, ["/dev/sda", "a:b"]);
+    assert!(job.thread && job.numjobs == 4);
+    assert_eq!((job.sync, job.fallocate), (SyncMode::Sync, Fallocate::None));
+    assert_eq!(job.offset, SizeValue::Percent(20));
+    assert_eq!(job.cpus_allowed, [0, 2, 3]);
+    assert_eq!(job.percentile_list, [50.0, 99.0]);
+    assert!(job.is_set("io_size") && !job.is_set("io_limit"), "the canonical name is remembered");
+}
+
+#[test]
+fn the_last_of_two_opposites_counts() {
+    assert_eq!(accepted(&["rwmixread=70", "rwmixwrite=60"]).rwmixread, 40);
+    assert_eq!(accepted(&["rwmixwrite=60", "rwmixread=70"]).rwmixread, 70);
+    assert!(!accepted(&["direct=1", "buffered=1"]).direct);
+    assert!(accepted(&["buffered=1", "direct=1"]).direct);
+    let job = accepted(&["gtod_reduce=1", "disable_clat=0"]);
+    assert_eq!(
+        (job.disable_lat, job.disable_clat, job.disable_slat, job.disable_bw),
+        (true, false, true, true)
+    );
+    assert!(!accepted(&["disable_lat=1", "gtod_reduce=0"]).disable_lat);
+    assert!(accepted(&["bsrange=1k-2k", "bssplit=4k/50:8k"]).bsrange.is_none());
+    assert!(accepted(&["bssplit=4k/50:8k", "bsrange=1k-2k"]).bssplit.is_none());
+}
+
+#[test]
+fn kb_base_counts_from_where_it_stands() {
+    let job = accepted(&["size=1k", "kb_base=1000", "bs=1k"]);
+    assert_eq!((job.size, job.bs[Direction::Read]), (Some(SizeValue::Bytes(1024)), 1000));
+}
+
+#[test]
+fn engine_options_belong_to_their_engine() {
+    assert!(find("hipri", "psync").is_none());
+    let owners: Vec<&str> = find_any_engine("hipri").iter().map(|(engine, _)| engine.name).collect();
+    assert_eq!(owners, ["pvsync2", "sg", "io_uring", "io_uring_cmd"]);
+    let job =
+        accepted(&["ioengine=io_uring", "hipri", "nonvectored=0", "sqthread_poll_cpu=3", "force_async=4"]);
+    assert!(job.engine.hipri);
+    assert_eq!(job.engine.nonvectored, Some(false));
+    assert_eq!((job.engine.sqthread_poll_cpu, job.engine.force_async), (Some(3), 4));
+}
+
+#[test]
+fn mistakes_name_place_value_and_remedy() {
+    for (word, message) in [
+        ("bs=4kk", "job.fio:7:4: bs=4kk: unknown size suffix \"kk\" (k, m, g, t, p, kib, mib, …)"),
+        ("iodepth=0", "job.fio:7:4: iodepth=0: must be at least 1"),
+        ("direct=2", "job.fio:7:4: direct=2: not 0 or 1"),
+        ("numjobs=0", "job.fio:7:4: numjobs=0: a job needs at least 1 worker"),
+        ("thinktime=5", "job.fio:7:4: thinktime=5: option thinktime is not supported yet"),
+        ("verify=md5", "job.fio:7:4: verify=md5: option verify is not supported yet"),
+        ("verify_only", "job.fio:7:4: verify_only: option verify_only is not supported yet"),
+        ("ioengine=rbd", "job.fio:7:4: ioengine=rbd: the engine rbd is not supported yet"),
+        (
+            "ioengine=external:/x",
+            "job.fio:7:4: ioengine=external:/x: the engine external is not supported yet",
+        ),
+        ("mem=heap", "job.fio:7:4: mem=heap: not one of malloc, shm, shmhuge, mmap, mmapshared, mmaphuge"),
+        ("name=", "job.fio:7:4: name=: needs a value"),
+        ("size", "job.fio:7:4: size: needs a value"),
+        ("rwmixread=50%", "job.fio:7:4: rwmixread=50%: is in percent already, without a % sign"),
+        ("filesize=0", "job.fio:7:4: filesize=0: must be at least 1"),
+        ("size=101%", "job.fio:7:4: size=101%: a percentage is between 0 and 100"),
+    ] {
+        assert_eq!(job(&[word]).map(|_| ()), Err(message.to_owned()), "{word}");
+    }
+    let error = job(&["ioengine=libaoi"]).unwrap_err();
+    assert!(error.ends_with("did you mean \"libaio\"?"), "{error}");
+}
+
+#[test]
+fn what_is_ignored_is_a_warning() {
+    for (word, message) in [
+        ("size=4x", "job.fio:7:4: size=4x: unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …), ignored"),
+        ("iodepth=1,2", "job.fio:7:4: iodepth=1,2: takes one number, the others are ignored"),
+        ("thread=2", "job.fio:7:4: thread=2: read as 1"),
+        ("bs=4x", "job.fio:7:4: bs=4x: unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …), ignored"),
+    ] {
+        assert_eq!(job(&[word]).unwrap().1, [message], "{word}");
+    }
+}
+
+#[test]
+fn an_option_without_effect_may_be_switched_off() {
+    for word in [
+        "thinktime=0",
+        "verify=0",
+        "do_verify=1",
+        "rate=0,0",
+        "rate_cycle=1000",
+        "unified_rw_reporting=0",
+        "write_hint=none",
+        "latency_target=0us",
+        "random_distribution=random",
+        "verify_only=0",
+        "zone_reset_threshold=0",
+        "log_entries=1024",
+    ] {
+        assert!(job(&[word]).is_ok(), "{word}");
+    }
+    assert!(job(&["rate_cycle=1k"]).is_err(), "1k is 1024, not the default");
+    assert!(job(&["do_verify=0"]).is_err());
+    assert!(job(&["rate=0,1"]).is_err());
+}
+
+#[test]
+fn block_sizes_fill_each_other_in() {
+    let range = |low, high| Range { low, high };
+    let (job, _) = finished(&["bs=16k", "bsrange=1k-4k,"]);
+    assert_eq!(job.bsrange.unwrap().values, [range(1024, 4096), range(16384, 16384), range(16384, 16384)]);
+    let (job, _) = finished(&["bsrange=0-8k"]);
+    assert_eq!(job.bsrange.unwrap().values, [range(4096, 8192); 3]);
+    let (job, _) = finished(&["bsrange=1k-4k,2k-8k"]);
+    assert_eq!(job.bsrange.unwrap().values, [range(1024, 4096), range(2048, 8192), range(2048, 8192)]);
+    let (job, _) = finished(&["bssplit=4k/50:8k/50,16k,"]);
+    let sizes =
+        job.bssplit.unwrap().values.map(|split| split.iter().map(|entry| entry.size).collect::<Vec<_>>());
+    assert_eq!(sizes, [vec![4096, 8192], vec![16384], vec![4096]]);
+}
+
+#[test]
+fn batches_keep_to_the_depth() {
+    let (job, warnings) =
+        finished(&["ioengine=libaio", "iodepth=8", "iodepth_batch=16", "iodepth_batch_complete=4"]);
+    assert_eq!((job.iodepth_batch, job.iodepth_low), (8, 8));
+    assert_eq!((job.iodepth_batch_complete_min, job.iodepth_batch_complete_max), (4, 4));
+    assert_eq!(warnings, Vec::<String>::new());
+    let (job, _) =
+        finished(&["iodepth=8", "iodepth_batch=0", "iodepth_low=2", "iodepth_batch_complete_max=6"]);
+    assert_eq!((job.iodepth_batch, job.iodepth_low, job.iodepth_batch_complete_max), (8, 2, 6));
+    let (_, warnings) = finished(&["iodepth=8"]);
+    assert_eq!(warnings, ["iodepth=8: ioengine=psync is synchronous, its depth is always 1"]);
+}
+
+#[test]
+fn what_one_option_means_for_another() {
+    assert!(!finished(&["zero_buffers"]).0.scramble_buffers);
+    assert!(finished(&["zero_buffers", "scramble_buffers=1"]).0.scramble_buffers);
+    let (job, _) = finished(&["zero_buffers", "buffer_pattern=\"ab\""]);
+    assert!(!job.zero_buffers && !job.scramble_buffers);
+    assert!(!finished(&["pre_read=1"]).0.invalidate);
+    let (job, warnings) = finished(&["time_based"]);
+    assert!(!job.time_based);
+    assert_eq!(warnings.len(), 1);
+    assert!(finished(&["time_based", "runtime=1"]).0.time_based);
+    let (job, warnings) = finished(&["rw=randread", "ba=8k"]);
+    assert!(job.norandommap);
+    assert_eq!(warnings.len(), 1);
+    assert!(!finished(&["rw=randread", "ba=4k"]).0.norandommap);
+    assert!(!finished(&["rw=read", "ba=8k"]).0.norandommap);
+}
+
+#[test]
+fn typing_mistakes_are_recognised() {
+    assert_eq!(suggest("iodpeth", "psync"), Some("iodepth"));
+    assert_eq!(suggest("blcksize", "psync"), Some("blocksize"));
+    assert_eq!(suggest("hirpi", "io_uring"), Some("hipri"));
+    assert_eq!(suggest("completelywrong", "psync"), None);
+}
+
+#[test]
+fn a_refused_value_changes_nothing() {
+    for definition in job_options().filter(|definition| definition.status() == Status::Works) {
+        let before = JobOptions::default();
+        let mut job = before.clone();
+        if apply(&mut job, definition, Some("?!"), place(), &mut Vec::new()).is_err() {
+            assert_eq!(job, before, "{}", definition.name);
+        }
+    }
+    let (mut job, _) = job(&["bssplit=4k/50:8k"]).unwrap();
+    let before = job.clone();
+    let definition = find_job("bssplit").unwrap();
+    assert!(apply(&mut job, definition, Some("4k/200"), place(), &mut Vec::new()).is_err());
+    assert_eq!(job, before);
+}
+
+proptest! {
+    #[test]
+    fn no_option_panics_on_any_value(index in 0usize..400, value in "[ -~é]{0,20}") {
+        // Quoted patterns open files of that name: harmless, but not wanted in a test.
+        prop_assume!(!value.contains('\''));
+        let own = engines::engines().iter().flat_map(|engine| engine.options.iter().copied());
+        if let Some(definition) = job_options().chain(own).nth(index) {
+            let mut job = JobOptions::default();
+            let _ = apply(&mut job, definition, Some(&value), place(), &mut Vec::new());
+            let _ = finish(&mut job, &mut Vec::new());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Rules between the options of one job: what one means when another is set.
+//!
+//! Only rules of the language are here, those that hold wherever the job runs. They are applied once, when all
+//! options of a job are known.
+
+use crate::defs::settle_block_sizes;
+use crate::{Diagnostic, JobOptions, Origin, engines};
+use iolite_types::Direction;
+
+/// Makes the options agree with each other; returns what cannot be made to.
+pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Vec<Diagnostic> {
+    settle_block_sizes(job);
+    settle_random_map(job, warnings);
+    settle_depth(job, warnings);
+    settle_buffers(job);
+    settle_time(job, warnings);
+    if job.pre_read {
+        // Reading files into the cache and dropping them from it again would be for nothing.
+        job.invalidate = false;
+    }
+    Vec::new()
+}
+
+/// The place where an option was given.
+fn origin(job: &JobOptions, name: &str) -> Option<Origin> {
+    job.origins.get(name).cloned()
+}
+
+/// Offsets that are no multiples of the block size do not fit into a map of blocks.
+fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    if job.norandommap || !job.rw.is_random() {
+        return;
+    }
+    let used = [
+        (Direction::Read, job.rw.reads()),
+        (Direction::Write, job.rw.writes()),
+        (Direction::Trim, job.rw.trims()),
+    ];
+    let own_alignment = |direction: Direction| {
+        let alignment = job.ba[direction];
+        alignment != 0 && alignment != smallest_block(job, direction)
+    };
+    if used.into_iter().any(|(direction, used)| used && own_alignment(direction)) {
+        job.norandommap = true;
+        warnings.push(Diagnostic {
+            origin: origin(job, "ba"),
+            message: "ba: an alignment other than the block size switches the random map off (norandommap)"
+                .to_owned(),
+        });
+    }
+}
+
+/// The smallest block size of a direction, from whichever option says so.
+fn smallest_block(job: &JobOptions, direction: Direction) -> u64 {
+    if let Some(splits) = &job.bssplit {
+        return splits[direction].iter().map(|entry| entry.size).min().unwrap_or(job.bs[direction]);
+    }
+    job.bsrange.as_ref().map_or(job.bs[direction], |ranges| ranges[direction].low)
+}
+
+/// Batches are never larger than the queue.
+fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let depth = job.iodepth;
+    let within = |value: u32| if value == 0 { depth } else { value.min(depth) };
+    job.iodepth_batch = within(job.iodepth_batch);
+    job.iodepth_low = within(job.iodepth_low);
+    job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.min(depth);
+    job.iodepth_batch_complete_max =
+        job.iodepth_batch_complete_max.max(job.iodepth_batch_complete_min).min(depth);
+    let synchronous = engines::engine(&job.ioengine).is_some_and(|engine| engine.synchronous);
+    if depth > 1 && synchronous && job.is_set("iodepth") {
+        warnings.push(Diagnostic {
+            origin: origin(job, "iodepth"),
+            message: format!(
+                "iodepth={depth}: ioengine={} is synchronous, its depth is always 1",
+                job.ioengine
+            ),
+        });
+    }
+}
+
+/// A pattern fills buffers whatever else was said, and neither it nor zeroes are scrambled unless that was asked for.
+fn settle_buffers(job: &mut JobOptions) {
+    if !job.buffer_pattern.is_empty() {
+        job.zero_buffers = false;
+    }
+    let fixed = job.zero_buffers || !job.buffer_pattern.is_empty();
+    if fixed && !job.is_set("scramble_buffers") {
+        job.scramble_buffers = false;
+    }
+}
+
+/// Without an end there is nothing to base on time.
+fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    if job.time_based && job.runtime == 0 {
+        job.time_based = false;
+        warnings.push(Diagnostic {
+            origin: origin(job, "time_based"),
+            message: "time_based: needs a runtime, ignored without one".to_owned(),
+        });
+    }
+}

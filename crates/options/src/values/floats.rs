@@ -1,0 +1,82 @@
+//! Lists of floating point numbers: `1:50:99.9`.
+
+/// Reads numbers separated by colons, each within the bounds. At most `most` are kept.
+///
+/// A list whose first entry is a number is accepted; later entries that are none, or that are too many, are ignored
+/// with a note.
+pub fn floats(
+    text: &str,
+    bounds: (f64, f64),
+    most: usize,
+    notes: &mut Vec<String>,
+) -> Result<Vec<f64>, String> {
+    let mut values = Vec::new();
+    for (index, part) in text.split(':').map(str::trim).enumerate() {
+        if values.len() == most {
+            notes.push(format!("only the first {most} entries are used"));
+            break;
+        }
+        match leading_float(part) {
+            Some((value, rest)) => {
+                if !(bounds.0..=bounds.1).contains(&value) {
+                    return Err(format!("{value} is not between {} and {}", bounds.0, bounds.1));
+                }
+                if !rest.is_empty() {
+                    notes.push(format!("\"{rest}\" is ignored; numbers are separated by colons"));
+                }
+                values.push(value);
+            }
+            None if index == 0 => return Err(format!("\"{part}\" is not a number")),
+            None => notes.push(format!("\"{part}\" is not a number, ignored")),
+        }
+    }
+    Ok(values)
+}
+
+/// The longest number at the start, and what follows it.
+fn leading_float(text: &str) -> Option<(f64, &str)> {
+    let end =
+        text.find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-' | 'e' | 'E')).unwrap_or(text.len());
+    (1..=end).rev().find_map(|end| {
+        let value: f64 = text[..end].parse().ok()?;
+        value.is_finite().then_some((value, &text[end..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> (Result<Vec<f64>, String>, usize) {
+        let mut notes = Vec::new();
+        let value = floats(text, (0.0, 100.0), 20, &mut notes);
+        (value, notes.len())
+    }
+
+    #[test]
+    fn lists() {
+        assert_eq!(read("1:50:99.9"), (Ok(vec![1.0, 50.0, 99.9]), 0));
+        assert_eq!(read("1e1"), (Ok(vec![10.0]), 0));
+        assert_eq!(read("10:x"), (Ok(vec![10.0]), 1));
+        assert_eq!(read("50:"), (Ok(vec![50.0]), 1));
+        assert_eq!(read("10,20"), (Ok(vec![10.0]), 1));
+        let (many, notes) = read("1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17:18:19:20:21");
+        assert_eq!((many.unwrap().len(), notes), (20, 1));
+        assert_eq!(read("101").0, Err("101 is not between 0 and 100".to_owned()));
+        assert_eq!(read("x").0, Err("\"x\" is not a number".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in ".{0,40}") {
+            let _ = read(&text);
+        }
+
+        #[test]
+        fn reads_back_what_was_written(values in prop::collection::vec(0.0..100.0f64, 1..20)) {
+            let text: Vec<String> = values.iter().map(f64::to_string).collect();
+            prop_assert_eq!(read(&text.join(":")), (Ok(values), 0));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Lists: cutting a value at separators, and spreading up to three entries over the directions.
+
+/// Cuts at each separator that is not inside parentheses (those belong to an arithmetic expression).
+pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
+    let mut parts = Vec::new();
+    let mut depth = 0usize;
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 && separators.contains(&c) => {
+                parts.push(text[start..at].trim());
+                start = at + c.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    parts.push(text[start..].trim());
+    parts
+}
+
+/// Which entry each direction gets; `None` leaves the direction as it was.
+///
+/// One entry is for all. With `reads,writes[,trims]` an empty entry leaves its direction alone, and trims follow the
+/// writes when they are not mentioned; a comma at the end says that nothing more is meant (`8k,` is only for reads).
+pub fn per_direction<'a>(
+    text: &'a str,
+    separators: &[char],
+    notes: &mut Vec<String>,
+) -> Result<[Option<&'a str>; 3], String> {
+    let parts = split(text, separators);
+    if parts.iter().all(|part| part.is_empty()) {
+        return Err("has no value for any direction".to_owned());
+    }
+    if parts.len() > 3 && parts[3..].iter().any(|part| !part.is_empty()) {
+        notes.push(format!("there are only three directions, \"{}\" is ignored", parts[3..].join(",")));
+    }
+    let entry = |index: usize| parts.get(index).copied().filter(|part| !part.is_empty());
+    Ok(match parts.len() {
+        1 => [entry(0); 3],
+        2 => [entry(0), entry(1), entry(1)],
+        _ => [entry(0), entry(1), entry(2)],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_reach_the_directions_they_are_meant_for() {
+        let a = Some("a");
+        let b = Some("b");
+        let c = Some("c");
+        for (text, expected) in [
+            ("a", [a, a, a]),
+            ("a,", [a, None, None]),
+            ("a,b", [a, b, b]),
+            ("a,b,", [a, b, None]),
+            (",b", [None, b, b]),
+            (",b,", [None, b, None]),
+            ("a,b,c", [a, b, c]),
+            (",,c", [None, None, c]),
+            ("a,,c", [a, None, c]),
+            ("a, b", [a, b, b]),
+        ] {
+            assert_eq!(per_direction(text, &[','], &mut Vec::new()), Ok(expected), "{text}");
+        }
+        assert!(per_direction(",", &[','], &mut Vec::new()).is_err());
+        let mut notes = Vec::new();
+        assert_eq!(per_direction("a,b,c,d", &[','], &mut notes), Ok([a, b, c]));
+        assert_eq!(notes.len(), 1);
+    }
+
+    #[test]
+    fn parentheses_keep_together() {
+        assert_eq!(split("(1-2)-(3-4)", &['-']), ["(1-2)", "(3-4)"]);
+        assert_eq!(split("a)b,c", &[',']), ["a)b", "c"]);
+    }
+}

@@ -1,0 +1,46 @@
+//! `mem`: `malloc`, `mmap`, `mmaphuge:/mnt/huge/buffer`.
+
+use super::keyword;
+use crate::MemoryKind;
+
+/// Reads the kind of memory and the file behind it.
+pub fn memory(
+    text: &str,
+    keywords: &'static [(&'static str, &'static str)],
+    notes: &mut Vec<String>,
+) -> Result<(MemoryKind, Option<String>), String> {
+    let (word, file) = match text.split_once(':') {
+        Some((word, file)) => (word.trim(), Some(file.trim())),
+        None => (text, None),
+    };
+    let word = keyword(word, keywords)?;
+    let kind = MemoryKind::from_keyword(word).ok_or_else(|| format!("\"{word}\" is not supported yet"))?;
+    let mapped = matches!(kind, MemoryKind::Mmap | MemoryKind::MmapShared | MemoryKind::MmapHuge);
+    match file {
+        Some("") if mapped => Err("the file behind the colon is missing".to_owned()),
+        Some(file) if !mapped => {
+            notes.push(format!("{word} memory has no file, \"{file}\" is ignored"));
+            Ok((kind, None))
+        }
+        file => Ok((kind, file.map(str::to_owned))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    fn read(text: &str) -> Result<(MemoryKind, Option<String>), String> {
+        memory(text, registry::find_job("mem").unwrap().keywords, &mut Vec::new())
+    }
+
+    #[test]
+    fn kinds_and_files() {
+        assert_eq!(read("shmhuge"), Ok((MemoryKind::ShmHuge, None)));
+        assert_eq!(read("mmap:/tmp/a:b"), Ok((MemoryKind::Mmap, Some("/tmp/a:b".to_owned()))));
+        assert_eq!(read("malloc:/x"), Ok((MemoryKind::Malloc, None)));
+        assert!(read("mmap:").is_err());
+        assert!(read("mall").unwrap_err().starts_with("not one of malloc, "));
+    }
+}

@@ -1,0 +1,191 @@
+//! Integers with a base prefix and a unit suffix: `4096`, `0x1000`, `4k`, `4kib`.
+//!
+//! With `kb_base=1024`, the default, `k` and `kb` are 1024 and `kib` is 1000, for the sake of old scripts; with
+//! `kb_base=1000` it is the other way round, as the standards say. `ki` without its `b` counts as `k`: the manual says
+//! otherwise, the program that it describes does this. Case does not matter.
+//!
+//! What stands behind a number and is no unit at all is ignored, with a note; a suffix that starts like a unit and
+//! goes on like none (`4kk`) is an error, because no reading of it is safe.
+
+use crate::expression;
+
+/// The suffixes, for messages.
+const SUFFIXES: &str = "k, m, g, t, p, kib, mib, …";
+
+/// Reads an integer. `kb_base` is 1024 or 1000.
+pub fn integer(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<i128, String> {
+    let text = text.trim();
+    if text.starts_with('(') {
+        return expression::evaluate(text, &mut |suffix| {
+            let mut ignored = Vec::new();
+            let factor = factor(suffix, kb_base, &mut ignored)?;
+            if ignored.is_empty() { Ok(factor) } else { Err(unknown(suffix)) }
+        });
+    }
+    let (negative, digits) = sign(text);
+    let (value, suffix) = if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        let value = u128::from_str_radix(&hex[..end], 16).map_err(|_| not_a_number(text))?;
+        if end < hex.len() {
+            notes.push(format!("\"{}\" behind a hexadecimal number is ignored", &hex[end..]));
+        }
+        (value, "")
+    } else {
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        if end == 0 {
+            return Err(not_a_number(text));
+        }
+        (digits[..end].parse().map_err(|_| too_large())?, &digits[end..])
+    };
+    let value = value.checked_mul(factor(suffix, kb_base, notes)?).ok_or_else(too_large)?;
+    let value = i128::try_from(value).map_err(|_| too_large())?;
+    Ok(if negative { -value } else { value })
+}
+
+/// Splits off a leading sign.
+pub(super) fn sign(text: &str) -> (bool, &str) {
+    match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+pub(super) fn not_a_number(text: &str) -> String {
+    format!("\"{text}\" is not a number")
+}
+
+pub(super) fn too_large() -> String {
+    "the number is too large".to_owned()
+}
+
+fn unknown(suffix: &str) -> String {
+    format!("unknown size suffix \"{suffix}\" ({SUFFIXES})")
+}
+
+/// What a suffix multiplies by.
+fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, String> {
+    let lower = suffix.to_ascii_lowercase();
+    let mut letters = lower.chars();
+    let Some(first) = letters.next() else {
+        return Ok(1);
+    };
+    let Some(power) = "kmgtp".find(first) else {
+        if lower != "b" {
+            notes.push(format!("{}, ignored", unknown(suffix)));
+        }
+        return Ok(1);
+    };
+    let base = match letters.as_str() {
+        "" | "b" => kb_base,
+        "ib" => 2024 - kb_base,
+        "i" => {
+            notes.push(format!("\"{suffix}\" is read like \"{first}\"; write \"{first}\" or \"{first}ib\""));
+            kb_base
+        }
+        _ => return Err(unknown(suffix)),
+    };
+    Ok(u128::from(base).pow(power as u32 + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str, kb_base: u32) -> (Result<i128, String>, usize) {
+        let mut notes = Vec::new();
+        let value = integer(text, kb_base, &mut notes);
+        (value, notes.len())
+    }
+
+    /// Each line was compared with what the reference program stores for it.
+    #[test]
+    fn units_under_both_bases() {
+        for (text, at_1024, at_1000) in [
+            ("4", 4, 4),
+            ("4b", 4, 4),
+            ("4B", 4, 4),
+            ("4k", 4096, 4000),
+            ("4K", 4096, 4000),
+            ("4kb", 4096, 4000),
+            ("4kB", 4096, 4000),
+            ("4kib", 4000, 4096),
+            ("4KiB", 4000, 4096),
+            ("4m", 4 << 20, 4_000_000),
+            ("4mib", 4_000_000, 4 << 20),
+            ("4g", 4 << 30, 4_000_000_000),
+            ("4t", 4 << 40, 4_000_000_000_000),
+            ("4p", 4 << 50, 4_000_000_000_000_000),
+            ("1tib", 1_000_000_000_000, 1 << 40),
+            ("0x10", 16, 16),
+            ("0X1f", 31, 31),
+            ("010", 10, 10),
+            ("+4k", 4096, 4000),
+            ("-1", -1, -1),
+            ("-1k", -1024, -1000),
+            ("4k ", 4096, 4000),
+            ("(2*4)k", 8192, 8000),
+            ("(2k+1)", 2049, 2001),
+        ] {
+            assert_eq!(read(text, 1024), (Ok(at_1024), 0), "{text} at 1024");
+            assert_eq!(read(text, 1000), (Ok(at_1000), 0), "{text} at 1000");
+        }
+    }
+
+    #[test]
+    fn what_is_ignored_is_noted() {
+        for (text, value) in [
+            ("4x", 4),
+            ("4e", 4),
+            ("4i", 4),
+            ("4bk", 4),
+            ("4s", 4),
+            ("4 k", 4),
+            ("1.5k", 1),
+            ("0x10k", 16),
+            ("4*1024", 4),
+            ("4ki", 4096),
+            ("4mi", 4 << 20),
+        ] {
+            assert_eq!(read(text, 1024), (Ok(value), 1), "{text}");
+        }
+        assert_eq!(read("4mi", 1000), (Ok(4_000_000), 1));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, message) in [
+            ("4kk", "unknown size suffix \"kk\" (k, m, g, t, p, kib, mib, …)"),
+            ("1k1m", "unknown size suffix \"k1m\" (k, m, g, t, p, kib, mib, …)"),
+            ("k", "\"k\" is not a number"),
+            ("", "\"\" is not a number"),
+            ("-", "\"-\" is not a number"),
+            ("0xg", "\"0xg\" is not a number"),
+            ("(4x)", "unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …)"),
+        ] {
+            assert_eq!(read(text, 1024).0, Err(message.to_owned()), "{text}");
+        }
+        assert!(read(&"9".repeat(60), 1024).0.is_err());
+        assert!(read("340282366920938463463374607431768211455p", 1024).0.is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in ".{0,30}") {
+            let _ = read(&text, 1024);
+        }
+
+        #[test]
+        fn reads_back_what_was_written(value: i64) {
+            prop_assert_eq!(read(&value.to_string(), 1024), (Ok(i128::from(value)), 0));
+        }
+
+        #[test]
+        fn reads_back_units(value in 0u32.., power in 1u32..=5) {
+            let unit = ["k", "m", "g", "t", "p"][power as usize - 1];
+            let expected = i128::from(value) * 1024i128.pow(power);
+            prop_assert_eq!(read(&format!("{value}{unit}"), 1024).0, Ok(expected));
+            prop_assert_eq!(read(&format!("0x{value:x}"), 1024).0, Ok(i128::from(value)));
+        }
+    }
+}

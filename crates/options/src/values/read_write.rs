@@ -1,0 +1,88 @@
+//! `rw`: the directions, and what follows the colon.
+
+use super::{integer, keyword};
+use crate::{ReadWrite, ReadWriteModifier};
+
+/// Reads `randread`, `write:8k`, `randrw:16`.
+pub fn read_write(
+    text: &str,
+    keywords: &'static [(&'static str, &'static str)],
+    kb_base: u32,
+    notes: &mut Vec<String>,
+) -> Result<(ReadWrite, ReadWriteModifier), String> {
+    let (word, modifier) = match text.split_once(':') {
+        Some((word, modifier)) => (word.trim(), modifier.trim()),
+        None => (text, ""),
+    };
+    let rw = match keyword(word, keywords)? {
+        "read" => ReadWrite::Read,
+        "write" => ReadWrite::Write,
+        "trim" => ReadWrite::Trim,
+        "randread" => ReadWrite::RandRead,
+        "randwrite" => ReadWrite::RandWrite,
+        "randtrim" => ReadWrite::RandTrim,
+        "randrw" => ReadWrite::RandRw,
+        "trimwrite" => ReadWrite::TrimWrite,
+        "randtrimwrite" => ReadWrite::RandTrimWrite,
+        // The two spellings of the sequential mix.
+        _ => ReadWrite::Rw,
+    };
+    if modifier.is_empty() {
+        return Ok((rw, ReadWriteModifier::default()));
+    }
+    let value = i64::try_from(integer(modifier, kb_base, notes)?).map_err(|_| super::number::too_large())?;
+    if rw.is_random() && value < 0 {
+        return Err(format!("{} I/Os between two random offsets are fewer than none", value));
+    }
+    Ok((rw, ReadWriteModifier(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    fn read(text: &str) -> Result<(ReadWrite, i64), String> {
+        let keywords = registry::find_job("rw").unwrap().keywords;
+        read_write(text, keywords, 1024, &mut Vec::new()).map(|(rw, modifier)| (rw, modifier.0))
+    }
+
+    #[test]
+    fn every_keyword() {
+        use ReadWrite::*;
+        for (text, rw) in [
+            ("read", Read),
+            ("write", Write),
+            ("trim", Trim),
+            ("randread", RandRead),
+            ("randwrite", RandWrite),
+            ("randtrim", RandTrim),
+            ("rw", Rw),
+            ("readwrite", Rw),
+            ("randrw", RandRw),
+            ("trimwrite", TrimWrite),
+            ("randtrimwrite", RandTrimWrite),
+        ] {
+            assert_eq!(read(text), Ok((rw, 0)), "{text}");
+            assert_eq!(read(&format!("{text}:")), Ok((rw, 0)), "{text}:");
+        }
+        assert_eq!(registry::find_job("rw").unwrap().keywords.len(), 11);
+    }
+
+    #[test]
+    fn modifiers() {
+        assert_eq!(read("randread:8"), Ok((ReadWrite::RandRead, 8)));
+        assert_eq!(read("write:8k"), Ok((ReadWrite::Write, 8192)));
+        assert_eq!(read("read:-4k"), Ok((ReadWrite::Read, -4096)));
+        assert_eq!(read("read:x"), Err("\"x\" is not a number".to_owned()));
+        assert!(read("randread:-1").is_err());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let list = "read, write, trim, randread, randwrite, randtrim, rw, readwrite, randrw, trimwrite, randtrimwrite";
+        assert_eq!(read("sideways"), Err(format!("not one of {list}")));
+        assert_eq!(read("readwirte"), Err(format!("not one of {list}; did you mean \"readwrite\"?")));
+        assert!(read("READ").is_err(), "keywords are lower case");
+    }
+}

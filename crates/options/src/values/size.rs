@@ -1,0 +1,60 @@
+//! Sizes in bytes or in percent of a file or device that is only known where the job runs: `4g`, `20%`.
+
+use super::integer;
+use crate::SizeValue;
+
+/// Reads a size; `0%` is no size.
+pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeValue, String> {
+    let text = text.trim();
+    if let Some(number) = text.strip_suffix('%') {
+        return match u32::try_from(integer(number.trim_end_matches('%'), kb_base, notes)?) {
+            Ok(0) => Ok(SizeValue::Bytes(0)),
+            Ok(percent @ 1..=100) => Ok(SizeValue::Percent(percent)),
+            _ => Err("a percentage is between 0 and 100".to_owned()),
+        };
+    }
+    if text.strip_suffix(['z', 'Z']).is_some_and(|number| number.ends_with(|c: char| c.is_ascii_digit())) {
+        return Err("sizes in zones (z) are not supported yet".to_owned());
+    }
+    let bytes = integer(text, kb_base, notes)?;
+    u64::try_from(bytes)
+        .map(SizeValue::Bytes)
+        .map_err(|_| super::given::outside(bytes, 0, i128::from(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<SizeValue, String> {
+        size(text, 1024, &mut Vec::new())
+    }
+
+    #[test]
+    fn bytes_and_percent() {
+        assert_eq!(read("4k"), Ok(SizeValue::Bytes(4096)));
+        assert_eq!(read("20%"), Ok(SizeValue::Percent(20)));
+        assert_eq!(read("20%%"), Ok(SizeValue::Percent(20)));
+        assert_eq!(read("100%"), Ok(SizeValue::Percent(100)));
+        assert_eq!(read("0%"), Ok(SizeValue::Bytes(0)));
+        assert_eq!(read("(10*2)%"), Ok(SizeValue::Percent(20)));
+        assert_eq!(read("101%"), Err("a percentage is between 0 and 100".to_owned()));
+        assert_eq!(read("-1"), Err("must not be negative".to_owned()));
+        assert_eq!(read("4z"), Err("sizes in zones (z) are not supported yet".to_owned()));
+        assert_eq!(read("20000p"), Err("must be at most 18446744073709551615".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in ".{0,30}") {
+            let _ = read(&text);
+        }
+
+        #[test]
+        fn reads_back_what_was_written(bytes: u64, percent in 1u32..=100) {
+            prop_assert_eq!(read(&bytes.to_string()), Ok(SizeValue::Bytes(bytes)));
+            prop_assert_eq!(read(&format!("{percent}%")), Ok(SizeValue::Percent(percent)));
+        }
+    }
+}
