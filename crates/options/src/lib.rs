@@ -1,5 +1,7 @@
 //! The option language: job files and command lines in, typed options out.
 
+mod assemble;
+mod command_line;
 mod defaults;
 pub mod definition;
 mod defs;
@@ -7,12 +9,23 @@ pub mod engines;
 mod expression;
 pub mod help;
 mod job;
+mod jobfile;
+mod parse;
 pub mod registry;
 mod rules;
 mod run;
+mod run_options;
+mod section;
+mod showcmd;
+mod substitute;
+mod sys;
+#[cfg(test)]
+mod tests;
+mod usage;
 pub mod values;
 
 pub use job::*;
+pub use parse::parse;
 pub use run::*;
 
 use serde::{Deserialize, Serialize};
@@ -66,7 +79,8 @@ impl fmt::Display for Diagnostic {
 pub enum Invocation {
     /// Run jobs. Each inner list is one job file (or the jobs of the command line): they run one after the other.
     Run {
-        /// The jobs of each file, in order; never empty.
+        /// The jobs of each file, in order; no batch is empty. The jobs of the command line belong to the first
+        /// batch, together with those of the first file. There may be no batch at all with `--parse-only`.
         batches: Vec<Vec<JobOptions>>,
         /// Options of the run as a whole.
         run: RunOptions,

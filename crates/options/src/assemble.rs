@@ -1,0 +1,138 @@
+//! The high phase: sections of words become typed jobs.
+//!
+//! A job starts as a copy of the defaults that hold at its place: those of the language, changed by the
+//! `[global]` sections before it. A job file's options are applied in the order of fio, whatever order they were
+//! written in: units first, because they give numbers their meaning, an engine's own options after the choice of
+//! the engine, file names last. On a command line the order is the one written.
+
+use crate::command_line::owner_names;
+use crate::definition::Scope;
+use crate::section::{Section, Setting};
+use crate::{Diagnostic, JobOptions, engines, registry};
+
+/// Makes jobs out of the sections of one batch after another.
+pub(crate) struct Assembler<'a> {
+    /// The defaults of the language.
+    pristine: JobOptions,
+    /// The defaults that hold at this place.
+    defaults: JobOptions,
+    /// The options that made them so.
+    default_given: Vec<(String, String)>,
+    errors: &'a mut Vec<Diagnostic>,
+    warnings: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Assembler<'a> {
+    /// An assembler at the start of a batch.
+    pub fn new(errors: &'a mut Vec<Diagnostic>, warnings: &'a mut Vec<Diagnostic>) -> Self {
+        let pristine = JobOptions::default();
+        Assembler { defaults: pristine.clone(), pristine, default_given: Vec::new(), errors, warnings }
+    }
+
+    /// Forgets all defaults: each job file begins with those of the language.
+    pub fn forget_defaults(&mut self) {
+        self.defaults = self.pristine.clone();
+        self.default_given.clear();
+    }
+
+    /// Adds defaults for the jobs that follow.
+    pub fn defaults(&mut self, settings: &[&Setting]) {
+        let mut defaults = self.defaults.clone();
+        let given = self.apply(&mut defaults, settings);
+        self.defaults = defaults;
+        self.default_given.extend(given);
+    }
+
+    /// Makes the job of a section.
+    pub fn job(&mut self, section: &Section, settings: &[&Setting]) -> JobOptions {
+        let mut job = self.defaults.clone();
+        job.name.clone_from(&section.name);
+        job.given_global.clone_from(&self.default_given);
+        job.given = self.apply(&mut job, settings);
+        let found = registry::finish(&mut job, self.warnings);
+        self.errors.extend(found);
+        job
+    }
+
+    fn apply(&mut self, job: &mut JobOptions, settings: &[&Setting]) -> Vec<(String, String)> {
+        settings.iter().filter_map(|setting| self.setting(job, setting)).collect()
+    }
+
+    /// Applies one setting; what was given, under its canonical name, where that is right.
+    fn setting(&mut self, job: &mut JobOptions, setting: &Setting) -> Option<(String, String)> {
+        let Some(definition) = registry::find(&setting.key, &job.ioengine) else {
+            self.errors.push(unknown(setting, &job.ioengine));
+            return None;
+        };
+        let value = setting.value.as_deref();
+        if value.map_or(!definition.kind.value_is_optional(), str::is_empty) {
+            let message = format!("option \"{}\" requires a value", setting.key);
+            self.errors.push(Diagnostic { origin: Some(setting.value_origin.clone()), message });
+            return None;
+        }
+        let engine = job.ioengine.clone();
+        let origin = setting.value_origin.clone();
+        if let Err(error) = registry::apply(job, definition, value, origin, self.warnings) {
+            self.errors.push(error);
+            // An engine that cannot be used is one mistake; its options are not further ones.
+            if definition.name == "ioengine"
+                && let Some(engine) = value.and_then(engines::engine)
+            {
+                job.ioengine = engine.name.to_owned();
+            }
+            return None;
+        }
+        if job.ioengine != engine {
+            self.change_engine(job, &engine);
+        }
+        Some((definition.name.to_owned(), value.unwrap_or_default().trim().to_owned()))
+    }
+
+    /// Options of an engine go when the engine goes.
+    fn change_engine(&self, job: &mut JobOptions, from: &str) {
+        job.engine = self.pristine.engine.clone();
+        for definition in engines::engine(from).map_or(&[][..], |engine| engine.options) {
+            if definition.scope == Scope::Engine {
+                job.origins.remove(definition.name);
+            }
+        }
+    }
+}
+
+/// A section's settings in the order in which fio applies (and reports) those of a job file.
+pub(crate) fn in_file_order(settings: &[Setting]) -> Vec<&Setting> {
+    let mut ordered: Vec<_> = settings.iter().collect();
+    ordered.sort_by_key(|setting| rank(&setting.key));
+    ordered
+}
+
+fn rank(key: &str) -> u8 {
+    match registry::find_job(key).map(|definition| definition.name) {
+        Some("kb_base" | "unit_base" | "lockfile" | "cpus_allowed_policy") => 0,
+        Some("filename" | "filename_format") => 2,
+        Some(_) => 1,
+        None => 3,
+    }
+}
+
+fn unknown(setting: &Setting, engine: &str) -> Diagnostic {
+    let key = &setting.key;
+    let owners: Vec<_> = registry::find_any_engine(key).iter().map(|(engine, _)| engine.name).collect();
+    let first_word = key.split_whitespace().next().unwrap_or_default();
+    let message = if !owners.is_empty() {
+        format!("option \"{key}\" belongs to {}; here the engine is {engine}", owner_names(&owners))
+    } else if first_word != key && setting.value.is_none() && registry::find(first_word, engine).is_some() {
+        format!("{key}: an option and its value are separated by \"=\"")
+    } else {
+        let bare = key.trim_start_matches('-');
+        let meant = match registry::find(bare, engine) {
+            Some(definition) => Some(definition.name),
+            None => registry::suggest(bare, engine),
+        };
+        match meant {
+            Some(meant) => format!("unknown option \"{key}\"; did you mean \"{meant}\"?"),
+            None => format!("unknown option \"{key}\""),
+        }
+    };
+    Diagnostic { origin: Some(setting.key_origin.clone()), message }
+}

@@ -1,0 +1,392 @@
+//! The grammar of the command line: `iolite [options] [job options] [job files]`.
+//!
+//! It is that of `getopt_long_only`, on which wrapper scripts rely. An option may have one dash or two; its value
+//! stands behind `=` or is the next word; a flag takes a value behind `=` only, so the word after it is a job file
+//! (or another option). A name may be abbreviated as long as it is clear which one is meant. Options and job files
+//! may be mixed; behind `--` there are only job files. Options of the run have a letter as well.
+//!
+//! `--name=X` begins a job, `--name=global` a list of defaults; job options before any `--name` are defaults too.
+//! The options of an engine are known from the place on where `--ioengine` chose it.
+
+use crate::definition::{Definition, Scope};
+use crate::run_options::{self, Argument, Asked, RunOption};
+use crate::section::{Section, Setting, is_global_name, odd_global_name};
+use crate::sys::MachineFacts;
+use crate::{Diagnostic, Origin, engines, registry, substitute};
+use std::ffi::{OsStr, OsString};
+
+/// The engine of a job that names none.
+const DEFAULT_ENGINE: &str = "psync";
+/// An error about an ambiguous abbreviation lists so many names.
+const NAMES_SHOWN: usize = 8;
+
+/// A command line, taken apart.
+#[derive(Debug)]
+pub(crate) struct Scanned {
+    /// Options of the run.
+    pub asked: Asked,
+    /// Jobs and defaults, in order.
+    pub sections: Vec<Section>,
+    /// Job files, in order.
+    pub files: Vec<OsString>,
+}
+
+/// Takes a command line apart. Scanning stops at the first question (`--help`, `--version`, …).
+pub(crate) fn scan(
+    words: &[OsString],
+    facts: &MachineFacts,
+    errors: &mut Vec<Diagnostic>,
+    warnings: &mut Vec<Diagnostic>,
+) -> Scanned {
+    let mut scanner = Scanner {
+        words,
+        position: 0,
+        facts,
+        errors,
+        warnings,
+        defaults_engine: DEFAULT_ENGINE.to_owned(),
+        engine: DEFAULT_ENGINE.to_owned(),
+        result: Scanned { asked: Asked::default(), sections: Vec::new(), files: Vec::new() },
+    };
+    scanner.run();
+    scanner.result
+}
+
+struct Scanner<'a> {
+    words: &'a [OsString],
+    /// The index of the next word.
+    position: usize,
+    facts: &'a MachineFacts,
+    errors: &'a mut Vec<Diagnostic>,
+    warnings: &'a mut Vec<Diagnostic>,
+    /// The engine that the defaults chose.
+    defaults_engine: String,
+    /// The engine of the section at hand.
+    engine: String,
+    result: Scanned,
+}
+
+/// What a name on the command line stands for.
+#[derive(Clone, Copy)]
+enum Target {
+    Run(&'static RunOption),
+    Job(&'static Definition),
+}
+
+impl Target {
+    fn name(self) -> &'static str {
+        match self {
+            Target::Run(option) => option.name,
+            Target::Job(definition) => definition.name,
+        }
+    }
+    fn argument(self) -> Argument {
+        match self {
+            Target::Run(option) => option.argument,
+            Target::Job(definition) if definition.kind.value_is_optional() => Argument::Optional("bool"),
+            Target::Job(_) => Argument::Required("value"),
+        }
+    }
+}
+
+/// The outcome of looking a name up.
+enum Lookup {
+    Found(Target),
+    Ambiguous(Vec<&'static str>),
+    Unknown,
+}
+
+impl Scanner<'_> {
+    fn run(&mut self) {
+        while let Some(word) = self.words.get(self.position) {
+            self.position += 1;
+            if word == "--" {
+                self.result.files.extend_from_slice(&self.words[self.position..]);
+                return;
+            }
+            self.word(word);
+            if self.result.asked.question.is_some() {
+                return;
+            }
+        }
+    }
+
+    fn word(&mut self, word: &OsStr) {
+        if word == "-" || !word.as_encoded_bytes().starts_with(b"-") {
+            self.result.files.push(word.to_owned());
+            return;
+        }
+        let Some(text) = word.to_str() else {
+            self.error(format!("\"{}\" is not valid UTF-8", word.display()));
+            return;
+        };
+        match text.strip_prefix("--") {
+            Some(body) => self.long(text, body),
+            None => self.short_or_long(text, &text[1..]),
+        }
+    }
+
+    /// `--body`
+    fn long(&mut self, text: &str, body: &str) {
+        let (name, value) = split(body);
+        match self.look_up(name) {
+            Lookup::Found(target) => self.option(target, text, value),
+            Lookup::Ambiguous(names) => self.ambiguous(text, &names),
+            Lookup::Unknown => self.unknown(text, name),
+        }
+    }
+
+    /// `-body`: a letter, a long option with a single dash, or letters in a row.
+    fn short_or_long(&mut self, text: &str, body: &str) {
+        let mut letters = body.chars();
+        if let (Some(letter), None) = (letters.next(), letters.next())
+            && let Some(option) = by_letter(letter)
+        {
+            self.option(Target::Run(option), text, None);
+            return;
+        }
+        let (name, value) = split(body);
+        match self.look_up(name) {
+            Lookup::Found(target) => self.option(target, text, value),
+            Lookup::Ambiguous(names) => self.ambiguous(text, &names),
+            Lookup::Unknown if value.is_some() || self.is_nearly_a_name(name) => self.unknown(text, name),
+            Lookup::Unknown => self.letters(text, body),
+        }
+    }
+
+    /// `-oFILE`, `-rP`: letters without a value in a row, the last one with its value.
+    fn letters(&mut self, text: &str, body: &str) {
+        let mut options = Vec::new();
+        let mut rest = body;
+        while let Some(letter) = rest.chars().next() {
+            let Some(option) = by_letter(letter) else {
+                self.unknown(text, body);
+                return;
+            };
+            rest = &rest[letter.len_utf8()..];
+            if option.argument == Argument::None {
+                options.push((option, None));
+            } else {
+                options.push((option, (!rest.is_empty()).then_some(rest)));
+                break;
+            }
+        }
+        for (option, value) in options {
+            self.option(Target::Run(option), text, value);
+        }
+    }
+
+    /// Is this a long option with a typing mistake, or out of its place, rather than letters in a row?
+    fn is_nearly_a_name(&self, name: &str) -> bool {
+        name.len() > 3
+            && (registry::closest(name, self.names().map(|(name, _)| name)).is_some()
+                || !registry::find_any_engine(name).is_empty())
+    }
+
+    /// The option that a name means: by its whole name, or by the beginning of it.
+    fn look_up(&self, name: &str) -> Lookup {
+        if name.is_empty() {
+            return Lookup::Unknown;
+        }
+        if let Some(option) = run_options::ALL.iter().find(|option| option.name == name) {
+            return Lookup::Found(Target::Run(option));
+        }
+        if let Some(definition) = registry::find(name, &self.engine) {
+            return Lookup::Found(Target::Job(definition));
+        }
+        let candidates: Vec<_> = self.names().filter(|(candidate, _)| candidate.starts_with(name)).collect();
+        match candidates.as_slice() {
+            [] => Lookup::Unknown,
+            [(_, first), rest @ ..] if rest.iter().all(|(_, other)| other.name() == first.name()) => {
+                Lookup::Found(*first)
+            }
+            _ => Lookup::Ambiguous(candidates.iter().map(|(name, _)| *name).collect()),
+        }
+    }
+
+    /// Every name that is known at this place, with what it means.
+    fn names(&self) -> impl Iterator<Item = (&'static str, Target)> {
+        let of_run = run_options::ALL.iter().map(|option| (option.name, Target::Run(option)));
+        let of_engine = engines::engine(&self.engine).map_or(&[][..], |engine| engine.options);
+        let of_job = registry::job_options()
+            .chain(of_engine.iter().copied())
+            .flat_map(|definition| definition.names().map(move |name| (name, Target::Job(definition))));
+        of_run.chain(of_job)
+    }
+
+    /// An option was recognised: fetches its value and puts it where it belongs.
+    fn option(&mut self, target: Target, text: &str, attached: Option<&str>) {
+        let origin = Origin::CommandLine(self.position);
+        let value = match (target.argument(), attached) {
+            (Argument::None, Some(_)) => {
+                self.error(format!("{text}: option \"{}\" takes no value", target.name()));
+                return;
+            }
+            (Argument::None | Argument::Optional(_), None) => None,
+            (Argument::Required(_), None) => match self.next_word(text) {
+                Some(value) => Some(value),
+                None => return,
+            },
+            (_, Some(value)) => Some(value.to_owned()),
+        };
+        if value.as_deref() == Some("") {
+            self.error(format!("{text}: option \"{}\" requires a value", target.name()));
+            return;
+        }
+        match target {
+            Target::Run(option) => self.run_option(option, text, value.as_deref()),
+            Target::Job(definition) if definition.name == "name" && definition.scope == Scope::Job => {
+                self.begin_section(value.unwrap_or_default(), origin);
+            }
+            Target::Job(definition) => self.job_option(definition, value, origin),
+        }
+    }
+
+    fn next_word(&mut self, text: &str) -> Option<String> {
+        let Some(word) = self.words.get(self.position) else {
+            self.error(format!("option \"{text}\" requires a value"));
+            return None;
+        };
+        self.position += 1;
+        match word.to_str() {
+            Some(value) => Some(value.to_owned()),
+            None => {
+                self.error(format!("{text} {}: the value is not valid UTF-8", word.display()));
+                None
+            }
+        }
+    }
+
+    fn run_option(&mut self, option: &'static RunOption, text: &str, value: Option<&str>) {
+        let shown = match value {
+            Some(value) => format!("--{}={value}", option.name),
+            None => format!("--{}", option.name),
+        };
+        match option.land {
+            Some(land) => {
+                if let Err(reason) = land(&mut self.result.asked, value.unwrap_or_default()) {
+                    self.error(format!("{shown}: {reason}"));
+                }
+                let notes = std::mem::take(&mut self.result.asked.notes);
+                for note in notes {
+                    self.warn(format!("{shown}: {note}"));
+                }
+            }
+            None => {
+                let long = format!("--{}", option.name);
+                let meant =
+                    if text.starts_with(&long) { String::new() } else { format!(" (from \"{text}\")") };
+                self.error(format!("{long}: not supported yet{meant}"));
+            }
+        }
+    }
+
+    fn begin_section(&mut self, name: String, origin: Origin) {
+        let is_global = is_global_name(&name);
+        self.warnings.extend(odd_global_name(&name, &origin));
+        self.engine.clone_from(&self.defaults_engine);
+        let named = Setting {
+            key: "name".to_owned(),
+            value: Some(name.clone()),
+            key_origin: origin.clone(),
+            value_origin: origin.clone(),
+        };
+        self.result.sections.push(Section { name, is_global, origin, settings: vec![named] });
+    }
+
+    fn job_option(&mut self, definition: &'static Definition, value: Option<String>, origin: Origin) {
+        let value = match value.map(|value| substitute::reserved_words(&value, self.facts)).transpose() {
+            Ok(value) => value,
+            Err(reason) => {
+                self.error(format!("{}={reason}", definition.name));
+                return;
+            }
+        };
+        if self.result.sections.is_empty() {
+            self.result.sections.push(Section {
+                name: String::new(),
+                is_global: true,
+                origin: origin.clone(),
+                settings: Vec::new(),
+            });
+        }
+        let Some(section) = self.result.sections.last_mut() else {
+            return;
+        };
+        if definition.name == "ioengine"
+            && let Some(engine) = &value
+        {
+            self.engine.clone_from(engine);
+            if section.is_global {
+                self.defaults_engine.clone_from(engine);
+            }
+        }
+        section.settings.push(Setting {
+            key: definition.name.to_owned(),
+            value,
+            key_origin: origin.clone(),
+            value_origin: origin,
+        });
+    }
+
+    fn ambiguous(&mut self, text: &str, names: &[&str]) {
+        let shown: Vec<_> = names.iter().take(NAMES_SHOWN).map(|name| format!("--{name}")).collect();
+        let more = if names.len() > NAMES_SHOWN { ", …" } else { "" };
+        self.error(format!("option \"{text}\" is ambiguous: {}{more}", shown.join(", ")));
+        self.skip_value(text);
+    }
+
+    fn unknown(&mut self, text: &str, name: &str) {
+        let owners = registry::find_any_engine(name);
+        let option = split(text).0;
+        let message = if owners.is_empty() {
+            match registry::closest(name, self.names().map(|(name, _)| name)) {
+                Some(meant) => format!("unknown option \"{option}\"; did you mean \"--{meant}\"?"),
+                None => format!("unknown option \"{option}\""),
+            }
+        } else {
+            format!(
+                "option \"{option}\" belongs to {}, which has to be chosen before it; here the engine is {}",
+                owner_names(&owners.iter().map(|(engine, _)| engine.name).collect::<Vec<_>>()),
+                self.engine
+            )
+        };
+        self.error(message);
+        self.skip_value(text);
+    }
+
+    /// The word behind an option that makes no sense is its value rather than a job file.
+    fn skip_value(&mut self, text: &str) {
+        let is_value = |word: &OsString| !word.as_encoded_bytes().starts_with(b"-");
+        if !text.contains('=') && self.words.get(self.position).is_some_and(is_value) {
+            self.position += 1;
+        }
+    }
+
+    fn error(&mut self, message: String) {
+        self.errors.push(Diagnostic { origin: Some(Origin::CommandLine(self.position)), message });
+    }
+
+    fn warn(&mut self, message: String) {
+        self.warnings.push(Diagnostic { origin: Some(Origin::CommandLine(self.position)), message });
+    }
+}
+
+/// `ioengine=libaio`, or a choice of several, for a message.
+pub(crate) fn owner_names(engines: &[&str]) -> String {
+    match engines {
+        [one] => format!("ioengine={one}"),
+        several => format!("ioengine={}", several.join(" or ")),
+    }
+}
+
+fn by_letter(letter: char) -> Option<&'static RunOption> {
+    run_options::ALL.iter().find(|option| option.short == letter)
+}
+
+fn split(body: &str) -> (&str, Option<&str>) {
+    match body.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (body, None),
+    }
+}

@@ -1,0 +1,301 @@
+//! Job files: ini text in, sections out.
+//!
+//! A line is a `[section]` header, a `key` or `key=value`, an `include FILE`, or nothing. A comment begins at the
+//! first `;` or `#`, wherever it stands, and goes to the end of the line. Everything that is wrong is collected
+//! with its place, and reading goes on behind it.
+
+use crate::section::{Section, Setting, is_global_name, odd_global_name};
+use crate::sys::MachineFacts;
+use crate::{Diagnostic, Origin, registry, substitute};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// A job file and all that it includes are no larger than this together.
+const MAX_BYTES: u64 = 16 << 20;
+/// Includes nest no deeper than this.
+const MAX_INCLUDE_DEPTH: usize = 16;
+
+/// What reading a job file needs from outside of it.
+pub(crate) struct Surroundings<'a> {
+    /// The environment variables.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The values of the reserved words.
+    pub facts: MachineFacts,
+    /// The file named `-`.
+    pub standard_input: &'a mut dyn Read,
+}
+
+/// Reads one job file. Mistakes go to `errors`, what is accepted but suspicious to `warnings`.
+pub(crate) fn read(
+    path: &OsStr,
+    surroundings: &mut Surroundings<'_>,
+    errors: &mut Vec<Diagnostic>,
+    warnings: &mut Vec<Diagnostic>,
+) -> Vec<Section> {
+    let mut reader = Reader {
+        surroundings,
+        errors,
+        warnings,
+        sections: Vec::new(),
+        including: Vec::new(),
+        bytes_left: MAX_BYTES,
+        complained: false,
+    };
+    match reader.load(Path::new(path)) {
+        Ok(bytes) => reader.file(Path::new(path), &bytes),
+        Err(reason) => {
+            let name = Path::new(path).display().to_string();
+            let key = name.split_once('=').map(|(key, _)| key);
+            let hint = match key.and_then(registry::find_job) {
+                Some(_) => format!("; if an option is meant, write --{name}"),
+                None => String::new(),
+            };
+            reader.errors.push(Diagnostic { origin: None, message: format!("{name}: {reason}{hint}") });
+        }
+    }
+    reader.sections
+}
+
+struct Reader<'a, 'b> {
+    surroundings: &'a mut Surroundings<'b>,
+    errors: &'a mut Vec<Diagnostic>,
+    warnings: &'a mut Vec<Diagnostic>,
+    sections: Vec<Section>,
+    /// The files that are being read: the job file, and each include inside the one before it.
+    including: Vec<PathBuf>,
+    /// How much may still be read.
+    bytes_left: u64,
+    /// Options outside of any section were found and said so: once is enough.
+    complained: bool,
+}
+
+/// One line: where it is, and its text without the comment.
+struct Line<'a> {
+    path: &'a Path,
+    number: u32,
+    text: &'a str,
+}
+
+impl Line<'_> {
+    /// The place of a part of this line's text.
+    fn at(&self, part: &str) -> Origin {
+        let bytes = part.as_ptr() as usize - self.text.as_ptr() as usize;
+        let column = self.text[..bytes].chars().count() + 1;
+        self.column(column)
+    }
+
+    fn column(&self, column: usize) -> Origin {
+        Origin::File {
+            path: self.path.display().to_string(),
+            line: self.number,
+            column: u32::try_from(column).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+impl Reader<'_, '_> {
+    fn load(&mut self, path: &Path) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        let result = if path == Path::new("-") {
+            self.surroundings.standard_input.take(self.bytes_left + 1).read_to_end(&mut bytes)
+        } else {
+            File::open(path).and_then(|file| file.take(self.bytes_left + 1).read_to_end(&mut bytes))
+        };
+        result.map_err(|error| format!("unable to read this job file: {error}"))?;
+        self.bytes_left = self.bytes_left.checked_sub(bytes.len() as u64).ok_or_else(|| {
+            format!("a job file, with all that it includes, has at most {} MiB", MAX_BYTES >> 20)
+        })?;
+        Ok(bytes)
+    }
+
+    fn file(&mut self, path: &Path, bytes: &[u8]) {
+        self.including.push(path.to_owned());
+        // Editors of some systems put a byte order mark in front.
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            match std::str::from_utf8(line) {
+                Ok(text) if !text.contains('\0') => self.line(&Line { path, number, text }),
+                Ok(text) => {
+                    let column = text.chars().take_while(|&character| character != '\0').count() + 1;
+                    let line = Line { path, number, text };
+                    self.error(line.column(column), "a NUL byte; a job file is text".to_owned());
+                }
+                Err(error) => {
+                    let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]);
+                    let byte = line[error.valid_up_to()];
+                    let column = valid.chars().count() + 1;
+                    let line = Line { path, number, text: "" };
+                    self.error(line.column(column), format!("byte 0x{byte:02x} is not valid UTF-8"));
+                }
+            }
+        }
+        self.including.pop();
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        let comment = line.text.find([';', '#']).unwrap_or(line.text.len());
+        let (code, comment) = line.text.split_at(comment);
+        let code_and_blanks = code;
+        let code = code.trim();
+        if code.is_empty() {
+            return;
+        }
+        if let Some(header) = code.strip_prefix('[') {
+            self.header(line, code, header);
+            return;
+        }
+        if !comment.is_empty() && !code_and_blanks.ends_with([' ', '\t']) && code.contains('=') {
+            let message = format!(
+                "{code}: \"{}\" is taken as a comment; put a blank in front of it if that is meant",
+                shortened(comment.trim_end())
+            );
+            self.warn(line.at(comment), message);
+        }
+        if self.sections.is_empty() {
+            if !self.complained {
+                self.complained = true;
+                let message =
+                    format!("option {code} is outside of any [section]; begin with [global] or [jobname]");
+                self.error(line.at(code), message);
+            }
+            return;
+        }
+        match included_name(code) {
+            Some(name) => self.include(line, code, name),
+            None => self.setting(line, code),
+        }
+    }
+
+    fn header(&mut self, line: &Line<'_>, code: &str, header: &str) {
+        let origin = line.at(code);
+        if self.including.len() > 1 {
+            let message = format!("{code}: an included file holds options only, no sections of its own");
+            self.error(origin, message);
+            return;
+        }
+        let name = match header.rsplit_once(']') {
+            Some((name, "")) => name,
+            Some((name, ignored)) => {
+                self.warn(line.at(ignored), format!("{code}: the text behind the closing ] is ignored"));
+                name
+            }
+            None => {
+                self.warn(origin.clone(), format!("{code}: the closing ] of this section is missing"));
+                header
+            }
+        };
+        self.warnings.extend(odd_global_name(name, &origin));
+        self.sections.push(Section {
+            name: name.to_owned(),
+            is_global: is_global_name(name),
+            origin,
+            settings: Vec::new(),
+        });
+    }
+
+    fn setting(&mut self, line: &Line<'_>, code: &str) {
+        let (key, value) = match code.split_once('=') {
+            Some((key, value)) => (key.trim_end(), Some(value.trim())),
+            None => (code, None),
+        };
+        let key_origin = line.at(code);
+        let value_origin =
+            value.filter(|value| !value.is_empty()).map_or(key_origin.clone(), |value| line.at(value));
+        let key = self.expand(key, &key_origin);
+        let value = match value {
+            Some(value) => {
+                let value = self.expand(value, &value_origin);
+                match substitute::reserved_words(&value, &self.surroundings.facts) {
+                    Ok(value) => Some(value),
+                    Err(reason) => {
+                        self.error(value_origin, format!("{code}: {reason}"));
+                        return;
+                    }
+                }
+            }
+            None => None,
+        };
+        let setting = Setting { key, value, key_origin, value_origin };
+        if let Some(section) = self.sections.last_mut() {
+            section.settings.push(setting);
+        }
+    }
+
+    fn include(&mut self, line: &Line<'_>, code: &str, name: &str) {
+        let origin = line.at(name);
+        let name = self.expand(name, &origin);
+        let path = self.find_included(&name);
+        let same = |other: &PathBuf| {
+            *other == path
+                || matches!((other.canonicalize(), path.canonicalize()), (Ok(other), Ok(path)) if other == path)
+        };
+        if name.is_empty() {
+            self.error(origin, format!("{code}: the name of the file to include is missing"));
+        } else if self.including.iter().any(same) {
+            self.error(origin, format!("{code}: this file includes itself"));
+        } else if self.including.len() > MAX_INCLUDE_DEPTH {
+            self.error(origin, format!("{code}: includes nest deeper than {MAX_INCLUDE_DEPTH} files"));
+        } else {
+            match self.load(&path) {
+                Ok(bytes) => self.file(&path, &bytes),
+                Err(reason) => self.error(origin, format!("{code}: {}: {reason}", path.display())),
+            }
+        }
+    }
+
+    /// An included file is named relative to the current directory, or else to the file that includes it.
+    fn find_included(&self, name: &str) -> PathBuf {
+        let named = PathBuf::from(name);
+        if named.exists() || named.is_absolute() {
+            return named;
+        }
+        let beside =
+            self.including.last().and_then(|includer| includer.parent()).map(|parent| parent.join(name));
+        beside.filter(|beside| beside.exists()).unwrap_or(named)
+    }
+
+    fn expand(&mut self, text: &str, origin: &Origin) -> String {
+        let (text, unknown) = substitute::environment(text, self.surroundings.environment);
+        for name in unknown {
+            self.warn(
+                origin.clone(),
+                format!("environment variable \"{name}\" is not set; it is taken as empty"),
+            );
+        }
+        text
+    }
+
+    fn error(&mut self, origin: Origin, message: String) {
+        self.errors.push(Diagnostic { origin: Some(origin), message });
+    }
+
+    fn warn(&mut self, origin: Origin, message: String) {
+        self.warnings.push(Diagnostic { origin: Some(origin), message });
+    }
+}
+
+/// The file that an `include FILE` (or `include=FILE`) line names.
+fn included_name(code: &str) -> Option<&str> {
+    let rest = code.strip_prefix("include")?;
+    if !rest.is_empty() && !rest.starts_with([' ', '\t', '=']) {
+        return None;
+    }
+    let rest = rest.trim_start();
+    Some(rest.strip_prefix('=').unwrap_or(rest).trim_start())
+}
+
+/// Enough of a text to recognise it.
+fn shortened(text: &str) -> String {
+    const ENOUGH: usize = 30;
+    match text.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "jobfile_tests.rs"]
+mod tests;

@@ -1,0 +1,212 @@
+//! From words to what is to be done: the command line, then its job files, then typed jobs.
+
+use crate::assemble::{Assembler, in_file_order};
+use crate::command_line::{self, Scanned};
+use crate::jobfile::{self, Surroundings};
+use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
+use crate::section::Section;
+use crate::sys::MachineFacts;
+use crate::{Diagnostic, Invocation, JobOptions, Origin, OutputFormat, help, showcmd, usage};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io::Read;
+
+/// The language this program speaks, as the program that is replaced calls it.
+const LANGUAGE: &str = "fio-3.42";
+
+/// Understands a command line, without the program's name.
+///
+/// Job files are read, `-` from standard input. `environment` answers for `${NAME}` in them.
+///
+/// # Errors
+/// Everything that is wrong with the command line and the job files, each with its place.
+pub fn parse(
+    args: &[OsString],
+    environment: &dyn Fn(&str) -> Option<String>,
+    invoked_as_fio: bool,
+) -> Result<Invocation, Vec<Diagnostic>> {
+    let mut standard_input = std::io::stdin();
+    let surroundings = Surroundings {
+        environment,
+        facts: MachineFacts::of_this_machine(),
+        standard_input: &mut standard_input as &mut dyn Read,
+    };
+    parse_in(args, surroundings, invoked_as_fio)
+}
+
+/// [`parse`], with everything that it asks the system for.
+pub(crate) fn parse_in(
+    args: &[OsString],
+    mut surroundings: Surroundings<'_>,
+    invoked_as_fio: bool,
+) -> Result<Invocation, Vec<Diagnostic>> {
+    let program = if invoked_as_fio { "fio" } else { "iolite" };
+    let mut errors = Vec::new();
+    let mut warnings = Vec::new();
+    let Scanned { mut asked, sections, files } =
+        command_line::scan(args, &surroundings.facts, &mut errors, &mut warnings);
+    if let Some(question) = asked.question.take() {
+        return if errors.is_empty() { Ok(answer(&question, program)) } else { Err(errors) };
+    }
+
+    let paths: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let files: Vec<Vec<Section>> =
+        files.iter().map(|file| jobfile::read(file, &mut surroundings, &mut errors, &mut warnings)).collect();
+    let mut assembler = Assembler::new(&mut errors, &mut warnings);
+    let batches = batches(&asked, &sections, &files, &mut assembler);
+    warnings.extend(sections_not_found(&asked, &files));
+    warnings.extend(defaults_not_shared(&sections, &files));
+
+    let errors = tidy(errors, paths.clone());
+    let warnings = tidy(warnings, paths);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    if asked.run.warnings_fatal && !warnings.is_empty() {
+        return Err(warnings);
+    }
+    if asked.showcmd {
+        let text = files.iter().map(|file| showcmd::render(program, &selected(file, &asked))).collect();
+        return Ok(Invocation::Print { text, status: 0 });
+    }
+    if batches.is_empty() && !asked.run.parse_only {
+        return no_jobs(warnings, program);
+    }
+    if asked.append_terse && !asked.run.output_format.contains(&OutputFormat::Terse) {
+        asked.run.output_format.push(OutputFormat::Terse);
+    }
+    Ok(Invocation::Run { batches, run: asked.run, warnings })
+}
+
+/// The jobs of each file; those of the command line go with the first one.
+fn batches(
+    asked: &Asked,
+    sections: &[Section],
+    files: &[Vec<Section>],
+    assembler: &mut Assembler<'_>,
+) -> Vec<Vec<JobOptions>> {
+    let mut batches = vec![command_line_jobs(asked, sections, assembler)];
+    for (index, file) in files.iter().enumerate() {
+        if index > 0 {
+            assembler.forget_defaults();
+            batches.push(Vec::new());
+        }
+        for section in selected(file, asked) {
+            let settings = in_file_order(&section.settings);
+            if section.is_global {
+                assembler.defaults(&settings);
+            } else {
+                let job = assembler.job(section, &settings);
+                batches[index].push(job);
+            }
+        }
+    }
+    batches.retain(|batch| !batch.is_empty());
+    batches
+}
+
+fn command_line_jobs(asked: &Asked, sections: &[Section], assembler: &mut Assembler<'_>) -> Vec<JobOptions> {
+    let mut jobs = Vec::new();
+    for section in sections {
+        let settings: Vec<_> = section.settings.iter().collect();
+        if section.is_global {
+            assembler.defaults(&settings);
+        } else if is_wanted(section, asked) {
+            let mut job = assembler.job(section, &settings);
+            // Values lose the blanks around them; a name keeps them, as one between brackets does.
+            job.name.clone_from(&section.name);
+            jobs.push(job);
+        } else {
+            // As in fio: without its job, what follows --name is a default. The name itself is not.
+            assembler.defaults(&settings[1..]);
+        }
+    }
+    jobs
+}
+
+/// The sections of a file that `--section` leaves: all defaults, and the jobs that were asked for.
+fn selected<'a>(file: &'a [Section], asked: &Asked) -> Vec<&'a Section> {
+    file.iter().filter(|section| section.is_global || is_wanted(section, asked)).collect()
+}
+
+fn is_wanted(section: &Section, asked: &Asked) -> bool {
+    asked.sections.is_empty() || asked.sections.contains(&section.name)
+}
+
+fn sections_not_found(asked: &Asked, files: &[Vec<Section>]) -> Vec<Diagnostic> {
+    let exists = |name: &String| files.iter().flatten().any(|section| section.name == *name);
+    let missing = asked.sections.iter().filter(|name| !exists(name));
+    missing
+        .map(|name| Diagnostic {
+            origin: Some(Origin::CommandLine(0)),
+            message: format!("--section={name}: no job file has a section of this name"),
+        })
+        .collect()
+}
+
+/// Defaults given on the command line hold for its own jobs and the first job file, as in fio.
+fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<Diagnostic> {
+    let defaults = sections.iter().find(|section| section.is_global && !section.settings.is_empty())?;
+    (files.len() > 1).then(|| Diagnostic {
+        origin: Some(defaults.origin.clone()),
+        message: "options before --name, or behind --name=global, hold for the first job file only"
+            .to_owned(),
+    })
+}
+
+/// In the order of the places, and each once: a wrong default would otherwise be repeated for every job.
+///
+/// `paths` are the job files in their order; the files that they include come behind them.
+fn tidy(mut diagnostics: Vec<Diagnostic>, mut paths: Vec<String>) -> Vec<Diagnostic> {
+    for diagnostic in &diagnostics {
+        if let Some(Origin::File { path, .. }) = &diagnostic.origin
+            && !paths.contains(path)
+        {
+            paths.push(path.clone());
+        }
+    }
+    diagnostics.sort_by_key(|diagnostic| match &diagnostic.origin {
+        Some(Origin::CommandLine(word)) => (0, *word, 0),
+        Some(Origin::File { path, line, column }) => {
+            let file = paths.iter().position(|known| known == path).unwrap_or(paths.len());
+            (1 + file, *line as usize, *column)
+        }
+        None => (usize::MAX, 0, 0),
+    });
+    let mut seen = HashSet::new();
+    diagnostics.retain(|diagnostic| seen.insert(diagnostic.to_string()));
+    diagnostics
+}
+
+fn no_jobs(mut warnings: Vec<Diagnostic>, program: &str) -> Result<Invocation, Vec<Diagnostic>> {
+    const NONE: &str = "No job(s) defined";
+    if warnings.is_empty() {
+        let text = format!("{NONE}\n\n{}", usage::usage(program, &version(program)));
+        return Ok(Invocation::Print { text, status: 1 });
+    }
+    warnings.push(Diagnostic { origin: None, message: NONE.to_owned() });
+    Err(warnings)
+}
+
+fn answer(question: &Question, program: &str) -> Invocation {
+    let (text, status) = match question {
+        Question::Version => (format!("{}\n", version(program)), 0),
+        Question::Help => (usage::usage(program, &version(program)), 0),
+        Question::CommandHelp(name) => {
+            let help = help::command_help(name.as_deref());
+            (help.text, help.status)
+        }
+        Question::EngineHelp(name) => {
+            let help = help::engine_help(name.as_deref());
+            (help.text, help.status)
+        }
+        Question::DebugCategories => (format!("debug categories: {}, all\n", DEBUG_CATEGORIES.join(", ")), 0),
+    };
+    Invocation::Print { text, status }
+}
+
+/// What `--version` says.
+fn version(program: &str) -> String {
+    let own = concat!("iolite-", env!("CARGO_PKG_VERSION"));
+    if program == "fio" { format!("{LANGUAGE} ({own})") } else { own.to_owned() }
+}

@@ -1,0 +1,427 @@
+//! The options of the run as a whole, as data: `--output`, `--section`, `--help` and the rest.
+//!
+//! Each is one item of [`ALL`]; recognising them, abbreviations, suggestions and the text of `--help` are derived
+//! from it.
+
+use crate::values::{SECOND, time};
+use crate::{EtaWhen, OutputFormat, RunOptions};
+use std::path::PathBuf;
+
+/// What the command line asked for besides jobs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// What lands in the result.
+    pub run: RunOptions,
+    /// `--section`: the only sections of job files that are wanted; empty = all.
+    pub sections: Vec<String>,
+    /// `--showcmd`
+    pub showcmd: bool,
+    /// `--append-terse`
+    pub append_terse: bool,
+    /// A question to answer instead of running anything.
+    pub question: Option<Question>,
+    /// What is suspicious about an option's value: accepted, but worth a word.
+    pub notes: Vec<String>,
+}
+
+/// A question that is answered with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    Version,
+    Help,
+    CommandHelp(Option<String>),
+    EngineHelp(Option<String>),
+    DebugCategories,
+}
+
+/// What stands after an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Argument {
+    /// Nothing.
+    None,
+    /// A value, behind `=` or as the next word; the help calls it so.
+    Required(&'static str),
+    /// Possibly a value, behind `=` only.
+    Optional(&'static str),
+}
+
+type Land = fn(&mut Asked, &str) -> Result<(), String>;
+
+/// One option of the run as a whole.
+pub(crate) struct RunOption {
+    /// The name, without dashes.
+    pub name: &'static str,
+    /// The letter that stands for it.
+    pub short: char,
+    /// What stands after it.
+    pub argument: Argument,
+    /// What the help says about it, line by line.
+    pub help: &'static [&'static str],
+    /// What it does with its value (empty where there is none); `None` while it does nothing yet.
+    pub land: Option<Land>,
+}
+
+const fn option(
+    name: &'static str,
+    short: char,
+    argument: Argument,
+    help: &'static [&'static str],
+    land: Option<Land>,
+) -> RunOption {
+    RunOption { name, short, argument, help, land }
+}
+
+use Argument::{None as NoArgument, Optional, Required};
+
+/// What the categories of `--debug` are called.
+pub(crate) const DEBUG_CATEGORIES: [&str; 19] = [
+    "process",
+    "file",
+    "io",
+    "mem",
+    "blktrace",
+    "verify",
+    "random",
+    "parse",
+    "diskutil",
+    "job",
+    "mutex",
+    "profile",
+    "time",
+    "net",
+    "rate",
+    "compress",
+    "steadystate",
+    "helperthread",
+    "zbd",
+];
+
+/// All options of the run, in the order of the help.
+pub(crate) static ALL: &[RunOption] = &[
+    option(
+        "help",
+        'h',
+        NoArgument,
+        &["Print this page and exit"],
+        Some(|asked, _| ask(asked, Question::Help)),
+    ),
+    option(
+        "version",
+        'v',
+        NoArgument,
+        &["Print the version and exit"],
+        Some(|asked, _| ask(asked, Question::Version)),
+    ),
+    option(
+        "cmdhelp",
+        'c',
+        Optional("name"),
+        &["Describe the job option of this name; \"all\" or nothing lists", "every job option"],
+        Some(|asked, value| ask(asked, Question::CommandHelp(given(value)))),
+    ),
+    option(
+        "enghelp",
+        'i',
+        Optional("engine[,name]"),
+        &["List the options of this engine, or describe one of them; without", "a value, list the engines"],
+        Some(|asked, value| ask(asked, Question::EngineHelp(given(value)))),
+    ),
+    option(
+        "showcmd",
+        's',
+        NoArgument,
+        &["Print each job file as a command line and exit"],
+        Some(|asked, _| {
+            asked.showcmd = true;
+            Ok(())
+        }),
+    ),
+    option(
+        "parse-only",
+        'P',
+        NoArgument,
+        &["Check the options and job files, but do no I/O"],
+        Some(|asked, _| {
+            asked.run.parse_only = true;
+            Ok(())
+        }),
+    ),
+    option(
+        "warnings-fatal",
+        'w',
+        NoArgument,
+        &["Treat every warning about the input as an error"],
+        Some(|asked, _| {
+            asked.run.warnings_fatal = true;
+            Ok(())
+        }),
+    ),
+    option(
+        "section",
+        'x',
+        Required("name"),
+        &["Run only the sections of this name; may be given several times"],
+        Some(|asked, value| {
+            asked.sections.push(value.to_owned());
+            Ok(())
+        }),
+    ),
+    option(
+        "readonly",
+        'r',
+        NoArgument,
+        &["Refuse every job that writes or trims"],
+        Some(|asked, _| {
+            asked.run.readonly = true;
+            Ok(())
+        }),
+    ),
+    option(
+        "output",
+        'o',
+        Required("file"),
+        &["Write the report to this file"],
+        Some(|asked, value| {
+            asked.run.output = Some(PathBuf::from(value));
+            Ok(())
+        }),
+    ),
+    option(
+        "output-format",
+        'F',
+        Required("formats"),
+        &["Report in these formats, separated by commas: normal, json, json+,", "terse (default normal)"],
+        Some(output_format),
+    ),
+    option(
+        "minimal",
+        'm',
+        NoArgument,
+        &["The same as --output-format=terse"],
+        Some(|asked, _| {
+            asked.run.output_format = vec![OutputFormat::Terse];
+            Ok(())
+        }),
+    ),
+    option(
+        "append-terse",
+        'f',
+        NoArgument,
+        &["Report in the terse format as well"],
+        Some(|asked, _| {
+            asked.append_terse = true;
+            Ok(())
+        }),
+    ),
+    option(
+        "terse-version",
+        'V',
+        Required("number"),
+        &["The version of the terse format: 2, 3, 4 or 5 (default 3)"],
+        Some(terse_version),
+    ),
+    option(
+        "eta",
+        'e',
+        Required("when"),
+        &["Show the live status line: always, never, or auto (default), which", "is on a terminal"],
+        Some(eta),
+    ),
+    option(
+        "eta-interval",
+        'O',
+        Required("time"),
+        &["Renew the status line this often (default 1s, at least 250ms)"],
+        Some(|asked, value| {
+            asked.run.eta_interval = milliseconds(asked, value, 250)?;
+            Ok(())
+        }),
+    ),
+    option(
+        "eta-newline",
+        'E',
+        Required("time"),
+        &["Begin a new status line after each such period"],
+        Some(|asked, value| {
+            asked.run.eta_newline = milliseconds(asked, value, 1)?;
+            Ok(())
+        }),
+    ),
+    option(
+        "status-interval",
+        'L',
+        Required("time"),
+        &["Print a full report of what was measured so far after each such", "period"],
+        Some(|asked, value| {
+            asked.run.status_interval = milliseconds(asked, value, 1)?;
+            Ok(())
+        }),
+    ),
+    option(
+        "max-jobs",
+        'j',
+        Required("number"),
+        &["Run no more workers than this (default 4096)"],
+        Some(max_jobs),
+    ),
+    option(
+        "alloc-size",
+        'a',
+        Required("KiB"),
+        &["Accepted and not needed: memory for shared state is sized from the", "jobs themselves"],
+        Some(alloc_size),
+    ),
+    option(
+        "aux-path",
+        'K',
+        Required("directory"),
+        &["Put files that the run itself makes here"],
+        Some(|asked, value| {
+            asked.run.aux_path = Some(PathBuf::from(value));
+            Ok(())
+        }),
+    ),
+    option(
+        "debug",
+        'd',
+        Required("categories"),
+        &[
+            "Say more about these, separated by commas: process, file, io, mem,",
+            "blktrace, verify, random, parse, diskutil, job:N, mutex, profile,",
+            "time, net, rate, compress, steadystate, helperthread, zbd, all;",
+            "\"help\" lists them",
+        ],
+        Some(debug),
+    ),
+    option("bandwidth-log", 'b', NoArgument, &["Write a log of the bandwidth of all jobs together"], None),
+    option("merge-blktrace-only", 'A', NoArgument, &["Merge block traces, but do no I/O"], None),
+    option(
+        "idle-prof",
+        'I',
+        Required("option"),
+        &["Measure how idle the CPUs are: system, percpu or calibrate"],
+        None,
+    ),
+    option("inflate-log", 'X', Required("file"), &["Print a compressed log"], None),
+    option("crctest", 'G', Optional("names"), &["Measure the speed of the checksums"], None),
+    option("cpuclock-test", 'T', NoArgument, &["Check the CPU's clock"], None),
+    option("server", 'S', Optional("address"), &["Serve requests from other machines"], None),
+    option(
+        "daemonize",
+        'D',
+        Required("pidfile"),
+        &["Serve in the background; the process id goes to this file"],
+        None,
+    ),
+    option("client", 'C', Required("host"), &["Run the jobs on this machine, where a server listens"], None),
+    option("remote-config", 'R', Required("file"), &["Run a job file that is on the server's side"], None),
+    option("trigger-file", 'W', Required("file"), &["Run the trigger when this file appears"], None),
+    option("trigger-timeout", 'B', Required("time"), &["Run the trigger at this time"], None),
+    option("trigger", 'H', Required("command"), &["The command to run as trigger here"], None),
+    option(
+        "trigger-remote",
+        'J',
+        Required("command"),
+        &["The command to run as trigger on the servers"],
+        None,
+    ),
+    option("profile", 'p', Required("name"), &["Run a predefined profile of jobs"], None),
+    option("memcpytest", 'M', Optional("names"), &["Measure the speed of memory copies"], None),
+    option("latency-log", 'l', Required("file"), &["Superseded by the job option write_lat_log"], None),
+];
+
+fn ask(asked: &mut Asked, question: Question) -> Result<(), String> {
+    asked.question = Some(question);
+    Ok(())
+}
+
+fn given(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+fn output_format(asked: &mut Asked, value: &str) -> Result<(), String> {
+    let mut formats = Vec::new();
+    for name in value.split(',').map(str::trim) {
+        let format = match name {
+            "normal" => OutputFormat::Normal,
+            "json" => OutputFormat::Json,
+            "json+" => OutputFormat::JsonPlus,
+            "terse" | "minimal" => OutputFormat::Terse,
+            _ => return Err(format!("unknown format \"{name}\" (normal, json, json+ or terse)")),
+        };
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    asked.run.output_format = formats;
+    Ok(())
+}
+
+fn terse_version(asked: &mut Asked, value: &str) -> Result<(), String> {
+    asked.run.terse_version = match value {
+        "2" => 2,
+        "3" => 3,
+        "4" => 4,
+        "5" => 5,
+        _ => return Err("the terse format has versions 2, 3, 4 and 5".to_owned()),
+    };
+    Ok(())
+}
+
+fn eta(asked: &mut Asked, value: &str) -> Result<(), String> {
+    asked.run.eta = match value {
+        "always" => EtaWhen::Always,
+        "never" => EtaWhen::Never,
+        "auto" => EtaWhen::Auto,
+        _ => {
+            asked.notes.push("expected always, never or auto; taken as auto".to_owned());
+            EtaWhen::Auto
+        }
+    };
+    Ok(())
+}
+
+fn max_jobs(asked: &mut Asked, value: &str) -> Result<(), String> {
+    match value.parse() {
+        Ok(number) if number > 0 => asked.run.max_jobs = number,
+        _ => {
+            let kept = asked.run.max_jobs;
+            asked.notes.push(format!("not a number of jobs; ignored, the limit stays {kept}"));
+        }
+    }
+    Ok(())
+}
+
+fn alloc_size(asked: &mut Asked, value: &str) -> Result<(), String> {
+    if value.parse::<u64>().is_err() {
+        asked.notes.push("not a number of KiB; ignored".to_owned());
+    }
+    Ok(())
+}
+
+fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
+    if value == "help" || value == "?" {
+        return ask(asked, Question::DebugCategories);
+    }
+    for category in value.split(',').map(str::trim) {
+        let known = match category.strip_prefix("job:") {
+            Some(number) => number.parse::<u32>().is_ok(),
+            None => category == "all" || DEBUG_CATEGORIES.contains(&category),
+        };
+        if known {
+            asked.run.debug.push(category.to_owned());
+        } else {
+            asked.notes.push(format!("unknown category \"{category}\"; ignored (--debug=help lists them)"));
+        }
+    }
+    Ok(())
+}
+
+/// A time in seconds, or with a unit, of at least so many milliseconds.
+fn milliseconds(asked: &mut Asked, value: &str, least: u64) -> Result<u64, String> {
+    let milliseconds = time(value, SECOND, &mut asked.notes)? / 1000;
+    if milliseconds < least {
+        return Err(format!("too short, {least}ms is the least"));
+    }
+    Ok(milliseconds)
+}

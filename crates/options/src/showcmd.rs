@@ -1,0 +1,71 @@
+//! `--showcmd`: a job file as a command line.
+//!
+//! Names are the canonical ones and options stand in the order in which they are applied. The defaults that the
+//! file starts with come first, without a name; defaults further down need `--name=global`, otherwise they would
+//! be options of the job before them. Values that a shell would take apart are quoted.
+
+use crate::assemble::in_file_order;
+use crate::registry;
+use crate::section::Section;
+use std::fmt::Write;
+
+/// The command line for the sections of one job file, with its final newline.
+pub(crate) fn render(program: &str, sections: &[&Section]) -> String {
+    let mut line = String::new();
+    let mut jobs = 0;
+    for section in sections {
+        if !section.is_global {
+            push(&mut line, "name", Some(name_of(section)), false);
+            jobs += 1;
+        } else if jobs > 0 {
+            push(&mut line, "name", Some("global"), false);
+        }
+        for setting in in_file_order(&section.settings) {
+            // Here `--name` would begin another job.
+            if setting.key == "name" {
+                continue;
+            }
+            let name =
+                registry::find_job(&setting.key).map_or(setting.key.as_str(), |definition| definition.name);
+            push(&mut line, name, setting.value.as_deref(), name == "description");
+        }
+    }
+    if line.is_empty() { "\n".to_owned() } else { format!("{program} {line}\n") }
+}
+
+/// The name of the job: its section's, unless an option renames it.
+fn name_of(section: &Section) -> &str {
+    let renamed = section.settings.iter().rev().find(|setting| setting.key == "name");
+    renamed.and_then(|setting| setting.value.as_deref()).unwrap_or(&section.name)
+}
+
+fn push(line: &mut String, name: &str, value: Option<&str>, always_quoted: bool) {
+    // Writing to a String does not fail.
+    let _ = match value {
+        None => write!(line, "--{name} "),
+        Some(value) if always_quoted => write!(line, "--{name}={} ", double_quoted(value)),
+        Some(value) if value.chars().all(is_plain) => write!(line, "--{name}={value} "),
+        Some(value) => write!(line, "--{name}={} ", single_quoted(value)),
+    };
+}
+
+/// Characters that no shell gives a meaning to inside a word.
+fn is_plain(character: char) -> bool {
+    character.is_alphanumeric() || "%+,-./:=@^_".contains(character)
+}
+
+fn single_quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "'\\''"))
+}
+
+fn double_quoted(value: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in value.chars() {
+        if matches!(character, '"' | '\\' | '$' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(character);
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,144 @@
+//! Job files: defaults, sections, several files, what is kept for the report, and all that is wrong at once.
+
+use super::*;
+
+#[test]
+fn job_files_run_one_after_the_other() {
+    let files = directory(&[
+        ("a.fio", "[global]\nbs=8k\n[one]\nnumjobs=4\n[global]\nnumjobs=2\n[two]\n"),
+        ("b.fio", "[x]\nrw=write\n"),
+        ("empty.fio", ""),
+    ]);
+    let (a, b, empty) = (path(&files, "a.fio"), path(&files, "b.fio"), path(&files, "empty.fio"));
+    let ran = run(&[&a, &empty, &b]);
+    assert_eq!(ran.warnings, [""; 0]);
+    let names: Vec<Vec<_>> =
+        ran.batches.iter().map(|batch| batch.iter().map(|job| job.name.as_str()).collect()).collect();
+    assert_eq!(names, [vec!["one", "two"], vec!["x"]]);
+    let [one, two] = ran.batches[0].as_slice() else { panic!() };
+    let x = &ran.batches[1][0];
+    assert_eq!((one.numjobs, two.numjobs, x.numjobs), (4, 2, 1));
+    assert_eq!(pairs(&one.given_global), [("bs", "8k")]);
+    assert_eq!(pairs(&two.given_global), [("bs", "8k"), ("numjobs", "2")]);
+    assert_eq!(x.bs[iolite_types::Direction::Read], 4096, "defaults end with their file");
+    assert_eq!(pairs(&x.given_global), []);
+}
+
+#[test]
+fn job_files_together_with_options() {
+    let files = directory(&[("a.fio", "[x]\nrw=write\n"), ("b.fio", "[y]\n")]);
+    let (a, b) = (path(&files, "a.fio"), path(&files, "b.fio"));
+    for words in [&["--bs=2k", &a][..], &[&a, "--bs=2k"], &["--name=global", "--bs=2k", "--", &a]] {
+        let jobs = jobs(words);
+        assert_eq!(jobs[0].bs[iolite_types::Direction::Read], 2048, "{words:?}");
+    }
+    let ran = run(&["--name=cmd", "--bs=1k", &a, "--name=after", &b]);
+    let names: Vec<Vec<_>> =
+        ran.batches.iter().map(|batch| batch.iter().map(|job| job.name.as_str()).collect()).collect();
+    assert_eq!(
+        names,
+        [vec!["cmd", "after", "x"], vec!["y"]],
+        "fio: the command line's jobs go with the first file"
+    );
+
+    let ran = run(&["--bs=2k", &a, &b]);
+    assert_eq!(ran.batches[1][0].bs[iolite_types::Direction::Read], 4096, "as fio does");
+    assert_eq!(ran.warnings.len(), 1);
+    assert!(ran.warnings[0].contains("first job file only"));
+}
+
+#[test]
+fn sections_are_chosen() {
+    let text = "[global]\nbs=8k\n[one]\n[two]\nnosuch=1\n[one]\nrw=write\n";
+    let ran = run_with(&["--section=one", "-"], text);
+    assert_eq!(ran.batches[0].len(), 2, "all of that name; what is not chosen is not looked at");
+    let ran = run_with(&["--section=a", "--section", "c", "-"], "[a]\n[b]\n[c]\n");
+    let names: Vec<_> = ran.batches[0].iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["a", "c"]);
+    assert_eq!(
+        errors_with(&["--section=zzz", "-"], "[a]\n"),
+        ["command line: --section=zzz: no job file has a section of this name", "No job(s) defined"]
+    );
+    let ran = run_with(&["--section=one", "--name=cmd", "--numjobs=3", "-"], "[one]\n");
+    assert_eq!(
+        (ran.batches[0].len(), ran.batches[0][0].numjobs),
+        (1, 3),
+        "as in fio, they are defaults then"
+    );
+    assert_eq!(pairs(&ran.batches[0][0].given_global), [("numjobs", "3")]);
+}
+
+// The order and content were compared with the "job options" of fio 3.33's JSON; flags are as in 3.42's.
+#[test]
+fn what_was_given_is_kept_in_the_order_it_is_applied() {
+    let job = job_of(
+        "[a]\nfilename=x\nuserspace_reap\nioengine=libaio\nsize = 64k\nfilename_format=$jobname\n\
+         blocksize=4k\nbs=8k\nthread\nname=zz\nkb_base=1000\n",
+    );
+    assert_eq!(
+        pairs(&job.given),
+        [
+            ("kb_base", "1000"),
+            ("ioengine", "libaio"),
+            ("size", "64k"),
+            ("bs", "4k"),
+            ("bs", "8k"),
+            ("thread", ""),
+            ("name", "zz"),
+            ("filename", "x"),
+            ("filename_format", "$jobname"),
+            ("userspace_reap", ""),
+        ]
+    );
+    assert_eq!(job.name, "zz");
+    assert_eq!(job.bs[iolite_types::Direction::Read], 8000, "units hold for the whole section");
+    assert_eq!(pairs(&job.given_global), []);
+    assert_eq!(job.origins["size"], Origin::File { path: "-".into(), line: 5, column: 8 });
+}
+
+#[test]
+fn an_engine_option_of_a_file_needs_its_engine_somewhere() {
+    assert!(job_of("[global]\nioengine=libaio\n[a]\nuserspace_reap=0\n").is_set("userspace_reap"));
+    assert_eq!(
+        errors_with(&["-"], "[global]\nuserspace_reap=0\n[a]\nioengine=libaio\n"),
+        ["-:2:1: option \"userspace_reap\" belongs to ioengine=libaio; here the engine is psync"]
+    );
+    assert_eq!(
+        errors_with(&["-"], "[global]\nioengine=libaio\n[a]\nioengine=psync\nuserspace_reap=0\n").len(),
+        1
+    );
+}
+
+#[test]
+fn all_mistakes_of_all_files_are_reported() {
+    let files = directory(&[
+        ("a.fio", "[global]\nbs=4k\nrw=sideways\n[one]\niodpeth=4\n[two]\nsize\nthread 1\n--bs=4k\nrw=\n"),
+        ("b.fio", "size=1m\n[x]\nnosuchthing=1\n"),
+    ]);
+    let (a, b) = (path(&files, "a.fio"), path(&files, "b.fio"));
+    let found = errors(&[&a, &b, "/nonexistent.fio", "--nosuchthing"]);
+    let root = format!("{}/", files.path().display());
+    let found: Vec<_> = found.iter().map(|line| line.replace(&root, "")).collect();
+    let starts = [
+        "command line: unknown option \"--nosuchthing\"",
+        "a.fio:3:4: rw=sideways: ",
+        "a.fio:5:1: unknown option \"iodpeth\"; did you mean \"iodepth\"?",
+        "a.fio:7:1: option \"size\" requires a value",
+        "a.fio:8:1: thread 1: an option and its value are separated by \"=\"",
+        "a.fio:9:1: unknown option \"--bs\"; did you mean \"bs\"?",
+        "a.fio:10:1: option \"rw\" requires a value",
+        "b.fio:1:1: option size=1m is outside of any [section]",
+        "b.fio:3:1: unknown option \"nosuchthing\"",
+        "/nonexistent.fio: ",
+    ];
+    assert_eq!(found.len(), starts.len(), "{found:#?}");
+    for (line, start) in found.iter().zip(starts) {
+        assert!(line.starts_with(start), "{start} in {found:#?}");
+    }
+}
+
+#[test]
+fn defaults_that_are_wrong_are_reported_once() {
+    let found = errors_with(&["-"], "[global]\nrw=sideways\n[a]\n[b]\n[c]\n");
+    assert_eq!(found.len(), 1, "{found:?}");
+}

@@ -1,0 +1,146 @@
+//! Options of the run as a whole, and questions.
+
+use super::*;
+
+#[test]
+fn options_of_the_run() {
+    let ran = run(&[
+        "--name=a",
+        "--output=out.txt",
+        "--output-format=json,normal",
+        "--terse-version",
+        "4",
+        "--append-terse",
+        "--eta=always",
+        "--eta-newline=500ms",
+        "--eta-interval=2",
+        "--status-interval=5s",
+        "--readonly",
+        "--parse-only",
+        "--warnings-fatal",
+        "--max-jobs=7",
+        "--alloc-size=100",
+        "--aux-path=/tmp",
+        "--debug=io,job:3",
+    ]);
+    assert_eq!(
+        ran.run,
+        RunOptions {
+            output: Some(PathBuf::from("out.txt")),
+            output_format: vec![OutputFormat::Json, OutputFormat::Normal, OutputFormat::Terse],
+            terse_version: 4,
+            eta: EtaWhen::Always,
+            eta_newline: 500,
+            eta_interval: 2000,
+            status_interval: 5000,
+            readonly: true,
+            parse_only: true,
+            warnings_fatal: true,
+            max_jobs: 7,
+            aux_path: Some(PathBuf::from("/tmp")),
+            debug: vec!["io".to_owned(), "job:3".to_owned()],
+        }
+    );
+    let formats = |words: &[&str]| run(&[&["--name=a"], words].concat()).run.output_format;
+    assert_eq!(formats(&[]), [OutputFormat::Normal]);
+    assert_eq!(formats(&["--minimal"]), [OutputFormat::Terse]);
+    assert_eq!(formats(&["-m", "-F", "json+"]), [OutputFormat::JsonPlus]);
+    assert_eq!(formats(&["--append-terse", "--output-format=terse"]), [OutputFormat::Terse]);
+    assert_eq!(formats(&["--output-format=normal,normal"]), [OutputFormat::Normal]);
+}
+
+#[test]
+fn letters() {
+    let ran = run(&["-o", "one", "-rP", "--name=a"]);
+    assert_eq!(ran.run.output, Some(PathBuf::from("one")));
+    assert!(ran.run.readonly && ran.run.parse_only);
+    assert_eq!(run(&["-oout2", "--name=a"]).run.output, Some(PathBuf::from("out2")));
+    assert_eq!(run(&["-V4", "--name=a"]).run.terse_version, 4);
+    assert_eq!(printed(&["-v"], ""), printed(&["--version"], ""));
+    assert_eq!(printed(&["-h"], ""), printed(&["--help"], ""));
+    assert_eq!(errors(&["-V"]), ["command line: option \"-V\" requires a value"]);
+    assert_eq!(errors(&["-q"]).len(), 1);
+    assert!(errors(&["-hipri"])[0].contains("ioengine="), "not -h, -i pri");
+}
+
+#[test]
+fn mistakes_in_options_of_the_run() {
+    assert_eq!(
+        errors(&[
+            "--name=a",
+            "--output-format=json,foo",
+            "--terse-version=1",
+            "--eta-interval=100ms",
+            "--eta-newline=0",
+            "--status-interval=10us",
+        ]),
+        [
+            "command line: --output-format=json,foo: unknown format \"foo\" (normal, json, json+ or terse)",
+            "command line: --terse-version=1: the terse format has versions 2, 3, 4 and 5",
+            "command line: --eta-interval=100ms: too short, 250ms is the least",
+            "command line: --eta-newline=0: too short, 1ms is the least",
+            "command line: --status-interval=10us: too short, 1ms is the least",
+        ]
+    );
+    // fio takes these without a word.
+    let ran = run(&["--name=a", "--eta=foo", "--debug=foo,io", "--max-jobs=x", "--alloc-size=x"]);
+    assert_eq!(ran.warnings.len(), 4, "{:?}", ran.warnings);
+    assert_eq!(ran.warnings[0], "command line: --eta=foo: expected always, never or auto; taken as auto");
+    assert_eq!(ran.run.debug, ["io"]);
+    assert_eq!(errors(&["--name=a", "--eta=foo", "--warnings-fatal"]), [ran.warnings[0].as_str()]);
+}
+
+#[test]
+fn known_options_that_do_nothing_yet_are_errors() {
+    for words in [
+        &["--server"][..],
+        &["--client=host"],
+        &["--daemonize", "pid"],
+        &["--remote-config=x"],
+        &["--trigger=x"],
+        &["--trigger-file=x"],
+        &["--trigger-timeout=x"],
+        &["--trigger-remote=x"],
+        &["--idle-prof=system"],
+        &["--inflate-log=x"],
+        &["--crctest"],
+        &["--cpuclock-test"],
+        &["--bandwidth-log"],
+        &["--merge-blktrace-only"],
+        &["--profile=x"],
+    ] {
+        let name = words[0].split('=').next().unwrap();
+        assert_eq!(
+            errors(&[&["--name=a"], words].concat()),
+            [format!("command line: {name}: not supported yet")]
+        );
+    }
+    assert_eq!(errors(&["-S"]), ["command line: --server: not supported yet (from \"-S\")"]);
+}
+
+#[test]
+fn questions() {
+    let own = concat!("iolite-", env!("CARGO_PKG_VERSION"));
+    assert_eq!(printed(&["--version"], ""), (format!("{own}\n"), 0));
+    let as_fio = invoke_as(&[OsString::from("--version")], "", true);
+    assert_eq!(as_fio, Ok(Invocation::Print { text: format!("fio-3.42 ({own})\n"), status: 0 }));
+    let (help, status) = printed(&["--help", "--version"], "");
+    assert!(help.starts_with(own) && help.contains("Usage: iolite") && status == 0);
+    assert!(printed(&["--cmdhelp=all"], "").0.contains("filename"));
+    assert!(printed(&["-cbs"], "").0.contains("bs"));
+    assert!(printed(&["--enghelp"], "").0.contains("psync"));
+    assert!(printed(&["--debug=help"], "").0.contains("helperthread"));
+    assert_eq!(printed(&["--version", "--nosuch"], "").1, 0, "the first question is answered");
+    assert_eq!(errors(&["--nosuch", "--version"]).len(), 1, "unless something was wrong before it");
+}
+
+#[test]
+fn nothing_to_do() {
+    for words in [&[][..], &["--bs=4k"], &["--name=global", "--bs=4k"], &["-"]] {
+        let (text, status) = printed(words, "; nothing\n");
+        assert!(text.starts_with("No job(s) defined\n") && text.contains("--name"), "{words:?}");
+        assert_eq!(status, 1);
+    }
+    assert!(run(&["--parse-only"]).batches.is_empty());
+    assert_eq!(errors(&["/nonexistent.fio"]).len(), 1);
+}

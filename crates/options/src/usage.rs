@@ -1,0 +1,75 @@
+//! The text of `--help`.
+
+use crate::run_options::{self, Argument};
+use std::fmt::Write;
+
+/// Columns before the description of an option.
+const INDENT: usize = 32;
+
+/// The whole help page.
+pub(crate) fn usage(program: &str, version: &str) -> String {
+    let mut text = format!(
+        "{version}\n\
+         Measures what storage does under a workload that you describe.\n\
+         \n\
+         Usage: {program} [options] [job options] [job files]\n\
+         \n\
+         A workload is one or more jobs, described in job files or by job options:\n\
+         \x20 {program} --name=test --filename=/tmp/test --size=1G --rw=randread --bs=4k\n\
+         \x20 {program} workload.fio\n\
+         Each --name begins a job; options before the first --name, or behind --name=global,\n\
+         are defaults for the jobs that follow. Several job files run one after the other;\n\
+         - is standard input. --cmdhelp lists the job options, --enghelp the I/O engines.\n\
+         \n\
+         Options:\n"
+    );
+    let (works, not_yet): (Vec<_>, Vec<_>) =
+        run_options::ALL.iter().partition(|option| option.land.is_some());
+    for option in works {
+        describe(&mut text, option);
+    }
+    text.push_str("\nKnown, but not supported yet:\n");
+    for option in not_yet {
+        describe(&mut text, option);
+    }
+    text
+}
+
+fn describe(text: &mut String, option: &run_options::RunOption) {
+    let argument = match option.argument {
+        Argument::None => String::new(),
+        Argument::Required(value) => format!("={value}"),
+        Argument::Optional(value) => format!("[={value}]"),
+    };
+    let mut left = format!("  -{}, --{}{argument}", option.short, option.name);
+    for line in option.help {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{left:<INDENT$}{line}");
+        left.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_option_is_described_on_lines_that_fit() {
+        let text = usage("iolite", "iolite-1.2.3");
+        for option in run_options::ALL {
+            assert!(text.contains(&format!("--{}", option.name)), "{} is missing", option.name);
+        }
+        let longest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(longest.chars().count() <= 110, "{longest}");
+        assert!(text.ends_with('\n'));
+    }
+
+    #[test]
+    fn no_two_options_share_a_name_or_letter() {
+        let names: HashSet<_> = run_options::ALL.iter().map(|option| option.name).collect();
+        let letters: HashSet<_> = run_options::ALL.iter().map(|option| option.short).collect();
+        assert_eq!(names.len(), run_options::ALL.len());
+        assert_eq!(letters.len(), run_options::ALL.len());
+    }
+}
