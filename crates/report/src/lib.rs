@@ -1,1 +1,48 @@
-//! Skeleton.
+//! Reports and status lines: measurements in, bytes out.
+//!
+//! Each output format is an [`Exporter`] in a file of its own: [`Normal`] for people, [`Json`] and [`Terse`] for
+//! programs. What is printed before and during a run is in [`header`] and [`live`]. The layouts are those of fio
+//! 3.42, character for character, because tools and eyes are used to them. Nothing here knows how anything was
+//! measured.
+
+pub mod header;
+pub mod live;
+pub mod units;
+
+mod clock;
+mod errno;
+mod json;
+mod latency;
+mod normal;
+mod percentiles;
+mod rates;
+mod terse;
+
+#[cfg(test)]
+mod example;
+
+pub use errno::describe as describe_errno;
+pub use json::Json;
+pub use normal::Normal;
+pub use terse::{Terse, TerseVersion};
+
+use iolite_stats::Report;
+use std::io;
+
+/// Who reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Name and version in one word or two: `iolite-0.1.0`, or `fio-3.42 (iolite-0.1.0)`.
+    pub version: String,
+}
+
+/// An output format.
+///
+/// When several are asked for at once, users expect them in the order terse, JSON, normal.
+pub trait Exporter {
+    /// Writes the whole report.
+    ///
+    /// # Errors
+    /// Whatever `out` answers to being written to.
+    fn write(&self, report: &Report, program: &Program, out: &mut dyn io::Write) -> io::Result<()>;
+}

@@ -259,4 +259,19 @@ pub struct Snapshot {
     pub kb_base: u32,
     /// 0, 8 or 1.
     pub unit_base: u32,
+    /// Sums of the rate limits of the workers that run.
+    pub limits: RateLimits,
+}
+
+/// Limits on rates, summed over workers. 0 where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateLimits {
+    /// Bytes per second below which a worker gives up.
+    pub min_bandwidth: u64,
+    /// Bytes per second that are not exceeded.
+    pub max_bandwidth: u64,
+    /// I/Os per second below which a worker gives up.
+    pub min_iops: u64,
+    /// I/Os per second that are not exceeded.
+    pub max_iops: u64,
 }

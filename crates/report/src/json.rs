@@ -1,0 +1,241 @@
+//! The report for programs: `json`, and `json+` with every bin of the latency histograms.
+//!
+//! Scripts match on keys, and some on lines, so keys, nesting, order, number types and white space are those of
+//! fio 3.42: two blanks per level, ` : ` between key and value, six decimals for what is not an integer.
+
+mod writer;
+
+use crate::{Exporter, Program, clock, rates};
+use iolite_stats::{DirectionReport, DiskReport, Display, Histogram, JobReport, Latency, Report, midpoint};
+use iolite_types::Direction;
+use std::io::{self, Write};
+use writer::Writer;
+
+/// What `eta` says when it is over, or unknown.
+const NO_ETA: u64 = i32::MAX as u64;
+/// Shares of depths are never below this when there was one, in percent.
+const LEAST_DEPTH: f64 = 0.1;
+/// Shares of latency classes are never below this when there was one, in percent.
+const LEAST_CLASS: f64 = 0.01;
+
+/// The JSON formats.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Json {
+    /// Add the bins of the latency histograms (`json+`).
+    pub bins: bool,
+}
+
+impl Exporter for Json {
+    fn write(&self, report: &Report, program: &Program, out: &mut dyn Write) -> io::Result<()> {
+        let mut json = Writer::new(out);
+        json.open_root()?;
+        json.text("fio version", &program.version)?;
+        json.integer("timestamp", report.timestamp_ms / 1000)?;
+        json.integer("timestamp_ms", report.timestamp_ms)?;
+        json.text("time", &clock::local(report.timestamp_ms))?;
+        if !report.global_options.is_empty() {
+            options(&mut json, "global options", &report.global_options)?;
+        }
+        json.open_array("jobs")?;
+        for job in &report.jobs {
+            self.job(&mut json, report, job)?;
+        }
+        json.close_array()?;
+        if !report.disks.is_empty() {
+            json.open_array("disk_util")?;
+            report.disks.iter().try_for_each(|disk| disk_util(&mut json, disk))?;
+            json.close_array()?;
+        }
+        json.close_root()
+    }
+}
+
+impl Json {
+    fn job(self, json: &mut Writer, report: &Report, job: &JobReport) -> io::Result<()> {
+        json.open_element()?;
+        json.text("jobname", &job.name)?;
+        json.integer("groupid", job.group.into())?;
+        json.integer("job_start", job.start_ms)?;
+        json.signed("error", job.error.as_ref().map_or(0, |error| error.errno.into()))?;
+        json.integer("eta", job.eta_s.unwrap_or(NO_ETA))?;
+        json.integer("elapsed", job.elapsed_s)?;
+        options(json, "job options", &job.options)?;
+        for (direction, measured) in job.directions.iter() {
+            self.direction(json, report, job, direction, measured)?;
+        }
+        json.open("sync")?;
+        json.integer("total_ios", job.sync.ios)?;
+        self.latency(json, "lat_ns", &job.sync.lat, &job.display, true)?;
+        json.close()?;
+        usage(json, job)?;
+        distributions(json, job)?;
+        if let Some((count, first)) = job.continued_errors {
+            json.integer("total_err", count)?;
+            json.signed("first_error", first.into())?;
+        }
+        latency_target(json, job)?;
+        if let Some(description) = &job.description {
+            json.text("desc", description)?;
+        }
+        json.close()
+    }
+
+    fn direction(
+        self,
+        json: &mut Writer,
+        report: &Report,
+        job: &JobReport,
+        direction: Direction,
+        measured: &DirectionReport,
+    ) -> io::Result<()> {
+        let display = &job.display;
+        let bandwidth = rates::bandwidth(measured);
+        json.open(direction.name())?;
+        json.integer("io_bytes", measured.bytes)?;
+        json.integer("io_kbytes", measured.bytes / 1024)?;
+        json.integer("bw_bytes", bandwidth)?;
+        json.integer("bw", bandwidth / 1024)?;
+        json.float("iops", rates::iops_exact(measured))?;
+        json.integer("runtime", measured.runtime_ms)?;
+        json.integer("total_ios", measured.ios)?;
+        json.integer("short_ios", measured.short)?;
+        json.integer("drop_ios", measured.dropped)?;
+        let unmeasured = Latency::default();
+        let slat = if display.synchronous { &unmeasured } else { &measured.slat };
+        self.latency(json, "slat_ns", slat, display, display.slat_percentiles)?;
+        self.latency(json, "clat_ns", &measured.clat, display, display.clat_percentiles)?;
+        self.latency(json, "lat_ns", &measured.lat, display, display.lat_percentiles)?;
+        json.integer("bw_min", measured.bw.min)?;
+        json.integer("bw_max", measured.bw.max)?;
+        json.float("bw_agg", rates::share_of_group(report, job, direction))?;
+        json.float("bw_mean", measured.bw.mean)?;
+        json.float("bw_dev", measured.bw.deviation())?;
+        json.integer("bw_samples", measured.bw.count)?;
+        json.integer("iops_min", measured.iops.min)?;
+        json.integer("iops_max", measured.iops.max)?;
+        json.float("iops_mean", measured.iops.mean)?;
+        json.float("iops_stddev", measured.iops.deviation())?;
+        json.integer("iops_samples", measured.iops.count)?;
+        json.close()
+    }
+
+    fn latency(
+        self,
+        json: &mut Writer,
+        key: &str,
+        latency: &Latency,
+        display: &Display,
+        percentiles: bool,
+    ) -> io::Result<()> {
+        let moments = &latency.moments;
+        json.open(key)?;
+        json.integer("min", moments.minimum())?;
+        json.integer("max", moments.max)?;
+        json.float("mean", moments.mean())?;
+        json.float("stddev", moments.deviation())?;
+        json.integer("N", moments.count)?;
+        if percentiles && moments.count > 0 && latency.histogram.total() > 0 {
+            self.histogram(json, &latency.histogram, &display.percentiles)?;
+        }
+        json.close()
+    }
+
+    fn histogram(self, json: &mut Writer, histogram: &Histogram, percentiles: &[f64]) -> io::Result<()> {
+        json.open("percentile")?;
+        for (percentile, value) in percentiles.iter().zip(histogram.percentiles(percentiles)) {
+            json.integer(&format!("{percentile:.6}"), value)?;
+        }
+        json.close()?;
+        if !self.bins {
+            return Ok(());
+        }
+        json.open("bins")?;
+        for (bucket, count) in histogram.occupied() {
+            json.integer(&midpoint(bucket).to_string(), count)?;
+        }
+        json.close()
+    }
+}
+
+fn options(json: &mut Writer, key: &str, options: &[(String, String)]) -> io::Result<()> {
+    json.open(key)?;
+    options.iter().try_for_each(|(name, value)| json.text(name, value))?;
+    json.close()
+}
+
+fn usage(json: &mut Writer, job: &JobReport) -> io::Result<()> {
+    let of_runtime = |milliseconds: u64| rates::percent(milliseconds as f64, job.job_runtime_ms as f64);
+    json.integer("job_runtime", job.job_runtime_ms)?;
+    json.float("usr_cpu", of_runtime(job.usage.user_ms))?;
+    json.float("sys_cpu", of_runtime(job.usage.system_ms))?;
+    json.integer("ctx", job.usage.context_switches)?;
+    json.integer("majf", job.usage.major_faults)?;
+    json.integer("minf", job.usage.minor_faults)
+}
+
+fn distributions(json: &mut Writer, job: &JobReport) -> io::Result<()> {
+    const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+    const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+    const CLASSES: [&str; 12] =
+        ["2", "4", "10", "20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000"];
+
+    let depths = &job.depths;
+    let level = rates::shares(&depths.level, rates::issued(job), LEAST_DEPTH);
+    let submit = rates::shares(&depths.submit, depths.total_submit, LEAST_DEPTH);
+    let complete = rates::shares(&depths.complete, depths.total_complete, LEAST_DEPTH);
+    let completed = rates::completed(job);
+    let classes = &job.latency_classes;
+    distribution(json, "iodepth_level", &DEPTHS, &level)?;
+    distribution(json, "iodepth_submit", &BATCHES, &submit)?;
+    distribution(json, "iodepth_complete", &BATCHES, &complete)?;
+    distribution(json, "latency_ns", &CLASSES, &rates::shares(&classes.ns, completed, LEAST_CLASS))?;
+    distribution(json, "latency_us", &CLASSES, &rates::shares(&classes.us, completed, LEAST_CLASS))?;
+    distribution(json, "latency_ms", &CLASSES, &rates::shares(&classes.ms, completed, LEAST_CLASS))
+}
+
+fn distribution(json: &mut Writer, key: &str, labels: &[&str], shares: &[f64]) -> io::Result<()> {
+    json.open(key)?;
+    labels.iter().zip(shares).try_for_each(|(label, &share)| json.float(label, share))?;
+    json.close()
+}
+
+fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
+    json.integer("latency_depth", job.depth.into())?;
+    json.integer("latency_target", job.latency_target_ns / 1000)?;
+    json.integer("latency_target_ns", job.latency_target_ns)?;
+    json.float("latency_percentile", job.latency_percentile)?;
+    json.integer("latency_window", job.latency_window_ns / 1000)?;
+    json.integer("latency_window_us", job.latency_window_ns / 1000)
+}
+
+/// A disk, and after it those that it is made of.
+fn disk_util(json: &mut Writer, disk: &DiskReport) -> io::Result<()> {
+    let counters = &disk.counters;
+    json.open_element()?;
+    json.text("name", &disk.name)?;
+    json.integer("read_ios", counters.read_ios)?;
+    json.integer("write_ios", counters.write_ios)?;
+    json.integer("read_sectors", counters.read_sectors)?;
+    json.integer("write_sectors", counters.write_sectors)?;
+    json.integer("read_merges", counters.read_merges)?;
+    json.integer("write_merges", counters.write_merges)?;
+    json.integer("read_ticks", counters.read_ticks)?;
+    json.integer("write_ticks", counters.write_ticks)?;
+    json.integer("in_queue", counters.in_queue)?;
+    json.float("util", disk.utilisation)?;
+    if let Some((average, utilisation)) = rates::slave_averages(disk) {
+        json.integer("aggr_read_ios", average.read_ios)?;
+        json.integer("aggr_write_ios", average.write_ios)?;
+        json.integer("aggr_read_sectors", average.read_sectors)?;
+        json.integer("aggr_write_sectors", average.write_sectors)?;
+        json.integer("aggr_read_merges", average.read_merges)?;
+        // Singular, as programs know it.
+        json.integer("aggr_write_merge", average.write_merges)?;
+        json.integer("aggr_read_ticks", average.read_ticks)?;
+        json.integer("aggr_write_ticks", average.write_ticks)?;
+        json.integer("aggr_in_queue", average.in_queue)?;
+        json.float("aggr_util", utilisation)?;
+    }
+    json.close()?;
+    disk.slaves.iter().try_for_each(|slave| disk_util(json, slave))
+}

@@ -1,0 +1,144 @@
+//! JSON with the white space that line-oriented scripts around fio expect.
+
+use std::io::{self, Write};
+
+/// Writes one JSON object, member by member.
+pub struct Writer<'a> {
+    out: &'a mut dyn Write,
+    depth: usize,
+    /// Nothing was written into the innermost object or array yet.
+    empty: bool,
+}
+
+impl<'a> Writer<'a> {
+    pub fn new(out: &'a mut dyn Write) -> Self {
+        Writer { out, depth: 0, empty: true }
+    }
+
+    pub fn open_root(&mut self) -> io::Result<()> {
+        self.descend("{")
+    }
+
+    pub fn close_root(&mut self) -> io::Result<()> {
+        self.ascend("}")?;
+        writeln!(self.out)
+    }
+
+    /// Opens an object that is a member of an object.
+    pub fn open(&mut self, key: &str) -> io::Result<()> {
+        self.key(key)?;
+        self.descend("{")
+    }
+
+    /// Opens an object that is an element of an array.
+    pub fn open_element(&mut self) -> io::Result<()> {
+        self.separate()?;
+        self.descend("{")
+    }
+
+    /// Closes an object.
+    pub fn close(&mut self) -> io::Result<()> {
+        self.ascend("}")
+    }
+
+    pub fn open_array(&mut self, key: &str) -> io::Result<()> {
+        self.key(key)?;
+        self.descend("[")
+    }
+
+    pub fn close_array(&mut self) -> io::Result<()> {
+        self.ascend("]")
+    }
+
+    pub fn integer(&mut self, key: &str, value: u64) -> io::Result<()> {
+        self.key(key)?;
+        write!(self.out, "{value}")
+    }
+
+    pub fn signed(&mut self, key: &str, value: i64) -> io::Result<()> {
+        self.key(key)?;
+        write!(self.out, "{value}")
+    }
+
+    /// Six decimals. JSON has no word for what is not finite; 0 stands for it.
+    pub fn float(&mut self, key: &str, value: f64) -> io::Result<()> {
+        self.key(key)?;
+        write!(self.out, "{:.6}", if value.is_finite() { value } else { 0.0 })
+    }
+
+    pub fn text(&mut self, key: &str, value: &str) -> io::Result<()> {
+        self.key(key)?;
+        self.string(value)
+    }
+
+    fn key(&mut self, key: &str) -> io::Result<()> {
+        self.separate()?;
+        self.string(key)?;
+        write!(self.out, " : ")
+    }
+
+    fn string(&mut self, text: &str) -> io::Result<()> {
+        write!(self.out, "\"")?;
+        for character in text.chars() {
+            match character {
+                '"' | '\\' => write!(self.out, "\\{character}")?,
+                '\n' => write!(self.out, "\\n")?,
+                '\t' => write!(self.out, "\\t")?,
+                '\r' => write!(self.out, "\\r")?,
+                control if control < ' ' => write!(self.out, "\\u{:04x}", u32::from(control))?,
+                other => write!(self.out, "{other}")?,
+            }
+        }
+        write!(self.out, "\"")
+    }
+
+    /// Starts the line of the next member or element.
+    fn separate(&mut self) -> io::Result<()> {
+        let comma = if self.empty { "" } else { "," };
+        self.empty = false;
+        write!(self.out, "{comma}\n{:width$}", "", width = self.depth * 2)
+    }
+
+    fn descend(&mut self, bracket: &str) -> io::Result<()> {
+        self.depth += 1;
+        self.empty = true;
+        write!(self.out, "{bracket}")
+    }
+
+    fn ascend(&mut self, bracket: &str) -> io::Result<()> {
+        self.depth -= 1;
+        self.empty = false;
+        write!(self.out, "\n{:width$}{bracket}", "", width = self.depth * 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_and_escapes() {
+        let mut out = Vec::new();
+        let mut json = Writer::new(&mut out);
+        let written = (|| {
+            json.open_root()?;
+            json.text("a \"b\"", "c\\d\te\u{1}é")?;
+            json.open_array("list")?;
+            json.open_element()?;
+            json.float("x", 0.5)?;
+            json.signed("y", -1)?;
+            json.close()?;
+            json.open_element()?;
+            json.integer("z", u64::MAX)?;
+            json.close()?;
+            json.close_array()?;
+            json.float("nan", f64::NAN)?;
+            json.close_root()
+        })();
+        written.expect("memory takes everything");
+        let expected = "{\n  \"a \\\"b\\\"\" : \"c\\\\d\\te\\u0001é\",\n  \"list\" : [\n    {\n      \"x\" : \
+                        0.500000,\n      \"y\" : -1\n    },\n    {\n      \"z\" : 18446744073709551615\n    }\n  \
+                        ],\n  \"nan\" : 0.000000\n}\n";
+        assert_eq!(String::from_utf8(out).expect("text"), expected);
+    }
+}

@@ -1,0 +1,352 @@
+//! The report for people.
+//!
+//! A block per job, then the run status groups, then the disks. Widths and blanks are those that users and their
+//! scripts know; the samples of fio 3.42 decide. A line whose numbers were not measured is left out.
+
+use crate::latency::Scale;
+use crate::units::{self, Units};
+use crate::{Exporter, Program, clock, describe_errno, percentiles, rates};
+use iolite_stats::{
+    DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport, JobReport, Latency, Report,
+    Samples,
+};
+use iolite_types::Direction;
+use std::io::{self, Write};
+
+/// Shares of depths are never shown below this, in percent.
+const LEAST_DEPTH: f64 = 0.1;
+/// Shares of latency classes are never shown below this, in percent.
+const LEAST_CLASS: f64 = 0.01;
+/// Latency classes on one line.
+const CLASSES_PER_LINE: usize = 5;
+
+const DEPTH_LABELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+const BATCH_LABELS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+const CLASS_LABELS: [&str; 12] =
+    ["2", "4", "10", "20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000"];
+
+/// The normal format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Normal;
+
+impl Exporter for Normal {
+    fn write(&self, report: &Report, _: &Program, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        for job in &report.jobs {
+            write_job(report, job, out)?;
+        }
+        for group in &report.groups {
+            write_group(group, out)?;
+        }
+        write_disks(&report.disks, out)
+    }
+}
+
+fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    write_heading(report, job, out)?;
+    for (direction, measured) in job.directions.iter() {
+        if measured.runtime_ms > 0 {
+            write_direction(report, job, direction, measured, out)?;
+        }
+    }
+    write_latency_classes(job, out)?;
+    write_sync(job, out)?;
+    write_usage(job, out)?;
+    write_depths(job, out)?;
+    write_issued(job, out)?;
+    writeln!(
+        out,
+        "     latency   : target={}, window={}, percentile={:.2}%, depth={}",
+        units::duration(job.latency_target_ns),
+        units::duration(job.latency_window_ns),
+        job.latency_percentile,
+        job.depth
+    )
+}
+
+fn write_heading(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}: (groupid={}, jobs={}): ", job.name, job.group, job.members)?;
+    match &job.error {
+        None => write!(out, "err= 0")?,
+        Some(error) => {
+            let reason = describe_errno(error.errno);
+            write!(out, "err={:2} ({}, error={reason})", error.errno, error.what)?;
+        }
+    }
+    writeln!(out, ": pid={}: {}", job.pid, clock::local(report.timestamp_ms))?;
+    match &job.description {
+        Some(description) => writeln!(out, "  Description  : [{description}]"),
+        None => Ok(()),
+    }
+}
+
+fn write_direction(
+    report: &Report,
+    job: &JobReport,
+    direction: Direction,
+    measured: &DirectionReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let display = &job.display;
+    let units = job_units(job);
+    let bandwidth = rates::bandwidth(measured);
+    writeln!(
+        out,
+        "  {}: IOPS={}, BW={} ({})({}/{}msec)",
+        direction.name(),
+        units::count(rates::iops(measured), display.significant_figures),
+        units.rate(bandwidth),
+        units.rate_other(bandwidth),
+        units.bytes(measured.bytes),
+        measured.runtime_ms
+    )?;
+
+    let latencies = [
+        ("slat", &measured.slat, !display.synchronous, display.slat_percentiles),
+        ("clat", &measured.clat, true, display.clat_percentiles),
+        ("lat", &measured.lat, true, display.lat_percentiles),
+    ];
+    let shown = latencies.iter().filter(|(_, latency, shown, _)| *shown && latency.moments.count > 0);
+    for (kind, latency, ..) in shown.clone() {
+        write_latency(kind, latency, out)?;
+    }
+    for (kind, latency, ..) in shown.filter(|(.., percentiles)| *percentiles) {
+        percentiles::write(kind, &latency.histogram, &display.percentiles, out)?;
+    }
+
+    if measured.bw.count > 0 {
+        write_bandwidth_samples(
+            &measured.bw,
+            display.kb_base,
+            rates::share_of_group(report, job, direction),
+            out,
+        )?;
+    }
+    let iops = &measured.iops;
+    if iops.count > 0 {
+        writeln!(
+            out,
+            "   iops        : min={:5}, max={:5}, avg={:5.2}, stdev={:5.2}, samples={}",
+            iops.min,
+            iops.max,
+            iops.mean,
+            iops.deviation(),
+            iops.count
+        )?;
+    }
+    Ok(())
+}
+
+fn write_latency(kind: &str, latency: &Latency, out: &mut dyn Write) -> io::Result<()> {
+    let moments = &latency.moments;
+    let scale = Scale::of(moments.minimum(), moments.max, moments.deviation());
+    let divisor = scale.divisor as f64;
+    writeln!(
+        out,
+        "    {kind:>4} ({}): min={}, max={}, avg={:5.2}, stdev={:5.2}",
+        scale.name,
+        units::extreme(moments.minimum() / scale.divisor),
+        units::extreme(moments.max / scale.divisor),
+        moments.mean() / divisor,
+        moments.deviation() / divisor
+    )
+}
+
+/// Bandwidth is sampled in KiB/s; a mean of a Mi and more is shown in those. (Under `kb_base=1000` fio calls the
+/// larger unit `MiB` all the same, and so do we.)
+fn write_bandwidth_samples(
+    samples: &Samples,
+    kb_base: u32,
+    share: f64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let (base, small) = if kb_base == 1000 { (1000u32, "kB") } else { (1024, "KiB") };
+    let (divisor, unit) = if samples.mean >= f64::from(base * base) { (base, "MiB") } else { (1, small) };
+    let scale = f64::from(divisor);
+    writeln!(
+        out,
+        "   bw ({unit:>5}/s): min={:5}, max={:5}, per={share:3.2}%, avg={:5.2}, stdev={:5.2}, samples={}",
+        samples.min / u64::from(divisor),
+        samples.max / u64::from(divisor),
+        samples.mean / scale,
+        samples.deviation() / scale,
+        samples.count
+    )
+}
+
+fn write_latency_classes(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let total = rates::completed(job);
+    let classes = &job.latency_classes;
+    write_classes("nsec", &rates::shares(&classes.ns, total, LEAST_CLASS), out)?;
+    write_classes("usec", &rates::shares(&classes.us, total, LEAST_CLASS), out)?;
+    write_classes("msec", &rates::shares(&classes.ms, total, LEAST_CLASS), out)
+}
+
+fn write_classes(unit: &str, shares: &[f64], out: &mut dyn Write) -> io::Result<()> {
+    let occupied: Vec<String> = CLASS_LABELS
+        .iter()
+        .zip(shares)
+        .filter(|&(_, &share)| share > 0.0)
+        .map(|(label, share)| format!("{label}={share:.2}%"))
+        .collect();
+    for line in occupied.chunks(CLASSES_PER_LINE) {
+        writeln!(out, "  lat ({unit})   : {}", line.join(", "))?;
+    }
+    Ok(())
+}
+
+fn write_sync(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    if job.sync.lat.moments.count == 0 {
+        return Ok(());
+    }
+    writeln!(out, "  fsync/fdatasync/sync_file_range/syncfs:")?;
+    write_latency("sync", &job.sync.lat, out)?;
+    percentiles::write("sync", &job.sync.lat.histogram, &job.display.percentiles, out)
+}
+
+fn write_usage(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let usage = &job.usage;
+    let of_runtime = |milliseconds: u64| rates::percent(milliseconds as f64, job.job_runtime_ms as f64);
+    writeln!(
+        out,
+        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx={}, majf={}, minf={}",
+        of_runtime(usage.user_ms),
+        of_runtime(usage.system_ms),
+        usage.context_switches,
+        usage.major_faults,
+        usage.minor_faults
+    )
+}
+
+fn write_depths(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let depths = &job.depths;
+    let lines = [
+        ("  IO depths    ", DEPTH_LABELS, rates::shares(&depths.level, rates::issued(job), LEAST_DEPTH)),
+        ("     submit    ", BATCH_LABELS, rates::shares(&depths.submit, depths.total_submit, LEAST_DEPTH)),
+        (
+            "     complete  ",
+            BATCH_LABELS,
+            rates::shares(&depths.complete, depths.total_complete, LEAST_DEPTH),
+        ),
+    ];
+    for (title, labels, shares) in lines {
+        let entries: Vec<String> =
+            labels.iter().zip(shares).map(|(label, share)| format!("{label}={share:3.1}%")).collect();
+        writeln!(out, "{title}: {}", entries.join(", "))?;
+    }
+    Ok(())
+}
+
+fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let [read, write, trim] = &job.directions.values;
+    writeln!(
+        out,
+        "     issued rwts: total={},{},{},{} short={},{},{},0 dropped={},{},{},0",
+        read.issued,
+        write.issued,
+        trim.issued,
+        job.sync.ios,
+        read.short,
+        write.short,
+        trim.short,
+        read.dropped,
+        write.dropped,
+        trim.dropped
+    )?;
+    if let Some((count, first)) = job.continued_errors {
+        writeln!(out, "     errors    : total={count}, first_error={first}/<{}>", describe_errno(first))?;
+    }
+    Ok(())
+}
+
+fn write_group(group: &GroupReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nRun status group {} (all jobs):", group.id)?;
+    let units =
+        Units { kb_base: group.kb_base, unit_base: group.unit_base, figures: group.significant_figures };
+    for (direction, moved) in group.directions.iter() {
+        if moved.max_runtime_ms > 0 {
+            write_group_direction(direction, moved, units, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_group_direction(
+    direction: Direction,
+    moved: &GroupDirection,
+    units: Units,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",
+        direction.name().to_uppercase(),
+        units.rate(moved.bandwidth),
+        units.rate_other(moved.bandwidth),
+        units.rate(moved.min_bandwidth),
+        units.rate(moved.max_bandwidth),
+        units.rate_other(moved.min_bandwidth),
+        units.rate_other(moved.max_bandwidth),
+        units.bytes(moved.bytes),
+        units.bytes_other(moved.bytes),
+        moved.min_runtime_ms,
+        moved.max_runtime_ms
+    )
+}
+
+fn write_disks(disks: &[DiskReport], out: &mut dyn Write) -> io::Result<()> {
+    if disks.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nDisk stats (read/write):")?;
+    disks.iter().try_for_each(|disk| write_disk(disk, out))
+}
+
+/// A disk, and after it those that it is made of. One that is made of others stands two columns further right and
+/// also tells their averages.
+fn write_disk(disk: &DiskReport, out: &mut dyn Write) -> io::Result<()> {
+    let indent = if disk.slaves.is_empty() { "  " } else { "    " };
+    write!(out, "{indent}{}: ", disk.name)?;
+    write_counters(&disk.counters, "", "", disk.utilisation, out)?;
+    if let Some((average, utilisation)) = rates::slave_averages(disk) {
+        write!(out, ", ")?;
+        write_counters(&average, "aggr", "agg", utilisation, out)?;
+    }
+    writeln!(out)?;
+    disk.slaves.iter().try_for_each(|slave| write_disk(slave, out))
+}
+
+/// `sectors` has a prefix of its own: it joined the others late, and with one letter less.
+fn write_counters(
+    counters: &DiskCounters,
+    prefix: &str,
+    sectors_prefix: &str,
+    utilisation: f64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write!(
+        out,
+        "{prefix}ios={}/{}, {sectors_prefix}sectors={}/{}, {prefix}merge={}/{}, {prefix}ticks={}/{}, \
+         {prefix}in_queue={}, {prefix}util={utilisation:3.2}%",
+        counters.read_ios,
+        counters.write_ios,
+        counters.read_sectors,
+        counters.write_sectors,
+        counters.read_merges,
+        counters.write_merges,
+        counters.read_ticks,
+        counters.write_ticks,
+        counters.in_queue
+    )
+}
+
+fn job_units(job: &JobReport) -> Units {
+    Units {
+        kb_base: job.display.kb_base,
+        unit_base: job.display.unit_base,
+        figures: job.display.significant_figures,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+//! Numbers as people read them: scaled to a unit, with a fixed count of characters.
+//!
+//! The rule is the one users of fio know: a number may take as many characters as there are significant figures.
+//! It is divided by the base until its integer part fits; what room is then left, after the decimal point, goes
+//! to decimals. So with four figures 4096 stays `4096`, 16384 is `16.0Ki`, 102400 is `100Ki`, and 1000 Mi is not
+//! yet a Gi. The integer part is judged before rounding: 10239488 bytes are `10000KiB`.
+
+/// Prefixes of the powers of 1000.
+const DECIMAL: [&str; 6] = ["", "k", "M", "G", "T", "P"];
+/// Prefixes of the powers of 1024.
+const BINARY: [&str; 6] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+
+/// More figures than any number here has; keeps the arithmetic inside its range.
+const MAX_FIGURES: u32 = 15;
+
+/// Characters that minima and maxima of latencies may take.
+const LATENCY_FIGURES: u32 = 6;
+
+/// How byte counts and rates are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Units {
+    /// 1024 or 1000: which kind of prefix comes first; the other follows in parentheses.
+    pub kb_base: u32,
+    /// 0 or 8 = rates in bytes, 1 = rates in bits. Amounts are always in bytes.
+    pub unit_base: u32,
+    /// Significant figures.
+    pub figures: u32,
+}
+
+impl Units {
+    /// An amount of data under the first base: `16.0MiB`.
+    pub fn bytes(self, bytes: u64) -> String {
+        scaled(u128::from(bytes), self.first(), self.figures) + "B"
+    }
+
+    /// An amount of data under the other base: `16.8MB`.
+    pub fn bytes_other(self, bytes: u64) -> String {
+        scaled(u128::from(bytes), self.first().other(), self.figures) + "B"
+    }
+
+    /// A rate under the first base: `214MiB/s`.
+    pub fn rate(self, bytes_per_second: u64) -> String {
+        self.rate_in(bytes_per_second, self.first())
+    }
+
+    /// A rate under the other base: `224MB/s`.
+    pub fn rate_other(self, bytes_per_second: u64) -> String {
+        self.rate_in(bytes_per_second, self.first().other())
+    }
+
+    /// A rate on the status line, where the smallest unit is 1024 (or 1000) bytes: `4000KiB/s`, `0KiB/s`.
+    pub fn live_rate(self, bytes_per_second: u64) -> String {
+        let base = self.first();
+        let (value, unit) = self.in_unit(bytes_per_second);
+        scaled_from(value / base.factor(), 1, base, self.figures) + unit
+    }
+
+    fn in_unit(self, bytes_per_second: u64) -> (u128, &'static str) {
+        match self.unit_base {
+            1 => (u128::from(bytes_per_second) * 8, "bit/s"),
+            _ => (u128::from(bytes_per_second), "B/s"),
+        }
+    }
+
+    fn rate_in(self, bytes_per_second: u64, base: Base) -> String {
+        let (value, unit) = self.in_unit(bytes_per_second);
+        scaled(value, base, self.figures) + unit
+    }
+
+    fn first(self) -> Base {
+        if self.kb_base == 1000 { Base::Decimal } else { Base::Binary }
+    }
+}
+
+/// A plain count: `54.7k`.
+pub fn count(value: u64, figures: u32) -> String {
+    scaled(u128::from(value), Base::Decimal, figures)
+}
+
+/// The smallest or largest of latencies, in the unit of its line: `8063.1k`.
+pub fn extreme(value: u64) -> String {
+    count(value, LATENCY_FIGURES)
+}
+
+/// A time in nanoseconds in the largest unit in which it is at least one: `500.00us`.
+pub fn duration(ns: u64) -> String {
+    let (divisor, unit) = match ns {
+        0..1_000 => (1.0, "ns"),
+        1_000..1_000_000 => (1e3, "us"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    format!("{:.2}{unit}", ns as f64 / divisor)
+}
+
+/// The powers by which a number is scaled.
+#[derive(Clone, Copy)]
+enum Base {
+    Decimal,
+    Binary,
+}
+
+impl Base {
+    fn other(self) -> Self {
+        match self {
+            Base::Decimal => Base::Binary,
+            Base::Binary => Base::Decimal,
+        }
+    }
+
+    fn factor(self) -> u128 {
+        match self {
+            Base::Decimal => 1000,
+            Base::Binary => 1024,
+        }
+    }
+
+    fn prefixes(self) -> &'static [&'static str; 6] {
+        match self {
+            Base::Decimal => &DECIMAL,
+            Base::Binary => &BINARY,
+        }
+    }
+}
+
+fn scaled(value: u128, base: Base, figures: u32) -> String {
+    scaled_from(value, 0, base, figures)
+}
+
+/// Scales a value that is given in units of the `power`th prefix.
+fn scaled_from(value: u128, mut power: usize, base: Base, figures: u32) -> String {
+    let figures = figures.clamp(1, MAX_FIGURES) as usize;
+    let prefixes = base.prefixes();
+    let mut divisor: u128 = 1;
+    while digits(value / divisor) > figures && power + 1 < prefixes.len() {
+        divisor *= base.factor();
+        power += 1;
+    }
+    let decimals = if divisor == 1 { 0 } else { figures.saturating_sub(digits(value / divisor) + 1) };
+    // Rounded half up, in integers.
+    let shift = 10u128.pow(decimals as u32);
+    let rounded = (value * shift + divisor / 2) / divisor;
+    let number = match decimals {
+        0 => rounded.to_string(),
+        _ => format!("{}.{:0decimals$}", rounded / shift, rounded % shift),
+    };
+    number + prefixes[power]
+}
+
+fn digits(value: u128) -> usize {
+    value.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BINARY_FIRST: Units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
+    const DECIMAL_FIRST: Units = Units { kb_base: 1000, unit_base: 0, figures: 4 };
+
+    /// Block sizes as fio 3.33 shows them in a job's header line.
+    #[test]
+    fn amounts_as_the_peer_shows_them() {
+        let vectors = [
+            (89, "89B"),
+            (658, "658B"),
+            (696, "696B"),
+            (8871, "8871B"),
+            (9995, "9995B"),
+            (102399, "100.0KiB"),
+            (102400, "100KiB"),
+            (1000448, "977KiB"),
+            (1022976, "999KiB"),
+            (1023487, "999KiB"),
+            (1023488, "1000KiB"),
+            (6095315, "5952KiB"),
+            (9999999, "9766KiB"),
+            (10239487, "9999KiB"),
+            (10239488, "10000KiB"),
+            (10239999, "10000KiB"),
+            (10484735, "10.00MiB"),
+            (10484736, "10.00MiB"),
+            (98956253, "94.4MiB"),
+            (764066412, "729MiB"),
+            (916020244, "874MiB"),
+        ];
+        for (bytes, text) in vectors {
+            assert_eq!(BINARY_FIRST.bytes(bytes), text, "{bytes}");
+        }
+        let vectors = [
+            (6513, "6513B"),
+            (9995, "9995B"),
+            (84386, "84.4kB"),
+            (102399, "102kB"),
+            (102400, "102kB"),
+            (660521, "661kB"),
+            (753647, "754kB"),
+            (861325, "861kB"),
+            (1000448, "1000kB"),
+            (1022976, "1023kB"),
+            (1023487, "1023kB"),
+            (1023488, "1023kB"),
+            (9999999, "10000kB"),
+            (10239487, "10.2MB"),
+            (10239487, "10.2MB"),
+            (10239488, "10.2MB"),
+            (10239999, "10.2MB"),
+            (10484735, "10.5MB"),
+            (10484736, "10.5MB"),
+            (96227205, "96.2MB"),
+            (664120946, "664MB"),
+        ];
+        for (bytes, text) in vectors {
+            assert_eq!(DECIMAL_FIRST.bytes(bytes), text, "{bytes}");
+        }
+        assert_eq!(BINARY_FIRST.bytes(10_239), "10.00KiB");
+    }
+
+    /// 100 I/Os of 1234567 bytes in one millisecond, as fio 3.33 shows them under each number of figures.
+    #[test]
+    fn significant_figures() {
+        let vectors = [
+            (1, "0M", "0TiB/s", "0GB"),
+            (2, "0M", "0TiB/s", "0GB"),
+            (3, "100k", "115GiB/s", "123MB"),
+            (4, "100k", "115GiB/s", "123MB"),
+            (5, "100.0k", "115.0GiB/s", "123.5MB"),
+            (6, "100000", "117737MiB/s", "123457kB"),
+            (7, "100000", "117737MiB/s", "123457kB"),
+            (8, "100000", "117737.5MiB/s", "123456.7kB"),
+            (9, "100000", "120563184KiB/s", "123456700B"),
+            (10, "100000", "120563184KiB/s", "123456700B"),
+        ];
+        for (figures, iops, rate, amount) in vectors {
+            let units = Units { figures, ..BINARY_FIRST };
+            assert_eq!(count(100_000, figures), iops);
+            assert_eq!(units.rate(123_456_700_000), rate);
+            assert_eq!(units.bytes_other(123_456_700), amount);
+        }
+    }
+
+    #[test]
+    fn bits_are_for_rates_only() {
+        let binary = Units { unit_base: 1, ..BINARY_FIRST };
+        assert_eq!(
+            (binary.rate(12_300_000), binary.rate_other(12_300_000)),
+            ("93.8Mibit/s".into(), "98.4Mbit/s".into())
+        );
+        assert_eq!(binary.rate(218), "1744bit/s");
+        assert_eq!(binary.bytes(12_300), "12.0KiB");
+        let decimal = Units { unit_base: 1, ..DECIMAL_FIRST };
+        assert_eq!(
+            (decimal.rate(12_300_000), decimal.rate_other(12_300_000)),
+            ("98.4Mbit/s".into(), "93.8Mibit/s".into())
+        );
+    }
+
+    #[test]
+    fn rates_on_the_status_line_start_at_a_thousand() {
+        let shown = [0, 1023, 1024, 4_096_000, 21_495_808].map(|rate| BINARY_FIRST.live_rate(rate));
+        assert_eq!(shown, ["0KiB/s", "0KiB/s", "1KiB/s", "4000KiB/s", "20.5MiB/s"]);
+    }
+
+    #[test]
+    fn extremes_of_latencies() {
+        let shown = [30_733, 164_435, 1_999_001, 2_000_500, 8_063_100, 101_996_999, 102_000_500].map(extreme);
+        assert_eq!(shown, ["30733", "164435", "1999.0k", "2000.5k", "8063.1k", "101997k", "102001k"]);
+    }
+
+    #[test]
+    fn durations() {
+        let shown = [0, 999, 500_000, 500_000_000, 1_500_000_000].map(duration);
+        assert_eq!(shown, ["0.00ns", "999.00ns", "500.00us", "500.00ms", "1.50s"]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_number_is_too_large(value in any::<u64>(), figures in any::<u32>(), kb_base in any::<u32>(), unit_base in 0u32..9) {
+            let units = Units { kb_base, unit_base, figures };
+            for text in [units.bytes(value), units.bytes_other(value), units.rate(value), units.rate_other(value),
+                         units.live_rate(value), count(value, figures), extreme(value), duration(value)] {
+                prop_assert!(text.starts_with(|first: char| first.is_ascii_digit()));
+            }
+        }
+
+        #[test]
+        fn a_scaled_number_keeps_its_width(value in 0u64..1 << 50, figures in 3u32..10) {
+            let text = count(value, figures);
+            let number = text.trim_end_matches(|unit: char| unit.is_ascii_alphabetic());
+            // Rounding up may add a digit: 9999.9 is 10000.
+            prop_assert!(number.len() <= figures as usize + 1, "{}", text);
+        }
+    }
+}
