@@ -50,7 +50,7 @@ pub static ENGINE: &[Definition] = &[
                 engines::engines().iter().filter(|engine| engine.supported).map(|engine| engine.name);
             match engines::engine(word) {
                 Some(engine) if engine.supported && word == name => {
-                    job.ioengine = name.to_owned();
+                    job.ioengine = engine.name.to_owned();
                     Ok(())
                 }
                 Some(engine) if engine.supported => Err(format!("{word} takes nothing behind a colon")),

@@ -16,6 +16,8 @@ use crate::definition::Definition;
 pub struct EngineInfo {
     /// The value of `ioengine`.
     pub name: &'static str,
+    /// Other names under which it is known.
+    pub aliases: &'static [&'static str],
     /// One line of help.
     pub help: &'static str,
     /// It can be used; otherwise only its name and options are known.
@@ -31,7 +33,20 @@ pub struct EngineInfo {
 impl EngineInfo {
     /// An engine that exists, works on files and completes later than it submits.
     const fn new(name: &'static str, help: &'static str) -> Self {
-        EngineInfo { name, help, supported: true, synchronous: false, diskless: false, options: &[] }
+        EngineInfo {
+            name,
+            aliases: &[],
+            help,
+            supported: true,
+            synchronous: false,
+            diskless: false,
+            options: &[],
+        }
+    }
+
+    const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
     }
 
     const fn synchronous(mut self) -> Self {
@@ -124,7 +139,9 @@ static ENGINES: &[EngineInfo] = &[
     EngineInfo::new("io_uring_cmd", "Commands passed through to the device by io_uring")
         .not_yet()
         .options(rings::IO_URING),
-    EngineInfo::new("libaio", "The kernel's asynchronous I/O, io_submit(2)").options(rings::LIBAIO),
+    EngineInfo::new("libaio", "The kernel's asynchronous I/O, io_submit(2)")
+        .aliases(&["aio", "linuxaio"])
+        .options(rings::LIBAIO),
     EngineInfo::new("rdma", "Remote memory access over InfiniBand or RoCE")
         .diskless()
         .not_yet()
@@ -145,7 +162,7 @@ pub fn engines() -> &'static [EngineInfo] {
     ENGINES
 }
 
-/// The engine of this name.
+/// The engine of this name or alias.
 pub fn engine(name: &str) -> Option<&'static EngineInfo> {
-    ENGINES.iter().find(|engine| engine.name == name)
+    ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))
 }

@@ -210,6 +210,7 @@ fn kb_base_counts_from_where_it_stands() {
 #[test]
 fn engine_options_belong_to_their_engine() {
     assert!(find("hipri", "psync").is_none());
+    assert_eq!(accepted(&["ioengine=aio", "userspace_reap"]).ioengine, "libaio");
     let owners: Vec<&str> = find_any_engine("hipri").iter().map(|(engine, _)| engine.name).collect();
     assert_eq!(owners, ["pvsync2", "sg", "io_uring", "io_uring_cmd"]);
     let job =

@@ -57,7 +57,11 @@ impl<'a> Given<'a> {
 
     /// One integer per direction; `None` where a direction is not mentioned.
     pub fn numbers<T: Number>(&mut self) -> Result<[Option<T>; 3], String> {
-        let parts = per_direction(self.required()?, &[',', ':', '-'], &mut self.notes)?;
+        let text = self.required()?;
+        // A lone `4k-8k` is taken as two entries; a minus elsewhere is a sign.
+        let separators: &[char] =
+            if text.contains(',') || text.starts_with('-') { &[','] } else { &[':', '-'] };
+        let parts = per_direction(text, separators, &mut self.notes)?;
         let mut values = [None; 3];
         for (value, part) in values.iter_mut().zip(parts) {
             if let Some(part) = part {
@@ -165,6 +169,9 @@ mod tests {
         assert_eq!(several.notes.len(), 1);
         assert_eq!(given(&PERCENT, Some("5,,6")).numbers::<u32>(), Ok([Some(5), None, Some(6)]));
         assert_eq!(given(&PERCENT, Some("5,101")).numbers::<u32>(), Err("must be at most 100".to_owned()));
+        assert_eq!(given(&PERCENT, Some("5-6")).numbers::<u32>(), Ok([Some(5), Some(6), Some(6)]));
+        assert_eq!(given(&PERCENT, Some("-5")).numbers::<u32>(), Err("must not be negative".to_owned()));
+        assert_eq!(given(&PERCENT, Some("5,-6")).numbers::<u32>(), Err("must not be negative".to_owned()));
     }
 
     #[test]

@@ -39,14 +39,13 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u12
         "" => return Err(not_a_number(text)),
         digits => digits.parse().map_err(|_| too_large())?,
     };
-    let mut suffix = text[end..].trim_start();
-    if let Some(fraction) = suffix.strip_prefix('.') {
-        let digits = fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len());
-        notes.push(format!("the fraction \".{}\" is ignored", &fraction[..digits]));
-        suffix = fraction[digits..].trim_start();
-    }
+    let suffix = text[end..].trim_start();
     let unit = match suffix {
         "" => u128::from(default_unit),
+        _ if suffix.starts_with('.') => {
+            notes.push(format!("numbers here are whole, \"{suffix}\" is ignored together with its unit"));
+            u128::from(default_unit)
+        }
         _ => unit(suffix).unwrap_or_else(|| {
             notes.push(format!("{}, ignored: this is in microseconds", unknown(suffix)));
             1
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn what_is_ignored_is_noted() {
         for (text, value) in
-            [("5min", 5), ("1h30m", 1), ("5x", 5), ("1.5s", 1_000_000), ("1.5", 1_000_000), ("0x10s", 16)]
+            [("5min", 5), ("1h30m", 1), ("5x", 5), ("1.5m", 1_000_000), ("1.5", 1_000_000), ("0x10s", 16)]
         {
             assert_eq!(read(text), (Ok(value), 1), "{text}");
         }
