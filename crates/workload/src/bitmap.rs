@@ -44,6 +44,12 @@ impl Bitmap {
         Ok(Bitmap { length, free: length, levels, reversed: 0 })
     }
 
+    /// How many blocks there are.
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// How many blocks have not been visited.
     #[inline]
     pub fn free(&self) -> u64 {

@@ -228,6 +228,16 @@ fn free_place(
     lengths: &mut Rng,
 ) -> Option<Place> {
     let smallest = sizes.min();
+    if smallest == block {
+        // All I/Os begin at a block of the map, which ends where the last one fits.
+        let free = map.next_free(offsets.below(map.length()))?;
+        let offset = free * block;
+        let most = (sizes.max() - 1) / block + 1;
+        let room = (map.free_run(free, most) * block).min(length - offset);
+        let place = Place { offset, length: sizes.draw(lengths, room) };
+        map.visit(free, (place.length - 1) / block + 1);
+        return Some(place);
+    }
     let slots = length / smallest;
     let start = offsets.below(slots) * smallest / block;
     let fits = |free: &u64| *free * block / smallest < slots;

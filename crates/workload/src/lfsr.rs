@@ -2,8 +2,9 @@
 //!
 //! A register of `n` bits whose feedback polynomial is primitive walks through all 2^n - 1 non-zero states
 //! before one repeats. The smallest register that has enough states is taken; a state beyond the range is
-//! skipped. It costs a few instructions and no memory, but a value is mostly the last one shifted: a good
-//! shuffle for I/O, not a random one. A new pass starts elsewhere in the same cycle.
+//! skipped; 0, which is no state, comes last. It costs a few instructions and no memory, but a value is mostly
+//! the last one shifted: a good shuffle for I/O, not a random one. A new pass starts elsewhere in the same
+//! cycle.
 //!
 //! The polynomials are the widely published ones of smallest weight (for example Xilinx application note
 //! XAPP 052); a test checks that each is primitive.
@@ -91,7 +92,7 @@ impl Lfsr {
     /// A walk over `0..length` that starts where `key` says. `length` is at most 2^62.
     pub fn new(length: u64, key: u64) -> Self {
         assert!(length <= 1 << 62, "a range of at most 2^62 blocks");
-        let bits = (u64::BITS - length.leading_zeros()).max(1);
+        let bits = length.next_power_of_two().ilog2().max(1);
         let mask = TAPS[bits as usize - 1].iter().fold(0, |mask, tap| mask | 1 << (tap - 1));
         let mut walk = Lfsr { length, remaining: 0, state: 1, mask, states: (1 << bits) - 1 };
         walk.rekey(key);
@@ -109,8 +110,11 @@ impl Lfsr {
     #[inline(always)]
     pub fn next(&mut self) -> Option<u64> {
         self.remaining = self.remaining.checked_sub(1)?;
+        if self.remaining == 0 {
+            return Some(0);
+        }
         loop {
-            let value = self.state - 1;
+            let value = self.state;
             self.state = (self.state >> 1) ^ (self.mask & (self.state & 1).wrapping_neg());
             if value < self.length {
                 return Some(value);
@@ -260,7 +264,7 @@ mod tests {
             let mut rest = order;
             for &prime in primes {
                 assert_eq!(rest % prime, 0);
-                while rest % prime == 0 {
+                while rest.is_multiple_of(prime) {
                     rest /= prime;
                 }
             }

@@ -1,12 +1,12 @@
 //! Every block once, in random order, without remembering which: a keyed permutation of `0..length`.
 //!
-//! The range is laid out as a rectangle of `rows` × `columns`, both near the square root, and a counter walks
-//! through its cells. Three Feistel rounds (row += F(column), column += G(row), row += H(column), each modulo
-//! its side) turn the cell into another one. Each round can be undone, so the whole is a bijection whatever
-//! the round functions are; they are keyed multiplicative hashes. The rectangle is larger than the range by
-//! less than one row, so an image outside the range (which is skipped) is met about once in a square root of
-//! the length: the last block costs what the first did. Neither the next value nor its cost depends on the
-//! one before, so a processor works on several at once.
+//! The range is laid out as a rectangle, its rows a power of two near the square root of the range, and a
+//! counter walks through its cells. Three Feistel rounds (row ^= F(column), column += G(row)
+//! modulo their number, row ^= H(column)) turn the cell into another one. Each round can be undone, so the
+//! whole is a bijection whatever the round functions are; they are keyed multiplicative hashes. The rectangle
+//! is larger than the range by less than one cell per row, so an image outside the range (which is skipped) is met
+//! about once in a square root of the length: the last block costs what the first did. Neither the next value
+//! nor its cost depends on the one before, so a processor works on several at once.
 //!
 //! This is a shuffle for a load generator, not a cipher; what it has to deliver is tested below: coverage,
 //! uniform prefixes, no correlation of neighbours, a different order with every key.
@@ -17,19 +17,19 @@ use crate::rng::{SplitMix64, scale};
 #[derive(Clone, Debug)]
 pub struct Permutation {
     length: u64,
-    rows: u64,
+    /// The number of rows is two to this power.
+    row_bits: u32,
     columns: u64,
     keys: [u64; 3],
     row: u64,
     column: u64,
 }
 
-/// A keyed hash of `value`, scaled below `range`.
+/// A keyed hash of `value`; its upper bits are the good ones.
 #[inline(always)]
-fn round(value: u64, key: u64, range: u64) -> u64 {
+fn hash(value: u64, key: u64) -> u64 {
     let mixed = (value ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    scale(mixed, range)
+    (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
 /// `a + b` modulo `modulus`, for `a` and `b` below it.
@@ -43,12 +43,11 @@ impl Permutation {
     /// The permutation of `0..length` that `key` selects. `length` is at most 2^62.
     pub fn new(length: u64, key: u64) -> Self {
         assert!(length <= 1 << 62, "a range of at most 2^62 blocks");
-        let mut rows = length.isqrt();
-        if rows * rows < length {
-            rows += 1;
-        }
-        let columns = if rows == 0 { 0 } else { length.div_ceil(rows) };
-        let mut permutation = Permutation { length, rows, columns, keys: [0; 3], row: 0, column: 0 };
+        let root = length.isqrt();
+        let root = if root * root < length { root + 1 } else { root };
+        let row_bits = root.checked_ilog2().unwrap_or(0);
+        let columns = length.div_ceil(1 << row_bits);
+        let mut permutation = Permutation { length, row_bits, columns, keys: [0; 3], row: 0, column: 0 };
         permutation.rekey(key);
         permutation
     }
@@ -57,7 +56,8 @@ impl Permutation {
     pub fn rekey(&mut self, key: u64) {
         let mut keys = SplitMix64::new(key);
         self.keys = std::array::from_fn(|_| keys.next_u64());
-        self.row = 0;
+        // Without any column the pass is over at once.
+        self.row = if self.columns == 0 { 1 << self.row_bits } else { 0 };
         self.column = 0;
     }
 
@@ -65,7 +65,7 @@ impl Permutation {
     #[expect(clippy::should_implement_trait, reason = "a pass can be restarted, which no iterator promises")]
     #[inline(always)]
     pub fn next(&mut self) -> Option<u64> {
-        while self.row < self.rows {
+        while self.row >> self.row_bits == 0 {
             let value = self.image(self.row, self.column);
             self.column += 1;
             if self.column == self.columns {
@@ -81,9 +81,12 @@ impl Permutation {
 
     #[inline(always)]
     fn image(&self, row: u64, column: u64) -> u64 {
-        let row = add_modulo(row, round(column, self.keys[0], self.rows), self.rows);
-        let column = add_modulo(column, round(row, self.keys[1], self.columns), self.columns);
-        let row = add_modulo(row, round(column, self.keys[2], self.rows), self.rows);
+        // Shifts in two steps, because there may be a single row and a shift by 64 is none.
+        let shift = 63 - self.row_bits;
+        let row = row ^ (hash(column, self.keys[0]) >> 1 >> shift);
+        let step = scale(hash(row, self.keys[1]), self.columns);
+        let column = add_modulo(column, step, self.columns);
+        let row = row ^ (hash(column, self.keys[2]) >> 1 >> shift);
         row * self.columns + column
     }
 }

@@ -12,8 +12,13 @@ use crate::{BlockSize, rng::Rng};
 #[derive(Clone, Debug)]
 pub(crate) enum Sizes {
     Fixed(u64),
-    /// Multiples of the first, up to the second.
-    Multiples(u64, u64),
+    /// Multiples of `low` up to `high`: `count` of them, and `high` itself if that is not `exact`.
+    Multiples {
+        low: u64,
+        high: u64,
+        count: u64,
+        exact: bool,
+    },
     /// Anything from the first to the second.
     Any(u64, u64),
     /// Sizes with their shares, and the sum of the shares.
@@ -26,7 +31,10 @@ impl Sizes {
             BlockSize::Fixed(size) => Sizes::Fixed((*size).max(1)),
             BlockSize::Range(low, high) if low == high => Sizes::Fixed((*low).max(1)),
             BlockSize::Range(low, high) if unaligned => Sizes::Any((*low).max(1), *high),
-            BlockSize::Range(low, high) => Sizes::Multiples((*low).max(1), *high),
+            BlockSize::Range(low, high) => {
+                let (low, high) = ((*low).max(1), *high);
+                Sizes::Multiples { low, high, count: high / low, exact: high.is_multiple_of(low) }
+            }
             BlockSize::Split(entries) => match entries.as_slice() {
                 [] => Sizes::Fixed(1),
                 [(size, _)] => Sizes::Fixed((*size).max(1)),
@@ -50,7 +58,7 @@ impl Sizes {
     #[inline(always)]
     pub(crate) fn min(&self) -> u64 {
         match self {
-            Sizes::Fixed(size) | Sizes::Multiples(size, _) | Sizes::Any(size, _) => *size,
+            Sizes::Fixed(size) | Sizes::Multiples { low: size, .. } | Sizes::Any(size, _) => *size,
             Sizes::Shares(entries, _) => entries.iter().map(|&(size, _)| size).min().unwrap_or(1),
         }
     }
@@ -60,7 +68,7 @@ impl Sizes {
     pub(crate) fn max(&self) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
-            Sizes::Multiples(_, size) | Sizes::Any(_, size) => *size,
+            Sizes::Multiples { high: size, .. } | Sizes::Any(_, size) => *size,
             Sizes::Shares(entries, _) => entries.iter().map(|&(size, _)| size).max().unwrap_or(1),
         }
     }
@@ -70,7 +78,11 @@ impl Sizes {
     pub(crate) fn draw(&self, rng: &mut Rng, room: u64) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
-            Sizes::Multiples(low, high) => {
+            // The same draw as below without a division, for the usual case.
+            Sizes::Multiples { low, count, exact: true, high } if room >= *high => {
+                (1 + rng.below(*count)) * low
+            }
+            Sizes::Multiples { low, high, .. } => {
                 let limit = if room >= *high { *high } else { room / low * low };
                 (1 + rng.below(limit)).next_multiple_of(*low).min(limit)
             }
