@@ -63,7 +63,8 @@ pub enum EngineError {
     /// Memory could not be pinned.
     #[error(
         "io_uring: {bytes} bytes could not be locked for {purpose} ({source}); RLIMIT_MEMLOCK is {}: raise it with \
-         'ulimit -l' or in limits.conf, or leave fixedbufs out", limit_text(*.limit)
+         'ulimit -l' or in limits.conf, or lower iodepth{}",
+        limit_text(*.limit), if *.purpose == FIXED_BUFFERS { " or leave fixedbufs out" } else { "" }
     )]
     MemoryLock {
         /// What was to be pinned for.
@@ -129,6 +130,9 @@ impl EngineError {
     }
 }
 
+/// What memory is pinned for: the option that asks for registered buffers.
+pub(crate) const FIXED_BUFFERS: &str = "fixedbufs";
+
 fn group_hint(setting: u32) -> &'static str {
     if setting == 1 { ", or run as root or as a member of the group kernel.io_uring_group" } else { "" }
 }
@@ -166,12 +170,13 @@ mod tests {
         assert!(limit.contains("fs.aio-nr = 65530 of fs.aio-max-nr = 65536"), "{limit}");
 
         let lock = EngineError::MemoryLock {
-            purpose: "fixedbufs",
+            purpose: FIXED_BUFFERS,
             bytes: 4096,
             limit: Some(1024),
             source: io::Error::from_raw_os_error(libc::ENOMEM),
         };
         assert!(lock.to_string().contains("RLIMIT_MEMLOCK is 1024 bytes"), "{lock}");
+        assert!(lock.to_string().ends_with("leave fixedbufs out"), "{lock}");
         assert_eq!(lock.errno(), libc::ENOMEM);
     }
 

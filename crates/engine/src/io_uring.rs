@@ -207,18 +207,22 @@ impl IoUringEngine {
 
     /// Whether this operation is done with a system call of its own rather than through the ring.
     #[inline(always)]
-    fn is_direct_call(&self, operation: Operation) -> bool {
-        match operation {
+    fn is_direct_call(&self, unit: &Unit) -> bool {
+        match unit.operation {
             Operation::Read | Operation::Write => false,
             Operation::Trim => true,
             // A ring with polled completions takes transfers only.
-            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => self.polled,
+            Operation::Sync | Operation::DataSync => self.polled,
+            // The command's length has 32 bits.
+            Operation::SyncFileRange => self.polled || unit.length > u64::from(u32::MAX),
         }
     }
 
     /// io_uring_enter(2): hands over what is held, and waits for `min` completions.
     fn enter(&mut self, min: usize, timeout: Option<Duration>) -> Result<(), Errno> {
         let mut flags = self.enter_flag | ENTER_GETEVENTS;
+        // A polling thread is told through the queue alone, see `publish`.
+        let to_submit = if self.polling_thread { 0 } else { self.held };
         if self.polling_thread {
             // The tail must be visible before we look whether the thread sleeps.
             fence(Ordering::SeqCst);
@@ -241,7 +245,7 @@ impl IoUringEngine {
             libc::syscall(
                 libc::SYS_io_uring_enter,
                 self.enter_descriptor,
-                self.held as libc::c_uint,
+                to_submit as libc::c_uint,
                 min as libc::c_uint,
                 flags,
                 argument,
@@ -251,7 +255,7 @@ impl IoUringEngine {
         if result < 0 {
             return Err(Errno::last());
         }
-        let taken = if self.polling_thread { self.held } else { (result as usize).min(self.held) };
+        let taken = (result as usize).min(to_submit);
         self.held -= taken;
         self.in_flight += taken;
         Ok(())
@@ -272,20 +276,18 @@ impl IoUringEngine {
         Ok(())
     }
 
-    /// Publishes what is staged to the polling thread, and wakes it if it sleeps.
+    /// Publishes what is staged and committed to the polling thread, and wakes it if it sleeps.
     fn publish(&mut self) -> Result<(), Errno> {
-        let count = self.staged.len();
-        {
-            let mut queue = self.ring.submission();
-            // SAFETY: what the entries name is valid until the units are reaped, as `queue` was promised.
-            if unsafe { queue.push_multiple(&self.staged) }.is_err() {
-                // The thread has not consumed earlier entries yet; the next `commit` or `reap` tries again.
-                return Ok(());
-            }
+        let count = self.held;
+        // SAFETY: what the entries name is valid until the units are reaped, as `queue` was promised.
+        if unsafe { self.ring.submission().push_multiple(&self.staged[..count]) }.is_err() {
+            // The thread has not consumed earlier entries yet; the next `commit` or `reap` tries again.
+            return Ok(());
         }
-        self.staged.clear();
+        self.staged.drain(..count);
         self.in_flight += count;
-        self.held -= count;
+        self.held = 0;
+        // The tail must be visible before we look whether the thread sleeps.
         fence(Ordering::SeqCst);
         if self.ring.submission().need_wakeup() {
             self.enter(0, None)?;
@@ -382,7 +384,7 @@ impl Engine for IoUringEngine {
     #[inline(always)]
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let waiting = self.queued + self.held;
-        if self.is_direct_call(unit.operation) {
+        if self.is_direct_call(unit) {
             return if waiting == 0 { Queued::Completed(self.files.control(unit)) } else { Queued::Busy };
         }
         if waiting + self.in_flight >= self.depth || unit.index as usize >= self.segments.len() {
@@ -424,6 +426,7 @@ impl Engine for IoUringEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
+        let min = min.min(max);
         let mut count = self.take_ready(max, done);
         if count >= max || (count >= min && count > 0 && self.held == 0) {
             return Ok(());
@@ -445,7 +448,7 @@ impl Engine for IoUringEngine {
                 Err(errno) => return Err(errno),
             };
             count += self.take_ready(max - count, done);
-            if ended || count >= min.min(max) {
+            if ended || count >= min {
                 return Ok(());
             }
         }

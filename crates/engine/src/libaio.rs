@@ -271,7 +271,13 @@ impl Engine for LibaioEngine {
                 self.submit();
             }
             count += self.take_ready(max - count, done);
-            if self.in_flight == 0 || count >= max {
+            if count >= max {
+                return Ok(());
+            }
+            if self.in_flight == 0 {
+                if self.held > 0 && count < min {
+                    continue; // there is room again
+                }
                 return Ok(());
             }
             if count >= min {
@@ -365,5 +371,53 @@ fn setup_error(depth: usize, source: io::Error) -> EngineError {
         Some(libc::EINVAL) => EngineError::Depth { engine: "libaio", depth, source },
         Some(libc::ENOSYS) => EngineError::NoSystemCall { engine: "libaio", call: "io_setup" },
         _ => EngineError::System { engine: "libaio", call: "io_setup", source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FileKind;
+    use crate::config::tests::options;
+
+    #[test]
+    fn control_blocks_have_the_kernels_layout() {
+        assert_eq!(size_of::<ControlBlock>(), 64);
+        assert_eq!(std::mem::offset_of!(ControlBlock, opcode), 16);
+        assert_eq!(std::mem::offset_of!(ControlBlock, buffer), 24);
+        assert_eq!(std::mem::offset_of!(ControlBlock, offset), 40);
+    }
+
+    /// A context has room for about a page of events however few were asked for; units beyond that are held back
+    /// and go out as room appears.
+    #[test]
+    fn what_a_full_context_refuses_goes_out_later() {
+        const UNITS: usize = 5000;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [7; 512]).unwrap();
+        let mut engine = LibaioEngine::new(&EngineConfig::new(options(), 1)).unwrap();
+        engine.depth = UNITS;
+        engine.events = vec![Event::default(); UNITS];
+        let spec = FileSpec { path: file.path().to_path_buf(), kind: FileKind::Regular, size: 512 };
+        engine.open(0, &spec, OpenMode { read: true, ..OpenMode::default() }).unwrap();
+        let mut memory = vec![0u8; UNITS];
+        let start = memory.as_mut_ptr();
+        engine.prepare(&BufferLayout { start, stride: 1, count: UNITS, depth: UNITS, files: 1 }).unwrap();
+        for index in 0..UNITS as u32 {
+            let buffer = start.wrapping_add(index as usize);
+            let unit = Unit { buffer, length: 1, offset: 0, index, file: 0, operation: Operation::Read };
+            // SAFETY: the memory outlives the engine.
+            assert_eq!(unsafe { engine.queue(&unit) }, Queued::Queued);
+        }
+        assert_eq!(engine.commit(), Ok(UNITS));
+        assert!(engine.held > 0, "the context took everything at once");
+        let mut done = Vec::new();
+        engine.reap(UNITS, UNITS, None, &mut done).unwrap();
+        assert_eq!((engine.held, engine.in_flight), (0, 0));
+        let mut units: Vec<u32> = done.iter().map(|completion| completion.unit).collect();
+        units.sort_unstable();
+        assert!(units.iter().copied().eq(0..UNITS as u32));
+        assert!(done.iter().all(|completion| completion.outcome == Ok(1)));
+        assert!(memory.iter().all(|&byte| byte == 7));
     }
 }

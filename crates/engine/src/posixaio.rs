@@ -190,7 +190,8 @@ impl Engine for PosixAioEngine {
 }
 
 impl Drop for PosixAioEngine {
-    /// Takes back what has not begun and waits for the rest: the library writes into our buffers.
+    /// Takes back what has not begun and waits for the rest: the library writes into our buffers. A thread of the
+    /// library that waits for an idle pipe cannot be called back, so neither can the wait for it.
     fn drop(&mut self) {
         for &unit in &self.units {
             let block = &mut self.blocks[unit as usize].0;

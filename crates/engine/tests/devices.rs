@@ -8,7 +8,8 @@ use iolite_types::Operation;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SIZE: u64 = 4 << 20;
+/// Small, because mmap with `direct` flushes the device after every block.
+const SIZE: u64 = 1 << 20;
 
 /// A loop device over a file of its own; gone when dropped.
 struct LoopDevice {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use iolite_engine::{Engine, EngineConfig, EngineError, Visitor, probe};
+use iolite_engine::{Engine, EngineConfig, EngineError, Errno, OpenMode, Visitor, probe};
 
 #[test]
 fn too_many_aio_requests_name_the_sysctl() {
@@ -31,6 +31,35 @@ fn polled_completions_need_direct() {
     assert!(matches!(error, EngineError::PolledNeedsDirect), "{error:?}");
     config.direct = true;
     probe("io_uring", &config).unwrap();
+}
+
+#[test]
+fn a_device_without_poll_queues_is_an_error_of_the_unit() {
+    struct Polled<'a>(&'a std::path::Path);
+    impl Visitor for Polled<'_> {
+        type Out = ();
+        fn visit<E: Engine>(self, mut engine: E) {
+            let buffers = Buffers::new(BLOCK, 2);
+            let mode = OpenMode { direct: true, ..BOTH };
+            if engine.open(0, &spec(self.0, 4096), mode).is_err() {
+                eprintln!("skipped: no O_DIRECT here");
+                return;
+            }
+            engine.prepare(&buffers.layout).unwrap();
+            let outcome = perform(&mut engine, &buffers.unit(1, iolite_types::Operation::Write, 0, 4096));
+            assert!(matches!(outcome, Ok(4096) | Err(Errno(libc::EOPNOTSUPP))), "{outcome:?}");
+            // Syncs do not go through a polled ring.
+            assert_eq!(perform(&mut engine, &buffers.unit(0, iolite_types::Operation::Sync, 0, 0)), Ok(0));
+        }
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = directory.path().join("f");
+    let mut options = options();
+    options.hipri = true;
+    for name in ["pvsync2", "io_uring"] {
+        let config = EngineConfig { direct: true, ..EngineConfig::new(options.clone(), 1) };
+        with_engine(name, &config, Polled(&path));
+    }
 }
 
 #[test]

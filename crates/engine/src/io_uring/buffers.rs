@@ -1,6 +1,6 @@
 //! Buffers registered with the kernel (`fixedbufs`), so that it need not pin their pages for each unit.
 
-use crate::error::memory_lock_limit;
+use crate::error::{FIXED_BUFFERS, memory_lock_limit};
 use crate::{BufferLayout, EngineError};
 use io_uring::IoUring;
 use std::io;
@@ -70,7 +70,7 @@ impl FixedBuffers {
 fn refusal(bytes: usize, source: io::Error) -> EngineError {
     match source.raw_os_error() {
         Some(libc::ENOMEM) => {
-            EngineError::MemoryLock { purpose: "fixedbufs", bytes, limit: memory_lock_limit(), source }
+            EngineError::MemoryLock { purpose: FIXED_BUFFERS, bytes, limit: memory_lock_limit(), source }
         }
         _ => EngineError::System { engine: "io_uring", call: "registering buffers (fixedbufs)", source },
     }
