@@ -100,11 +100,6 @@ pub fn apply(
     Ok(())
 }
 
-/// Must this option be applied before the others of its section? What the others mean depends on it.
-pub fn is_applied_first(definition: &Definition) -> bool {
-    matches!(definition.name, "kb_base" | "ioengine")
-}
-
 /// Is this the option's default, or a value that switches it off?
 fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> bool {
     let Some(text) = text else {

@@ -73,9 +73,7 @@ pub static CONTENT: &[Definition] = &[
         .under("dedupe_percentage")
         .default("5")
         .range(0, 100),
-    buffers("dedupe_global", Kind::Bool, "Share that set among all jobs that say so")
-        .under("dedupe_percentage")
-        .default("0"),
+    buffers("dedupe_global", Kind::Bool, "Share that set among all jobs that say so").default("0"),
 ];
 
 /// How large huge pages are.
