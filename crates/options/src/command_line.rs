@@ -5,7 +5,8 @@
 //! (or another option). A name may be abbreviated as long as it is clear which one is meant. Options and job files
 //! may be mixed; behind `--` there are only job files. Options of the run have a letter as well.
 //!
-//! `--name=X` begins a job, `--name=global` a list of defaults; job options before any `--name` are defaults too.
+//! `--name=X` begins a job, `--name=global` a list of defaults; job options before any `--name` are defaults too,
+//! and so are those behind a `--name` that a `--section` before it does not choose.
 //! The options of an engine are known from the place on where `--ioengine` chose it.
 
 use crate::definition::{Definition, Scope};
@@ -285,6 +286,11 @@ impl Scanner<'_> {
         let is_global = is_global_name(&name);
         self.warnings.extend(odd_global_name(&name, &origin));
         self.engine.clone_from(&self.defaults_engine);
+        if !is_global && !self.result.asked.wants(&name) {
+            self.warn(format!("--name={name}: not chosen by --section; the options behind it are defaults"));
+            self.begin_defaults(origin);
+            return;
+        }
         let named = Setting {
             key: "name".to_owned(),
             value: Some(name.clone()),
@@ -292,6 +298,12 @@ impl Scanner<'_> {
             value_origin: origin.clone(),
         };
         self.result.sections.push(Section { name, is_global, origin, settings: vec![named] });
+    }
+
+    /// Defaults without a name.
+    fn begin_defaults(&mut self, origin: Origin) {
+        let section = Section { name: String::new(), is_global: true, origin, settings: Vec::new() };
+        self.result.sections.push(section);
     }
 
     fn job_option(&mut self, definition: &'static Definition, value: Option<String>, origin: Origin) {
@@ -303,12 +315,7 @@ impl Scanner<'_> {
             }
         };
         if self.result.sections.is_empty() {
-            self.result.sections.push(Section {
-                name: String::new(),
-                is_global: true,
-                origin: origin.clone(),
-                settings: Vec::new(),
-            });
+            self.begin_defaults(origin.clone());
         }
         let Some(section) = self.result.sections.last_mut() else {
             return;

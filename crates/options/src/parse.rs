@@ -54,7 +54,7 @@ pub(crate) fn parse_in(
         files.iter().map(|file| jobfile::read(file, &mut surroundings, &mut errors, &mut warnings)).collect();
     let mut assembler = Assembler::new(&mut errors, &mut warnings);
     let batches = batches(&asked, &sections, &files, &mut assembler);
-    warnings.extend(sections_not_found(&asked, &files));
+    warnings.extend(sections_not_found(&asked, &sections, &files));
     warnings.extend(defaults_not_shared(&sections, &files));
 
     let errors = tidy(errors, paths.clone());
@@ -85,7 +85,7 @@ fn batches(
     files: &[Vec<Section>],
     assembler: &mut Assembler<'_>,
 ) -> Vec<Vec<JobOptions>> {
-    let mut batches = vec![command_line_jobs(asked, sections, assembler)];
+    let mut batches = vec![command_line_jobs(sections, assembler)];
     for (index, file) in files.iter().enumerate() {
         if index > 0 {
             assembler.forget_defaults();
@@ -105,20 +105,17 @@ fn batches(
     batches
 }
 
-fn command_line_jobs(asked: &Asked, sections: &[Section], assembler: &mut Assembler<'_>) -> Vec<JobOptions> {
+fn command_line_jobs(sections: &[Section], assembler: &mut Assembler<'_>) -> Vec<JobOptions> {
     let mut jobs = Vec::new();
     for section in sections {
         let settings: Vec<_> = section.settings.iter().collect();
         if section.is_global {
             assembler.defaults(&settings);
-        } else if is_wanted(section, asked) {
+        } else {
             let mut job = assembler.job(section, &settings);
             // Values lose the blanks around them; a name keeps them, as one between brackets does.
             job.name.clone_from(&section.name);
             jobs.push(job);
-        } else {
-            // As in fio: without its job, what follows --name is a default. The name itself is not.
-            assembler.defaults(&settings[1..]);
         }
     }
     jobs
@@ -126,20 +123,16 @@ fn command_line_jobs(asked: &Asked, sections: &[Section], assembler: &mut Assemb
 
 /// The sections of a file that `--section` leaves: all defaults, and the jobs that were asked for.
 fn selected<'a>(file: &'a [Section], asked: &Asked) -> Vec<&'a Section> {
-    file.iter().filter(|section| section.is_global || is_wanted(section, asked)).collect()
+    file.iter().filter(|section| section.is_global || asked.wants(&section.name)).collect()
 }
 
-fn is_wanted(section: &Section, asked: &Asked) -> bool {
-    asked.sections.is_empty() || asked.sections.contains(&section.name)
-}
-
-fn sections_not_found(asked: &Asked, files: &[Vec<Section>]) -> Vec<Diagnostic> {
-    let exists = |name: &String| files.iter().flatten().any(|section| section.name == *name);
+fn sections_not_found(asked: &Asked, sections: &[Section], files: &[Vec<Section>]) -> Vec<Diagnostic> {
+    let exists = |name: &String| files.iter().flatten().chain(sections).any(|section| section.name == *name);
     let missing = asked.sections.iter().filter(|name| !exists(name));
     missing
         .map(|name| Diagnostic {
             origin: Some(Origin::CommandLine(0)),
-            message: format!("--section={name}: no job file has a section of this name"),
+            message: format!("--section={name}: there is no section of this name"),
         })
         .collect()
 }

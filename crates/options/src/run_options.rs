@@ -24,6 +24,13 @@ pub(crate) struct Asked {
     pub notes: Vec<String>,
 }
 
+impl Asked {
+    /// Is a job of this name wanted, by the `--section`s seen so far?
+    pub fn wants(&self, name: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|wanted| wanted == name)
+    }
+}
+
 /// A question that is answered with a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Question {

@@ -57,15 +57,18 @@ fn sections_are_chosen() {
     assert_eq!(names, ["a", "c"]);
     assert_eq!(
         errors_with(&["--section=zzz", "-"], "[a]\n"),
-        ["command line: --section=zzz: no job file has a section of this name", "No job(s) defined"]
+        ["command line: --section=zzz: there is no section of this name", "No job(s) defined"]
     );
-    let ran = run_with(&["--section=one", "--name=cmd", "--numjobs=3", "-"], "[one]\n");
+    // As in fio: not chosen, the options of a job become defaults; what stands before --section is not concerned.
+    let words = ["--name=early", "--section=one", "--name=cmd", "--numjobs=3", "--name=one", "-"];
+    let ran = run_with(&words, "[one]\n[two]\n");
+    let jobs: Vec<_> = ran.batches[0].iter().map(|job| (job.name.as_str(), job.numjobs)).collect();
+    assert_eq!(jobs, [("early", 1), ("one", 3), ("one", 3)]);
+    assert_eq!(pairs(&ran.batches[0][2].given_global), [("numjobs", "3")]);
     assert_eq!(
-        (ran.batches[0].len(), ran.batches[0][0].numjobs),
-        (1, 3),
-        "as in fio, they are defaults then"
+        ran.warnings,
+        ["command line: --name=cmd: not chosen by --section; the options behind it are defaults"]
     );
-    assert_eq!(pairs(&ran.batches[0][0].given_global), [("numjobs", "3")]);
 }
 
 // The order and content were compared with the "job options" of fio 3.33's JSON; flags are as in 3.42's.
