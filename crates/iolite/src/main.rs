@@ -1,2 +1,124 @@
-//! Iolite.
-fn main() {}
+//! Iolite: an I/O tester that speaks fio.
+//!
+//! This file reads like a table of contents: options, plan, run, report. Each is a crate of its own.
+
+mod console;
+mod session;
+
+use console::Console;
+use iolite_options::{Invocation, JobOptions, RunOptions};
+use iolite_plan::Plan;
+use iolite_report::Program;
+use iolite_run::{Prepared, RunError};
+use session::Session;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The exit status when a signal ended the run, as users of fio know it.
+const INTERRUPTED: u8 = 128;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    let program = args.next().unwrap_or_default();
+    let name =
+        if Path::new(&program).file_name().is_some_and(|name| name == "fio") { "fio" } else { "iolite" };
+    let args: Vec<OsString> = args.collect();
+    match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name == "fio") {
+        Ok(Invocation::Print { text, status }) => {
+            console::print(&text);
+            ExitCode::from(status)
+        }
+        Ok(Invocation::Run { batches, run, warnings }) => {
+            warnings.iter().for_each(|warning| complain(name, &format_args!("warning: {warning}")));
+            if run.warnings_fatal && !warnings.is_empty() {
+                complain(name, &"warnings are fatal (--warnings-fatal)");
+                return ExitCode::FAILURE;
+            }
+            ExitCode::from(run_all(name, batches, &run))
+        }
+        Err(errors) => {
+            errors.iter().for_each(|error| complain(name, error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Who says what to whom: diagnostics go to standard error, with the program's name.
+fn complain(name: &str, what: &dyn Display) {
+    eprintln!("{name}: {what}");
+}
+
+fn program(name: &str) -> Program {
+    let own = concat!("iolite-", env!("CARGO_PKG_VERSION"));
+    Program { version: if name == "fio" { format!("fio-3.42 ({own})") } else { own.to_owned() } }
+}
+
+/// Runs the batches one after the other; the exit status is that of the worst.
+fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) -> u8 {
+    // All plans are made before the first run: a mistake in the last file is told before the first is run.
+    let mut plans = Vec::new();
+    let mut mistaken = false;
+    for jobs in batches {
+        match Plan::build(jobs, run) {
+            Ok(plan) => plans.push(plan),
+            Err(problems) => {
+                problems.iter().for_each(|problem| complain(name, problem));
+                mistaken = true;
+            }
+        }
+    }
+    if mistaken {
+        return 1;
+    }
+    if run.parse_only {
+        return 0;
+    }
+    let mut console = match Console::open(run) {
+        Ok(console) => console,
+        Err(error) => {
+            complain(name, &error);
+            return 1;
+        }
+    };
+    let mut status = 0;
+    for plan in &plans {
+        status = run_one(name, plan, run, &mut console).max(status);
+        if status == INTERRUPTED {
+            break;
+        }
+    }
+    status
+}
+
+fn run_one(name: &'static str, plan: &Plan, run: &RunOptions, console: &mut Console) -> u8 {
+    let prepared = match Prepared::new(plan) {
+        Ok(prepared) => prepared,
+        Err(error) => return refuse(name, &error),
+    };
+    let mut session = Session::new(name, program(name), run, console);
+    session.begin(plan);
+    let outcome = match prepared.perform(session.settings(), &mut session) {
+        Ok(outcome) => outcome,
+        Err(error) => return refuse(name, &error),
+    };
+    session.end(&outcome.report);
+    if let Some(error) = session.take_write_error() {
+        complain(name, &format_args!("the report cannot be written: {error}"));
+        return 1;
+    }
+    match outcome {
+        outcome if outcome.signal.is_some() => INTERRUPTED,
+        outcome if outcome.failed => 1,
+        _ => 0,
+    }
+}
+
+fn refuse(name: &str, error: &RunError) -> u8 {
+    match error {
+        RunError::Problems(problems) => problems.iter().for_each(|problem| complain(name, problem)),
+        RunError::System(..) => complain(name, error),
+    }
+    1
+}

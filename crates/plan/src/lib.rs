@@ -1,1 +1,41 @@
-//! Skeleton.
+//! What the options mean together: groups, workers, files, sizes, seeds.
+//!
+//! [`Plan::build`] turns typed options into the list of workers with everything that can be known before the first
+//! I/O, and makes every check that can be made by then. What depends on the state of the storage at the moment a
+//! worker starts (sizes of files, which an earlier job may have made) is decided by [`layout()`], a pure function
+//! of the options and of what was found, so that the rules are in one place.
+
+mod check;
+mod files;
+mod layout;
+mod safety;
+mod workers;
+
+pub use layout::{FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, layout};
+pub use safety::{InUse, in_use};
+pub use workers::{JobPlan, Plan, WorkerPlan};
+
+use iolite_options::Origin;
+use std::fmt;
+
+/// Something that makes a plan impossible: which job, where its cause is, what it is and what would help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The job's name.
+    pub job: String,
+    /// The option to blame, where there is one.
+    pub origin: Option<Origin>,
+    /// What is wrong and what would help.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(f, "{origin}: ")?;
+        }
+        write!(f, "{}: {}", self.job, self.message)
+    }
+}
+
+impl std::error::Error for Problem {}

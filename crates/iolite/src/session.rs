@@ -1,0 +1,206 @@
+//! One run as its user sees it: the announcement, notes and status lines on the way, the report.
+
+use crate::complain;
+use crate::console::{self, Console};
+use iolite_options::{EtaWhen, JobOptions, OutputFormat, RunOptions};
+use iolite_plan::Plan;
+use iolite_report::header::{self, JobHeader};
+use iolite_report::live::LiveLine;
+use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion, describe_errno};
+use iolite_run::{Observer, Settings};
+use iolite_stats::{JobError, Report, Snapshot};
+use iolite_types::{Direction, PerDirection};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Tells what happens, in the formats that were asked for.
+pub struct Session<'a> {
+    name: &'static str,
+    program: Program,
+    run: &'a RunOptions,
+    console: &'a mut Console,
+    exporters: Vec<Box<dyn Exporter>>,
+    live: LiveLine,
+    last_newline: Instant,
+}
+
+impl<'a> Session<'a> {
+    /// A session that writes to this console.
+    pub fn new(name: &'static str, program: Program, run: &'a RunOptions, console: &'a mut Console) -> Self {
+        Session {
+            exporters: exporters(run),
+            name,
+            program,
+            run,
+            console,
+            live: LiveLine::default(),
+            last_newline: Instant::now(),
+        }
+    }
+
+    /// What the run is to tell on its way.
+    pub fn settings(&self) -> Settings {
+        let shown = match self.run.eta {
+            EtaWhen::Always => true,
+            EtaWhen::Never => false,
+            EtaWhen::Auto => console::is_watched() && (self.is_readable() || self.console.is_file()),
+        };
+        Settings {
+            eta_interval: shown.then(|| Duration::from_millis(self.run.eta_interval)),
+            status_interval: (self.run.status_interval > 0)
+                .then(|| Duration::from_millis(self.run.status_interval)),
+        }
+    }
+
+    /// Whether a person reads the report. Programs get nothing but what they parse.
+    fn is_readable(&self) -> bool {
+        self.run.output_format.contains(&OutputFormat::Normal)
+    }
+
+    /// Announces the jobs.
+    pub fn begin(&mut self, plan: &Plan) {
+        if !self.is_readable() {
+            return;
+        }
+        let mut text: String =
+            plan.jobs.iter().map(|job| header::job_header(&job_header(&job.options, job.group))).collect();
+        text += &header::version(&self.program);
+        let threads = plan.workers.iter().filter(|worker| plan.job_of(worker).options.thread).count() as u32;
+        text += &header::starting(threads, plan.workers.len() as u32 - threads);
+        self.console.write(text.as_bytes());
+    }
+
+    /// Writes the final report.
+    pub fn end(&mut self, report: &Report) {
+        let erased = self.live.erase();
+        if !erased.is_empty() {
+            console::print(&erased);
+        }
+        self.write(report);
+    }
+
+    /// Why the report could not be written, if it could not.
+    pub fn take_write_error(&mut self) -> Option<io::Error> {
+        // A reader that has had enough of the output has what it wanted.
+        self.console.take_error().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+    }
+
+    fn write(&mut self, report: &Report) {
+        for exporter in &self.exporters {
+            let mut bytes = Vec::new();
+            // Writing to memory does not fail.
+            if exporter.write(report, &self.program, &mut bytes).is_ok() {
+                self.console.write(&bytes);
+            }
+        }
+    }
+
+    /// Makes room for a line in place of the status line.
+    fn clear_line(&mut self) {
+        let erased = self.live.erase();
+        if !erased.is_empty() {
+            console::print(&erased);
+        }
+    }
+}
+
+impl Observer for Session<'_> {
+    fn note(&mut self, text: &str) {
+        if self.is_readable() {
+            self.clear_line();
+            self.console.write(format!("{text}\n").as_bytes());
+        }
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.clear_line();
+        complain(self.name, &text);
+    }
+
+    fn failed(&mut self, pid: i32, error: &JobError) {
+        let JobError { errno, what } = error;
+        let text =
+            format!("{}: pid={pid}, err={errno}/{what}, error={}\n", self.name, describe_errno(*errno));
+        self.clear_line();
+        if self.is_readable() {
+            self.console.write(text.as_bytes());
+        } else {
+            eprint!("{text}");
+        }
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        let mut text = self.live.redraw(snapshot);
+        let period = Duration::from_millis(self.run.eta_newline);
+        if !period.is_zero() && self.last_newline.elapsed() >= period {
+            self.last_newline = Instant::now();
+            text += self.live.leave();
+        }
+        console::print(&text);
+    }
+
+    fn status(&mut self, report: &Report) {
+        self.clear_line();
+        self.write(report);
+    }
+
+    fn terminating(&mut self, signal: i32) {
+        self.clear_line();
+        if self.is_readable() {
+            self.console.write(format!("\n{}: terminating on signal {signal}\n", self.name).as_bytes());
+        }
+    }
+}
+
+/// The formats asked for, each once, in the order in which users expect them.
+fn exporters(run: &RunOptions) -> Vec<Box<dyn Exporter>> {
+    let asked = |format| run.output_format.contains(&format);
+    let mut exporters: Vec<Box<dyn Exporter>> = Vec::new();
+    if asked(OutputFormat::Terse) {
+        let version = match run.terse_version {
+            2 => TerseVersion::V2,
+            4 => TerseVersion::V4,
+            5 => TerseVersion::V5,
+            _ => TerseVersion::V3,
+        };
+        exporters.push(Box::new(Terse { version }));
+    }
+    if asked(OutputFormat::JsonPlus) {
+        exporters.push(Box::new(Json { bins: true }));
+    } else if asked(OutputFormat::Json) {
+        exporters.push(Box::new(Json { bins: false }));
+    }
+    if asked(OutputFormat::Normal) {
+        exporters.push(Box::new(Normal));
+    }
+    exporters
+}
+
+fn job_header(options: &JobOptions, group: u32) -> JobHeader {
+    let sizes = |direction: Direction| {
+        let split = options.bssplit.as_ref().map(|split| &split[direction]).filter(|split| !split.is_empty());
+        match (split, &options.bsrange) {
+            (Some(split), _) => {
+                let sizes = || split.iter().map(|entry| entry.size);
+                (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
+            }
+            (None, Some(range)) => (range[direction].low, range[direction].high),
+            (None, None) => (options.bs[direction], options.bs[direction]),
+        }
+    };
+    JobHeader {
+        name: options.name.clone(),
+        group,
+        pattern: options.rw.name().to_owned(),
+        block_sizes: PerDirection::new(
+            sizes(Direction::Read),
+            sizes(Direction::Write),
+            sizes(Direction::Trim),
+        ),
+        engine: options.ioengine.clone(),
+        depth: options.iodepth,
+        kb_base: options.kb_base,
+        significant_figures: options.significant_figures,
+        clones: options.numjobs > 1,
+    }
+}

@@ -1,0 +1,95 @@
+//! The checks that can be made on a job before anything runs.
+
+use crate::layout::smallest_block;
+use crate::{Problem, files, in_use};
+use iolite_options::engines::EngineInfo;
+use iolite_options::{JobOptions, RunOptions, SizeValue};
+use std::collections::BTreeSet;
+use std::os::unix::fs::FileTypeExt;
+
+/// Everything that is wrong with this job.
+pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut blame = |option: &str, message: String| {
+        problems.push(Problem {
+            job: options.name.clone(),
+            origin: options.origins.get(option).cloned(),
+            message,
+        });
+    };
+    if !engine.supported {
+        blame("ioengine", format!("ioengine={}: this engine is not supported yet", engine.name));
+    }
+    let changes = options.rw.writes() || options.rw.trims();
+    if run.readonly && changes {
+        blame("rw", format!("rw={} would change data, and --readonly forbids that", options.rw.name()));
+    }
+    if options.numjobs == 0 {
+        blame("numjobs", "numjobs=0: a job needs at least one worker".into());
+    }
+    if options.iodepth == 0 {
+        blame("iodepth", "iodepth=0: the depth is at least 1".into());
+    }
+    if options.time_based && options.runtime == 0 {
+        blame("time_based", "time_based needs a runtime= to say when the job ends".into());
+    }
+    if let (Some(SizeValue::Bytes(size)), None, false) = (options.size, options.filesize, options.fill_device)
+        && size < smallest_block(options)
+    {
+        let block = smallest_block(options);
+        blame("size", format!("size={size} is smaller than the smallest block size, {block}"));
+    }
+    if changes && !engine.diskless && !options.allow_mounted_write {
+        let names: BTreeSet<_> =
+            (0..options.numjobs).flat_map(|clone| files::nominal(options, clone)).collect();
+        for name in names {
+            let is_block = std::fs::metadata(&name).is_ok_and(|found| found.file_type().is_block_device());
+            if is_block && let Some(reason) = in_use(&name) {
+                blame(
+                    "filename",
+                    format!(
+                        "rw={} would change data on {}, but {reason}; allow_mounted_write=1 overrides this",
+                        options.rw.name(),
+                        name.display()
+                    ),
+                );
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::ReadWrite;
+    use iolite_options::engines::engine;
+
+    fn messages(change: impl FnOnce(&mut JobOptions), run: RunOptions) -> Vec<String> {
+        let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
+        change(&mut options);
+        let engine = engine(&options.ioengine).unwrap();
+        job(&options, engine, &run).into_iter().map(|problem| problem.message).collect()
+    }
+
+    #[test]
+    fn readonly_forbids_changes_only() {
+        let readonly = || RunOptions { readonly: true, ..RunOptions::default() };
+        assert_eq!(messages(|o| o.rw = ReadWrite::RandRead, readonly()), [""; 0]);
+        assert_eq!(messages(|o| o.rw = ReadWrite::RandWrite, readonly()).len(), 1);
+        assert_eq!(messages(|o| o.rw = ReadWrite::Trim, readonly()).len(), 1);
+    }
+
+    #[test]
+    fn several_mistakes_are_told_together() {
+        let found = messages(
+            |o| {
+                o.iodepth = 0;
+                o.time_based = true;
+                o.size = Some(SizeValue::Bytes(100));
+            },
+            RunOptions::default(),
+        );
+        assert_eq!(found.len(), 3, "{found:?}");
+    }
+}

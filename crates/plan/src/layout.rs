@@ -1,0 +1,397 @@
+//! How large each file is to be, and which part of it a worker may touch.
+//!
+//! Decided where and when the worker's files are about to be used, because sizes may be percentages of what is
+//! there, or be left to it. [`layout`] is a pure function of the options and of what was found.
+
+use iolite_options::{JobOptions, Range, SizeValue};
+use std::path::PathBuf;
+
+/// What was found under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// What it is, or would become.
+    pub kind: FileKind,
+    /// Its size in bytes; `None` = it does not exist, or has none (pipes, character devices).
+    pub size: Option<u64>,
+}
+
+/// What kind of file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file, or none yet.
+    Regular,
+    /// A block device.
+    Block,
+    /// A character device.
+    Char,
+    /// A pipe, a socket, standard input or output.
+    Pipe,
+}
+
+/// A file of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileLayout {
+    /// Its name.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// Whether it exists already.
+    pub exists: bool,
+    /// The first byte that may be touched.
+    pub offset: u64,
+    /// How many bytes may be touched.
+    pub length: u64,
+    /// The size that it has to be made or extended to before the job can run.
+    pub extend_to: Option<u64>,
+}
+
+/// A worker's files and how much it moves in one pass over them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The files, in order.
+    pub files: Vec<FileLayout>,
+    /// Bytes to move in one pass, where that is not the sum of the files' lengths.
+    pub pass_bytes: Option<u64>,
+}
+
+impl Layout {
+    /// Bytes that may be touched.
+    pub fn total_length(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.length))
+    }
+
+    /// Bytes of one pass.
+    pub fn bytes_per_pass(&self) -> u64 {
+        self.pass_bytes.unwrap_or_else(|| self.total_length())
+    }
+}
+
+/// Why there is no layout.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// Nothing says how large a file should be.
+    #[error("you need to specify size= ({path} {state}, so its own size cannot serve)")]
+    NoSize {
+        /// The file.
+        path: String,
+        /// Whether it is missing or empty.
+        state: &'static str,
+    },
+    /// The region lies outside of the file.
+    #[error(
+        "offset={offset} lies behind the end of {path}, which has {size} bytes; you need a valid offset="
+    )]
+    OffsetBehindEnd {
+        /// The file.
+        path: String,
+        /// The offset asked for.
+        offset: u64,
+        /// The size of the file.
+        size: u64,
+    },
+    /// A percentage of nothing.
+    #[error("size={percent}% is a share of the size of {path}, which {state}; give the size in bytes")]
+    PercentOfNothing {
+        /// The file.
+        path: String,
+        /// The percentage.
+        percent: u32,
+        /// Whether it is missing or empty.
+        state: &'static str,
+    },
+    /// Not one block fits.
+    #[error("{path}: the {length} bytes to work on are less than the smallest block size, {block}")]
+    SmallerThanBlock {
+        /// The file.
+        path: String,
+        /// The length of the region.
+        length: u64,
+        /// The smallest block size.
+        block: u64,
+    },
+}
+
+/// What else the layout depends on, beyond the options and the files.
+#[derive(Clone, Copy, Debug)]
+pub struct LayoutContext {
+    /// Which clone of the job.
+    pub clone: u32,
+    /// The engine touches no files: sizes are taken as given.
+    pub diskless: bool,
+    /// Seed for `filesize` ranges.
+    pub seed: u64,
+}
+
+/// Decides the layout of these files.
+pub fn layout(
+    options: &JobOptions,
+    context: LayoutContext,
+    files: &[(PathBuf, FileFacts)],
+) -> Result<Layout, LayoutError> {
+    let mut seed = context.seed;
+    let laid_out = files
+        .iter()
+        .map(|(path, facts)| {
+            seed = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+            one(options, context, seed, files.len() as u64, path, *facts)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut layout = Layout { files: laid_out, pass_bytes: None };
+    layout.pass_bytes = pass_bytes(options, &layout);
+    Ok(layout)
+}
+
+/// `io_size`, or `size` where `filesize` has taken over its other meaning.
+fn pass_bytes(options: &JobOptions, layout: &Layout) -> Option<u64> {
+    match (options.io_size, options.filesize, options.size) {
+        (Some(SizeValue::Bytes(bytes)), _, _) => Some(bytes),
+        (Some(SizeValue::Percent(percent)), _, _) => Some(share(layout.total_length(), percent)),
+        // Without time_based a pass over smaller files ends with them; it does not start over to reach the size.
+        (None, Some(_), Some(SizeValue::Bytes(bytes))) if bytes < layout.total_length() => Some(bytes),
+        _ => None,
+    }
+}
+
+fn one(
+    options: &JobOptions,
+    context: LayoutContext,
+    seed: u64,
+    count: u64,
+    path: &std::path::Path,
+    facts: FileFacts,
+) -> Result<FileLayout, LayoutError> {
+    let fixed_size = facts.kind == FileKind::Block;
+    let sizeless = matches!(facts.kind, FileKind::Char | FileKind::Pipe);
+    let real = facts.size.unwrap_or(0);
+    let state = if facts.size.is_none() { "does not exist" } else { "is empty" };
+    let name = || path.display().to_string();
+    let min_block = smallest_block(options);
+
+    let offset = start_offset(options, context.clone, real, min_block);
+    if fixed_size && offset >= real {
+        return Err(LayoutError::OffsetBehindEnd { path: name(), offset, size: real });
+    }
+    let available = real.saturating_sub(offset);
+    let wanted = if options.fill_device && !fixed_size {
+        // To the end of the file system: the region has no end of its own. Offsets stay positive as i64.
+        Some((i64::MAX as u64).saturating_sub(offset) / min_block * min_block)
+    } else if let Some(range) = options.filesize {
+        Some(pick(range, seed, min_block))
+    } else {
+        match options.size {
+            Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
+            Some(SizeValue::Percent(percent)) if real == 0 && !sizeless => {
+                return Err(LayoutError::PercentOfNothing { path: name(), percent, state });
+            }
+            Some(SizeValue::Percent(percent)) => Some(share(real, percent).min(available)),
+            None => None,
+        }
+    };
+    let length = match wanted {
+        Some(wanted) if fixed_size => wanted.min(available),
+        Some(wanted) => wanted,
+        None if real == 0 => return Err(LayoutError::NoSize { path: name(), state }),
+        None if available == 0 => {
+            return Err(LayoutError::OffsetBehindEnd { path: name(), offset, size: real });
+        }
+        None => available,
+    };
+    if length < min_block {
+        return Err(LayoutError::SmallerThanBlock { path: name(), length, block: min_block });
+    }
+    let (offset, length) = if options.file_append && facts.kind == FileKind::Regular {
+        (real, length)
+    } else {
+        (offset, length)
+    };
+    let needs_data = facts.kind == FileKind::Regular && !context.diskless && !options.fill_device;
+    let end = offset.saturating_add(length);
+    Ok(FileLayout {
+        path: path.to_owned(),
+        kind: facts.kind,
+        exists: facts.size.is_some() || facts.kind != FileKind::Regular,
+        offset,
+        length,
+        extend_to: (needs_data && real < end).then_some(end),
+    })
+}
+
+/// `offset` (a percentage is one of the real size, rounded down to `offset_align` or the smallest block), plus the
+/// clone's increments.
+fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> u64 {
+    let align = if options.offset_align > 0 { options.offset_align } else { min_block };
+    let down = |value: u64| value / align * align;
+    let base = match options.offset {
+        SizeValue::Bytes(bytes) if options.offset_align > 0 => down(bytes),
+        SizeValue::Bytes(bytes) => bytes,
+        SizeValue::Percent(percent) => down(share(real, percent)),
+    };
+    let increment = match options.offset_increment {
+        SizeValue::Bytes(bytes) => bytes,
+        SizeValue::Percent(percent) => down(share(real, percent)),
+    };
+    base.saturating_add(increment.saturating_mul(u64::from(clone)))
+}
+
+/// The smallest block size of the directions that the job uses.
+pub(crate) fn smallest_block(options: &JobOptions) -> u64 {
+    use iolite_types::Direction::{Read, Trim, Write};
+    let used = [(Read, options.rw.reads()), (Write, options.rw.writes()), (Trim, options.rw.trims())];
+    used.into_iter()
+        .filter(|&(_, used)| used)
+        .map(|(direction, _)| {
+            let split =
+                options.bssplit.as_ref().map(|split| &split[direction]).filter(|split| !split.is_empty());
+            match (split, &options.bsrange) {
+                (Some(split), _) => split.iter().map(|entry| entry.size).min().unwrap_or(1),
+                (None, Some(range)) => range[direction].low,
+                (None, None) => options.bs[direction],
+            }
+        })
+        .min()
+        .unwrap_or(1)
+        .max(1)
+}
+
+fn share(of: u64, percent: u32) -> u64 {
+    (u128::from(of) * u128::from(percent) / 100) as u64
+}
+
+/// A size in the range, a multiple of the block where the range is wide enough.
+fn pick(range: Range, seed: u64, block: u64) -> u64 {
+    let width = (range.high - range.low).saturating_add(1);
+    let value = range.low + (u128::from(seed) * u128::from(width) >> 64) as u64;
+    let aligned = value / block * block;
+    if aligned >= range.low { aligned } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::ReadWrite;
+
+    const MIB: u64 = 1 << 20;
+
+    fn regular(size: Option<u64>) -> FileFacts {
+        FileFacts { kind: FileKind::Regular, size }
+    }
+
+    fn block(size: u64) -> FileFacts {
+        FileFacts { kind: FileKind::Block, size: Some(size) }
+    }
+
+    fn run(
+        facts: &[FileFacts],
+        clone: u32,
+        change: impl FnOnce(&mut JobOptions),
+    ) -> Result<Layout, LayoutError> {
+        let mut options = JobOptions::default();
+        change(&mut options);
+        let files: Vec<_> =
+            facts.iter().enumerate().map(|(i, facts)| (PathBuf::from(format!("f{i}")), *facts)).collect();
+        layout(&options, LayoutContext { clone, diskless: false, seed: 12345 }, &files)
+    }
+
+    fn size(bytes: u64) -> impl Fn(&mut JobOptions) {
+        move |options| options.size = Some(SizeValue::Bytes(bytes))
+    }
+
+    #[test]
+    fn size_is_shared_out_over_the_files() {
+        let layout = run(&[regular(None); 5], 0, size(10 * MIB)).unwrap();
+        assert!(layout.files.iter().all(|file| file.length == 2 * MIB && file.extend_to == Some(2 * MIB)));
+        let layout = run(&[regular(None); 3], 0, size(MIB)).unwrap();
+        assert!(layout.files.iter().all(|file| file.length == 349_525));
+    }
+
+    #[test]
+    fn filesize_overrides_size_which_becomes_the_amount() {
+        let both = |o: &mut JobOptions| {
+            size(300 << 10)(o);
+            o.filesize = Some(Range { low: MIB, high: MIB });
+        };
+        let layout = run(&[regular(None); 3], 0, both).unwrap();
+        assert!(layout.files.iter().all(|file| file.length == MIB));
+        assert_eq!(layout.bytes_per_pass(), 300 << 10);
+        let layout = run(&[regular(None); 3], 0, |o| {
+            both(o);
+            o.io_size = Some(SizeValue::Bytes(5 * MIB));
+        });
+        assert_eq!(layout.unwrap().bytes_per_pass(), 5 * MIB);
+    }
+
+    #[test]
+    fn a_larger_file_keeps_its_size_and_a_smaller_one_grows() {
+        assert_eq!(run(&[regular(Some(4 * MIB))], 0, size(MIB)).unwrap().files[0].extend_to, None);
+        let grown = run(&[regular(Some(4 * MIB))], 0, |o| {
+            size(5 * MIB)(o);
+            o.offset = SizeValue::Bytes(MIB);
+        });
+        assert_eq!(grown.unwrap().files[0].extend_to, Some(6 * MIB));
+    }
+
+    #[test]
+    fn without_a_size_what_is_there_serves() {
+        let layout = run(&[regular(Some(4 * MIB))], 0, |o| o.offset = SizeValue::Bytes(MIB)).unwrap();
+        assert_eq!((layout.files[0].offset, layout.files[0].length), (MIB, 3 * MIB));
+        assert!(matches!(run(&[regular(None)], 0, |_| {}), Err(LayoutError::NoSize { .. })));
+        assert!(matches!(run(&[regular(Some(0))], 0, |_| {}), Err(LayoutError::NoSize { .. })));
+    }
+
+    #[test]
+    fn percentages_are_of_the_real_size() {
+        let layout = run(&[regular(Some(6 * MIB))], 0, |o| {
+            o.offset = SizeValue::Percent(50);
+            o.size = Some(SizeValue::Percent(25));
+        });
+        let file = &layout.unwrap().files[0];
+        assert_eq!((file.offset, file.length), (3 * MIB, 3 * MIB / 2));
+    }
+
+    #[test]
+    fn devices_clip_and_clones_step() {
+        let file = &run(&[block(64 * MIB)], 0, size(100 * MIB)).unwrap().files[0];
+        assert_eq!((file.length, file.extend_to), (64 * MIB, None));
+        let file = &run(&[block(64 * MIB)], 2, |o| {
+            size(16 * MIB)(o);
+            o.offset_increment = SizeValue::Bytes(16 * MIB);
+        })
+        .unwrap()
+        .files[0];
+        assert_eq!((file.offset, file.length), (32 * MIB, 16 * MIB));
+        let behind = run(&[block(64 * MIB)], 0, |o| o.offset = SizeValue::Bytes(65 * MIB));
+        assert!(matches!(behind, Err(LayoutError::OffsetBehindEnd { .. })));
+    }
+
+    #[test]
+    fn a_region_smaller_than_a_block_is_refused() {
+        assert!(matches!(run(&[regular(None)], 0, size(1024)), Err(LayoutError::SmallerThanBlock { .. })));
+        let small = run(&[regular(None)], 0, |o| {
+            size(1024)(o);
+            o.rw = ReadWrite::Write;
+            o.bs[iolite_types::Direction::Write] = 512;
+        });
+        assert!(small.is_ok());
+    }
+
+    #[test]
+    fn file_sizes_from_a_range_stay_in_it() {
+        let layout = run(&[regular(None); 50], 0, |o| {
+            o.filesize = Some(Range { low: 100 << 10, high: MIB });
+        });
+        let sizes: Vec<u64> = layout.unwrap().files.iter().map(|file| file.length).collect();
+        assert!(sizes.iter().all(|size| (100 << 10..=MIB).contains(size) && size % 4096 == 0));
+        assert!(sizes.iter().any(|&size| size != sizes[0]));
+    }
+
+    #[test]
+    fn appending_starts_at_the_end() {
+        let layout = run(&[regular(Some(MIB))], 0, |o| {
+            size(MIB)(o);
+            o.file_append = true;
+            o.rw = ReadWrite::Write;
+        });
+        let file = &layout.unwrap().files[0];
+        assert_eq!((file.offset, file.length, file.extend_to), (MIB, MIB, Some(2 * MIB)));
+    }
+}

@@ -1,0 +1,183 @@
+//! Is a block device in use by the system, so that writing to it would destroy something?
+//!
+//! A device is in use when it, one of its partitions, or the disk that it is a partition of is mounted or is swap;
+//! when another device (LVM, md, dm, bcache) is built on it; or when the kernel will not open it exclusively, which
+//! catches what has no name of its own here.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a device must not be written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InUse {
+    /// It (or a relative of it) is mounted there.
+    Mounted(String),
+    /// It (or a relative of it) is swap.
+    Swap,
+    /// Another device is built on it.
+    Held(String),
+    /// The kernel refuses to open it exclusively.
+    Busy,
+}
+
+impl fmt::Display for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InUse::Mounted(place) => write!(f, "it is mounted on {place}"),
+            InUse::Swap => f.write_str("it is used as swap"),
+            InUse::Held(by) => write!(f, "the device {by} is built on it"),
+            InUse::Busy => f.write_str("the system holds it open exclusively"),
+        }
+    }
+}
+
+/// Major and minor number.
+type Device = (u32, u32);
+
+/// Why the block device at this path is in use; `None` when it is free, or no block device.
+pub fn in_use(path: &Path) -> Option<InUse> {
+    let device = block_device(path)?;
+    let family = family(device);
+    if let Some(place) = mounts().into_iter().find(|(mounted, _)| family.contains(mounted)) {
+        return Some(InUse::Mounted(place.1));
+    }
+    if swaps().iter().any(|swap| family.contains(swap)) {
+        return Some(InUse::Swap);
+    }
+    for &member in &family {
+        if let Some(holder) = names_in(&sys(member).join("holders")).into_iter().next() {
+            return Some(InUse::Held(holder));
+        }
+    }
+    let exclusive = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(path);
+    match exclusive {
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(InUse::Busy),
+        _ => None,
+    }
+}
+
+fn block_device(path: &Path) -> Option<Device> {
+    let metadata = fs::metadata(path).ok()?;
+    metadata.file_type().is_block_device().then(|| numbers(metadata.rdev()))
+}
+
+fn numbers(device: u64) -> Device {
+    (libc::major(device), libc::minor(device))
+}
+
+fn sys(device: Device) -> PathBuf {
+    PathBuf::from(format!("/sys/dev/block/{}:{}", device.0, device.1))
+}
+
+/// The device, its partitions, and the disk that it is a partition of.
+fn family(device: Device) -> HashSet<Device> {
+    let directory = sys(device);
+    let mut family = HashSet::from([device]);
+    let parse = |text: String| {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    let number_of = |directory: &Path| fs::read_to_string(directory.join("dev")).ok().and_then(parse);
+    for name in names_in(&directory) {
+        let child = directory.join(name);
+        if child.join("partition").exists() {
+            family.extend(number_of(&child));
+        }
+    }
+    if directory.join("partition").exists()
+        && let Ok(real) = fs::canonicalize(&directory)
+        && let Some(parent) = real.parent()
+    {
+        family.extend(number_of(parent));
+    }
+    family
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Mounted devices with the place they are mounted on. File systems over several devices (btrfs) have an anonymous
+/// number in the third field and one of their devices as the source, so both are looked at.
+fn mounts() -> Vec<(Device, String)> {
+    parse_mounts(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), block_device)
+}
+
+/// The format is documented in proc_pid_mountinfo(5).
+fn parse_mounts(text: &str, device_of: impl Fn(&Path) -> Option<Device>) -> Vec<(Device, String)> {
+    let mut mounts = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.split(' ');
+        let (Some(number), Some(place)) = (fields.nth(2), fields.nth(1)) else { continue };
+        let place = unescape(place);
+        if let Some((major, minor)) = number.split_once(':')
+            && let (Ok(major), Ok(minor)) = (major.parse(), minor.parse())
+        {
+            mounts.push(((major, minor), place.clone()));
+        }
+        let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
+        if let Some(device) = source.and_then(|source| device_of(Path::new(&unescape(source)))) {
+            mounts.push((device, place));
+        }
+    }
+    mounts
+}
+
+/// `\040` and its like stand for white space and backslashes.
+fn unescape(text: &str) -> String {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(value) if byte == b'\\' => {
+                plain.push(value);
+                rest = &tail[3..];
+            }
+            _ => {
+                plain.push(byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}
+
+fn swaps() -> Vec<Device> {
+    let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    text.lines()
+        .skip(1)
+        .filter_map(|line| block_device(Path::new(&unescape(line.split_whitespace().next()?))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mountinfo_gives_number_and_source() {
+        let text = "36 35 98:0 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/root rw\n\
+                    37 35 0:45 / /srv rw - btrfs /dev/sdb rw\n";
+        let mounts = parse_mounts(text, |path| (path == Path::new("/dev/sdb")).then_some((8, 16)));
+        assert_eq!(
+            mounts,
+            [((98, 0), "/mnt/a b".into()), ((0, 45), "/srv".into()), ((8, 16), "/srv".into())]
+        );
+    }
+
+    #[test]
+    fn escapes() {
+        assert_eq!(unescape("a\\040b\\134c\\"), "a b\\c\\");
+    }
+
+    #[test]
+    fn what_is_no_block_device_is_not_in_use() {
+        assert_eq!(in_use(Path::new("/dev/null")), None);
+        assert_eq!(in_use(Path::new("/no/such/thing")), None);
+    }
+}

@@ -1,0 +1,233 @@
+//! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
+
+use crate::{Problem, check, files};
+use iolite_options::engines::{EngineInfo, engine};
+use iolite_options::{JobOptions, RunOptions};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Everything that will be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// One entry per job section, in order.
+    pub jobs: Vec<JobPlan>,
+    /// One entry per clone of each job, in order.
+    pub workers: Vec<WorkerPlan>,
+    /// How many waves: workers of one wave start together, when all of the wave before have ended.
+    pub waves: u32,
+}
+
+/// A job section.
+#[derive(Clone, Debug)]
+pub struct JobPlan {
+    /// What it asked for.
+    pub options: Arc<JobOptions>,
+    /// Its engine.
+    pub engine: &'static EngineInfo,
+    /// The run status group.
+    pub group: u32,
+    /// The first of its workers, as an index into [`Plan::workers`].
+    pub first_worker: usize,
+}
+
+/// One worker: a clone of a job.
+#[derive(Clone, Debug)]
+pub struct WorkerPlan {
+    /// Its job, as an index into [`Plan::jobs`].
+    pub job: usize,
+    /// Which clone of the job, from 0.
+    pub clone: u32,
+    /// Which worker of the whole run, from 0.
+    pub index: usize,
+    /// Its wave, from 0.
+    pub wave: u32,
+    /// Workers (indices) that must have ended before this one starts, beyond those of earlier waves.
+    pub wait_for: std::ops::Range<usize>,
+    /// Its files, in order.
+    pub files: Vec<PathBuf>,
+    /// Seed of all its random choices.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// Makes the plan for the jobs of one job file or command line, or lists all that is in its way.
+    pub fn build(jobs: Vec<JobOptions>, run: &RunOptions) -> Result<Plan, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut plan = Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 };
+        let mut by_name: HashMap<String, std::ops::Range<usize>> = HashMap::new();
+        let mut group = 0;
+        for (position, options) in jobs.into_iter().enumerate() {
+            let problem = |option: &str, message: String| Problem {
+                job: options.name.clone(),
+                origin: options.origins.get(option).cloned(),
+                message,
+            };
+            let Some(engine) = engine(&options.ioengine) else {
+                problems
+                    .push(problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)));
+                continue;
+            };
+            problems.extend(check::job(&options, engine, run));
+            if position > 0 && (options.stonewall || options.new_group) {
+                group += 1;
+            }
+            if position > 0 && options.stonewall {
+                plan.waves += 1;
+            }
+            let wait_for = match &options.wait_for {
+                None => 0..0,
+                Some(name) => by_name.get(name).cloned().unwrap_or_else(|| {
+                    problems.push(problem(
+                        "wait_for",
+                        format!("wait_for={name}: no job of that name comes before this one"),
+                    ));
+                    0..0
+                }),
+            };
+            let first_worker = plan.workers.len();
+            let base = if options.randrepeat { options.randseed } else { random_seed() };
+            for clone in 0..options.numjobs {
+                let index = plan.workers.len();
+                let files = if engine.diskless {
+                    Ok(files::nominal(&options, clone))
+                } else {
+                    files::names(&options, clone)
+                };
+                match files {
+                    Ok(files) => plan.workers.push(WorkerPlan {
+                        job: plan.jobs.len(),
+                        clone,
+                        index,
+                        wave: plan.waves - 1,
+                        wait_for: wait_for.clone(),
+                        files,
+                        seed: mix(base.wrapping_add(mix(index as u64 + 1))),
+                    }),
+                    Err((option, message)) => {
+                        problems.push(problem(option, message));
+                        break;
+                    }
+                }
+            }
+            by_name.insert(options.name.clone(), first_worker..plan.workers.len());
+            plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker });
+        }
+        if plan.workers.len() > run.max_jobs as usize {
+            problems.push(Problem {
+                job: plan.jobs[0].options.name.clone(),
+                origin: None,
+                message: format!(
+                    "{} jobs are more than the limit of {}; raise it with --max-jobs",
+                    plan.workers.len(),
+                    run.max_jobs
+                ),
+            });
+        }
+        if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    }
+
+    /// The job of a worker.
+    pub fn job_of(&self, worker: &WorkerPlan) -> &JobPlan {
+        &self.jobs[worker.job]
+    }
+
+    /// The job's clones.
+    pub fn clones(&self, job: &JobPlan) -> std::ops::Range<usize> {
+        job.first_worker..job.first_worker + job.options.numjobs as usize
+    }
+}
+
+/// A seed that differs from run to run.
+fn random_seed() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer is valid for its length.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got == bytes.len() as isize {
+        return u64::from_ne_bytes(bytes);
+    }
+    // Only very old kernels get here; the time is random enough for a workload.
+    std::time::UNIX_EPOCH.elapsed().map_or(1, |elapsed| elapsed.as_nanos() as u64)
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
+        let mut options = JobOptions {
+            name: name.into(),
+            size: Some(iolite_options::SizeValue::Bytes(1 << 20)),
+            ..JobOptions::default()
+        };
+        change(&mut options);
+        options
+    }
+
+    fn build(jobs: Vec<JobOptions>) -> Plan {
+        Plan::build(jobs, &RunOptions::default()).expect("a valid plan")
+    }
+
+    #[test]
+    fn stonewalls_make_waves_and_groups() {
+        let plan = build(vec![
+            job("a", |o| o.numjobs = 2),
+            job("b", |_| {}),
+            job("c", |o| o.stonewall = true),
+            job("d", |o| o.new_group = true),
+        ]);
+        let of =
+            |f: fn(&Plan, &WorkerPlan) -> u32| plan.workers.iter().map(|w| f(&plan, w)).collect::<Vec<_>>();
+        assert_eq!(of(|_, w| w.wave), [0, 0, 0, 1, 1]);
+        assert_eq!(of(|p, w| p.job_of(w).group), [0, 0, 0, 1, 2]);
+        assert_eq!(plan.waves, 2);
+    }
+
+    #[test]
+    fn a_stonewall_on_the_first_job_waits_for_nobody() {
+        let plan = build(vec![job("a", |o| o.stonewall = true), job("b", |_| {})]);
+        assert_eq!((plan.waves, plan.jobs[0].group), (1, 0));
+    }
+
+    #[test]
+    fn wait_for_names_an_earlier_job() {
+        let plan = build(vec![job("a", |o| o.numjobs = 3), job("b", |o| o.wait_for = Some("a".into()))]);
+        assert_eq!(plan.workers[3].wait_for, 0..3);
+        let problems = Plan::build(
+            vec![job("a", |o| o.wait_for = Some("b".into())), job("b", |_| {})],
+            &RunOptions::default(),
+        );
+        assert!(problems.unwrap_err()[0].message.contains("wait_for=b"));
+    }
+
+    #[test]
+    fn seeds_repeat_unless_told_otherwise() {
+        let seeds = |repeat: bool| {
+            let plan = build(vec![job("a", |o| {
+                o.numjobs = 4;
+                o.randrepeat = repeat;
+            })]);
+            plan.workers.iter().map(|worker| worker.seed).collect::<Vec<_>>()
+        };
+        assert_eq!(seeds(true), seeds(true));
+        assert_ne!(seeds(false), seeds(false));
+        let mut unique = seeds(true);
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), 4);
+    }
+
+    #[test]
+    fn more_workers_than_allowed() {
+        let run = RunOptions { max_jobs: 3, ..RunOptions::default() };
+        let problems = Plan::build(vec![job("a", |o| o.numjobs = 4)], &run).unwrap_err();
+        assert!(problems[0].message.contains("--max-jobs"));
+    }
+}

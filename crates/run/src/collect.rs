@@ -1,0 +1,312 @@
+//! The report, from what the workers published.
+
+use crate::shared::{Control, Slot};
+use iolite_options::JobOptions;
+use iolite_plan::Plan;
+use iolite_stats::{
+    DirectionReport, DiskReport, Display, GroupDirection, GroupReport, Histogram, JobError, JobReport,
+    Latency, LatencyClasses, Report, Samples, SyncReport, Usage,
+};
+use iolite_types::{Direction, PerDirection};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the controller knows of a worker beyond its slot.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The error that ended it.
+    pub error: Option<JobError>,
+    /// Samples of bandwidth and IOPS.
+    pub bw: PerDirection<Samples>,
+    /// Samples of IOPS.
+    pub iops: PerDirection<Samples>,
+    /// Seconds left, while it runs.
+    pub eta_s: Option<u64>,
+}
+
+/// The circumstances of a report.
+pub struct Circumstances<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Milliseconds since the epoch, now.
+    pub timestamp_ms: u64,
+    /// Nanoseconds of the run's clock, now.
+    pub now_ns: u64,
+    /// Milliseconds since the epoch at the clock's zero.
+    pub origin_ms: u64,
+    /// The disks.
+    pub disks: Vec<DiskReport>,
+}
+
+/// Makes the report. `slot` and `known` give what there is of each worker.
+pub fn report<'a>(
+    at: Circumstances<'_>,
+    slot: impl Fn(usize) -> &'a Slot,
+    known: impl Fn(usize) -> &'a Known,
+) -> Report {
+    let plan = at.plan;
+    let mut report = Report { timestamp_ms: at.timestamp_ms, disks: Vec::new(), ..Report::default() };
+    let mut merges = false;
+    for worker in &plan.workers {
+        let job = plan.job_of(worker);
+        let options = &job.options;
+        if !options.stats {
+            continue;
+        }
+        let own = one(&at, options, job.group, slot(worker.index), known(worker.index));
+        match report.jobs.last_mut() {
+            // Only jobs that both ask for it are merged, so that no job's numbers hide under another's name.
+            Some(last) if merges && options.group_reporting && last.group == job.group => merge(last, &own),
+            _ => report.jobs.push(own),
+        }
+        merges = options.group_reporting;
+    }
+    for job in &mut report.jobs {
+        let mut all = Histogram::default();
+        job.directions.values.iter().for_each(|direction| all += &direction.clat.histogram);
+        job.latency_classes = LatencyClasses::of(&all);
+        // Units that complete when they are queued have no submission latency.
+        job.display.synchronous =
+            job.directions.values.iter().all(|direction| direction.slat.moments.count == 0);
+    }
+    report.global_options = plan.jobs.first().map_or_else(Vec::new, |job| job.options.given_global.clone());
+    report.groups = groups(plan, &report.jobs);
+    report.disks = at.disks;
+    report
+}
+
+fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, known: &Known) -> JobReport {
+    let control = &slot.control;
+    let runtime_ms = runtime_ms(control, at.now_ns);
+    let directions = slot.stats.consistent(|stats| {
+        let of = |direction: Direction| {
+            let live = &stats.directions[direction.index()];
+            let issued = live.issued.get();
+            if issued == 0 {
+                return DirectionReport::default();
+            }
+            let [slat, clat, lat] = stats.latencies(direction.index());
+            DirectionReport {
+                bytes: live.bytes.get(),
+                ios: live.ios.get(),
+                issued,
+                short: live.short.get(),
+                dropped: live.dropped.get(),
+                runtime_ms,
+                slat,
+                clat,
+                lat,
+                bw: known.bw[direction],
+                iops: known.iops[direction],
+            }
+        };
+        PerDirection::new(of(Direction::Read), of(Direction::Write), of(Direction::Trim))
+    });
+    JobReport {
+        name: options.name.clone(),
+        description: options.description.clone(),
+        group,
+        members: 1,
+        pid: control.id.load(Relaxed),
+        error: known.error.clone(),
+        start_ms: at.origin_ms + control.started_ns.load(Relaxed) / 1_000_000,
+        elapsed_s: (at.now_ns.div_ceil(1_000_000_000)).max(1),
+        eta_s: known.eta_s,
+        options: options.given.clone(),
+        directions,
+        sync: SyncReport { ios: slot.stats.syncs.get(), lat: slot.stats.sync_latency() },
+        job_runtime_ms: runtime_ms,
+        usage: Usage {
+            user_ms: control.user_us.load(Relaxed) / 1000,
+            system_ms: control.system_us.load(Relaxed) / 1000,
+            context_switches: control.context_switches.load(Relaxed),
+            major_faults: control.major_faults.load(Relaxed),
+            minor_faults: control.minor_faults.load(Relaxed),
+        },
+        depths: slot.stats.depths(),
+        latency_classes: LatencyClasses::default(),
+        continued_errors: None,
+        depth: options.iodepth,
+        latency_target_ns: 0,
+        latency_window_ns: 0,
+        latency_percentile: 100.0,
+        display: display(options),
+    }
+}
+
+/// Milliseconds in which the worker's I/O was counted, so far or in all; at least one once it has begun.
+fn runtime_ms(control: &Control, now_ns: u64) -> u64 {
+    let begun = control.counting_ns.load(Relaxed);
+    if begun == 0 {
+        return 0;
+    }
+    let end = match control.ended_ns.load(Relaxed) {
+        0 => now_ns,
+        ended => ended,
+    };
+    ((end.saturating_sub(begun) + 500_000) / 1_000_000).max(1)
+}
+
+fn display(options: &JobOptions) -> Display {
+    Display {
+        kb_base: options.kb_base,
+        unit_base: options.unit_base,
+        significant_figures: options.significant_figures,
+        percentiles: options.percentile_list.clone(),
+        slat_percentiles: options.slat_percentiles,
+        clat_percentiles: options.clat_percentiles,
+        lat_percentiles: options.lat_percentiles,
+        ..Display::default()
+    }
+}
+
+/// Adds a member to a group's block.
+fn merge(into: &mut JobReport, other: &JobReport) {
+    into.members += 1;
+    if into.error.is_none() {
+        into.error.clone_from(&other.error);
+    }
+    for (mine, theirs) in into.directions.values.iter_mut().zip(&other.directions.values) {
+        mine.bytes += theirs.bytes;
+        mine.ios += theirs.ios;
+        mine.issued += theirs.issued;
+        mine.short += theirs.short;
+        mine.dropped += theirs.dropped;
+        mine.runtime_ms = mine.runtime_ms.max(theirs.runtime_ms);
+        merge_latency(&mut mine.slat, &theirs.slat);
+        merge_latency(&mut mine.clat, &theirs.clat);
+        merge_latency(&mut mine.lat, &theirs.lat);
+        mine.bw += &theirs.bw;
+        mine.iops += &theirs.iops;
+    }
+    into.sync.ios += other.sync.ios;
+    merge_latency(&mut into.sync.lat, &other.sync.lat);
+    into.job_runtime_ms += other.job_runtime_ms;
+    into.usage.user_ms += other.usage.user_ms;
+    into.usage.system_ms += other.usage.system_ms;
+    into.usage.context_switches += other.usage.context_switches;
+    into.usage.major_faults += other.usage.major_faults;
+    into.usage.minor_faults += other.usage.minor_faults;
+    into.depths += &other.depths;
+    into.eta_s = into.eta_s.max(other.eta_s);
+}
+
+fn merge_latency(into: &mut Latency, other: &Latency) {
+    into.moments += &other.moments;
+    into.histogram += &other.histogram;
+}
+
+fn groups(plan: &Plan, jobs: &[JobReport]) -> Vec<GroupReport> {
+    let count = plan.jobs.iter().map(|job| job.group + 1).max().unwrap_or(0);
+    (0..count)
+        .map(|id| {
+            let members = || jobs.iter().filter(move |job| job.group == id);
+            let first = plan.jobs.iter().find(|job| job.group == id);
+            let of = |direction: Direction| {
+                members().map(|job| &job.directions[direction]).filter(|job| job.runtime_ms > 0).fold(
+                    GroupDirection::default(),
+                    |mut sum, job| {
+                        let bandwidth = bandwidth(job.bytes, job.runtime_ms);
+                        let is_first = sum.max_runtime_ms == 0;
+                        let least = |a: u64, b: u64| if is_first { b } else { a.min(b) };
+                        sum.min_bandwidth = least(sum.min_bandwidth, bandwidth);
+                        sum.min_runtime_ms = least(sum.min_runtime_ms, job.runtime_ms);
+                        sum.max_bandwidth = sum.max_bandwidth.max(bandwidth);
+                        sum.max_runtime_ms = sum.max_runtime_ms.max(job.runtime_ms);
+                        sum.bytes += job.bytes;
+                        sum
+                    },
+                )
+            };
+            let finish = |direction| {
+                let mut sum = of(direction);
+                sum.bandwidth = bandwidth(sum.bytes, sum.max_runtime_ms);
+                sum
+            };
+            GroupReport {
+                id,
+                directions: PerDirection::new(
+                    finish(Direction::Read),
+                    finish(Direction::Write),
+                    finish(Direction::Trim),
+                ),
+                kb_base: first.map_or(1024, |job| job.options.kb_base),
+                unit_base: first.map_or(0, |job| job.options.unit_base),
+                significant_figures: first.map_or(4, |job| job.options.significant_figures),
+            }
+        })
+        .collect()
+}
+
+/// Bytes per second.
+fn bandwidth(bytes: u64, runtime_ms: u64) -> u64 {
+    if runtime_ms == 0 { 0 } else { (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::Arena;
+    use iolite_options::{RunOptions, SizeValue};
+
+    fn plan(groupings: &[(&str, u32, bool)]) -> Plan {
+        let jobs = groupings
+            .iter()
+            .map(|&(name, numjobs, group_reporting)| JobOptions {
+                name: name.into(),
+                numjobs,
+                group_reporting,
+                ioengine: "null".into(),
+                size: Some(SizeValue::Bytes(1 << 20)),
+                ..JobOptions::default()
+            })
+            .collect();
+        Plan::build(jobs, &RunOptions::default()).unwrap()
+    }
+
+    fn run(plan: &Plan, arena: &Arena, known: &[Known]) -> Report {
+        let at = Circumstances {
+            plan,
+            timestamp_ms: 5000,
+            now_ns: 3_000_000_000,
+            origin_ms: 1000,
+            disks: Vec::new(),
+        };
+        report(at, |worker| arena.slot(worker), |worker| &known[worker])
+    }
+
+    #[test]
+    fn only_jobs_that_ask_for_it_are_merged() {
+        let plan = plan(&[("a", 2, true), ("b", 2, false), ("c", 2, true), ("d", 1, true)]);
+        let arena = Arena::new(7).unwrap();
+        let report = run(&plan, &arena, &vec![Known::default(); 7]);
+        let blocks: Vec<_> = report.jobs.iter().map(|job| (job.name.as_str(), job.members)).collect();
+        assert_eq!(blocks, [("a", 2), ("b", 1), ("b", 1), ("c", 3)]);
+    }
+
+    #[test]
+    fn members_add_up() {
+        let plan = plan(&[("a", 2, true)]);
+        let arena = Arena::new(2).unwrap();
+        for worker in 0..2 {
+            let slot = arena.slot(worker);
+            slot.control.counting_ns.store(1_000_000_000, Relaxed);
+            slot.control.ended_ns.store(2_000_000_000 + worker as u64 * 500_000_000, Relaxed);
+            let read = &slot.stats.directions[0];
+            for latency in [100, 200, 300] {
+                read.issued.add(1);
+                read.ios.add(1);
+                read.bytes.add(4096);
+                read.clat.record(latency);
+                read.clat.record_bucket(latency);
+            }
+        }
+        let report = run(&plan, &arena, &vec![Known::default(); 2]);
+        let read = &report.jobs[0].directions[Direction::Read];
+        assert_eq!((read.ios, read.bytes, read.runtime_ms), (6, 6 * 4096, 1500));
+        assert_eq!((read.clat.moments.count, read.clat.histogram.total()), (6, 6));
+        assert_eq!(report.jobs[0].latency_classes.ns.iter().sum::<u64>(), 6);
+        let group = &report.groups[0].directions[Direction::Read];
+        assert_eq!((group.bandwidth, group.min_runtime_ms), (6 * 4096 * 1000 / 1500, 1500));
+        assert_eq!(report.groups[0].directions[Direction::Write], GroupDirection::default());
+    }
+}

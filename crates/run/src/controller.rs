@@ -1,0 +1,819 @@
+//! The controller: an event loop over ends of workers, messages, signals and timers.
+
+use crate::clock::Clock;
+use crate::collect::{self, Circumstances, Known};
+use crate::disk::Disks;
+use crate::eta;
+use crate::layout;
+use crate::message::Message;
+use crate::shared::{Arena, Phase, attention};
+use crate::spawner::{Answer, Order, Spawner, Work};
+use crate::sys::{self, ChildEnd, SignalQueue, Socket};
+use crate::worker::{Worker, lock_memory};
+use iolite_engine::EngineConfig;
+use iolite_options::ExitWhat;
+use iolite_plan::{Layout, Plan, Problem};
+use iolite_stats::{JobError, Report, Snapshot};
+use iolite_types::{Direction, PerDirection};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Workers that may be ordered and not begun yet. Keeps the sockets between controller and spawner from filling up
+/// in both directions at once.
+const MOST_ORDERED: usize = 64;
+
+/// How long workers may take to publish their resources before a status dump is made without the newest.
+const USAGE_PATIENCE: Duration = Duration::from_millis(5);
+
+/// What the run is to tell on its way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Between two snapshots for the status line; `None` = no status line.
+    pub eta_interval: Option<Duration>,
+    /// Between two status dumps; `None` = only when asked by SIGUSR1.
+    pub status_interval: Option<Duration>,
+}
+
+/// Who is told what happens.
+pub trait Observer {
+    /// A line for the report's reader: "a: Laying out IO file (1 file / 1MiB)".
+    fn note(&mut self, text: &str);
+    /// Something went wrong in one I/O or file.
+    fn warning(&mut self, text: &str);
+    /// A job ended with an error.
+    fn failed(&mut self, pid: i32, error: &JobError);
+    /// How it stands, for the status line.
+    fn snapshot(&mut self, snapshot: &Snapshot);
+    /// A full report on the way.
+    fn status(&mut self, report: &Report);
+    /// This signal ends the run.
+    fn terminating(&mut self, signal: i32);
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The report.
+    pub report: Report,
+    /// Some job ended with an error, or was killed.
+    pub failed: bool,
+    /// The signal that ended the run, if one did.
+    pub signal: Option<i32>,
+}
+
+/// Why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The files or the engines are not as the jobs need them.
+    #[error("the jobs cannot run as they are")]
+    Problems(Vec<Problem>),
+    /// The operating system refused something that every run needs.
+    #[error("{0}: {1}")]
+    System(&'static str, #[source] io::Error),
+}
+
+/// A plan whose files and engines have been looked at: it can be performed.
+pub struct Prepared<'a> {
+    plan: &'a Plan,
+    layouts: Vec<Layout>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Looks at the files and engines that the plan needs. Changes nothing.
+    ///
+    /// # Errors
+    /// Everything that is in the way, for all jobs.
+    pub fn new(plan: &'a Plan) -> Result<Self, RunError> {
+        let mut problems = probe(plan);
+        match layout::resolve(plan) {
+            Ok(layouts) if problems.is_empty() => Ok(Prepared { plan, layouts }),
+            Ok(_) => Err(RunError::Problems(problems)),
+            Err(more) => {
+                problems.extend(more);
+                Err(RunError::Problems(problems))
+            }
+        }
+    }
+
+    /// Performs the plan. This process must be single-threaded: it forks.
+    ///
+    /// # Errors
+    /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
+    pub fn perform(self, settings: Settings, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
+        Controller::start(self.plan, self.layouts, settings)?.run(observer)
+    }
+}
+
+/// Finds out, before anything is touched, whether the engines can be used here.
+fn probe(plan: &Plan) -> Vec<Problem> {
+    plan.jobs
+        .iter()
+        .filter_map(|job| {
+            let options = &job.options;
+            let config = EngineConfig {
+                direct: options.direct,
+                ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
+            };
+            iolite_engine::probe(job.engine.name, &config).err().map(|error| Problem {
+                job: options.name.clone(),
+                origin: options.origins.get("ioengine").cloned(),
+                message: error.to_string(),
+            })
+        })
+        .collect()
+}
+
+/// What the spawner's children need; copied into them by fork.
+struct Shared {
+    plan: Plan,
+    layouts: Vec<Layout>,
+    arena: Arc<Arena>,
+    messages: Socket,
+    clock: Clock,
+}
+
+impl Work for Shared {
+    fn lay_out(&self) -> i32 {
+        let mut status = 0;
+        for worker in &self.plan.workers {
+            let job = self.plan.job_of(worker);
+            if !job.options.create_serialize {
+                continue;
+            }
+            let number = worker.index as u32;
+            let control = &self.arena.slot(worker.index).control;
+            let mut note = |text| Message::Note(number, text).send(&self.messages);
+            let stop = || control.terminating();
+            if let Err(error) =
+                layout::create(job, &self.layouts[worker.index], worker.seed, &mut note, &stop)
+            {
+                let errno = layout::errno_of(&error);
+                control.errno.store(errno, Relaxed);
+                Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);
+                status = 1;
+            }
+        }
+        status
+    }
+
+    fn worker(&self, worker: u32) -> i32 {
+        let index = worker as usize;
+        let plan = &self.plan.workers[index];
+        let worker = Worker {
+            job: self.plan.job_of(plan),
+            plan,
+            layout: &self.layouts[index],
+            slot: self.arena.slot(index),
+            messages: &self.messages,
+            clock: self.clock,
+        };
+        let run = std::panic::AssertUnwindSafe(|| worker.run());
+        std::panic::catch_unwind(run).unwrap_or_else(|_| {
+            let control = &self.arena.slot(index).control;
+            control.errno.store(libc::EFAULT, Relaxed);
+            let what = "func=worker: it ran into a defect of this program and was stopped".to_owned();
+            Message::Failed(index as u32, libc::EFAULT, what).send(&self.messages);
+            control.set_phase(Phase::Exited);
+            101
+        })
+    }
+
+    fn thread_over(&self, worker: u32) {
+        Message::ThreadOver(worker).send(&self.messages);
+    }
+}
+
+/// How a worker ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// By itself.
+    Done,
+    /// With an error.
+    Failed,
+    /// By a signal.
+    Killed,
+    /// It never began, because the run was ended before.
+    Skipped,
+}
+
+/// What the controller knows of a worker.
+#[derive(Clone, Debug, Default)]
+struct Member {
+    ordered: bool,
+    released: bool,
+    end: Option<End>,
+    /// When it may be ordered, in nanoseconds of the clock.
+    not_before: u64,
+    sampler: Sampler,
+    known: Known,
+}
+
+/// Turns counters into samples per averaging period.
+#[derive(Clone, Debug, Default)]
+struct Sampler {
+    /// The reset count at which the counters below were read.
+    resets: u64,
+    started: bool,
+    bw_at: u64,
+    iops_at: u64,
+    bytes: PerDirection<u64>,
+    ios: PerDirection<u64>,
+}
+
+struct Controller<'a> {
+    plan: &'a Plan,
+    layouts: Vec<Layout>,
+    settings: Settings,
+    arena: Arc<Arena>,
+    clock: Clock,
+    origin_ms: u64,
+    messages: Socket,
+    signals: SignalQueue,
+    spawner: Spawner,
+    disks: Disks,
+    members: Vec<Member>,
+    wave: u32,
+    wave_begun: u64,
+    signal: Option<i32>,
+    next_eta: u64,
+    next_status: u64,
+    last_snapshot: (u64, PerDirection<u64>, PerDirection<u64>),
+}
+
+impl<'a> Controller<'a> {
+    fn start(plan: &'a Plan, layouts: Vec<Layout>, settings: Settings) -> Result<Self, RunError> {
+        let system = |what| move |error| RunError::System(what, error);
+        let clock = Clock::calibrate();
+        let now = clock.now();
+        let origin_ms = (sys::wall_ns() - now) / 1_000_000;
+        let arena = Arc::new(Arena::new(plan.workers.len()).map_err(system("no memory for the statistics"))?);
+        let (mine, theirs) = Socket::pair().map_err(system("no socket for messages"))?;
+        let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
+            .map_err(system("signals cannot be received"))?;
+        // Locked once for the whole run, as the page cache is shared by all jobs.
+        let locked = plan.jobs.iter().map(|job| job.options.lockmem).max().unwrap_or(0);
+        if locked > 0 {
+            lock_memory(locked).map_err(system("lockmem"))?;
+        }
+        let disks = Disks::watch(plan);
+        let shared = Shared {
+            plan: plan.clone(),
+            layouts: layouts.clone(),
+            arena: arena.clone(),
+            messages: theirs,
+            clock,
+        };
+        let spawner = Spawner::start(shared).map_err(system("the spawner cannot be started"))?;
+        Ok(Controller {
+            members: vec![Member::default(); plan.workers.len()],
+            plan,
+            layouts,
+            arena,
+            clock,
+            origin_ms,
+            messages: mine,
+            signals,
+            spawner,
+            disks,
+            wave: 0,
+            wave_begun: now,
+            signal: None,
+            next_eta: now + settings.eta_interval.map_or(0, |interval| interval.as_nanos() as u64),
+            next_status: now + settings.status_interval.map_or(0, |interval| interval.as_nanos() as u64),
+            settings,
+            last_snapshot: (now, PerDirection::default(), PerDirection::default()),
+        })
+    }
+
+    fn run(mut self, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
+        let system = |error| RunError::System("the run cannot be controlled", error);
+        if self.lay_out(observer).map_err(system)? {
+            self.begin_wave();
+            while !self.is_over() {
+                self.start_what_may_start().map_err(system)?;
+                self.wait().map_err(system)?;
+                self.handle(observer).map_err(system)?;
+                self.sample();
+                self.tell_on_the_way(observer);
+                self.advance();
+            }
+        }
+        let failed = self.members.iter().any(|member| {
+            member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
+        });
+        Ok(Outcome { report: self.report(), failed, signal: self.signal })
+    }
+
+    /// Has the files laid out; false = the run ends here.
+    fn lay_out(&mut self, observer: &mut dyn Observer) -> io::Result<bool> {
+        self.spawner.order(Order::LayOut)?;
+        loop {
+            sys::wait_readable(
+                &[self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()],
+                None,
+            )?;
+            self.handle_signals(observer);
+            if self.signal.is_some() {
+                // What is laid out so far stays; nothing has run yet.
+                self.skip_the_rest();
+            }
+            self.handle_messages(observer)?;
+            match self.spawner.answer()? {
+                Some(Answer::LaidOut(ChildEnd::Exited(0))) => return Ok(self.signal.is_none()),
+                Some(Answer::LaidOut(end)) => {
+                    self.handle_messages(observer)?;
+                    if let ChildEnd::Killed(signal) = end {
+                        self.end_worker(0, End::Killed, Some(killed(signal)), observer);
+                    }
+                    self.skip_the_rest();
+                    return Ok(false);
+                }
+                Some(Answer::NotStarted(_, errno)) => return Err(io::Error::from_raw_os_error(errno)),
+                _ => {}
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    fn is_over(&self) -> bool {
+        self.members.iter().all(|member| member.end.is_some())
+    }
+
+    /// Workers of the present wave.
+    fn present(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let wave = self.wave;
+        self.plan.workers.iter().filter(move |worker| worker.wave == wave).map(|worker| worker.index)
+    }
+
+    fn begin_wave(&mut self) {
+        self.wave_begun = self.now();
+        for index in self.present() {
+            let worker = &self.plan.workers[index];
+            let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
+                let width = (range.high - range.low).saturating_add(1);
+                range.low + (u128::from(worker.seed) * u128::from(width) >> 64) as u64
+            });
+            self.members[index].not_before = self.wave_begun + delay.saturating_mul(1000);
+        }
+    }
+
+    /// Whether a worker starts on its own rather than together with its wave.
+    fn is_late(&self, index: usize) -> bool {
+        self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
+    }
+
+    fn may_start(&self, index: usize) -> bool {
+        let member = &self.members[index];
+        let awaited = self.plan.workers[index].wait_for.clone();
+        !member.ordered
+            && member.end.is_none()
+            && member.not_before <= self.now()
+            && self.members[awaited].iter().all(|member| member.end.is_some())
+    }
+
+    /// Orders the workers whose time has come, and lets those go that are ready.
+    fn start_what_may_start(&mut self) -> io::Result<()> {
+        let begun = |controller: &Self, index: usize| {
+            controller.members[index].end.is_some()
+                || controller.arena.slot(index).control.phase() >= Phase::SettingUp
+        };
+        let mut waiting =
+            self.present().filter(|&index| self.members[index].ordered && !begun(self, index)).count();
+        for index in self.present() {
+            if waiting >= MOST_ORDERED {
+                break;
+            }
+            if self.may_start(index) {
+                let thread = self.plan.job_of(&self.plan.workers[index]).options.thread;
+                let number = index as u32;
+                self.spawner.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
+                self.members[index].ordered = true;
+                waiting += 1;
+            }
+        }
+        let ready = |controller: &Self, index: usize| {
+            controller.members[index].end.is_some()
+                || controller.arena.slot(index).control.phase() >= Phase::Ready
+        };
+        let together = self.present().filter(|&index| !self.is_late(index)).all(|index| ready(self, index));
+        for index in self.present() {
+            let is_ready = self.arena.slot(index).control.phase() == Phase::Ready;
+            if is_ready && !self.members[index].released && (together || self.is_late(index)) {
+                self.members[index].released = true;
+                self.arena.slot(index).control.open_gate();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until something happens or is due.
+    fn wait(&self) -> io::Result<()> {
+        let now = self.now();
+        let mut due = u64::MAX;
+        for index in self.present() {
+            let member = &self.members[index];
+            if member.end.is_none() && !member.ordered && member.not_before > now {
+                due = due.min(member.not_before);
+            }
+            if member.end.is_none() && member.ordered {
+                due = due.min(self.next_sample(index).unwrap_or(u64::MAX));
+            }
+        }
+        if self.settings.eta_interval.is_some() {
+            due = due.min(self.next_eta);
+        }
+        if self.settings.status_interval.is_some() {
+            due = due.min(self.next_status);
+        }
+        let timeout = (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(now)));
+        let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
+        sys::wait_readable(&descriptors, timeout)
+    }
+
+    fn handle(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
+        self.handle_signals(observer);
+        // A worker's words come before the news of its end.
+        self.handle_messages(observer)?;
+        while let Some(answer) = self.spawner.answer()? {
+            self.handle_messages(observer)?;
+            match answer {
+                Answer::Process(worker, end) => self.ended(worker as usize, end, observer),
+                Answer::ThreadHost(end) => {
+                    let threads: Vec<usize> = (0..self.members.len())
+                        .filter(|&index| {
+                            let worker = &self.plan.workers[index];
+                            let member = &self.members[index];
+                            self.plan.job_of(worker).options.thread && member.ordered && member.end.is_none()
+                        })
+                        .collect();
+                    threads.into_iter().for_each(|index| self.ended(index, end, observer));
+                }
+                Answer::NotStarted(worker, errno) => {
+                    let error = JobError { errno, what: "func=fork".into() };
+                    self.end_worker(worker as usize, End::Failed, Some(error), observer);
+                }
+                Answer::LaidOut(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_messages(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
+        while let Some(message) = Message::receive(&self.messages)? {
+            match message {
+                Message::Phase(_) => {}
+                Message::Note(_, text) => observer.note(&text),
+                Message::Warning(_, text) => observer.warning(&text),
+                Message::Failed(worker, errno, what) => {
+                    let index = worker as usize;
+                    let error = JobError { errno, what };
+                    let id = self.arena.slot(index).control.id.load(Relaxed);
+                    observer.failed(id, &error);
+                    self.members[index].known.error.get_or_insert(error);
+                }
+                Message::ThreadOver(worker) => self.ended(worker as usize, ChildEnd::Exited(0), observer),
+            }
+        }
+        Ok(())
+    }
+
+    /// A worker's process or thread is gone.
+    fn ended(&mut self, index: usize, end: ChildEnd, observer: &mut dyn Observer) {
+        if self.members[index].end.is_some() {
+            return;
+        }
+        let finished = self.arena.slot(index).control.phase() == Phase::Exited;
+        match end {
+            ChildEnd::Killed(signal) => {
+                self.end_worker(index, End::Killed, Some(killed(signal)), observer);
+            }
+            _ if self.members[index].known.error.is_some() => {
+                self.end_worker(index, End::Failed, None, observer);
+            }
+            _ if finished => self.end_worker(index, End::Done, None, observer),
+            ChildEnd::Exited(_) => {
+                let error = JobError { errno: libc::EAGAIN, what: "func=start".into() };
+                self.end_worker(index, End::Failed, Some(error), observer);
+            }
+        }
+    }
+
+    fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, observer: &mut dyn Observer) {
+        let control = &self.arena.slot(index).control;
+        if control.ended_ns.load(Relaxed) == 0 && control.started_ns.load(Relaxed) > 0 {
+            control.ended_ns.store(self.clock.now(), Relaxed);
+        }
+        control.open_files.store(0, Relaxed);
+        if let Some(error) = error {
+            observer.failed(control.id.load(Relaxed), &error);
+            self.members[index].known.error.get_or_insert(error);
+        }
+        self.members[index].end = Some(end);
+        let options = &self.plan.job_of(&self.plan.workers[index]).options;
+        let failed = matches!(end, End::Failed | End::Killed);
+        if options.exitall || (options.exitall_on_error && failed) {
+            self.exit_others(index, options.exit_what);
+        }
+    }
+
+    /// `exitall`: the end of this worker is the end of others.
+    fn exit_others(&mut self, index: usize, what: ExitWhat) {
+        let group = self.plan.job_of(&self.plan.workers[index]).group;
+        for other in 0..self.members.len() {
+            let worker = &self.plan.workers[other];
+            let concerned = match what {
+                ExitWhat::All => true,
+                ExitWhat::Stonewall => worker.wave == self.wave,
+                ExitWhat::Group => self.plan.job_of(worker).group == group,
+            };
+            if concerned {
+                self.terminate(other);
+            }
+        }
+    }
+
+    /// Asks a worker to finish; one that has not begun never will.
+    fn terminate(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        if member.end.is_some() {
+            return;
+        }
+        if member.ordered {
+            self.arena.slot(index).control.ask(attention::TERMINATE);
+        } else {
+            member.end = Some(End::Skipped);
+        }
+    }
+
+    fn skip_the_rest(&mut self) {
+        for index in 0..self.members.len() {
+            self.arena.slot(index).control.ask(attention::TERMINATE);
+            self.members[index].end.get_or_insert(End::Skipped);
+        }
+    }
+
+    fn handle_signals(&mut self, observer: &mut dyn Observer) {
+        while let Some(signal) = self.signals.next() {
+            if signal == libc::SIGUSR1 {
+                let report = self.fresh_report();
+                observer.status(&report);
+                continue;
+            }
+            if self.signal.is_some() {
+                // Asked twice: at once. What was measured so far is in the arena and is still reported.
+                self.spawner.kill();
+                for member in &mut self.members {
+                    member.end.get_or_insert(End::Killed);
+                }
+                continue;
+            }
+            observer.terminating(signal);
+            self.signal = Some(signal);
+            (0..self.members.len()).for_each(|index| self.terminate(index));
+        }
+    }
+
+    /// On to the next wave when this one is over.
+    fn advance(&mut self) {
+        while !self.is_over() && self.present().all(|index| self.members[index].end.is_some()) {
+            self.wave += 1;
+            self.begin_wave();
+        }
+    }
+
+    // Samples.
+
+    /// When the worker's next sample is due.
+    fn next_sample(&self, index: usize) -> Option<u64> {
+        let options = &self.plan.job_of(&self.plan.workers[index]).options;
+        let member = &self.members[index];
+        if options.disable_bw || !member.released || !member.sampler.started {
+            // Looked at again when the worker says that it runs.
+            return None;
+        }
+        Some(member.sampler.bw_at.min(member.sampler.iops_at))
+    }
+
+    fn sample(&mut self) {
+        let now = self.now();
+        for index in self.present() {
+            let member = &mut self.members[index];
+            if !member.released || member.end.is_some() {
+                continue;
+            }
+            let options = &self.plan.job_of(&self.plan.workers[index]).options;
+            let slot = self.arena.slot(index);
+            let counting = slot.control.counting_ns.load(Relaxed);
+            if options.disable_bw || counting == 0 || !slot.control.phase().is_running() {
+                continue;
+            }
+            let (bw_period, iops_period) = (
+                u64::from(options.bwavgtime.max(1)) * 1_000_000,
+                u64::from(options.iopsavgtime.max(1)) * 1_000_000,
+            );
+            let sampler = &mut member.sampler;
+            let resets = slot.stats.resets.get();
+            if !sampler.started || sampler.resets != resets {
+                *sampler = Sampler {
+                    resets,
+                    started: true,
+                    bw_at: counting + bw_period,
+                    iops_at: counting + iops_period,
+                    ..Sampler::default()
+                };
+                member.known.bw = PerDirection::default();
+                member.known.iops = PerDirection::default();
+            }
+            let live = |direction: Direction| &slot.stats.directions[direction.index()];
+            if now >= sampler.bw_at && slot.control.phase() == Phase::Running {
+                let span = now - (sampler.bw_at - bw_period);
+                for direction in Direction::ALL {
+                    let bytes = live(direction).bytes.get();
+                    let moved = bytes - std::mem::replace(&mut sampler.bytes[direction], bytes);
+                    if bytes > 0 {
+                        member.known.bw[direction].record(per_second(moved, span) / 1024);
+                    }
+                }
+                sampler.bw_at = now + bw_period;
+            }
+            if now >= sampler.iops_at && slot.control.phase() == Phase::Running {
+                let span = now - (sampler.iops_at - iops_period);
+                for direction in Direction::ALL {
+                    let ios = live(direction).ios.get();
+                    let done = ios - std::mem::replace(&mut sampler.ios[direction], ios);
+                    if ios > 0 {
+                        member.known.iops[direction].record(per_second(done, span));
+                    }
+                }
+                sampler.iops_at = now + iops_period;
+            }
+            // In the ramp nothing is sampled, and nothing is due.
+            if slot.control.phase() != Phase::Running {
+                sampler.bw_at = sampler.bw_at.max(now + bw_period);
+                sampler.iops_at = sampler.iops_at.max(now + iops_period);
+            }
+        }
+    }
+
+    // Telling.
+
+    fn tell_on_the_way(&mut self, observer: &mut dyn Observer) {
+        let now = self.now();
+        if let Some(interval) = self.settings.eta_interval
+            && now >= self.next_eta
+        {
+            self.next_eta = now + interval.as_nanos() as u64;
+            let snapshot = self.snapshot();
+            observer.snapshot(&snapshot);
+        }
+        if let Some(interval) = self.settings.status_interval
+            && now >= self.next_status
+        {
+            self.next_status = now + interval.as_nanos() as u64;
+            let report = self.fresh_report();
+            observer.status(&report);
+        }
+    }
+
+    /// Seconds that a worker has still to run.
+    fn left(&self, index: usize, now: u64) -> Option<f64> {
+        if self.members[index].end.is_some() {
+            return Some(0.0);
+        }
+        let slot = self.arena.slot(index);
+        let bytes = slot.stats.directions.iter().map(|direction| direction.bytes.get()).sum();
+        let options = &self.plan.job_of(&self.plan.workers[index]).options;
+        eta::seconds_left(options, &self.layouts[index], &slot.control, bytes, now)
+    }
+
+    /// Seconds left in all: the waves follow each other, and each lasts as long as its longest worker.
+    fn left_in_all(&self, now: u64) -> Option<f64> {
+        (self.wave..self.plan.waves)
+            .map(|wave| {
+                self.plan
+                    .workers
+                    .iter()
+                    .filter(|worker| worker.wave == wave)
+                    .map(|worker| self.left(worker.index, now))
+                    .try_fold(0.0, |longest: f64, left| Some(longest.max(left?)))
+            })
+            .sum()
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let now = self.now();
+        let mut bytes: PerDirection<u64> = PerDirection::default();
+        let mut ios: PerDirection<u64> = PerDirection::default();
+        let mut snapshot = Snapshot { kb_base: 1024, ..Snapshot::default() };
+        for worker in &self.plan.workers {
+            let options = &self.plan.job_of(worker).options;
+            let slot = self.arena.slot(worker.index);
+            let member = &self.members[worker.index];
+            snapshot.states.push(state_letter(member, slot.control.phase(), options));
+            if member.ordered && member.end.is_none() {
+                snapshot.running += 1;
+                snapshot.open_files += slot.control.open_files.load(Relaxed);
+            }
+            let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
+            for (direction, used) in Direction::ALL.into_iter().zip(used) {
+                snapshot.shown[direction] |= used;
+                bytes[direction] += slot.stats.directions[direction.index()].bytes.get();
+                ios[direction] += slot.stats.directions[direction.index()].ios.get();
+            }
+            snapshot.kb_base = options.kb_base;
+            snapshot.unit_base = options.unit_base;
+        }
+        let (before, old_bytes, old_ios) = std::mem::replace(&mut self.last_snapshot, (now, bytes, ios));
+        let span = now.saturating_sub(before);
+        for direction in Direction::ALL {
+            // The end of a ramp sets counters back.
+            snapshot.bandwidth[direction] =
+                per_second(bytes[direction].saturating_sub(old_bytes[direction]), span);
+            snapshot.iops[direction] = per_second(ios[direction].saturating_sub(old_ios[direction]), span);
+        }
+        if let Some(left) = self.left_in_all(now) {
+            snapshot.percent = Some(eta::percent(now as f64 / 1e9, left));
+            snapshot.eta_s = Some(left.round() as u64);
+        }
+        snapshot
+    }
+
+    /// A report in which running workers have just published their resources.
+    fn fresh_report(&mut self) -> Report {
+        let running = |controller: &Self, index: usize| {
+            controller.members[index].released && controller.members[index].end.is_none()
+        };
+        let asked: Vec<usize> = (0..self.members.len()).filter(|&index| running(self, index)).collect();
+        for &index in &asked {
+            self.arena.slot(index).control.ask(attention::USAGE);
+        }
+        if !asked.is_empty() {
+            std::thread::sleep(USAGE_PATIENCE);
+        }
+        let now = self.now();
+        for index in 0..self.members.len() {
+            self.members[index].known.eta_s = if running(self, index) {
+                self.left(index, now).map(|left| left.round() as u64)
+            } else {
+                None
+            };
+        }
+        self.report()
+    }
+
+    fn report(&self) -> Report {
+        let at = Circumstances {
+            plan: self.plan,
+            timestamp_ms: sys::wall_ns() / 1_000_000,
+            now_ns: self.now(),
+            origin_ms: self.origin_ms,
+            disks: self.disks.report(),
+        };
+        collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known)
+    }
+}
+
+fn killed(signal: i32) -> JobError {
+    JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}") }
+}
+
+fn per_second(amount: u64, span_ns: u64) -> u64 {
+    if span_ns == 0 { 0 } else { (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64 }
+}
+
+/// The letter of the status line.
+fn state_letter(member: &Member, phase: Phase, options: &iolite_options::JobOptions) -> u8 {
+    use iolite_options::ReadWrite::*;
+    match member.end {
+        Some(End::Done | End::Skipped) => return b'_',
+        Some(End::Failed) => return b'X',
+        Some(End::Killed) => return b'K',
+        None => {}
+    }
+    match phase {
+        Phase::Planned => b'P',
+        Phase::Created => b'C',
+        Phase::SettingUp | Phase::Ready => b'I',
+        Phase::PreReading => b'p',
+        Phase::Ramping => b'/',
+        Phase::Syncing => b'F',
+        Phase::Finishing => b'f',
+        Phase::Exited => b'E',
+        Phase::Running => match options.rw {
+            Read => b'R',
+            RandRead => b'r',
+            Write => b'W',
+            RandWrite => b'w',
+            Trim => b'D',
+            RandTrim => b'd',
+            Rw | TrimWrite => b'M',
+            RandRw | RandTrimWrite => b'm',
+        },
+    }
+}

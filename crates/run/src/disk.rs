@@ -1,0 +1,160 @@
+//! The disks under the files: what they did while the jobs ran, from `/sys/block/*/stat`.
+
+use crate::sys;
+use iolite_plan::Plan;
+use iolite_stats::{DiskCounters, DiskReport};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A disk that is watched.
+struct Disk {
+    name: String,
+    directory: PathBuf,
+    before: Reading,
+    slaves: Vec<Disk>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    counters: DiskCounters,
+    /// Milliseconds in which the disk had something to do.
+    busy_ms: u64,
+    at_ns: u64,
+}
+
+/// All disks that the files of a plan are on.
+pub struct Disks(Vec<Disk>);
+
+impl Disks {
+    /// Finds the disks and remembers their counters.
+    pub fn watch(plan: &Plan) -> Disks {
+        let mut disks: Vec<Disk> = Vec::new();
+        for worker in &plan.workers {
+            let job = plan.job_of(worker);
+            if !job.options.disk_util || job.engine.diskless {
+                continue;
+            }
+            for file in &worker.files {
+                if let Some(directory) = disk_of(file)
+                    && !disks.iter().any(|disk| disk.directory == directory)
+                {
+                    disks.extend(Disk::new(directory));
+                }
+            }
+        }
+        Disks(disks)
+    }
+
+    /// What the disks did since.
+    pub fn report(&self) -> Vec<DiskReport> {
+        self.0.iter().map(Disk::report).collect()
+    }
+}
+
+impl Disk {
+    fn new(directory: PathBuf) -> Option<Disk> {
+        let before = read(&directory)?;
+        let name = directory.file_name()?.to_string_lossy().into_owned();
+        let slaves = fs::read_dir(directory.join("slaves")).into_iter().flatten().flatten();
+        let slaves = slaves.filter_map(|entry| Disk::new(whole_disk(fs::canonicalize(entry.path()).ok()?)));
+        Some(Disk { name, before, slaves: slaves.collect(), directory })
+    }
+
+    fn report(&self) -> DiskReport {
+        let now = read(&self.directory).unwrap_or(self.before);
+        let (a, b) = (&self.before.counters, &now.counters);
+        let counters = DiskCounters {
+            read_ios: b.read_ios.saturating_sub(a.read_ios),
+            write_ios: b.write_ios.saturating_sub(a.write_ios),
+            read_sectors: b.read_sectors.saturating_sub(a.read_sectors),
+            write_sectors: b.write_sectors.saturating_sub(a.write_sectors),
+            read_merges: b.read_merges.saturating_sub(a.read_merges),
+            write_merges: b.write_merges.saturating_sub(a.write_merges),
+            read_ticks: b.read_ticks.saturating_sub(a.read_ticks),
+            write_ticks: b.write_ticks.saturating_sub(a.write_ticks),
+            in_queue: b.in_queue.saturating_sub(a.in_queue),
+        };
+        let elapsed_ms = now.at_ns.saturating_sub(self.before.at_ns) as f64 / 1e6;
+        let busy = now.busy_ms.saturating_sub(self.before.busy_ms) as f64;
+        let utilisation = if elapsed_ms > 0.0 { (100.0 * busy / elapsed_ms).min(100.0) } else { 0.0 };
+        let slaves = self.slaves.iter().map(Disk::report).collect();
+        DiskReport { name: self.name.clone(), counters, utilisation, slaves }
+    }
+}
+
+/// The sysfs directory of the disk that holds a file (or the nearest directory above it that exists).
+fn disk_of(file: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(file).ok()?;
+    let metadata = absolute.ancestors().find_map(|path| fs::metadata(path).ok())?;
+    let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
+    let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
+    Some(whole_disk(fs::canonicalize(link).ok()?))
+}
+
+/// A partition's counters are part of its disk's.
+fn whole_disk(directory: PathBuf) -> PathBuf {
+    match directory.parent() {
+        Some(parent) if directory.join("partition").exists() => parent.to_owned(),
+        _ => directory,
+    }
+}
+
+/// The format is documented in Linux's Documentation/block/stat.rst.
+fn read(directory: &Path) -> Option<Reading> {
+    let text = fs::read_to_string(directory.join("stat")).ok()?;
+    let at_ns = sys::monotonic_ns();
+    parse(&text).map(|(counters, busy_ms)| Reading { counters, busy_ms, at_ns })
+}
+
+fn parse(text: &str) -> Option<(DiskCounters, u64)> {
+    let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let &[
+        read_ios,
+        read_merges,
+        read_sectors,
+        read_ticks,
+        write_ios,
+        write_merges,
+        write_sectors,
+        write_ticks,
+        _in_flight,
+        busy_ms,
+        in_queue,
+        ..,
+    ] = fields.as_slice()
+    else {
+        return None;
+    };
+    let counters = DiskCounters {
+        read_ios,
+        write_ios,
+        read_sectors,
+        write_sectors,
+        read_merges,
+        write_merges,
+        read_ticks,
+        write_ticks,
+        in_queue,
+    };
+    Some((counters, busy_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_fields_in_their_order() {
+        let (counters, busy) = parse("  1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n").unwrap();
+        assert_eq!((counters.read_ios, counters.read_merges, counters.read_sectors), (1, 2, 3));
+        assert_eq!((counters.read_ticks, counters.write_ios, counters.write_merges), (4, 5, 6));
+        assert_eq!((counters.write_sectors, counters.write_ticks, counters.in_queue, busy), (7, 8, 11, 10));
+        assert!(parse("1 2 3").is_none());
+    }
+
+    #[test]
+    fn files_without_a_disk_have_none() {
+        assert_eq!(disk_of(Path::new("/proc/self/stat")), None);
+    }
+}

@@ -1,0 +1,312 @@
+//! Files before the run: what is there, what it has to become, and making it so.
+
+use iolite_content::{Content, Fill, Spec};
+use iolite_options::{Fallocate, JobOptions};
+use iolite_plan::{
+    FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan,
+};
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// How much is written at once when a file is filled.
+const CHUNK: usize = 1 << 20;
+
+/// Decides the layout of every worker's files, in order, as if the files of the earlier ones had been made already.
+pub fn resolve(plan: &Plan) -> Result<Vec<Layout>, Vec<Problem>> {
+    let mut known: HashMap<PathBuf, FileFacts> = HashMap::new();
+    let mut layouts = Vec::with_capacity(plan.workers.len());
+    let mut problems: Vec<Problem> = Vec::new();
+    for worker in &plan.workers {
+        let job = plan.job_of(worker);
+        match of_worker(job, worker, &mut known) {
+            Ok(layout) => layouts.push(layout),
+            Err(message) => {
+                let problem = Problem { job: job.options.name.clone(), origin: None, message };
+                if !problems.contains(&problem) {
+                    problems.push(problem);
+                }
+            }
+        }
+    }
+    if problems.is_empty() { Ok(layouts) } else { Err(problems) }
+}
+
+fn of_worker(
+    job: &JobPlan,
+    worker: &WorkerPlan,
+    known: &mut HashMap<PathBuf, FileFacts>,
+) -> Result<Layout, String> {
+    let options = &job.options;
+    let diskless = job.engine.diskless;
+    let mut files = Vec::with_capacity(worker.files.len());
+    for path in &worker.files {
+        let found = if diskless {
+            FileFacts { kind: FileKind::Regular, size: None }
+        } else if let Some(known) = known.get(path) {
+            *known
+        } else {
+            facts(path).map_err(|error| format!("{}: {error}", path.display()))?
+        };
+        check_kind(options, path, found)?;
+        files.push((path.clone(), found));
+    }
+    let context = LayoutContext { clone: worker.clone, diskless, seed: worker.seed };
+    let layout = iolite_plan::layout(options, context, &files).map_err(|error| error.to_string())?;
+    if !diskless {
+        for file in &layout.files {
+            if !file.exists && !options.allow_file_create {
+                return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
+            }
+            if let (FileKind::Regular, Some(size)) = (file.kind, file.extend_to) {
+                known.insert(file.path.clone(), FileFacts { kind: FileKind::Regular, size: Some(size) });
+            }
+        }
+    }
+    Ok(layout)
+}
+
+/// `filetype` says what the job expects to find.
+fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(), String> {
+    use iolite_options::FileType;
+    let expected = match options.filetype {
+        FileType::None => return Ok(()),
+        FileType::File => FileKind::Regular,
+        FileType::Block => FileKind::Block,
+        FileType::Char => FileKind::Char,
+    };
+    if found.kind == expected {
+        return Ok(());
+    }
+    Err(format!("filetype={}: {} is not of that type", options.filetype.keyword(), path.display()))
+}
+
+/// What is there under this name.
+fn facts(path: &Path) -> io::Result<FileFacts> {
+    if path == Path::new("-") {
+        return Ok(FileFacts { kind: FileKind::Pipe, size: None });
+    }
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(FileFacts { kind: FileKind::Regular, size: None });
+        }
+        Err(error) => return Err(error),
+    };
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    if kind.is_block_device() {
+        let size = iolite_engine::block_device_size(path)?;
+        return Ok(FileFacts { kind: FileKind::Block, size: Some(size) });
+    }
+    if kind.is_char_device() {
+        return Ok(FileFacts { kind: FileKind::Char, size: None });
+    }
+    if kind.is_fifo() || kind.is_socket() {
+        return Ok(FileFacts { kind: FileKind::Pipe, size: None });
+    }
+    Ok(FileFacts { kind: FileKind::Regular, size: Some(metadata.len()) })
+}
+
+/// Makes a worker's files what the job needs. `note` is told what is being laid out, `stop` asked now and then.
+pub fn create(
+    job: &JobPlan,
+    layout: &Layout,
+    seed: u64,
+    note: &mut dyn FnMut(String),
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let options = &job.options;
+    if job.engine.diskless {
+        return Ok(());
+    }
+    for file in &layout.files {
+        if file.kind == FileKind::Regular
+            && let Some(parent) = file.path.parent()
+            && !parent.as_os_str().is_empty()
+        {
+            std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
+        }
+    }
+    if options.create_on_open {
+        return Ok(());
+    }
+    let needed: Vec<(&FileLayout, u64)> = layout
+        .files
+        .iter()
+        .filter_map(|file| {
+            let size = file.extend_to?;
+            let present = std::fs::metadata(&file.path).map_or(0, |metadata| metadata.len());
+            (present < size).then_some((file, size))
+        })
+        .collect();
+    if needed.is_empty() {
+        return Ok(());
+    }
+    note(describe(&options.name, &needed));
+    let mut content = Content::new(&Spec { fill: Fill::Random, refill: true, scramble: false, seed: !seed });
+    for (file, size) in needed {
+        if stop() {
+            break;
+        }
+        one(options, &file.path, size, &mut content, stop).map_err(|error| named(&file.path, &error))?;
+    }
+    Ok(())
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        NamedError { errno: error.raw_os_error(), text: format!("{}: {error}", path.display()) },
+    )
+}
+
+/// An error of the operating system that says which file it is about, and still knows its number.
+#[derive(Debug)]
+pub struct NamedError {
+    /// The errno, where there was one.
+    pub errno: Option<i32>,
+    text: String,
+}
+
+impl std::fmt::Display for NamedError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for NamedError {}
+
+/// The errno of an error, also of one that [`create`] gave a name.
+pub fn errno_of(error: &io::Error) -> i32 {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NamedError>());
+    error.raw_os_error().or_else(|| inner.and_then(|inner| inner.errno)).unwrap_or(libc::EIO)
+}
+
+fn describe(job: &str, files: &[(&FileLayout, u64)]) -> String {
+    let total: u64 = files.iter().map(|(_, size)| size).sum();
+    match files.len() {
+        1 => format!("{job}: Laying out IO file (1 file / {}MiB)", total >> 20),
+        count => format!("{job}: Laying out IO files ({count} files / total {}MiB)", total >> 20),
+    }
+}
+
+/// Makes or extends one file. What it holds already stays; what is added is random data where the job may read it,
+/// and otherwise whatever `fallocate` gives.
+fn one(
+    options: &JobOptions,
+    path: &Path,
+    size: u64,
+    content: &mut Content,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)?;
+    let present = file.metadata()?.len();
+    if options.rw.reads() || options.overwrite || options.pre_read {
+        preallocate(options.fallocate, &file, size)?;
+        io::Seek::seek(&mut file, io::SeekFrom::Start(present))?;
+        let mut buffer = vec![0; CHUNK];
+        let mut left = size - present;
+        while left > 0 && !stop() {
+            let length = left.min(CHUNK as u64) as usize;
+            content.fill(&mut buffer[..length]);
+            file.write_all(&buffer[..length])?;
+            left -= length as u64;
+        }
+    } else {
+        preallocate(options.fallocate, &file, size)?;
+    }
+    if options.create_fsync {
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Gives a file its blocks or its size, as `fallocate` says. That a file system cannot is no error, except for
+/// `posix`, which was asked for by name and always can.
+fn preallocate(how: Fallocate, file: &File, size: u64) -> io::Result<()> {
+    let descriptor = file.as_raw_fd();
+    let size = size as libc::off_t;
+    match how {
+        Fallocate::None => Ok(()),
+        Fallocate::Truncate => file.set_len(size as u64),
+        Fallocate::Posix => {
+            // SAFETY: no pointers are involved.
+            match unsafe { libc::posix_fallocate(descriptor, 0, size) } {
+                0 => Ok(()),
+                errno => Err(io::Error::from_raw_os_error(errno)),
+            }
+        }
+        Fallocate::Native | Fallocate::Keep => {
+            let mode = if how == Fallocate::Keep { libc::FALLOC_FL_KEEP_SIZE } else { 0 };
+            // SAFETY: no pointers are involved.
+            if unsafe { libc::fallocate(descriptor, mode, 0, size) } == 0 {
+                return Ok(());
+            }
+            match io::Error::last_os_error() {
+                error
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)
+                    ) =>
+                {
+                    Ok(())
+                }
+                // No room for all of it: the job will find out where the room ends, as it would have anyway.
+                error if error.raw_os_error() == Some(libc::ENOSPC) => Ok(()),
+                error => Err(error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_grows_behind_what_it_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, b"precious").unwrap();
+        let mut content = Content::new(&Spec { fill: Fill::Random, refill: true, scramble: false, seed: 1 });
+        let options = JobOptions::default();
+        one(&options, &path, 5000, &mut content, &|| false).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 5000);
+        assert_eq!(&bytes[..8], b"precious");
+        assert!(bytes[8..].iter().any(|&byte| byte != 0));
+    }
+
+    #[test]
+    fn fallocate_decides_the_size_of_files_that_are_only_written() {
+        let directory = tempfile::tempdir().unwrap();
+        for (how, expected) in [
+            (Fallocate::None, 0),
+            (Fallocate::Native, 1 << 20),
+            (Fallocate::Posix, 1 << 20),
+            (Fallocate::Keep, 0),
+            (Fallocate::Truncate, 1 << 20),
+        ] {
+            let path = directory.path().join(how.keyword());
+            let mut content =
+                Content::new(&Spec { fill: Fill::Random, refill: true, scramble: false, seed: 1 });
+            let options =
+                JobOptions { fallocate: how, rw: iolite_options::ReadWrite::Write, ..JobOptions::default() };
+            one(&options, &path, 1 << 20, &mut content, &|| false).unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), expected, "{how:?}");
+        }
+    }
+
+    #[test]
+    fn errors_keep_their_number() {
+        let error = named(Path::new("/x"), &io::Error::from_raw_os_error(libc::ENOSPC));
+        assert_eq!(errno_of(&error), libc::ENOSPC);
+        assert!(error.to_string().starts_with("/x: "));
+    }
+}

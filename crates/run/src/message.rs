@@ -1,0 +1,85 @@
+//! What workers tell the controller in words, over one socket that keeps messages whole and in order.
+
+use crate::sys::Socket;
+use std::io;
+
+/// The longest text that is sent; more is cut off.
+const MOST_TEXT: usize = 8000;
+
+/// A message to the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The worker's phase changed.
+    Phase(u32),
+    /// A line for the report's reader, like "Laying out IO file".
+    Note(u32, String),
+    /// A line about something that went wrong in a single I/O or file.
+    Warning(u32, String),
+    /// The job ended with this errno; the text says what failed.
+    Failed(u32, i32, String),
+    /// A thread worker is over (processes are waited for instead).
+    ThreadOver(u32),
+}
+
+impl Message {
+    /// Sends it. A controller that is gone cannot be told anything, so then nothing happens.
+    pub fn send(&self, socket: &Socket) {
+        let (tag, worker, errno, text) = match self {
+            Message::Phase(worker) => (0u8, *worker, 0, ""),
+            Message::Note(worker, text) => (1, *worker, 0, text.as_str()),
+            Message::Warning(worker, text) => (2, *worker, 0, text.as_str()),
+            Message::Failed(worker, errno, text) => (3, *worker, *errno, text.as_str()),
+            Message::ThreadOver(worker) => (4, *worker, 0, ""),
+        };
+        let mut bytes = Vec::with_capacity(9 + text.len().min(MOST_TEXT));
+        bytes.push(tag);
+        bytes.extend_from_slice(&worker.to_ne_bytes());
+        bytes.extend_from_slice(&errno.to_ne_bytes());
+        bytes.extend_from_slice(&text.as_bytes()[..text.len().min(MOST_TEXT)]);
+        // The only failure is that the controller is gone, and then this process is about to be told so.
+        let _ = socket.send(&bytes);
+    }
+
+    /// The next message; `None` when there is none now.
+    pub fn receive(socket: &Socket) -> io::Result<Option<Message>> {
+        let mut buffer = [0; 9 + MOST_TEXT];
+        let Some(length) = socket.try_receive(&mut buffer)? else { return Ok(None) };
+        let bytes = &buffer[..length];
+        let (Some(&tag), Some(worker), Some(errno)) = (bytes.first(), bytes.get(1..5), bytes.get(5..9))
+        else {
+            return Ok(None);
+        };
+        let worker = u32::from_ne_bytes([worker[0], worker[1], worker[2], worker[3]]);
+        let errno = i32::from_ne_bytes([errno[0], errno[1], errno[2], errno[3]]);
+        let text = String::from_utf8_lossy(&bytes[9..]).into_owned();
+        Ok(Some(match tag {
+            0 => Message::Phase(worker),
+            1 => Message::Note(worker, text),
+            2 => Message::Warning(worker, text),
+            3 => Message::Failed(worker, errno, text),
+            _ => Message::ThreadOver(worker),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_arrive_whole_and_in_order() {
+        let (one, other) = Socket::pair().unwrap();
+        let messages = [
+            Message::Phase(7),
+            Message::Note(1, "a: Laying out IO file (1 file / 1MiB)".into()),
+            Message::Failed(2, 28, "write".into()),
+            Message::Warning(3, String::new()),
+            Message::ThreadOver(4),
+        ];
+        messages.iter().for_each(|message| message.send(&one));
+        for message in messages {
+            assert_eq!(Message::receive(&other).unwrap(), Some(message));
+        }
+        assert_eq!(Message::receive(&other).unwrap(), None);
+    }
+}

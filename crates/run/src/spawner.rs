@@ -1,0 +1,298 @@
+//! The spawner: a small single-threaded process that forks workers and tells how they ended.
+//!
+//! It is forked before the controller has done anything but plan, so what it forks is small and has no threads in
+//! it. Orders and answers are single fixed-size messages on a socket pair.
+
+use crate::sys::{self, ChildEnd, SignalQueue, Socket};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// What the controller can order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Lay out the files of all workers.
+    LayOut,
+    /// Start this worker as a process.
+    Process(u32),
+    /// Start this worker as a thread of the thread host.
+    Thread(u32),
+}
+
+/// What the spawner answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The process that laid out files has ended.
+    LaidOut(ChildEnd),
+    /// A worker process has ended.
+    Process(u32, ChildEnd),
+    /// The host of all thread workers has ended.
+    ThreadHost(ChildEnd),
+    /// This worker could not be started, because of this errno.
+    NotStarted(u32, i32),
+}
+
+const MESSAGE: usize = 16;
+
+fn encode(words: [i32; 4]) -> [u8; MESSAGE] {
+    let mut bytes = [0; MESSAGE];
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+fn decode(bytes: &[u8]) -> Option<[i32; 4]> {
+    let mut words = [0; 4];
+    if bytes.len() != MESSAGE {
+        return None;
+    }
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = i32::from_ne_bytes(chunk.try_into().ok()?);
+    }
+    Some(words)
+}
+
+impl Order {
+    fn encode(self) -> [u8; MESSAGE] {
+        match self {
+            Order::LayOut => encode([0; 4]),
+            Order::Process(worker) => encode([1, worker as i32, 0, 0]),
+            Order::Thread(worker) => encode([2, worker as i32, 0, 0]),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Order> {
+        match decode(bytes)? {
+            [0, ..] => Some(Order::LayOut),
+            [1, worker, ..] => Some(Order::Process(worker as u32)),
+            [2, worker, ..] => Some(Order::Thread(worker as u32)),
+            _ => None,
+        }
+    }
+}
+
+impl Answer {
+    fn encode(self) -> [u8; MESSAGE] {
+        let (tag, worker, end) = match self {
+            Answer::LaidOut(end) => (0, 0, end),
+            Answer::Process(worker, end) => (1, worker, end),
+            Answer::ThreadHost(end) => (2, 0, end),
+            Answer::NotStarted(worker, errno) => (3, worker, ChildEnd::Exited(errno)),
+        };
+        match end {
+            ChildEnd::Exited(status) => encode([tag, worker as i32, 0, status]),
+            ChildEnd::Killed(signal) => encode([tag, worker as i32, 1, signal]),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Answer> {
+        let [tag, worker, killed, value] = decode(bytes)?;
+        let end = if killed == 1 { ChildEnd::Killed(value) } else { ChildEnd::Exited(value) };
+        match tag {
+            0 => Some(Answer::LaidOut(end)),
+            1 => Some(Answer::Process(worker as u32, end)),
+            2 => Some(Answer::ThreadHost(end)),
+            3 => Some(Answer::NotStarted(worker as u32, value)),
+            _ => None,
+        }
+    }
+}
+
+/// What the spawner's children do; implemented by the run.
+pub trait Work: Send + Sync {
+    /// Lays out the files of all workers; the exit status.
+    fn lay_out(&self) -> i32;
+    /// Is this worker; the exit status.
+    fn worker(&self, worker: u32) -> i32;
+    /// A thread worker is over.
+    fn thread_over(&self, worker: u32);
+}
+
+/// The controller's end.
+pub struct Spawner {
+    socket: Socket,
+    pid: libc::pid_t,
+}
+
+impl Spawner {
+    /// Forks the spawner. This process must be single-threaded.
+    pub fn start<W: Work + 'static>(work: W) -> io::Result<Spawner> {
+        let (mine, its) = Socket::pair()?;
+        let parent = sys::process_id();
+        let controller = mine.as_raw_fd();
+        let pid = sys::fork(move || {
+            sys::die_with_parent(parent);
+            // The copy of the controller's end must go, or its closing would never be seen here.
+            // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
+            unsafe { libc::close(controller) };
+            serve(&its, std::sync::Arc::new(work))
+        })?;
+        Ok(Spawner { socket: mine, pid })
+    }
+
+    /// Orders something.
+    pub fn order(&self, order: Order) -> io::Result<()> {
+        self.socket.send(&order.encode())
+    }
+
+    /// The next answer, if there is one now.
+    pub fn answer(&self) -> io::Result<Option<Answer>> {
+        let mut bytes = [0; MESSAGE];
+        let length = self.socket.try_receive(&mut bytes)?;
+        Ok(length.and_then(|length| Answer::decode(&bytes[..length])))
+    }
+
+    /// The descriptor that becomes readable when there is an answer.
+    pub fn descriptor(&self) -> i32 {
+        self.socket.as_raw_fd()
+    }
+
+    /// Kills the spawner and, with it, everything it started.
+    pub fn kill(&self) {
+        sys::kill(self.pid, libc::SIGKILL);
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        // Its socket closes with ours, and then it ends by itself; but ours only closes after this.
+        self.kill();
+        sys::wait_for_child(self.pid);
+    }
+}
+
+/// Who a child of the spawner is.
+enum Child {
+    Layout,
+    Worker(u32),
+    ThreadHost,
+}
+
+fn serve<W: Work + 'static>(socket: &Socket, work: std::sync::Arc<W>) -> i32 {
+    let Ok(signals) = SignalQueue::new(&[libc::SIGCHLD]) else { return 1 };
+    let mut children: HashMap<libc::pid_t, Child> = HashMap::new();
+    let mut threads: Option<Socket> = None;
+    loop {
+        if sys::wait_readable(&[socket.as_raw_fd(), signals.as_raw_fd()], None).is_err() {
+            return 1;
+        }
+        while signals.next().is_some() {}
+        while let Some((pid, end)) = sys::reap_child() {
+            let answer = match children.remove(&pid) {
+                Some(Child::Layout) => Answer::LaidOut(end),
+                Some(Child::Worker(worker)) => Answer::Process(worker, end),
+                Some(Child::ThreadHost) => {
+                    threads = None;
+                    Answer::ThreadHost(end)
+                }
+                None => continue,
+            };
+            if socket.send(&answer.encode()).is_err() {
+                return 1;
+            }
+        }
+        loop {
+            let mut bytes = [0; MESSAGE];
+            let order = match socket.try_receive_or_end(&mut bytes) {
+                Ok(Some(length)) => Order::decode(&bytes[..length]),
+                Ok(None) => break,
+                // The controller is gone; the children follow this process by themselves.
+                Err(_) => return 0,
+            };
+            let Some(order) = order else { return 1 };
+            let outcome = carry_out(order, &work, &mut children, &mut threads);
+            if let Err((worker, error)) = outcome {
+                let answer = Answer::NotStarted(worker, error.raw_os_error().unwrap_or(libc::EAGAIN));
+                if socket.send(&answer.encode()).is_err() {
+                    return 1;
+                }
+            }
+        }
+    }
+}
+
+fn carry_out<W: Work + 'static>(
+    order: Order,
+    work: &std::sync::Arc<W>,
+    children: &mut HashMap<libc::pid_t, Child>,
+    threads: &mut Option<Socket>,
+) -> Result<(), (u32, io::Error)> {
+    let parent = sys::process_id();
+    match order {
+        Order::LayOut => {
+            let pid = sys::fork(|| {
+                sys::die_with_parent(parent);
+                work.lay_out()
+            })
+            .map_err(|error| (u32::MAX, error))?;
+            children.insert(pid, Child::Layout);
+        }
+        Order::Process(worker) => {
+            let pid = sys::fork(|| {
+                sys::die_with_parent(parent);
+                work.worker(worker)
+            })
+            .map_err(|error| (worker, error))?;
+            children.insert(pid, Child::Worker(worker));
+        }
+        Order::Thread(worker) => {
+            if threads.is_none() {
+                let (mine, its) = Socket::pair().map_err(|error| (worker, error))?;
+                let pid = sys::fork(|| {
+                    sys::die_with_parent(parent);
+                    host_threads(&its, work)
+                })
+                .map_err(|error| (worker, error))?;
+                children.insert(pid, Child::ThreadHost);
+                *threads = Some(mine);
+            }
+            if let Some(host) = threads {
+                host.send(&order.encode()).map_err(|error| (worker, error))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The thread host: starts a thread for each order, until it is killed with the spawner at the end of the run.
+fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
+    /// Workers keep their data on the heap; this is for the loop's own frames.
+    const STACK: usize = 512 << 10;
+    let mut bytes = [0; MESSAGE];
+    while let Ok(length @ 1..) = socket.receive(&mut bytes) {
+        let Some(Order::Thread(worker)) = Order::decode(&bytes[..length]) else { return 1 };
+        let theirs = work.clone();
+        let body = move || {
+            theirs.worker(worker);
+            theirs.thread_over(worker);
+        };
+        let name = format!("iolite-{worker}");
+        if std::thread::Builder::new().name(name).stack_size(STACK).spawn(body).is_err() {
+            // Seen by the controller as a worker that ended without having begun.
+            work.thread_over(worker);
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_and_answers_survive_the_socket() {
+        for order in [Order::LayOut, Order::Process(7), Order::Thread(u32::MAX)] {
+            assert_eq!(Order::decode(&order.encode()), Some(order));
+        }
+        for answer in [
+            Answer::LaidOut(ChildEnd::Exited(3)),
+            Answer::Process(9, ChildEnd::Killed(11)),
+            Answer::ThreadHost(ChildEnd::Exited(0)),
+            Answer::NotStarted(4, 12),
+        ] {
+            assert_eq!(Answer::decode(&answer.encode()), Some(answer));
+        }
+        assert_eq!(Order::decode(b"short"), None);
+    }
+}

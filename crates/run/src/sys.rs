@@ -1,0 +1,322 @@
+//! Thin wrappers around the system calls of this crate. Everything unsafe that is not the I/O loop's is here.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is valid. The call cannot fail for the clocks used here.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The wall clock in nanoseconds since the epoch.
+pub fn wall_ns() -> u64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
+/// A shared anonymous mapping of zeros that is not reserved in advance.
+pub fn map_shared(bytes: usize) -> io::Result<*mut libc::c_void> {
+    map(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
+}
+
+/// A readable and writable mapping.
+pub fn map(bytes: usize, flags: libc::c_int, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
+    // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+    let address = unsafe {
+        libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, descriptor, 0)
+    };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address) }
+}
+
+/// Gives a mapping back. The caller has no references into it any more.
+pub fn unmap(address: *mut libc::c_void, bytes: usize) {
+    // SAFETY: the caller owned the mapping and is done with it.
+    unsafe { libc::munmap(address, bytes) };
+}
+
+/// Sleeps until the word differs from `value`, or for no reason.
+pub fn futex_wait(word: &AtomicU32, value: u32) {
+    // SAFETY: the word is valid; a shared futex (no FUTEX_PRIVATE_FLAG) since other processes wake it.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, ptr::null::<libc::timespec>())
+    };
+}
+
+/// Wakes everyone who waits on the word.
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word is valid.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+/// One end of a pair of connected sockets that keep messages whole.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// A connected pair.
+    pub fn pair() -> io::Result<(Socket, Socket)> {
+        let mut ends = [0; 2];
+        // SAFETY: the array has room for two descriptors.
+        check(unsafe {
+            libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr())
+        })?;
+        // SAFETY: fresh descriptors that nobody else owns.
+        Ok(unsafe { (Socket(OwnedFd::from_raw_fd(ends[0])), Socket(OwnedFd::from_raw_fd(ends[1]))) })
+    }
+
+    /// Sends one message, waiting for room. An end that is gone is an error, not a signal.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        loop {
+            // SAFETY: the buffer is valid for its length.
+            let sent = unsafe {
+                libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL)
+            };
+            if sent >= 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
+        loop {
+            // SAFETY: the buffer is valid for its length.
+            let received =
+                unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+            if received >= 0 {
+                return Ok(received as usize);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The next message, waiting for it; 0 bytes when the other end is gone.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receive_with(buffer, 0)
+    }
+
+    /// The next message if there is one; an error when the other end is gone.
+    pub fn try_receive_or_end(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.receive_with(buffer, libc::MSG_DONTWAIT) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next message if there is one; `None` also when the other end is gone.
+    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.receive_with(buffer, libc::MSG_DONTWAIT) {
+            Ok(0) => Ok(None),
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Signals that arrive as readable messages instead of interrupting.
+#[derive(Debug)]
+pub struct SignalQueue {
+    descriptor: OwnedFd,
+    previous: libc::sigset_t,
+}
+
+impl SignalQueue {
+    /// Blocks these signals in this thread (and what it forks) and queues them here.
+    pub fn new(signals: &[libc::c_int]) -> io::Result<SignalQueue> {
+        // SAFETY: the sets are initialised by the calls before they are used.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            let mut previous = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for &signal in signals {
+                libc::sigaddset(&raw mut set, signal);
+            }
+            check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, &raw mut previous))?;
+            let descriptor =
+                check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+            Ok(SignalQueue { descriptor: OwnedFd::from_raw_fd(descriptor), previous })
+        }
+    }
+
+    /// The next signal that arrived, if any.
+    pub fn next(&self) -> Option<libc::c_int> {
+        // SAFETY: the structure is plain data, valid as zeros, and as large as the kernel's record.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of_val(&info);
+            let got = libc::read(self.descriptor.as_raw_fd(), (&raw mut info).cast(), size);
+            (got == size as isize).then_some(info.ssi_signo as libc::c_int)
+        }
+    }
+}
+
+impl AsRawFd for SignalQueue {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+impl Drop for SignalQueue {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled in by the kernel.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.previous, ptr::null_mut()) };
+    }
+}
+
+/// Waits until one of the descriptors is readable (or hung up), or the time is over.
+pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
+    let mut polled: Vec<libc::pollfd> =
+        descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+    });
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the array and the timeout are valid; no signal mask is changed.
+    let result =
+        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout, ptr::null()) };
+    match check(result) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Forks. The child runs `body` and exits with its result, without returning to the caller's code and without
+/// running exit handlers that belong to the parent.
+///
+/// The caller must be single-threaded: the child has only the calling thread, and locks that other threads held
+/// would stay locked in it.
+pub fn fork(body: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
+    // SAFETY: the process is single-threaded (see above), so the child's memory is consistent.
+    let pid = check(unsafe { libc::fork() })?;
+    if pid != 0 {
+        return Ok(pid);
+    }
+    let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(101);
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
+}
+
+/// Kills this process when its parent ends, whatever ends it. `parent` is checked, in case it was too late already.
+pub fn die_with_parent(parent: libc::pid_t) {
+    // SAFETY: no pointers are involved.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(1);
+        }
+    }
+}
+
+/// This process.
+pub fn process_id() -> libc::pid_t {
+    // SAFETY: always succeeds.
+    unsafe { libc::getpid() }
+}
+
+/// This thread.
+pub fn thread_id() -> libc::pid_t {
+    // SAFETY: always succeeds.
+    unsafe { libc::gettid() }
+}
+
+/// Sends a signal; a process that is gone already needs none.
+pub fn kill(pid: libc::pid_t, signal: libc::c_int) {
+    // SAFETY: no pointers are involved.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChildEnd {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+/// A child that has ended, if one has.
+pub fn reap_child() -> Option<(libc::pid_t, ChildEnd)> {
+    let mut status = 0;
+    // SAFETY: the pointer is valid.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    if pid <= 0 {
+        return None;
+    }
+    let end = if libc::WIFSIGNALED(status) {
+        ChildEnd::Killed(libc::WTERMSIG(status))
+    } else {
+        ChildEnd::Exited(libc::WEXITSTATUS(status))
+    };
+    Some((pid, end))
+}
+
+/// Waits for one child.
+pub fn wait_for_child(pid: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: the pointer is valid.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+}
+
+/// Resources that this thread has used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadUsage {
+    /// User CPU time, µs.
+    pub user_us: u64,
+    /// System CPU time, µs.
+    pub system_us: u64,
+    /// Context switches, voluntary or not.
+    pub context_switches: u64,
+    /// Major faults.
+    pub major_faults: u64,
+    /// Minor faults.
+    pub minor_faults: u64,
+}
+
+/// Resources that this thread has used so far.
+pub fn thread_usage() -> ThreadUsage {
+    // SAFETY: the structure is plain data, valid as zeros; the call fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    ThreadUsage {
+        user_us: microseconds(usage.ru_utime),
+        system_us: microseconds(usage.ru_stime),
+        context_switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
+        major_faults: usage.ru_majflt as u64,
+        minor_faults: usage.ru_minflt as u64,
+    }
+}

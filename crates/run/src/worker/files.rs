@@ -1,0 +1,351 @@
+//! A worker's files: which are open, advice to the kernel, locks.
+
+use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
+use iolite_options::{FadviseHint, JobOptions, LockFile};
+use iolite_plan::Layout;
+use iolite_types::Direction;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+
+/// The files of a worker.
+pub struct FileTable {
+    specs: Vec<FileSpec>,
+    open: Vec<bool>,
+    mode: OpenMode,
+    random: bool,
+    fadvise: FadviseHint,
+    invalidate: bool,
+    fsync_on_close: bool,
+    locks: Option<Locks>,
+}
+
+impl FileTable {
+    /// The files of this layout, none of them open.
+    pub fn new(options: &JobOptions, layout: &Layout) -> Self {
+        use iolite_options::SyncMode;
+        let specs: Vec<FileSpec> = layout
+            .files
+            .iter()
+            .map(|file| FileSpec {
+                path: file.path.clone(),
+                kind: match file.kind {
+                    iolite_plan::FileKind::Regular => FileKind::Regular,
+                    iolite_plan::FileKind::Block => FileKind::Block,
+                    iolite_plan::FileKind::Char => FileKind::Char,
+                    iolite_plan::FileKind::Pipe => FileKind::Pipe,
+                },
+                size: file.offset.saturating_add(file.length),
+            })
+            .collect();
+        let writes = options.rw.writes() || options.rw.trims();
+        let mode = OpenMode {
+            read: options.rw.reads(),
+            write: writes,
+            direct: options.direct,
+            sync: options.sync == SyncMode::Sync,
+            dsync: options.sync == SyncMode::DSync,
+            create: writes && options.allow_file_create,
+        };
+        let locks = (options.lockfile != LockFile::None).then(|| Locks::new(options.lockfile, specs.len()));
+        FileTable {
+            open: vec![false; specs.len()],
+            specs,
+            mode,
+            random: options.rw.is_random(),
+            fadvise: options.fadvise_hint,
+            invalidate: options.invalidate,
+            fsync_on_close: options.fsync_on_close && writes,
+            locks,
+        }
+    }
+
+    /// How many files there are.
+    pub fn len(&self) -> usize {
+        self.specs.len()
+    }
+
+    /// The name of a file.
+    pub fn name(&self, file: u32) -> String {
+        self.specs.get(file as usize).map_or_else(|| "?".into(), |spec| spec.path.display().to_string())
+    }
+
+    /// Whether a file is open.
+    #[inline(always)]
+    pub fn is_open(&self, file: u32) -> bool {
+        self.open[file as usize]
+    }
+
+    /// How many are open.
+    pub fn open_count(&self) -> u32 {
+        self.open.iter().filter(|&&open| open).count() as u32
+    }
+
+    /// Opens a file, drops what the page cache holds of it, and gives the kernel its hints.
+    pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+        let spec = &self.specs[file as usize];
+        engine.open(file, spec, self.mode)?;
+        self.open[file as usize] = true;
+        if let Some(descriptor) = engine.descriptor(file) {
+            if self.invalidate {
+                invalidate(descriptor, spec);
+            }
+            advise(descriptor, self.fadvise, self.random);
+        }
+        Ok(())
+    }
+
+    /// Closes a file, after a sync where the job wants one.
+    pub fn close<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+        if !std::mem::take(&mut self.open[file as usize]) {
+            return Ok(());
+        }
+        let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
+        engine.close(file)?;
+        synced
+    }
+
+    /// Closes all that are open. The first error is the one that is told.
+    pub fn close_all<E: Engine>(&mut self, engine: &mut E) -> io::Result<()> {
+        (0..self.specs.len() as u32).map(|file| self.close(engine, file)).fold(Ok(()), io::Result::and)
+    }
+
+    /// Syncs all files that are open.
+    pub fn sync_all<E: Engine>(&self, engine: &E) -> io::Result<()> {
+        let open = (0..self.specs.len() as u32).filter(|&file| self.open[file as usize]);
+        open.map(|file| self.sync(engine, file)).fold(Ok(()), io::Result::and)
+    }
+
+    fn sync<E: Engine>(&self, engine: &E, file: u32) -> io::Result<()> {
+        let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
+        // SAFETY: the descriptor is open.
+        match unsafe { libc::fsync(descriptor) } {
+            0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                // Pipes and many character devices have nothing to sync.
+                error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Syncs the file systems that the open files are on.
+    pub fn sync_file_systems<E: Engine>(&self, engine: &E) -> io::Result<()> {
+        for file in (0..self.specs.len() as u32).filter(|&file| self.open[file as usize]) {
+            let Some(descriptor) = engine.descriptor(file) else { continue };
+            // SAFETY: the descriptor is open.
+            if unsafe { libc::syncfs(descriptor) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all files into the page cache.
+    pub fn pre_read(&self, stop: &dyn Fn() -> bool) -> io::Result<()> {
+        let mut buffer = vec![0; 1 << 20];
+        for spec in self.specs.iter().filter(|spec| matches!(spec.kind, FileKind::Regular | FileKind::Block))
+        {
+            let mut file = match File::open(&spec.path) {
+                Ok(file) => file.take(spec.size),
+                // A file that this job is going to create has nothing to be read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            while !stop() && file.read(&mut buffer)? > 0 {}
+        }
+        Ok(())
+    }
+
+    /// Removes the regular files. One that is gone already is no error: clones share files.
+    pub fn unlink(&self) -> io::Result<()> {
+        for spec in self.specs.iter().filter(|spec| spec.kind == FileKind::Regular) {
+            match std::fs::remove_file(&spec.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the files that locks are taken through.
+    pub fn prepare_locks(&mut self) -> io::Result<()> {
+        match &mut self.locks {
+            Some(locks) => locks.open(&self.specs),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether I/Os of this direction have to wait until what is in flight on the file is done, because the lock
+    /// that is held is not the one that they need.
+    pub fn must_drain_for(&self, file: u32, direction: Direction) -> bool {
+        self.locks.as_ref().is_some_and(|locks| locks.conflicts(file, direction))
+    }
+
+    /// An I/O on this file is about to be issued.
+    pub fn enter(&mut self, file: u32, direction: Direction) -> io::Result<()> {
+        match &mut self.locks {
+            Some(locks) => locks.enter(file, direction),
+            None => Ok(()),
+        }
+    }
+
+    /// An I/O on this file is done.
+    pub fn left(&mut self, file: u32) {
+        if let Some(locks) = &mut self.locks {
+            locks.left(file);
+        }
+    }
+}
+
+/// Drops what is cached of a file. That a kind of file has no cache is no error.
+fn invalidate(descriptor: RawFd, spec: &FileSpec) {
+    /// Flushes and drops the buffers of a block device (linux/fs.h).
+    const BLKFLSBUF: libc::Ioctl = 0x1261;
+    // SAFETY: the descriptor is open; no pointers are involved.
+    unsafe {
+        match spec.kind {
+            FileKind::Regular => {
+                libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
+            }
+            // Needs privileges that a reader may not have; advice works for everyone.
+            FileKind::Block if libc::ioctl(descriptor, BLKFLSBUF) != 0 => {
+                libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
+            }
+            FileKind::Block | FileKind::Char | FileKind::Pipe => {}
+        }
+    }
+}
+
+/// Tells the kernel how the file will be accessed. It is advice: that it is not taken is no error.
+fn advise(descriptor: RawFd, hint: FadviseHint, random: bool) {
+    let advice = match hint {
+        FadviseHint::None => return,
+        FadviseHint::Pattern if random => libc::POSIX_FADV_RANDOM,
+        FadviseHint::Pattern | FadviseHint::Sequential => libc::POSIX_FADV_SEQUENTIAL,
+        FadviseHint::Random => libc::POSIX_FADV_RANDOM,
+        FadviseHint::NoReuse => libc::POSIX_FADV_NOREUSE,
+    };
+    // SAFETY: the descriptor is open; no pointers are involved.
+    unsafe { libc::posix_fadvise(descriptor, 0, 0, advice) };
+}
+
+/// `lockfile`: one lock per file, held while this worker has I/O in flight on it.
+///
+/// The lock is flock(2) on a descriptor of the worker's own, so it works between threads and processes alike, and
+/// the kernel takes it back from a worker that dies.
+struct Locks {
+    kind: LockFile,
+    files: Vec<Option<File>>,
+    in_flight: Vec<u32>,
+    exclusive: Vec<bool>,
+}
+
+impl Locks {
+    fn new(kind: LockFile, count: usize) -> Self {
+        Locks {
+            kind,
+            files: (0..count).map(|_| None).collect(),
+            in_flight: vec![0; count],
+            exclusive: vec![false; count],
+        }
+    }
+
+    fn open(&mut self, specs: &[FileSpec]) -> io::Result<()> {
+        for (file, spec) in self.files.iter_mut().zip(specs) {
+            *file = Some(open_for_lock(&spec.path)?);
+        }
+        Ok(())
+    }
+
+    fn wants_exclusive(&self, direction: Direction) -> bool {
+        self.kind == LockFile::Exclusive || direction != Direction::Read
+    }
+
+    fn conflicts(&self, file: u32, direction: Direction) -> bool {
+        let file = file as usize;
+        self.in_flight[file] > 0 && self.exclusive[file] != self.wants_exclusive(direction)
+    }
+
+    fn enter(&mut self, file: u32, direction: Direction) -> io::Result<()> {
+        let exclusive = self.wants_exclusive(direction);
+        let slot = file as usize;
+        if self.in_flight[slot] == 0 {
+            lock(&self.files[slot], if exclusive { libc::LOCK_EX } else { libc::LOCK_SH })?;
+            self.exclusive[slot] = exclusive;
+        }
+        self.in_flight[slot] += 1;
+        Ok(())
+    }
+
+    fn left(&mut self, file: u32) {
+        let slot = file as usize;
+        self.in_flight[slot] = self.in_flight[slot].saturating_sub(1);
+        if self.in_flight[slot] == 0 {
+            // Unlocking a lock that is held on an open descriptor does not fail.
+            let _ = lock(&self.files[slot], libc::LOCK_UN);
+        }
+    }
+}
+
+fn open_for_lock(path: &Path) -> io::Result<File> {
+    File::open(path).or_else(|_| File::options().append(true).open(path))
+}
+
+fn lock(file: &Option<File>, operation: libc::c_int) -> io::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    loop {
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::flock(file.as_raw_fd(), operation) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locks(kind: LockFile, path: &Path) -> Locks {
+        let mut locks = Locks::new(kind, 1);
+        let spec = FileSpec { path: path.to_owned(), kind: FileKind::Regular, size: 0 };
+        locks.open(&[spec]).unwrap();
+        locks
+    }
+
+    fn free_for(path: &Path, operation: libc::c_int) -> bool {
+        let other = Some(File::open(path).unwrap());
+        lock(&other, operation | libc::LOCK_NB).is_ok()
+    }
+
+    #[test]
+    fn a_lock_is_held_while_something_is_in_flight() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut locks = locks(LockFile::Exclusive, file.path());
+        locks.enter(0, Direction::Read).unwrap();
+        locks.enter(0, Direction::Write).unwrap();
+        locks.left(0);
+        assert!(!free_for(file.path(), libc::LOCK_SH));
+        locks.left(0);
+        assert!(free_for(file.path(), libc::LOCK_EX));
+    }
+
+    #[test]
+    fn readers_share_and_writers_do_not() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut locks = locks(LockFile::ReadWrite, file.path());
+        locks.enter(0, Direction::Read).unwrap();
+        assert!(free_for(file.path(), libc::LOCK_SH));
+        assert!(!free_for(file.path(), libc::LOCK_EX));
+        assert!(locks.conflicts(0, Direction::Write));
+        assert!(!locks.conflicts(0, Direction::Read));
+        locks.left(0);
+        locks.enter(0, Direction::Write).unwrap();
+        assert!(!free_for(file.path(), libc::LOCK_SH));
+    }
+}

@@ -1,0 +1,731 @@
+//! The I/O loop: the one place where workload, content, engine and statistics meet.
+//!
+//! It is generic over the engine and the generator, and over whether anything beyond the plain loop is needed
+//! (`FULL`): syncs between I/Os, overlap checks, locks, files opened on the way. A plain job pays for none of that.
+//! In steady state it allocates nothing, takes no lock, formats nothing, and makes no system call of its own.
+//!
+//! A unit has three time stamps: *start* (it was made), *issue* (it was handed to the system: just before the call of
+//! a synchronous engine, after queue and commit of one that queues) and *complete* (it was reaped). Units of one
+//! commit share their issue stamp, units of one reap their completion stamp.
+
+use super::files::FileTable;
+use super::syncs::SyncSchedule;
+use crate::clock::Clock;
+use crate::shared::{Control, Phase, attention};
+use iolite_content::Content;
+use iolite_engine::{Completion, Engine, Errno, Outcome, Queued, Unit};
+use iolite_stats::live::LiveStats;
+use iolite_stats::{batch_class, depth_class};
+use iolite_types::{Direction, Operation};
+use iolite_workload::{Generator, Io, Next};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Without time stamps in the loop, the clock is read once in so many I/Os, to see whether the time is over.
+const CLOCK_INTERVAL: u32 = 16;
+
+/// What the loop is told once, at set-up.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Most units in flight.
+    pub depth: u32,
+    /// Units that are committed together.
+    pub batch: u32,
+    /// Fewest completions to wait for when there is no room; 0 = poll.
+    pub complete_min: u32,
+    /// Most completions to fetch at once.
+    pub complete_max: u32,
+    /// The depth to drain to when there is no room.
+    pub low: u32,
+    /// Measure submission latency.
+    pub slat: bool,
+    /// Measure completion latency.
+    pub clat: bool,
+    /// Measure total latency.
+    pub lat: bool,
+    /// Keep a histogram of submission latency.
+    pub slat_buckets: bool,
+    /// Keep a histogram of completion latency.
+    pub clat_buckets: bool,
+    /// Keep a histogram of total latency.
+    pub lat_buckets: bool,
+    /// Nanoseconds before counting begins.
+    pub ramp_ns: u64,
+    /// Nanoseconds of counting after which the job ends; `u64::MAX` = no limit.
+    pub runtime_ns: u64,
+    /// ENOSPC is the end, not an error.
+    pub fill_device: bool,
+    /// Passes follow each other until the time is over.
+    pub endless: bool,
+    /// Do not issue an I/O that overlaps one in flight.
+    pub serialize_overlap: bool,
+    /// Every so many writes, one that nothing is in flight beside; 0 = never.
+    pub write_barrier: u32,
+}
+
+impl Rules {
+    fn timed(&self) -> bool {
+        self.slat || self.clat || self.lat
+    }
+}
+
+/// What ended a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The errno.
+    pub errno: Errno,
+    /// What was attempted; `None` = reaping or committing.
+    pub attempt: Option<Attempt>,
+}
+
+/// An I/O that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What was to be done.
+    pub operation: Operation,
+    /// In which file.
+    pub file: u32,
+    /// Where.
+    pub offset: u64,
+    /// How much.
+    pub length: u64,
+}
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassEnd {
+    /// The workload has no more I/O for this pass.
+    Finished,
+    /// Told to stop, out of time, full, or failed.
+    Stopped,
+}
+
+/// When a unit was made and issued, in nanoseconds of the clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamps {
+    start: u64,
+    issue: u64,
+}
+
+/// The loop and everything it works with.
+pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
+    /// The engine.
+    pub engine: E,
+    /// The workload.
+    pub generator: G,
+    /// The worker's files.
+    pub files: FileTable,
+    /// What ended the job, if something did.
+    pub failure: Option<Failure>,
+    rules: Rules,
+    control: &'a Control,
+    stats: &'a LiveStats,
+    clock: Clock,
+    content: Option<Content>,
+    syncs: SyncSchedule,
+    units: Vec<Unit>,
+    stamps: Vec<Stamps>,
+    /// Where each unit's buffer begins.
+    buffers: *mut u8,
+    stride: usize,
+    free: Vec<u32>,
+    /// Queued, not committed yet.
+    pending: Vec<u32>,
+    done: Vec<Completion>,
+    /// Units whose rest has to be issued.
+    partial: Vec<u32>,
+    in_flight: u32,
+    stopping: bool,
+    /// The time at which something has to be decided: the end of the ramp, or of the job.
+    next_event: u64,
+    ramping: bool,
+    until_clock: u32,
+    barrier_countdown: u32,
+}
+
+/// What [`IoLoop::new`] needs beside engine and generator.
+pub struct Parts<'a> {
+    /// The numbers.
+    pub rules: Rules,
+    /// Between controller and worker.
+    pub control: &'a Control,
+    /// Where the measurements go.
+    pub stats: &'a LiveStats,
+    /// The job's clock.
+    pub clock: Clock,
+    /// Prepares buffers before writes; `None` when nothing has to be done then.
+    pub content: Option<Content>,
+    /// Syncs between I/Os.
+    pub syncs: SyncSchedule,
+    /// The files.
+    pub files: FileTable,
+    /// The first buffer.
+    pub buffers: *mut u8,
+    /// Bytes from one buffer to the next.
+    pub stride: usize,
+}
+
+impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
+    /// Puts the loop together. The clock starts with [`IoLoop::start`].
+    pub fn new(engine: E, generator: G, parts: Parts<'a>) -> Self {
+        let depth = parts.rules.depth as usize;
+        let units = (0..depth)
+            .map(|index| Unit {
+                // Stays inside of the worker's buffers: there is one of `stride` bytes for each unit.
+                buffer: parts.buffers.wrapping_add(index * parts.stride),
+                length: 0,
+                offset: 0,
+                index: index as u32,
+                file: 0,
+                operation: Operation::Read,
+            })
+            .collect();
+        IoLoop {
+            engine,
+            generator,
+            files: parts.files,
+            failure: None,
+            rules: parts.rules,
+            control: parts.control,
+            stats: parts.stats,
+            clock: parts.clock,
+            content: parts.content,
+            syncs: parts.syncs,
+            units,
+            stamps: vec![Stamps::default(); depth],
+            buffers: parts.buffers,
+            stride: parts.stride,
+            free: (0..depth as u32).rev().collect(),
+            pending: Vec::with_capacity(depth),
+            done: Vec::with_capacity(depth),
+            partial: Vec::with_capacity(depth),
+            in_flight: 0,
+            stopping: false,
+            next_event: u64::MAX,
+            ramping: false,
+            until_clock: 0,
+            barrier_countdown: parts.rules.write_barrier,
+        }
+    }
+
+    /// The job begins now.
+    pub fn start(&mut self) {
+        let now = self.clock.now();
+        self.control.started_ns.store(now, Relaxed);
+        self.control.counting_ns.store(now, Relaxed);
+        self.ramping = self.rules.ramp_ns > 0;
+        let span = if self.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
+        self.next_event = now.saturating_add(span);
+        self.control.set_phase(if self.ramping { Phase::Ramping } else { Phase::Running });
+    }
+
+    /// Whether no further pass should begin.
+    pub fn is_over(&self) -> bool {
+        self.stopping || self.failure.is_some()
+    }
+
+    /// Issues I/O until the workload has no more, or something ends the job. Nothing is in flight afterwards.
+    pub fn pass(&mut self) -> PassEnd {
+        let end = self.issue_all();
+        self.drain();
+        end
+    }
+
+    fn issue_all(&mut self) -> PassEnd {
+        let mut issued_in_pass = false;
+        loop {
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+            if self.stopping {
+                return PassEnd::Stopped;
+            }
+            if FULL && let Some(sync) = self.syncs.due() {
+                self.submit_sync(sync.operation, sync.file, sync.offset, sync.length);
+                continue;
+            }
+            match self.generator.next() {
+                Next::Io(io) => {
+                    issued_in_pass = true;
+                    self.submit(io);
+                }
+                Next::Close(file) => {
+                    if FULL {
+                        self.close_file(file);
+                    }
+                }
+                // A pass without any I/O would be followed by another like it, for ever.
+                Next::Done if self.rules.endless && issued_in_pass => {
+                    issued_in_pass = false;
+                    self.control.passes.fetch_add(1, Relaxed);
+                    self.generator.restart();
+                }
+                Next::Done => return PassEnd::Finished,
+            }
+            if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
+                self.make_room();
+            }
+        }
+    }
+
+    /// Makes and issues the unit for an I/O.
+    #[inline(always)]
+    fn submit(&mut self, io: Io) {
+        let start = self.start_stamp();
+        if self.stopping {
+            return;
+        }
+        if FULL && !self.before(&io) {
+            return;
+        }
+        let Some(index) = self.free.pop() else {
+            // The loop makes room before it comes here.
+            unreachable!("a unit is always free");
+        };
+        let slot = index as usize;
+        let unit = &mut self.units[slot];
+        unit.buffer = self.buffers.wrapping_add(slot * self.stride);
+        unit.length = io.length;
+        unit.offset = io.offset;
+        unit.file = io.file;
+        unit.operation = io.direction.into();
+        if io.direction == Direction::Write
+            && let Some(content) = &mut self.content
+        {
+            // SAFETY: the buffer is `stride` bytes long, which is at least the largest block size, and belongs to
+            // this unit, which is not in flight.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, io.length as usize) };
+            content.prepare_write(buffer, io.offset);
+        }
+        self.stats.directions[io.direction.index()].issued.add(1);
+        if FULL && io.direction == Direction::Write {
+            self.syncs.wrote(io.file, io.offset, io.length);
+        }
+        self.issue(index, start);
+        if FULL {
+            self.after(&io);
+        }
+    }
+
+    /// The moment at which a unit is made; decides on the way whether the time is over.
+    #[inline(always)]
+    fn start_stamp(&mut self) -> u64 {
+        if self.rules.timed() {
+            let start = self.clock.now();
+            if start >= self.next_event {
+                self.event(start);
+            }
+            return start;
+        }
+        if self.until_clock == 0 {
+            self.until_clock = CLOCK_INTERVAL;
+            let now = self.clock.now();
+            if now >= self.next_event {
+                self.event(now);
+            }
+        }
+        self.until_clock -= 1;
+        0
+    }
+
+    /// Hands a unit to the engine, and counts it at once when the engine completes it at once.
+    #[inline(always)]
+    fn issue(&mut self, index: u32, start: u64) {
+        let slot = index as usize;
+        if E::SYNCHRONOUS {
+            let issue = if self.rules.timed() { self.clock.now() } else { 0 };
+            // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
+            let queued = unsafe { self.engine.queue(&self.units[slot]) };
+            let Queued::Completed(outcome) = queued else {
+                unreachable!("a synchronous engine completes at once");
+            };
+            let now = if self.rules.timed() { self.clock.now() } else { 0 };
+            self.stats.begin();
+            self.stats.level[0].add(1);
+            self.stats.submit[1].add(1);
+            self.stats.complete[1].add(1);
+            self.stats.total_submit.add(1);
+            self.stats.total_complete.add(1);
+            self.complete(index, outcome, start, issue, now);
+            self.stats.end();
+            if !self.partial.is_empty() {
+                self.issue_partial();
+            }
+            return;
+        }
+        loop {
+            // SAFETY: as above.
+            match unsafe { self.engine.queue(&self.units[slot]) } {
+                Queued::Queued => {
+                    self.stamps[slot].start = start;
+                    self.in_flight += 1;
+                    self.pending.push(index);
+                    if self.pending.len() as u32 >= self.rules.batch || self.in_flight >= self.rules.depth {
+                        self.commit();
+                    }
+                    return;
+                }
+                Queued::Completed(outcome) => {
+                    let now = if self.rules.timed() { self.clock.now() } else { 0 };
+                    self.stats.begin();
+                    self.stats.level[depth_class(self.in_flight + 1)].add(1);
+                    self.complete(index, outcome, start, start, now);
+                    self.stats.end();
+                    if !self.partial.is_empty() {
+                        self.issue_partial();
+                    }
+                    return;
+                }
+                Queued::Busy => {
+                    self.commit();
+                    if self.in_flight > 0 {
+                        self.reap(1);
+                    }
+                    if self.failure.is_some() {
+                        self.free.push(index);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands everything pending to the system.
+    #[inline(always)]
+    fn commit(&mut self) {
+        let count = self.pending.len() as u32;
+        if count == 0 {
+            return;
+        }
+        if let Err(errno) = self.engine.commit() {
+            self.fail(Failure { errno, attempt: None });
+        }
+        let issue = if self.rules.timed() { self.clock.now() } else { 0 };
+        self.stats.begin();
+        self.stats.level[depth_class(self.in_flight)].add(u64::from(count));
+        self.stats.submit[batch_class(count)].add(1);
+        self.stats.total_submit.add(u64::from(count));
+        for &index in &self.pending {
+            let stamps = &mut self.stamps[index as usize];
+            stamps.issue = issue;
+            if self.rules.slat
+                && let Some(direction) = self.units[index as usize].operation.direction()
+            {
+                let latency = issue.saturating_sub(stamps.start);
+                let slat = &self.stats.directions[direction.index()].slat;
+                slat.record(latency);
+                if self.rules.slat_buckets {
+                    slat.record_bucket(latency);
+                }
+            }
+        }
+        self.stats.end();
+        self.pending.clear();
+    }
+
+    /// There is no room: waits as the rules for completion say.
+    #[inline(always)]
+    fn make_room(&mut self) {
+        self.commit();
+        loop {
+            self.reap(self.rules.complete_min);
+            if self.in_flight < self.rules.low.max(1) || self.failure.is_some() {
+                break;
+            }
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+        }
+    }
+
+    /// Fetches completions: at least `min` (0 = those that are there), at most what the rules say.
+    #[inline(always)]
+    fn reap(&mut self, min: u32) {
+        let min = min.min(self.in_flight);
+        let max = self.rules.complete_max.max(min);
+        self.reap_between(min, max);
+    }
+
+    #[inline(always)]
+    fn reap_between(&mut self, min: u32, max: u32) {
+        if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.done) {
+            self.fail(Failure { errno, attempt: None });
+        }
+        let count = self.done.len() as u32;
+        if count == 0 {
+            self.stats.complete[0].add(1);
+            return;
+        }
+        let now = if self.rules.timed() { self.clock.now() } else { 0 };
+        self.in_flight -= count;
+        let done = std::mem::take(&mut self.done);
+        self.stats.begin();
+        self.stats.complete[batch_class(count)].add(1);
+        self.stats.total_complete.add(u64::from(count));
+        for completion in &done {
+            let stamps = self.stamps[completion.unit as usize];
+            self.complete(completion.unit, completion.outcome, stamps.start, stamps.issue, now);
+        }
+        self.stats.end();
+        self.done = done;
+        self.done.clear();
+        if !self.partial.is_empty() {
+            self.issue_partial();
+        }
+    }
+
+    /// Counts a unit that is done, and frees it.
+    #[inline(always)]
+    fn complete(&mut self, index: u32, outcome: Outcome, start: u64, issue: u64, now: u64) {
+        let unit = &self.units[index as usize];
+        let Some(direction) = unit.operation.direction() else {
+            self.complete_sync(index, outcome, issue, now);
+            return;
+        };
+        let counters = &self.stats.directions[direction.index()];
+        if outcome != Ok(unit.length) {
+            self.complete_unusually(index, outcome, start);
+            return;
+        }
+        counters.ios.add(1);
+        counters.bytes.add(unit.length);
+        if self.rules.clat {
+            let latency = now.saturating_sub(issue);
+            counters.clat.record(latency);
+            if self.rules.clat_buckets {
+                counters.clat.record_bucket(latency);
+            }
+        }
+        if self.rules.lat {
+            let latency = now.saturating_sub(start);
+            counters.lat.record(latency);
+            if self.rules.lat_buckets {
+                counters.lat.record_bucket(latency);
+            }
+        }
+        if FULL {
+            self.files.left(unit.file);
+        }
+        self.free.push(index);
+    }
+
+    #[cold]
+    fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
+        let unit = &self.units[index as usize];
+        match outcome {
+            Ok(_) => {
+                self.stats.syncs.add(1);
+                if self.rules.timed() {
+                    let latency = now.saturating_sub(issue);
+                    self.stats.sync.record(latency);
+                    self.stats.sync.record_bucket(latency);
+                }
+            }
+            Err(errno) => {
+                let attempt = Attempt {
+                    operation: unit.operation,
+                    file: unit.file,
+                    offset: unit.offset,
+                    length: unit.length,
+                };
+                self.fail(Failure { errno, attempt: Some(attempt) });
+            }
+        }
+        if FULL {
+            self.files.left(self.units[index as usize].file);
+        }
+        self.free.push(index);
+    }
+
+    /// An error, or less than was asked for.
+    #[cold]
+    fn complete_unusually(&mut self, index: u32, outcome: Outcome, start: u64) {
+        let unit = &mut self.units[index as usize];
+        let attempt =
+            Attempt { operation: unit.operation, file: unit.file, offset: unit.offset, length: unit.length };
+        match outcome {
+            Ok(bytes) if bytes > 0 && bytes < unit.length => {
+                if let Some(direction) = unit.operation.direction() {
+                    let counters = &self.stats.directions[direction.index()];
+                    counters.short.add(1);
+                    counters.bytes.add(bytes);
+                }
+                unit.buffer = unit.buffer.wrapping_add(bytes as usize);
+                unit.offset += bytes;
+                unit.length -= bytes;
+                self.stamps[index as usize].start = start;
+                self.partial.push(index);
+                return;
+            }
+            // Nothing moved: the file ends here, although the job was told otherwise.
+            Ok(_) => self.fail(Failure { errno: Errno(libc::EIO), attempt: Some(attempt) }),
+            Err(Errno(libc::ENOSPC)) if self.rules.fill_device => self.stopping = true,
+            Err(errno) => self.fail(Failure { errno, attempt: Some(attempt) }),
+        }
+        if FULL {
+            self.files.left(self.units[index as usize].file);
+        }
+        self.free.push(index);
+    }
+
+    /// Issues the rests of units that transferred less than was asked for.
+    #[cold]
+    fn issue_partial(&mut self) {
+        while let Some(index) = self.partial.pop() {
+            if self.failure.is_some() {
+                if FULL {
+                    self.files.left(self.units[index as usize].file);
+                }
+                self.free.push(index);
+                continue;
+            }
+            let start = self.stamps[index as usize].start;
+            self.issue(index, start);
+        }
+    }
+
+    /// Waits for everything in flight.
+    fn drain(&mut self) {
+        self.commit();
+        while self.in_flight > 0 {
+            let before = self.in_flight;
+            let failed_before = self.failure.is_some();
+            self.reap_between(1, self.in_flight);
+            self.commit();
+            if self.in_flight == before && failed_before {
+                // The engine cannot even say what became of the rest.
+                break;
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+        self.stopping = true;
+    }
+
+    /// Does what the controller asks.
+    #[cold]
+    fn attend(&mut self) {
+        let asked = self.control.attention();
+        if asked & attention::TERMINATE != 0 {
+            self.stopping = true;
+        }
+        if asked & attention::USAGE != 0 {
+            super::publish_usage(self.control);
+            self.control.answered(attention::USAGE);
+        }
+    }
+
+    /// The ramp, or the time, is over.
+    #[cold]
+    fn event(&mut self, now: u64) {
+        if !self.ramping {
+            self.stopping = true;
+            return;
+        }
+        self.ramping = false;
+        self.stats.reset();
+        super::reset_usage(self.control);
+        self.control.counting_ns.store(now, Relaxed);
+        self.next_event = now.saturating_add(self.rules.runtime_ns);
+        self.control.set_phase(Phase::Running);
+    }
+
+    // What only a full loop needs.
+
+    /// Everything that has to be so before this I/O can be issued; false = it cannot.
+    fn before(&mut self, io: &Io) -> bool {
+        if !self.files.is_open(io.file)
+            && let Err(error) = self.files.open(&mut self.engine, io.file)
+        {
+            let attempt = Attempt {
+                operation: io.direction.into(),
+                file: io.file,
+                offset: io.offset,
+                length: io.length,
+            };
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt) });
+            return false;
+        }
+        if self.rules.serialize_overlap {
+            while self.overlaps(io) && self.failure.is_none() {
+                self.commit();
+                self.reap(1);
+            }
+        }
+        if self.rules.write_barrier > 0 && io.direction == Direction::Write {
+            self.barrier_countdown -= 1;
+            if self.barrier_countdown == 0 {
+                self.drain();
+            }
+        }
+        if self.files.must_drain_for(io.file, io.direction) {
+            self.drain();
+        }
+        if let Err(error) = self.files.enter(io.file, io.direction) {
+            let attempt = Attempt {
+                operation: io.direction.into(),
+                file: io.file,
+                offset: io.offset,
+                length: io.length,
+            };
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt) });
+        }
+        self.failure.is_none()
+    }
+
+    /// What has to follow this I/O at once.
+    fn after(&mut self, io: &Io) {
+        if self.rules.write_barrier > 0 && io.direction == Direction::Write && self.barrier_countdown == 0 {
+            self.barrier_countdown = self.rules.write_barrier;
+            self.drain();
+        }
+    }
+
+    /// Does this I/O touch bytes of one in flight?
+    fn overlaps(&self, io: &Io) -> bool {
+        self.units.iter().any(|unit| {
+            unit.file == io.file
+                && unit.offset < io.offset + io.length
+                && io.offset < unit.offset + unit.length
+                && !self.free.contains(&unit.index)
+        })
+    }
+
+    /// Issues a sync.
+    fn submit_sync(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
+        let start = self.start_stamp();
+        if self.stopping {
+            return;
+        }
+        let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
+        let unit = &mut self.units[index as usize];
+        unit.operation = operation;
+        unit.file = file;
+        unit.offset = offset;
+        unit.length = length;
+        if let Err(error) = self.files.enter(file, Direction::Write) {
+            self.fail(Failure { errno: error.into(), attempt: None });
+        }
+        self.issue(index, start);
+        if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
+            self.make_room();
+        }
+    }
+
+    /// Closes a file that the workload is finished with.
+    fn close_file(&mut self, file: u32) {
+        self.drain();
+        if let Err(error) = self.files.close(&mut self.engine, file) {
+            let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt) });
+        }
+    }
+
+    /// The thread's resources, once more, at the end.
+    pub fn finish(&self) {
+        self.control.ended_ns.store(self.clock.now(), Relaxed);
+        super::publish_usage(self.control);
+    }
+}

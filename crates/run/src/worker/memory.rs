@@ -1,0 +1,193 @@
+//! A worker's buffers: one region with a buffer per unit, from the kind of memory that the job asked for.
+
+use crate::sys;
+use iolite_options::{JobOptions, MemoryKind};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+/// The region. It is given back when this is dropped, after everything that uses it.
+pub struct Buffers {
+    /// The first buffer.
+    pub start: *mut u8,
+    /// Bytes from one buffer to the next, at least the largest block size.
+    pub stride: usize,
+    /// How many there are.
+    pub count: usize,
+    origin: Origin,
+}
+
+/// Where the memory came from, and so how it goes back.
+enum Origin {
+    Heap(*mut u8, Layout),
+    Mapping(*mut libc::c_void, usize),
+    Segment(*mut libc::c_void),
+}
+
+impl Buffers {
+    /// Buffers for `count` units of at most `largest` bytes.
+    pub fn new(options: &JobOptions, largest: u64, count: usize) -> io::Result<Buffers> {
+        let page = page_size();
+        let align = options.iomem_align.max(1) as usize;
+        // Direct I/O needs buffers aligned to the device's logical blocks; a page is enough for all.
+        let unit = if options.direct || options.iomem_align > 0 { page } else { 64 };
+        let too_large = || {
+            io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!("buffers for {count} units of {largest} bytes do not fit into the address space"),
+            )
+        };
+        let stride = usize::try_from(largest).ok().and_then(|size| size.checked_next_multiple_of(unit));
+        let stride = stride.and_then(|size| size.checked_next_multiple_of(align)).ok_or_else(too_large)?;
+        let bytes =
+            stride.checked_mul(count).and_then(|bytes| bytes.checked_add(align)).ok_or_else(too_large)?;
+        let huge = (options.hugepage_size as usize).max(page);
+        let (base, origin) = match options.mem {
+            MemoryKind::Malloc => heap(bytes, page)?,
+            MemoryKind::Shm => segment(bytes, 0)?,
+            MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB)?,
+            MemoryKind::Mmap => mapping(options, bytes, libc::MAP_PRIVATE)?,
+            MemoryKind::MmapShared => mapping(options, bytes, libc::MAP_SHARED)?,
+            MemoryKind::MmapHuge => mapping(options, round_up(bytes, huge)?, libc::MAP_PRIVATE)?,
+        };
+        let past = base.addr() % align;
+        let start = base.wrapping_add(if past == 0 { 0 } else { align - past });
+        Ok(Buffers { start, stride, count, origin })
+    }
+
+    /// The buffers, one after the other.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let (start, stride) = (self.start, self.stride);
+        // SAFETY: the buffers are disjoint parts of one live region, and `self` is borrowed uniquely meanwhile.
+        (0..self.count)
+            .map(move |index| unsafe { std::slice::from_raw_parts_mut(start.add(index * stride), stride) })
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        match self.origin {
+            // SAFETY: allocated with this layout.
+            Origin::Heap(start, layout) => unsafe { dealloc(start, layout) },
+            Origin::Mapping(start, bytes) => sys::unmap(start, bytes),
+            // SAFETY: attached by `segment`; it was marked for removal then, so this is the end of it.
+            Origin::Segment(start) => unsafe {
+                libc::shmdt(start);
+            },
+        }
+    }
+}
+
+fn round_up(bytes: usize, unit: usize) -> io::Result<usize> {
+    bytes.checked_next_multiple_of(unit).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+fn page_size() -> usize {
+    // SAFETY: always succeeds.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
+    let layout =
+        Layout::from_size_align(bytes, page).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    // SAFETY: the size is not zero: there is at least one byte for alignment.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        Err(io::ErrorKind::OutOfMemory.into())
+    } else {
+        Ok((start, Origin::Heap(start, layout)))
+    }
+}
+
+/// Anonymous memory, or the file that `mem=mmap…:FILE` names.
+fn mapping(options: &JobOptions, bytes: usize, sharing: libc::c_int) -> io::Result<(*mut u8, Origin)> {
+    let huge = options.mem == MemoryKind::MmapHuge;
+    let start = match &options.mem_file {
+        None => {
+            let pages = if huge { libc::MAP_HUGETLB } else { 0 };
+            sys::map(bytes, sharing | libc::MAP_ANONYMOUS | pages, -1)
+                .map_err(|error| explain(error, huge))?
+        }
+        Some(path) => {
+            let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
+            let file =
+                file.map_err(|error| io::Error::new(error.kind(), format!("mem file {path}: {error}")))?;
+            if file.metadata()?.len() < bytes as u64 {
+                // Devices have the size they have; mapping past it fails below.
+                let _ = file.set_len(bytes as u64);
+            }
+            sys::map(bytes, sharing, file.as_raw_fd())?
+        }
+    };
+    Ok((start.cast(), Origin::Mapping(start, bytes)))
+}
+
+fn segment(bytes: usize, flags: libc::c_int) -> io::Result<(*mut u8, Origin)> {
+    // SAFETY: no pointers into our memory are involved; the segment is removed as soon as it is attached, so that
+    // it goes with the last process that uses it.
+    let start = unsafe {
+        let id = libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600 | flags);
+        if id < 0 {
+            return Err(explain(io::Error::last_os_error(), flags & libc::SHM_HUGETLB != 0));
+        }
+        let start = libc::shmat(id, ptr::null(), 0);
+        let attached = if start.addr() == usize::MAX { Err(io::Error::last_os_error()) } else { Ok(start) };
+        libc::shmctl(id, libc::IPC_RMID, ptr::null_mut());
+        attached?
+    };
+    Ok((start.cast(), Origin::Segment(start)))
+}
+
+/// Says what helps when there are no huge pages.
+fn explain(error: io::Error, huge: bool) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOMEM | libc::EPERM | libc::EINVAL) if huge => io::Error::new(
+            error.kind(),
+            format!("no huge pages for the buffers ({error}); reserve some with sysctl vm.nr_hugepages=N"),
+        ),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_gives_disjoint_aligned_buffers() {
+        for mem in [MemoryKind::Malloc, MemoryKind::Shm, MemoryKind::Mmap, MemoryKind::MmapShared] {
+            let options = JobOptions { mem, direct: true, iomem_align: 8192, ..JobOptions::default() };
+            let mut buffers = Buffers::new(&options, 5000, 3).unwrap();
+            assert_eq!((buffers.stride, buffers.count), (8192, 3), "{mem:?}");
+            assert_eq!(buffers.start.addr() % 8192, 0, "{mem:?}");
+            for (index, buffer) in buffers.iter_mut().enumerate() {
+                buffer.fill(index as u8 + 1);
+            }
+            for (index, buffer) in buffers.iter_mut().enumerate() {
+                assert!(buffer.iter().all(|&byte| byte == index as u8 + 1), "{mem:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_can_be_the_memory() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let options = JobOptions {
+            mem: MemoryKind::MmapShared,
+            mem_file: Some(file.path().display().to_string()),
+            ..JobOptions::default()
+        };
+        let mut buffers = Buffers::new(&options, 4096, 2).unwrap();
+        buffers.iter_mut().next().unwrap()[0] = 77;
+        drop(buffers);
+        assert_eq!(std::fs::read(file.path()).unwrap()[0], 77);
+    }
+
+    #[test]
+    fn impossible_sizes_are_errors() {
+        assert!(Buffers::new(&JobOptions::default(), u64::MAX, 2).is_err());
+        assert!(Buffers::new(&JobOptions::default(), 1 << 62, 8).is_err());
+    }
+}

@@ -1,0 +1,483 @@
+//! One worker, from its set-up to its end, in a process or thread of its own.
+
+mod files;
+mod io_loop;
+mod memory;
+mod placement;
+mod syncs;
+mod usage;
+
+pub use placement::lock_memory;
+pub use usage::{publish as publish_usage, reset as reset_usage};
+
+use crate::clock::Clock;
+use crate::layout::{self, errno_of};
+use crate::message::Message;
+use crate::shared::{Control, Phase, Slot};
+use crate::sys::{self, Socket};
+use files::FileTable;
+use io_loop::{Attempt, Failure, IoLoop, Parts, PassEnd, Rules};
+use iolite_content::{Content, Fill};
+use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Visitor};
+use iolite_options::{FileServiceKind, JobOptions, RandomGenerator, ReadWrite, Sequencer};
+use iolite_plan::{JobPlan, Layout, WorkerPlan};
+use iolite_types::{Direction, Operation, PerDirection};
+use iolite_workload::{AnyGenerator, BlockSize, FileOrder, Generator, Mix, Region};
+use memory::Buffers;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use syncs::SyncSchedule;
+
+/// What a worker is given.
+pub struct Worker<'a> {
+    /// Its job.
+    pub job: &'a JobPlan,
+    /// Its own part of the plan.
+    pub plan: &'a WorkerPlan,
+    /// Its files.
+    pub layout: &'a Layout,
+    /// Its part of the arena.
+    pub slot: &'a Slot,
+    /// To the controller.
+    pub messages: &'a Socket,
+    /// The clock of the run.
+    pub clock: Clock,
+}
+
+/// Why a worker could not go on.
+struct Stop {
+    errno: i32,
+    what: String,
+}
+
+impl Stop {
+    fn new(what: impl Into<String>, error: &io::Error) -> Stop {
+        let named = error.raw_os_error().is_none();
+        let what = what.into();
+        Stop { errno: errno_of(error), what: if named { format!("{what}: {error}") } else { what } }
+    }
+}
+
+impl Worker<'_> {
+    /// Does everything. Failures are told to the controller; the exit status says whether there was one.
+    pub fn run(&self) -> i32 {
+        self.control().id.store(sys::thread_id(), Relaxed);
+        self.enter(Phase::Created);
+        let status = match self.set_up_and_work() {
+            Ok(()) => 0,
+            Err(stop) => {
+                self.control().errno.store(stop.errno, Relaxed);
+                Message::Failed(self.number(), stop.errno, stop.what).send(self.messages);
+                1
+            }
+        };
+        self.enter(Phase::Exited);
+        status
+    }
+
+    fn number(&self) -> u32 {
+        self.plan.index as u32
+    }
+
+    fn control(&self) -> &Control {
+        &self.slot.control
+    }
+
+    fn options(&self) -> &JobOptions {
+        &self.job.options
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.control().set_phase(phase);
+        Message::Phase(self.number()).send(self.messages);
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.control().terminating()
+    }
+
+    fn set_up_and_work(&self) -> Result<(), Stop> {
+        let options = self.options();
+        self.enter(Phase::SettingUp);
+        placement::apply(options, self.plan.index)
+            .map_err(|(option, error)| Stop::new(format!("func={option}"), &error))?;
+        if !options.create_serialize {
+            let mut note = |text| Message::Note(self.number(), text).send(self.messages);
+            layout::create(self.job, self.layout, self.plan.seed, &mut note, &|| self.stop_requested())
+                .map_err(|error| Stop::new("func=layout", &error))?;
+        }
+        if options.create_only {
+            self.wait_for_start();
+            return Ok(());
+        }
+        let config = EngineConfig {
+            depth: options.iodepth as usize,
+            direct: options.direct,
+            files: self.layout.files.len(),
+            sync_file_range_flags: options.sync_file_range.map_or(0, |range| range.flags),
+            access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
+            defer_submission: !options.disable_slat || !options.disable_clat,
+            seed: self.plan.seed,
+            ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
+        };
+        iolite_engine::build(self.job.engine.name, &config, WithEngine(self))
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    fn wait_for_start(&self) {
+        self.enter(Phase::Ready);
+        self.control().wait_at_gate();
+    }
+
+    /// Everything that depends on the engine's type.
+    fn with_engine<E: Engine>(&self, engine: E) -> Result<(), Stop> {
+        let workload = workload_spec(self.options(), self.layout, self.plan.seed);
+        let generator = iolite_workload::new(&workload)
+            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
+        if needs_full_loop(self.options(), &workload) {
+            return self.work::<E, AnyGenerator, true>(engine, generator, &workload);
+        }
+        generator.visit(WithGenerator { worker: self, engine, workload: &workload })
+    }
+
+    fn work<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        mut engine: E,
+        generator: G,
+        workload: &iolite_workload::Spec,
+    ) -> Result<(), Stop> {
+        let options = self.options();
+        let mut files = FileTable::new(options, self.layout);
+        let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();
+        let largest = largest.unwrap_or(1);
+        let mut buffers = Buffers::new(options, largest, options.iodepth as usize)
+            .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
+        let content = self.fill(&mut buffers);
+        if options.pre_read {
+            self.enter(Phase::PreReading);
+            files.pre_read(&|| self.stop_requested()).map_err(|error| Stop::new("func=pre_read", &error))?;
+        }
+        self.open(&mut files, &mut engine, workload)?;
+        let at_once = BufferLayout {
+            start: buffers.start,
+            stride: buffers.stride,
+            count: buffers.count,
+            depth: options.iodepth as usize,
+            files: files.len(),
+        };
+        engine
+            .prepare(&at_once)
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
+        let parts = Parts {
+            rules: rules(options),
+            control: self.control(),
+            stats: &self.slot.stats,
+            clock: self.clock.chosen(options.clocksource),
+            content,
+            syncs: sync_schedule(options),
+            files,
+            buffers: buffers.start,
+            stride: buffers.stride,
+        };
+        let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
+        self.wait_for_start();
+        usage::begin();
+        io_loop.start();
+        Message::Phase(self.number()).send(self.messages);
+        let worked = self.loops(&mut io_loop, workload);
+        let failure = io_loop.failure.take();
+        let names =
+            failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
+        io_loop.finish();
+        self.enter(Phase::Finishing);
+        let closed = self.put_away(&mut io_loop);
+        // The engine waits for what it may still have in flight, and then the buffers can go.
+        drop(io_loop);
+        drop(buffers);
+        if let Some(failure) = failure {
+            return Err(self.tell(failure, names));
+        }
+        worked.and(closed)
+    }
+
+    /// The passes that the job asks for.
+    fn loops<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+        workload: &iolite_workload::Spec,
+    ) -> Result<(), Stop> {
+        let options = self.options();
+        let mut left = options.loops.max(1);
+        while left > 0 && !io_loop.is_over() {
+            let end = io_loop.pass();
+            left -= 1;
+            self.control().passes.fetch_add(1, Relaxed);
+            if options.end_fsync && (options.rw.writes() || options.rw.trims()) && io_loop.failure.is_none() {
+                let before = self.control().phase();
+                self.control().set_phase(Phase::Syncing);
+                let synced = io_loop.files.sync_all(&io_loop.engine);
+                self.control().set_phase(before);
+                synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
+            }
+            if end == PassEnd::Stopped || io_loop.is_over() {
+                break;
+            }
+            let again = left > 0 || options.time_based;
+            if options.unlink_each_loop && again {
+                io_loop
+                    .files
+                    .close_all(&mut io_loop.engine)
+                    .map_err(|error| Stop::new("func=close", &error))?;
+                io_loop.files.unlink().map_err(|error| Stop::new("func=unlink", &error))?;
+                let mut quiet = |_| ();
+                layout::create(self.job, self.layout, self.plan.seed, &mut quiet, &|| self.stop_requested())
+                    .map_err(|error| Stop::new("func=layout", &error))?;
+                self.open(&mut io_loop.files, &mut io_loop.engine, workload)?;
+            }
+            if options.time_based {
+                left = left.max(1);
+            }
+            if again && options.randrepeat && !options.time_based {
+                io_loop.generator.rewind();
+            } else if again {
+                io_loop.generator.restart();
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs, closes and removes what is to be synced, closed and removed at the end.
+    fn put_away<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        let options = self.options();
+        let mut result = Ok(());
+        if options.end_syncfs {
+            let synced = io_loop.files.sync_file_systems(&io_loop.engine);
+            result = synced.map_err(|error| Stop::new("func=end_syncfs", &error));
+        }
+        let closed = io_loop.files.close_all(&mut io_loop.engine);
+        self.control().open_files.store(0, Relaxed);
+        result = result.and(closed.map_err(|error| Stop::new("func=close", &error)));
+        if options.unlink || options.unlink_each_loop {
+            let removed = io_loop.files.unlink();
+            result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
+        }
+        result
+    }
+
+    /// Opens the files that are open from the start.
+    fn open<E: Engine>(
+        &self,
+        files: &mut FileTable,
+        engine: &mut E,
+        workload: &iolite_workload::Spec,
+    ) -> Result<(), Stop> {
+        if self.job.engine.diskless {
+            // Nothing to open, but something to count: users see the files of such a job as open.
+            self.control().open_files.store(files.len() as u32, Relaxed);
+        }
+        for file in 0..workload.open_files.min(files.len()) as u32 {
+            files
+                .open(engine, file)
+                .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
+        }
+        files.prepare_locks().map_err(|error| Stop::new("func=lockfile", &error))?;
+        self.control().open_files.store(files.open_count(), Relaxed);
+        Ok(())
+    }
+
+    /// Fills the buffers, and gives what prepares them before each write, if something has to.
+    fn fill(&self, buffers: &mut Buffers) -> Option<Content> {
+        let options = self.options();
+        if !options.rw.writes() {
+            return None;
+        }
+        let mut content = Content::new(&content_spec(options, self.plan.seed));
+        buffers.iter_mut().for_each(|buffer| content.fill(buffer));
+        content.needs_prepare().then_some(content)
+    }
+
+    /// Tells the reader of the report what failed, and says it once more for the job's own line.
+    fn tell(&self, failure: Failure, file: Option<String>) -> Stop {
+        let error = io::Error::from_raw_os_error(failure.errno.0);
+        let Some(Attempt { operation, offset, length, .. }) = failure.attempt else {
+            return Stop { errno: failure.errno.0, what: "func=getevents".into() };
+        };
+        let name = operation_name(operation);
+        let file = file.unwrap_or_default();
+        let text = describe_error(&error);
+        let line = format!("io_u error on file {file}: {text}: {name} offset={offset}, buflen={length}");
+        Message::Warning(self.number(), line).send(self.messages);
+        Stop { errno: failure.errno.0, what: format!("file={file}, func={name}") }
+    }
+}
+
+/// The operating system's words for an error, without the number that the standard library adds.
+pub fn describe_error(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Read => "read",
+        Operation::Write => "write",
+        Operation::Trim => "trim",
+        Operation::Sync => "sync",
+        Operation::DataSync => "datasync",
+        Operation::SyncFileRange => "sync_file_range",
+    }
+}
+
+/// Continues with an engine of a known type.
+struct WithEngine<'a, 'b>(&'a Worker<'b>);
+
+impl Visitor for WithEngine<'_, '_> {
+    type Out = Result<(), Stop>;
+
+    fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out {
+        self.0.with_engine(engine)
+    }
+}
+
+/// Continues, in the plain loop, with a generator of a known type.
+struct WithGenerator<'a, 'b, E> {
+    worker: &'a Worker<'b>,
+    engine: E,
+    workload: &'a iolite_workload::Spec,
+}
+
+impl<E: Engine> iolite_workload::Visitor for WithGenerator<'_, '_, E> {
+    type Output = Result<(), Stop>;
+
+    fn visit<G: Generator>(self, generator: G) -> Self::Output {
+        self.worker.work::<E, G, false>(self.engine, generator, self.workload)
+    }
+}
+
+/// Whether the job needs anything that the plain loop leaves out.
+fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
+    !sync_schedule(options).is_empty()
+        || options.write_barrier > 0
+        || (options.serialize_overlap && options.iodepth > 1)
+        || options.lockfile != iolite_options::LockFile::None
+        || workload.open_files < workload.files.len()
+}
+
+fn sync_schedule(options: &JobOptions) -> SyncSchedule {
+    let range = options.sync_file_range.map_or(0, |range| range.interval);
+    SyncSchedule::new(u64::from(options.fsync), u64::from(options.fdatasync), range)
+}
+
+fn rules(options: &JobOptions) -> Rules {
+    let depth = options.iodepth.max(1);
+    let complete_min = options.iodepth_batch_complete_min.min(depth);
+    let complete_max = match options.iodepth_batch_complete_max {
+        0 => complete_min.max(1),
+        max => max.clamp(complete_min.max(1), depth.max(complete_min)),
+    };
+    let measured = |disabled: bool| !disabled && options.stats;
+    Rules {
+        depth,
+        batch: options.iodepth_batch.clamp(1, depth),
+        complete_min,
+        complete_max,
+        low: if options.iodepth_low == 0 { depth } else { options.iodepth_low.min(depth) },
+        slat: measured(options.disable_slat),
+        clat: measured(options.disable_clat),
+        lat: measured(options.disable_lat),
+        slat_buckets: options.slat_percentiles,
+        // The latency classes of the report come from this histogram, so it is kept in any case.
+        clat_buckets: true,
+        lat_buckets: options.lat_percentiles,
+        ramp_ns: options.ramp_time.saturating_mul(1000),
+        runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
+        fill_device: options.fill_device,
+        endless: options.time_based && !options.unlink_each_loop && !options.end_fsync,
+        serialize_overlap: options.serialize_overlap && depth > 1,
+        write_barrier: options.write_barrier,
+    }
+}
+
+fn content_spec(options: &JobOptions, seed: u64) -> iolite_content::Spec {
+    use iolite_content::PatternPiece as To;
+    use iolite_options::PatternPiece as From;
+    let fill = if !options.buffer_pattern.is_empty() {
+        let piece = |piece: &From| match piece {
+            From::Bytes(bytes) => To::Bytes(bytes.clone()),
+            From::Offset => To::Offset,
+        };
+        Fill::Pattern(options.buffer_pattern.iter().map(piece).collect())
+    } else if options.zero_buffers {
+        Fill::Zeros
+    } else {
+        Fill::Random
+    };
+    iolite_content::Spec { fill, refill: options.refill_buffers, scramble: options.scramble_buffers, seed }
+}
+
+/// The worker's workload, from its options and files.
+fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_workload::Spec {
+    let rw = options.rw;
+    let mix = match rw {
+        ReadWrite::Read | ReadWrite::RandRead => Mix::Single(Direction::Read),
+        ReadWrite::Write | ReadWrite::RandWrite => Mix::Single(Direction::Write),
+        ReadWrite::Trim | ReadWrite::RandTrim => Mix::Single(Direction::Trim),
+        ReadWrite::Rw | ReadWrite::RandRw => Mix::ReadWrite(options.rwmixread),
+        ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => Mix::TrimWrite,
+    };
+    let random = rw.is_random();
+    let block_size = per_direction(|direction| block_size(options, direction));
+    let modifier = options.rw_modifier.0;
+    let count = layout.files.len();
+    iolite_workload::Spec {
+        files: layout.files.iter().map(|file| Region { offset: file.offset, length: file.length }).collect(),
+        file_order: match options.file_service_type.kind {
+            FileServiceKind::Random => FileOrder::Random,
+            FileServiceKind::RoundRobin => FileOrder::RoundRobin,
+            FileServiceKind::Sequential => FileOrder::Sequential,
+        },
+        ios_per_file: options.file_service_type.ios.max(1),
+        open_files: if options.openfiles == 0 { count } else { (options.openfiles as usize).min(count) },
+        mix,
+        random_percent: if random { options.percentage_random } else { PerDirection::all(0) },
+        align: per_direction(|direction| match options.ba[direction] {
+            0 => block_size[direction].min(),
+            align => align,
+        }),
+        block_size,
+        unaligned: options.bs_unaligned,
+        size_by_randomness: options.bs_is_seq_rand,
+        cover: !options.norandommap,
+        cover_softly: options.softrandommap,
+        lfsr: options.random_generator == RandomGenerator::Lfsr,
+        sequential_skip: if random { 0 } else { modifier },
+        ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
+        identical: options.rw_sequencer == Sequencer::Identical,
+        pass_bytes: layout.pass_bytes,
+        total_ios: (options.number_ios > 0).then_some(options.number_ios),
+        endless: false,
+        seed,
+    }
+}
+
+fn per_direction<T>(mut value: impl FnMut(Direction) -> T) -> PerDirection<T> {
+    PerDirection::new(value(Direction::Read), value(Direction::Write), value(Direction::Trim))
+}
+
+fn block_size(options: &JobOptions, direction: Direction) -> BlockSize {
+    if let Some(split) = &options.bssplit
+        && !split[direction].is_empty()
+    {
+        return BlockSize::Split(split[direction].iter().map(|entry| (entry.size, entry.percent)).collect());
+    }
+    match &options.bsrange {
+        Some(range) if range[direction].low != range[direction].high => {
+            BlockSize::Range(range[direction].low, range[direction].high)
+        }
+        Some(range) => BlockSize::Fixed(range[direction].low),
+        None => BlockSize::Fixed(options.bs[direction]),
+    }
+}

@@ -1,0 +1,157 @@
+//! Where a worker runs: CPUs, memory nodes, priorities.
+
+use iolite_options::{CpusPolicy, JobOptions, NumaPolicyMode};
+use std::io;
+
+/// Applies everything that the job says about placement to the calling thread.
+///
+/// # Errors
+/// The option that could not be applied, and why.
+pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, io::Error)> {
+    if !options.cpus_allowed.is_empty() {
+        let cpus = &options.cpus_allowed;
+        let chosen = match options.cpus_allowed_policy {
+            CpusPolicy::Shared => &cpus[..],
+            CpusPolicy::Split => std::slice::from_ref(&cpus[worker % cpus.len()]),
+        };
+        bind(chosen).map_err(|error| ("cpus_allowed", error))?;
+    }
+    if !options.numa_cpu_nodes.is_empty() {
+        let mut cpus = Vec::new();
+        for node in &options.numa_cpu_nodes {
+            cpus.extend(cpus_of_node(*node).map_err(|error| ("numa_cpu_nodes", error))?);
+        }
+        bind(&cpus).map_err(|error| ("numa_cpu_nodes", error))?;
+    }
+    if let Some(policy) = &options.numa_mem_policy {
+        set_memory_policy(policy.mode, &policy.nodes).map_err(|error| ("numa_mem_policy", error))?;
+    }
+    if options.prio.is_some() || options.prioclass.is_some() {
+        set_io_priority(options.prioclass, options.prio).map_err(|error| ("prio", error))?;
+    }
+    if options.nice != 0 {
+        set_nice(options.nice).map_err(|error| ("nice", error))?;
+    }
+    Ok(())
+}
+
+fn bind(cpus: &[u32]) -> io::Result<()> {
+    // SAFETY: the set is plain data; CPU_SET stays inside of it for numbers below its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &cpu in cpus {
+            if cpu as usize >= libc::CPU_SETSIZE as usize {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            libc::CPU_SET(cpu as usize, &mut set);
+        }
+        if libc::sched_setaffinity(0, size_of_val(&set), &raw const set) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// The CPUs of a memory node, from sysfs.
+fn cpus_of_node(node: u32) -> io::Result<Vec<u32>> {
+    let path = format!("/sys/devices/system/node/node{node}/cpulist");
+    let list = std::fs::read_to_string(&path)
+        .map_err(|error| io::Error::new(error.kind(), format!("node {node}: {error}")))?;
+    Ok(parse_list(list.trim()))
+}
+
+/// `0-3,8,10-11`
+fn parse_list(list: &str) -> Vec<u32> {
+    list.split(',')
+        .filter_map(|part| {
+            let (low, high) = part.split_once('-').unwrap_or((part, part));
+            Some(low.parse::<u32>().ok()?..=high.parse().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
+    // linux/mempolicy.h
+    let mode: libc::c_long = match mode {
+        NumaPolicyMode::Default => 0,
+        NumaPolicyMode::Prefer => 1,
+        NumaPolicyMode::Bind => 2,
+        NumaPolicyMode::Interleave => 3,
+        NumaPolicyMode::Local => 4,
+    };
+    const WORDS: usize = 16;
+    let mut mask = [0u64; WORDS];
+    for &node in nodes {
+        let word =
+            mask.get_mut(node as usize / 64).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+        *word |= 1 << (node % 64);
+    }
+    let (pointer, bits) =
+        if nodes.is_empty() { (std::ptr::null(), 0) } else { (mask.as_ptr(), WORDS * 64 + 1) };
+    // SAFETY: the mask has as many bits as is said (the kernel takes one more than it reads).
+    if unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn set_io_priority(class: Option<u32>, level: Option<u32>) -> io::Result<()> {
+    // linux/ioprio.h. A level without a class is one of the class that everything has by default.
+    const BEST_EFFORT: u32 = 2;
+    const WHO_PROCESS: libc::c_long = 1;
+    let value = class.unwrap_or(BEST_EFFORT) << 13 | level.unwrap_or(0);
+    // SAFETY: no pointers are involved; 0 means the calling thread.
+    if unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn set_nice(nice: i32) -> io::Result<()> {
+    // SAFETY: no pointers are involved. On Linux, nice values belong to threads.
+    let result =
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, crate::sys::thread_id() as libc::id_t, nice) };
+    if result != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Locks so much memory, which takes it away from the page cache.
+pub fn lock_memory(bytes: u64) -> io::Result<()> {
+    let bytes = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    let start = crate::sys::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+    // SAFETY: the mapping is `bytes` long. It stays for the life of the process.
+    if unsafe { libc::mlock(start, bytes) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(parse_list("0-2,5,8-9"), [0, 1, 2, 5, 8, 9]);
+        assert_eq!(parse_list(""), [0; 0]);
+    }
+
+    #[test]
+    fn binding_is_seen_by_the_kernel() {
+        std::thread::spawn(|| {
+            let options = JobOptions { cpus_allowed: vec![0], ..JobOptions::default() };
+            apply(&options, 0).unwrap();
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            assert!(status.lines().any(|line| line == "Cpus_allowed_list:\t0"));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_error_that_names_the_option() {
+        let options = JobOptions { cpus_allowed: vec![1020], ..JobOptions::default() };
+        let result = std::thread::spawn(move || apply(&options, 0)).join().unwrap();
+        assert_eq!(result.unwrap_err().0, "cpus_allowed");
+    }
+}
