@@ -1,0 +1,253 @@
+//! The command line and the job file language, as far as they show in what the program does.
+
+use crate::common::{Json, Program, files_in, scratch, sizes};
+use crate::skip;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn job_file(dir: &Path, name: &str, text: &str) {
+    fs::write(dir.join(name), text).expect("a job file can be written");
+}
+
+/// Names and I/Os (reads, writes) of the jobs that a command line makes.
+#[track_caller]
+fn jobs(dir: &Path, line: &str) -> Vec<(String, u64, u64)> {
+    let run = Program::under_test().line(dir, &format!("--output-format=json {line}")).ok();
+    let json = Json::parse(&run.stdout);
+    let summary = |job: crate::common::json::Job<'_>| (job.name().to_string(), job.ios()[0], job.ios()[1]);
+    json.jobs().into_iter().map(summary).collect()
+}
+
+fn job(name: &str, reads: u64, writes: u64) -> (String, u64, u64) {
+    (name.to_string(), reads, writes)
+}
+
+#[test]
+fn four_spellings_of_an_option() {
+    let dir = scratch();
+    for line in [
+        "--ioengine=null --name=a --rw=write --size=64k --bs=8k",
+        "--ioengine null --name a --rw write --size 64k --bs 8k",
+        "-ioengine=null -name=a -rw=write -size=64k -bs=8k",
+        "-ioengine null -name a -rw write -size 64k -bs 8k",
+        "--name=a --ioengine=null --readwrite=write --size=65536 --blocksize=0x2000",
+    ] {
+        assert_eq!(jobs(dir.path(), line), [job("a", 0, 8)], "{line}");
+    }
+}
+
+#[test]
+fn names_open_jobs_and_global_ones_give_defaults() {
+    let dir = scratch();
+    let line =
+        "--name=global --ioengine=null --bs=4k --size=64k --name=a --rw=read --name=b --rw=write --bs=16k";
+    assert_eq!(jobs(dir.path(), line), [job("a", 16, 0), job("b", 0, 4)]);
+}
+
+#[test]
+fn flags_need_no_value() {
+    let dir = scratch();
+    let line = "--ioengine=null --name=a --size=64k --numjobs=3 --thread --group_reporting";
+    assert_eq!(jobs(dir.path(), line), [job("a", 48, 0)]);
+}
+
+#[test]
+fn job_files() {
+    let dir = scratch();
+    job_file(
+        dir.path(),
+        "job.fio",
+        "; a comment\n# another\n[global]\nioengine=null\nsize=64k\n\n[one]\n  rw=read\n\n[global]\nbs=8k\n[two]\nrw=write\n",
+    );
+    assert_eq!(jobs(dir.path(), "job.fio"), [job("one", 16, 0), job("two", 0, 8)]);
+}
+
+#[test]
+fn sections() {
+    let dir = scratch();
+    job_file(dir.path(), "job.fio", "[global]\nioengine=null\nsize=64k\n[one]\n[two]\n[three]\n");
+    assert_eq!(jobs(dir.path(), "--section=two job.fio"), [job("two", 16, 0)]);
+    let both = jobs(dir.path(), "--section=three --section=one job.fio");
+    assert_eq!(both, [job("one", 16, 0), job("three", 16, 0)]);
+}
+
+#[test]
+fn includes() {
+    let dir = scratch();
+    job_file(dir.path(), "outer.fio", "[global]\ninclude inner.fio\n[one]\nrw=read\n");
+    job_file(dir.path(), "inner.fio", "ioengine=null\nsize=64k\n");
+    assert_eq!(jobs(dir.path(), "outer.fio"), [job("one", 16, 0)]);
+}
+
+#[test]
+fn the_environment_and_keywords() {
+    let dir = scratch();
+    job_file(
+        dir.path(),
+        "job.fio",
+        "[job]\nioengine=null\nrw=${IOLITE_TEST_RW}\nsize=${IOLITE_TEST_SIZE}\nbs=$pagesize\nnumjobs=$ncpus-$ncpus+2\n",
+    );
+    let output = Command::new(&Program::under_test().path)
+        .args(["--output-format=json", "job.fio"])
+        .envs([("IOLITE_TEST_RW", "write"), ("IOLITE_TEST_SIZE", "128k")])
+        .current_dir(dir.path())
+        .output()
+        .expect("the program starts");
+    // The arithmetic of keywords is done by bc(1) in fio, which need not be installed.
+    if Program::under_test().is_peer && !output.status.success() {
+        skip!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let json = Json::parse(&String::from_utf8_lossy(&output.stdout));
+    let ios: Vec<u64> = json.jobs().iter().map(|job| job.ios()[1]).collect();
+    assert_eq!(ios, [128 * 1024 / 4096; 2]);
+}
+
+#[test]
+fn arithmetic() {
+    if Program::under_test().is_peer {
+        skip!("Debian builds fio without it");
+    }
+    let dir = scratch();
+    job_file(
+        dir.path(),
+        "job.fio",
+        "[a]\nioengine=null\nbs=4k\nsize=(4*16)k\n[b]\nioengine=null\nbs=4k\nsize=(2^20/4)\n",
+    );
+    assert_eq!(jobs(dir.path(), "job.fio"), [job("a", 16, 0), job("b", 64, 0)]);
+}
+
+#[test]
+fn units() {
+    let dir = scratch();
+    for (size, ios) in [("64k", 16), ("64Ki", 16), ("64kb", 16), ("1m", 256), ("0x10000", 16), ("65536", 16)]
+    {
+        let line = format!("--name=a --ioengine=null --bs=4k --size={size}");
+        assert_eq!(jobs(dir.path(), &line), [job("a", ios, 0)], "{size}");
+    }
+    // With kb_base=1000, k is 1000 and Ki is 1024.
+    let line = "--name=a --ioengine=null --kb_base=1000 --bs=4k --size=64k --name=b --kb_base=1000 --ioengine=null --bs=4Ki --size=64Ki";
+    assert_eq!(jobs(dir.path(), line), [job("a", 16, 0), job("b", 16, 0)]);
+}
+
+#[test]
+fn several_job_files_run_one_after_the_other() {
+    let dir = scratch();
+    job_file(dir.path(), "first.fio", "[first]\nfilename=f\nrw=write\nsize=64k\n");
+    job_file(dir.path(), "second.fio", "[second]\nfilename=f\nrw=read\nsize=64k\nallow_file_create=0\n");
+    let run = Program::under_test().line(dir.path(), "first.fio second.fio").ok();
+    let first = run.stdout.find("first: (groupid=0, jobs=1): err= 0:");
+    // The second finds the file that the first has written. It is a group of its own in one report.
+    let second = run.stdout.find("second: (groupid=1, jobs=1): err= 0:");
+    assert!(first.is_some() && first < second, "{run}");
+}
+
+#[test]
+fn a_job_file_on_standard_input() {
+    let dir = scratch();
+    job_file(dir.path(), "job.fio", "[piped]\nioengine=null\nsize=64k\n");
+    let output = Command::new(&Program::under_test().path)
+        .args(["--output-format=json", "-"])
+        .stdin(fs::File::open(dir.path().join("job.fio")).unwrap())
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(Json::parse(&String::from_utf8_lossy(&output.stdout)).job().name(), "piped");
+}
+
+#[test]
+fn versions_and_names() {
+    let dir = scratch();
+    let program = Program::under_test();
+    let own = if program.is_peer { "fio-3." } else { concat!("iolite-", env!("CARGO_PKG_VERSION"), "\n") };
+    for flag in ["--version", "-v"] {
+        let run = program.line(dir.path(), flag).ok();
+        assert!(run.stdout.starts_with(own), "{run}");
+    }
+    if program.is_peer {
+        return;
+    }
+    // Under the other name: the language it speaks, and who speaks it.
+    let link = Program { path: dir.path().join("fio"), is_peer: false };
+    std::os::unix::fs::symlink(&program.path, &link.path).expect("a link can be made");
+    let version = concat!("fio-3.42 (iolite-", env!("CARGO_PKG_VERSION"), ")");
+    assert_eq!(link.line(dir.path(), "--version").ok().stdout, format!("{version}\n"));
+    let run = link.line(dir.path(), "--output-format=normal,json --name=a --ioengine=null --size=4k").ok();
+    assert!(run.stdout.contains(&format!("\n{version}\n")), "{run}");
+    assert_eq!(Json::parse(&run.stdout).0["fio version"], version);
+    let run = program.line(dir.path(), "--output-format=normal,json --name=a --ioengine=null --size=4k").ok();
+    assert!(run.stdout.contains(concat!("\niolite-", env!("CARGO_PKG_VERSION"), "\n")), "{run}");
+}
+
+#[test]
+fn help() {
+    let dir = scratch();
+    let program = Program::under_test();
+    for flag in ["--help", "-h"] {
+        let run = program.line(dir.path(), flag).ok();
+        for option in
+            ["--output-format", "--eta", "--readonly", "--section", "--cmdhelp", "--enghelp", "--max-jobs"]
+        {
+            assert!(run.stdout.contains(option), "{flag} mentions {option}: {run}");
+        }
+    }
+    let run = program.line(dir.path(), "--cmdhelp=iodepth").ok();
+    assert!(run.stdout.contains("iodepth: Number of IO buffers to keep in flight"), "{run}");
+    assert!(run.stdout.contains("default: 1\n"), "{run}");
+    let run = program.line(dir.path(), "--enghelp").ok();
+    for engine in
+        ["null", "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "posixaio"]
+    {
+        assert!(run.stdout.lines().any(|line| line.trim() == engine), "{engine} is listed: {run}");
+    }
+    let run = program.line(dir.path(), "--enghelp=libaio").ok();
+    assert!(run.stdout.contains("userspace_reap"), "{run}");
+    let run = program.line(dir.path(), "--enghelp=libaio,userspace_reap").ok();
+    assert!(run.stdout.contains("userspace_reap"), "{run}");
+}
+
+#[test]
+fn showcmd() {
+    let dir = scratch();
+    job_file(
+        dir.path(),
+        "sample.fio",
+        "[global]\nsize=16m\nbs=4k\n[one]\nrw=randread\n[two]\nstonewall\nrw=write\nnumjobs=2\n",
+    );
+    let run = Program::under_test().line(dir.path(), "--showcmd sample.fio").ok();
+    let line = run.stdout.lines().find(|line| line.contains("--name=one")).unwrap_or_else(|| panic!("{run}"));
+    let (_, options) = line.split_once(' ').expect("a program and its options");
+    assert_eq!(
+        options.trim_end(),
+        "--size=16m --bs=4k --name=one --rw=randread --name=two --stonewall --rw=write --numjobs=2"
+    );
+    assert_eq!(files_in(dir.path()).len(), 1, "nothing was run");
+}
+
+#[test]
+fn too_many_jobs() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio rounds the number up");
+    }
+    let dir = scratch();
+    let run = program.line(dir.path(), "--max-jobs=4 --name=a --ioengine=null --size=4k --numjobs=5");
+    assert_eq!(run.code(), 1, "{run}");
+    assert_eq!(files_in(dir.path()), sizes(&[]));
+}
+
+#[test]
+fn names_made_by_a_format() {
+    let dir = scratch();
+    let line = "--name=j --directory=. --filename_format=x.$jobname-$jobnum.$filenum --numjobs=2 --nrfiles=2 --size=8k --rw=write";
+    Program::under_test().line(dir.path(), line).ok();
+    let expected = sizes(&[("x.j-0.0", 4096), ("x.j-0.1", 4096), ("x.j-1.0", 4096), ("x.j-1.1", 4096)]);
+    assert_eq!(files_in(dir.path()), expected);
+}
+
+#[test]
+fn a_colon_in_a_name() {
+    let dir = scratch();
+    Program::under_test().run(dir.path(), ["--name=j", r"--filename=a\:b:c", "--size=8k", "--rw=write"]).ok();
+    assert_eq!(files_in(dir.path()), sizes(&[("a:b", 4096), ("c", 4096)]));
+}

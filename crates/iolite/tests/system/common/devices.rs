@@ -1,0 +1,105 @@
+//! Loop devices and mounted images, gone again at the end of the test.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A block device backed by a file.
+#[derive(Debug)]
+pub struct Loop {
+    /// `/dev/loopN`
+    pub path: String,
+}
+
+impl Loop {
+    /// A loop device on a new image of `size` bytes in `dir`, or the reason why there is none.
+    pub fn new(dir: &Path, size: u64) -> Result<Loop, String> {
+        Loop::on(&image(dir, "loop.img", size))
+    }
+
+    /// A loop device on an existing image.
+    pub fn on(image: &Path) -> Result<Loop, String> {
+        if !crate::common::is_root() {
+            return Err("loop devices need root".into());
+        }
+        // Another process may take the free device between the look-up and the attach.
+        let mut last = String::new();
+        for _ in 0..20 {
+            match tool("losetup", &["--find", "--show", &image.to_string_lossy()]) {
+                Ok(output) => return Ok(Loop { path: output.trim().to_string() }),
+                Err(error) => last = error,
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        Err(last)
+    }
+
+    /// Its name without the directory, as disk statistics show it.
+    pub fn name(&self) -> &str {
+        self.path.trim_start_matches("/dev/")
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        report(tool("losetup", &["--detach", &self.path]));
+    }
+}
+
+/// An ext4 file system on a loop device, mounted.
+#[derive(Debug)]
+pub struct Mounted {
+    /// Where.
+    pub directory: PathBuf,
+    /// The device below, detached after the unmount (fields are dropped in order, after `drop`).
+    pub device: Loop,
+}
+
+impl Mounted {
+    /// Make, format and mount one of `size` bytes below `dir`, or say why not.
+    pub fn new(dir: &Path, size: u64) -> Result<Mounted, String> {
+        let image = image(dir, "ext4.img", size);
+        tool("mkfs.ext4", &["-q", "-F", "-m", "0", &image.to_string_lossy()])?;
+        let device = Loop::on(&image)?;
+        let directory = dir.join("mounted");
+        std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
+        tool("mount", &["-t", "ext4", &device.path, &directory.to_string_lossy()])?;
+        Ok(Mounted { directory, device })
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        report(tool("umount", &[&self.directory.to_string_lossy()]));
+    }
+}
+
+/// A file of `size` bytes without any of them allocated.
+pub fn image(dir: &Path, name: &str, size: u64) -> PathBuf {
+    let path = dir.join(name);
+    File::create(&path).and_then(|file| file.set_len(size)).expect("an image file can be made");
+    path
+}
+
+/// Run an administration tool: what it printed, or what went wrong.
+pub fn tool(program: &str, args: &[&str]) -> Result<String, String> {
+    // These live in sbin, which is not in every PATH.
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let Output { status, stdout, stderr } = Command::new(program)
+        .args(args)
+        .env("PATH", &path)
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if status.success() {
+        Ok(String::from_utf8_lossy(&stdout).into_owned())
+    } else {
+        Err(format!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&stderr).trim()))
+    }
+}
+
+/// A guard that cannot clean up says so; panicking while a test fails would hide the failure.
+fn report(result: Result<String, String>) {
+    if let Err(error) = result {
+        eprintln!("cleaning up: {error}");
+    }
+}

@@ -1,0 +1,167 @@
+//! The report as JSON: numbers by path, and the tree of keys without the numbers.
+
+use crate::common::Program;
+use serde_json::Value;
+
+/// A report in JSON.
+#[derive(Clone, Debug)]
+pub struct Json(pub Value);
+
+impl Json {
+    /// The JSON in what a program printed, which may have other text around it: it begins and ends with a
+    /// brace on a line of its own.
+    #[track_caller]
+    pub fn parse(text: &str) -> Json {
+        let lines: Vec<&str> = text.lines().collect();
+        let start = lines.iter().position(|line| *line == "{");
+        let end = lines.iter().rposition(|line| *line == "}");
+        let (Some(start), Some(end)) = (start, end) else { panic!("no JSON in\n{text}") };
+        let json = lines[start..=end].join("\n");
+        Json(serde_json::from_str(&json).unwrap_or_else(|error| panic!("not JSON: {error}\n{json}")))
+    }
+
+    /// The jobs (or groups of jobs) in order.
+    #[track_caller]
+    pub fn jobs(&self) -> Vec<Job<'_>> {
+        self.0["jobs"].as_array().expect("an array of jobs").iter().map(Job).collect()
+    }
+
+    /// The only job.
+    #[track_caller]
+    pub fn job(&self) -> Job<'_> {
+        let jobs = self.jobs();
+        assert_eq!(jobs.len(), 1, "one job expected");
+        jobs[0]
+    }
+
+    /// Every key with the type of its value, in order, elements of an array on top of each other:
+    /// `jobs[].read.iops float`.
+    pub fn tree(&self) -> Vec<String> {
+        let mut tree = Vec::new();
+        walk(&self.0, String::new(), &mut tree);
+        let mut seen = std::collections::HashSet::new();
+        tree.retain(|entry| seen.insert(entry.clone()));
+        tree
+    }
+}
+
+fn walk(value: &Value, path: String, tree: &mut Vec<String>) {
+    let kind = match value {
+        Value::Object(map) => {
+            // Which latencies occurred is measured, not structure.
+            if path.ends_with(".bins") {
+                tree.push(format!("{path} bins"));
+                return;
+            }
+            for (key, value) in map {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                walk(value, path, tree);
+            }
+            return;
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                walk(element, format!("{path}[]"), tree);
+            }
+            return;
+        }
+        Value::Number(number) if number.is_f64() => "float",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Bool(_) => "bool",
+        Value::Null => "null",
+    };
+    tree.push(format!("{path} {kind}"));
+}
+
+/// One element of `jobs`.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a>(pub &'a Value);
+
+impl Job<'_> {
+    /// `jobname`
+    #[track_caller]
+    pub fn name(&self) -> &str {
+        self.0["jobname"].as_str().expect("jobname")
+    }
+
+    /// A whole number by path, such as `read.total_ios`.
+    #[track_caller]
+    pub fn int(&self, path: &str) -> u64 {
+        let value = self.value(path);
+        value.as_u64().unwrap_or_else(|| panic!("{path} is not a whole number: {value}"))
+    }
+
+    /// Any number by path.
+    #[track_caller]
+    pub fn float(&self, path: &str) -> f64 {
+        let value = self.value(path);
+        value.as_f64().unwrap_or_else(|| panic!("{path} is not a number: {value}"))
+    }
+
+    #[track_caller]
+    fn value(&self, path: &str) -> &Value {
+        path.split('.').fold(self.0, |value, key| {
+            value.get(key).unwrap_or_else(|| panic!("no {key:?} of {path:?} in {value}"))
+        })
+    }
+
+    /// I/Os per direction: read, write, trim.
+    #[track_caller]
+    pub fn ios(&self) -> [u64; 3] {
+        ["read", "write", "trim"].map(|direction| self.int(&format!("{direction}.total_ios")))
+    }
+
+    /// Bytes per direction: read, write, trim.
+    #[track_caller]
+    pub fn bytes(&self) -> [u64; 3] {
+        ["read", "write", "trim"].map(|direction| self.int(&format!("{direction}.io_bytes")))
+    }
+
+    /// What must hold of every job that ran without errors: the numbers agree with each other.
+    #[track_caller]
+    pub fn check_consistency(&self) {
+        assert_eq!(self.int("error"), 0, "{}", self.name());
+        for direction in ["read", "write", "trim"] {
+            let int = |key: &str| self.int(&format!("{direction}.{key}"));
+            let float = |key: &str| self.float(&format!("{direction}.{key}"));
+            let (ios, bytes) = (int("total_ios"), int("io_bytes"));
+            assert_eq!(int("io_kbytes"), bytes >> 10, "{direction} kbytes");
+            assert_eq!(ios == 0, bytes == 0, "{direction}: {ios} I/Os of {bytes} bytes");
+            let runtime = int("runtime");
+            if ios > 0 && runtime > 0 {
+                // The rates follow from counts and time; the bandwidth is cut, not rounded.
+                let per_second = 1000.0 / runtime as f64;
+                assert!((float("iops") - ios as f64 * per_second).abs() < 1.0, "{direction} iops");
+                assert!((float("bw_bytes") - bytes as f64 * per_second).abs() <= 1.0, "{direction} bw_bytes");
+                assert_eq!(int("bw"), int("bw_bytes") >> 10, "{direction} bw");
+            }
+            for kind in ["slat_ns", "clat_ns", "lat_ns"] {
+                let count = int(&format!("{kind}.N"));
+                // fio counts I/Os that were in flight at the end of a ramp in one place and not the other.
+                let tolerance = if Program::under_test().is_peer { 64 } else { 0 };
+                assert!(
+                    count == 0 || count.abs_diff(ios) <= tolerance,
+                    "{direction} {kind}: {count} samples of {ios} I/Os"
+                );
+                let [min, max, mean] = ["min", "max", "mean"].map(|key| float(&format!("{kind}.{key}")));
+                // The mean is printed with six digits after the point.
+                assert!(min <= mean + 1e-6 && mean <= max + 1e-6, "{direction} {kind}: {min} {mean} {max}");
+            }
+        }
+    }
+
+    /// Completion latency is a part of the whole latency. (With `sqthread_poll`, fio itself does not keep
+    /// this promise.)
+    #[track_caller]
+    pub fn check_latencies(&self) {
+        for direction in ["read", "write", "trim"] {
+            let float = |key: &str| self.float(&format!("{direction}.{key}"));
+            let measured = float("lat_ns.N") > 0.0 && float("clat_ns.N") > 0.0;
+            for key in ["min", "max", "mean"] {
+                let (clat, lat) = (float(&format!("clat_ns.{key}")), float(&format!("lat_ns.{key}")));
+                assert!(!measured || clat <= lat + 1e-6, "{direction} {key}: clat {clat} above lat {lat}");
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Running the program under test, or its peer, with a limit on the time it may take.
+//!
+//! A program that hangs must fail its test, not block it: each run is a process group of its own, and the
+//! whole group is killed when the time is up, when the test panics, and when anything is left over.
+
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// No run takes anywhere near this long; one that does is stuck. Generous, because test machines are slow
+/// and several tests run at a time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A program that speaks the language.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it is a real fio, whose older releases print a few things differently from what we speak:
+    /// see `peer_differences`.
+    pub is_peer: bool,
+}
+
+impl Program {
+    /// The program under test: ours, unless `IOLITE_TEST_PROGRAM` names another.
+    pub fn under_test() -> Program {
+        match std::env::var_os("IOLITE_TEST_PROGRAM") {
+            Some(path) => Program { is_peer: is_fio(Path::new(&path)), path: path.into() },
+            None => Program { path: env!("CARGO_BIN_EXE_iolite").into(), is_peer: false },
+        }
+    }
+
+    /// An installed fio to compare with.
+    pub fn peer() -> Option<Program> {
+        let directories = std::env::var_os("PATH")?;
+        let path =
+            std::env::split_paths(&directories).map(|dir| dir.join("fio")).find(|path| is_fio(path))?;
+        Some(Program { path, is_peer: true })
+    }
+
+    /// Run to the end in `dir`.
+    pub fn run<S: AsRef<str>>(&self, dir: &Path, args: impl IntoIterator<Item = S>) -> Finished {
+        self.start(dir, args).wait()
+    }
+
+    /// Run to the end in `dir`, with the words of `line` as arguments.
+    pub fn line(&self, dir: &Path, line: &str) -> Finished {
+        self.run(dir, line.split_whitespace())
+    }
+
+    /// Start in `dir` and leave it running.
+    pub fn start<S: AsRef<str>>(&self, dir: &Path, args: impl IntoIterator<Item = S>) -> Running {
+        let mut command = Command::new(&self.path);
+        for arg in args {
+            command.arg(arg.as_ref());
+        }
+        Running::start(command.current_dir(dir))
+    }
+}
+
+fn is_fio(path: &Path) -> bool {
+    let Ok(output) = Command::new(path).arg("--version").stdin(Stdio::null()).output() else { return false };
+    let version = String::from_utf8_lossy(&output.stdout).into_owned();
+    version.starts_with("fio-3.") && !version.contains("iolite")
+}
+
+/// A program that was started.
+pub struct Running {
+    child: Child,
+    command: String,
+    started: Instant,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+impl Running {
+    /// Start a prepared command as a process group of its own, with its output collected.
+    pub fn start(command: &mut Command) -> Running {
+        let shown = format!("{command:?}");
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
+        let stdout = Stream::collect(child.stdout.take().expect("stdout is piped"));
+        let stderr = Stream::collect(child.stderr.take().expect("stderr is piped"));
+        Running { child, command: shown, started: Instant::now(), stdout, stderr }
+    }
+
+    /// The process that was started.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a pid fits")
+    }
+
+    /// What it has printed on standard output until now.
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// Everything it has printed until now.
+    pub fn output(&self) -> String {
+        self.stdout.text() + &self.stderr.text()
+    }
+
+    /// Send a signal to the process that was started, and to no other.
+    pub fn signal(&self, signal: i32) {
+        send(self.pid(), signal);
+    }
+
+    /// Wait until `condition` holds; a program that ends first, or never gets there, fails the test.
+    pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Running) -> bool) {
+        while !condition(self) {
+            let ended = self.child.try_wait().expect("a child can be waited for");
+            // What it printed last may arrive after its end.
+            if let Some(status) = ended
+                && !condition(self)
+            {
+                panic!("{} ended ({status}) before {what}:\n{}", self.command, self.output());
+            }
+            self.check_patience(what);
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Wait for the end. Nothing of its process group may be left after it.
+    pub fn wait(mut self) -> Finished {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                break status;
+            }
+            self.check_patience("its end");
+            thread::sleep(Duration::from_millis(2));
+        };
+        // Workers may still be on their way out when the first process is gone, but not for long; the
+        // pipes close with the last of them.
+        let grace = Instant::now() + Duration::from_secs(10);
+        while !(self.stdout.at_end() && self.stderr.at_end() && !group_exists(self.pid())) {
+            if Instant::now() > grace {
+                panic!("{} ended ({status}) and left processes behind:\n{}", self.command, self.output());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Finished {
+            status,
+            stdout: self.stdout.text(),
+            stderr: self.stderr.text(),
+            command: std::mem::take(&mut self.command),
+        }
+    }
+
+    fn check_patience(&self, what: &str) {
+        if self.started.elapsed() > PATIENCE {
+            let processes = Command::new("ps").args(["-eo", "pid,ppid,pgid,stat,wchan:20,args"]).output();
+            let processes =
+                processes.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+            let group = self.pid().to_string();
+            let ours: Vec<&str> =
+                processes.lines().filter(|line| line.split_whitespace().nth(2) == Some(&group)).collect();
+            panic!(
+                "{} hangs: no sign of {what} after {PATIENCE:?}\n{}\n{}",
+                self.command,
+                ours.join("\n"),
+                self.output()
+            );
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // The group outlives its leader when workers are left; an empty one is nobody's.
+        if group_exists(self.pid()) {
+            // SAFETY: a plain system call; the group is the one made for this child.
+            unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
+        }
+        // Reaped, so that its number is free only now. It was killed or has ended: this does not block.
+        let _ = self.child.wait();
+    }
+}
+
+/// Send `signal` to the process `pid`, which has to be there.
+pub fn send(pid: i32, signal: i32) {
+    // SAFETY: a plain system call; the process is one that this test started.
+    let result = unsafe { libc::kill(pid, signal) };
+    assert_eq!(result, 0, "no process {pid} to send signal {signal} to");
+}
+
+fn group_exists(group: i32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(-group, 0) == 0 }
+}
+
+/// Output that is collected while the program runs.
+struct Stream {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Stream {
+    fn collect(mut source: impl Read + Send + 'static) -> Stream {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = source.read(&mut chunk) {
+                sink.lock().expect("no reader panics").extend_from_slice(&chunk[..count]);
+            }
+        });
+        Stream { text, reader }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().expect("no reader panics")).into_owned()
+    }
+
+    fn at_end(&self) -> bool {
+        self.reader.is_finished()
+    }
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How.
+    pub status: ExitStatus,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+    /// What was run, for messages.
+    pub command: String,
+}
+
+impl Finished {
+    /// The exit status; a program killed by a signal fails the test.
+    pub fn code(&self) -> i32 {
+        match self.status.code() {
+            Some(code) => code,
+            None => panic!("killed by signal {:?}: {self}", self.status.signal()),
+        }
+    }
+
+    /// Insist on success, and pass through.
+    #[track_caller]
+    pub fn ok(self) -> Finished {
+        assert_eq!(self.code(), 0, "{self}");
+        self
+    }
+
+    /// Insist on failure with status 1, and pass through.
+    #[track_caller]
+    pub fn refused(self) -> Finished {
+        assert_eq!(self.code(), 1, "{self}");
+        self
+    }
+
+    /// Both outputs, for messages that may appear on either.
+    pub fn output(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
+    /// Insist that `text` was printed, on either output.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Finished {
+        assert!(self.output().contains(text), "expected {text:?} in {self}");
+        self
+    }
+}
+
+impl std::fmt::Display for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Finished { status, stdout, stderr, command } = self;
+        write!(f, "{command}\n{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
+    }
+}

@@ -1,0 +1,96 @@
+//! The I/O a program really issued, seen from outside with strace.
+
+use crate::common::program::{Finished, Running};
+use crate::common::{Program, scratch};
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+/// One pread or pwrite.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// The file, relative to the directory the program ran in.
+    pub file: String,
+    /// `pread64` or `pwrite64`.
+    pub name: String,
+    /// Where.
+    pub offset: u64,
+    /// How much was asked for.
+    pub length: u64,
+}
+
+/// Run `program` in `dir` under strace and return every pread and pwrite on files of `dir`, in the order in
+/// which they were made. `None` when there is no strace, or it may not trace.
+pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Vec<Call>)> {
+    if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success())
+    {
+        return None;
+    }
+    let logs = scratch();
+    let log = logs.path().join("log");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-y", "--seccomp-bpf", "-e", "trace=pread64,pwrite64", "-o"]).arg(&log);
+    command.arg("--").arg(&program.path).args(args).current_dir(dir);
+    let finished = Running::start(&mut command).wait();
+    let log = std::fs::read(&log).expect("strace has written its log");
+    let dir = dir.canonicalize().expect("the directory exists");
+    let prefix = format!("<{}/", dir.display());
+    Some((finished, parse(&String::from_utf8_lossy(&log), &prefix)))
+}
+
+/// The calls on files whose path begins with `prefix` in a log of strace.
+fn parse(log: &str, prefix: &str) -> Vec<Call> {
+    // A call during which another process was seen is printed in two halves.
+    let mut halves: HashMap<&str, &str> = HashMap::new();
+    let mut calls = Vec::new();
+    for line in log.lines() {
+        let (pid, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim_start();
+        if let Some(half) = rest.strip_suffix(" <unfinished ...>") {
+            halves.insert(pid, half);
+        } else if let Some((_, second)) =
+            rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"))
+        {
+            let first = halves.remove(pid).unwrap_or("");
+            calls.extend(call(&format!("{first}{second}"), prefix));
+        } else {
+            calls.extend(call(rest, prefix));
+        }
+    }
+    calls
+}
+
+/// `pread64(5</tmp/x/file>, "..."..., 4096, 8192) = 4096`
+fn call(line: &str, prefix: &str) -> Option<Call> {
+    let (name, rest) = line.split_once('(')?;
+    let (_, rest) = rest.split_once(prefix)?;
+    let (file, rest) = rest.split_once('>')?;
+    // The data comes in between and may contain anything: look from the end.
+    let (arguments, _) = rest.rsplit_once(" = ")?;
+    let arguments = arguments.trim_end().strip_suffix(')')?;
+    let mut numbers = arguments.rsplit(", ");
+    let offset = numbers.next()?.trim().parse().ok()?;
+    let length = numbers.next()?.trim().parse().ok()?;
+    Some(Call { file: file.to_string(), name: name.to_string(), offset, length })
+}
+
+#[test]
+fn whole_and_interrupted_calls_are_read() {
+    let log = r#"
+12 pread64(3</lib/libc.so.6>, "\177ELF"..., 784, 64) = 784
+12 pread64(5</d/f>, "a, b) = 1"..., 4096, 8192) = 4096
+13 pwrite64(5</d/x/g>, "..."..., 512, 0 <unfinished ...>
+12 pread64(5</d/f>,  <unfinished ...>
+13 <... pwrite64 resumed>)           = 512
+12 <... pread64 resumed>"..."..., 4096, 4096) = 100
+"#;
+    let call = |file: &str, name: &str, offset, length| Call {
+        file: file.into(),
+        name: name.into(),
+        offset,
+        length,
+    };
+    let expected =
+        [call("f", "pread64", 8192, 4096), call("x/g", "pwrite64", 0, 512), call("f", "pread64", 4096, 4096)];
+    assert_eq!(parse(log, "</d/"), expected);
+}

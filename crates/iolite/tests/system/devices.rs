@@ -1,0 +1,149 @@
+//! Block and character devices, standard input and output.
+
+use crate::common::devices::Loop;
+use crate::common::{Json, Program, files_in, scratch, sizes};
+use crate::skip;
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+const MIB: u64 = 1 << 20;
+
+/// A loop device whose image is full of ones, or the reason why there is none.
+fn full_device(dir: &std::path::Path) -> Result<Loop, String> {
+    let image = dir.join("loop.img");
+    fs::write(&image, vec![1; 4 * MIB as usize]).expect("an image can be written");
+    Loop::on(&image)
+}
+
+#[test]
+fn trims_discard_every_block_once() {
+    for engine in ["psync", "libaio", "io_uring", "pvsync2", "posixaio", "sync"] {
+        for rw in ["trim", "randtrim"] {
+            let dir = scratch();
+            let device = match full_device(dir.path()) {
+                Ok(device) => device,
+                Err(reason) => skip!("{reason}"),
+            };
+            let line = format!(
+                "--name=t --filename={} --ioengine={engine} --rw={rw} --bs=64k --size=2M --offset=1M --output-format=json",
+                device.path
+            );
+            let run = Program::under_test().line(dir.path(), &line).ok();
+            let json = Json::parse(&run.stdout);
+            assert_eq!(json.job().ios(), [0, 0, 32], "{engine} {rw}");
+            assert_eq!(json.job().bytes(), [0, 0, 2 * MIB], "{engine} {rw}");
+            drop(device);
+            // A discard punches a hole into the image.
+            let image = fs::File::open(dir.path().join("loop.img")).unwrap();
+            let mut content = vec![0; 4 * MIB as usize];
+            image.read_exact_at(&mut content, 0).unwrap();
+            let (first, rest) = content.split_at(MIB as usize);
+            let (trimmed, last) = rest.split_at(2 * MIB as usize);
+            assert!(first.iter().chain(last).all(|&byte| byte == 1), "{engine} {rw}: outside is untouched");
+            assert!(trimmed.iter().all(|&byte| byte == 0), "{engine} {rw}: all of it is trimmed");
+        }
+    }
+}
+
+#[test]
+fn trimwrite_trims_before_it_writes() {
+    let dir = scratch();
+    let device = match full_device(dir.path()) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line =
+        format!("--name=t --filename={} --rw=trimwrite --bs=64k --size=2M --output-format=json", device.path);
+    let run = Program::under_test().line(dir.path(), &line).ok();
+    let json = Json::parse(&run.stdout);
+    // Every block is trimmed, then written.
+    assert_eq!(json.job().ios(), [0, 32, 32]);
+    assert_eq!(json.job().bytes(), [0, 2 * MIB, 2 * MIB]);
+}
+
+#[test]
+fn a_trim_of_a_regular_file_is_an_error() {
+    let dir = scratch();
+    fs::write(dir.path().join("f"), vec![1; 65536]).unwrap();
+    let run = Program::under_test().line(dir.path(), "--name=t --filename=f --rw=trim --size=64k");
+    assert_eq!(fs::read(dir.path().join("f")).unwrap(), vec![1; 65536], "{run}");
+    assert_eq!(run.code(), 1, "{run}");
+}
+
+#[test]
+fn the_whole_device_is_the_default_size_and_percentages_are_of_it() {
+    let dir = scratch();
+    let device = match full_device(dir.path()) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    for (size, expected) in [("", 64), ("--size=50%", 32), ("--size=25% --offset=50%", 16), ("--size=1M", 16)]
+    {
+        let line =
+            format!("--name=d --filename={} --rw=read --bs=64k {size} --output-format=json", device.path);
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        assert_eq!(Json::parse(&run.stdout).job().ios()[0], expected, "{size:?}");
+    }
+}
+
+#[test]
+fn an_offset_increment_gives_each_clone_its_part() {
+    let dir = scratch();
+    let device = match full_device(dir.path()) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = format!(
+        "--name=d --filename={} --rw=write --bs=64k --size=1M --offset_increment=1M --numjobs=3 --zero_buffers",
+        device.path
+    );
+    Program::under_test().line(dir.path(), &line).ok();
+    drop(device);
+    let content = fs::read(dir.path().join("loop.img")).unwrap();
+    let (written, rest) = content.split_at(3 * MIB as usize);
+    assert!(written.iter().all(|&byte| byte == 0) && rest.iter().all(|&byte| byte == 1));
+}
+
+#[test]
+fn character_devices() {
+    let dir = scratch();
+    let cases =
+        [("/dev/zero", "read", [16, 0]), ("/dev/null", "write", [0, 16]), ("/dev/full", "read", [16, 0])];
+    for (device, rw, expected) in cases {
+        let line = format!("--name=c --filename={device} --rw={rw} --bs=4k --size=64k --output-format=json");
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        let json = Json::parse(&run.stdout);
+        let [reads, writes, _] = json.job().ios();
+        assert_eq!([reads, writes], expected, "{device}");
+    }
+    assert_eq!(files_in(dir.path()), sizes(&[]));
+}
+
+/// `filename=-` is standard output for writes; the report must go elsewhere.
+#[test]
+fn standard_output_as_a_target() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio 3.33 documents it and fails with \"failed to get file size of -\"");
+    }
+    let dir = scratch();
+    let line = "--name=o --filename=- --rw=write --bs=4k --size=16k --buffer_pattern=0x61 --output=report --ioengine=sync";
+    let run = program.line(dir.path(), line).ok();
+    assert_eq!(run.stdout, "a".repeat(16384));
+    assert!(fs::read_to_string(dir.path().join("report")).unwrap().contains("issued rwts: total=0,4,0,0"));
+}
+
+#[test]
+fn fallocate_decides_what_is_allocated() {
+    // Laid out, not written: create_only stops before the I/O.
+    for (how, allocated) in
+        [("native", true), ("posix", true), ("none", false), ("truncate", false), ("keep", true)]
+    {
+        let dir = scratch();
+        let line = format!("--name=f --filename=f --rw=write --size=1M --fallocate={how} --create_only=1");
+        Program::under_test().line(dir.path(), &line).ok();
+        let file = fs::metadata(dir.path().join("f")).unwrap();
+        let has_blocks = file.blocks() * 512 >= MIB;
+        assert_eq!(has_blocks, allocated, "{how}: {} bytes, {} blocks", file.len(), file.blocks());
+    }
+}

@@ -1,0 +1,446 @@
+//! The same job under the program and under an installed fio: what has to be equal, is.
+//!
+//! Compared are the exit status, the files that are left with their sizes, the numbers of I/Os and bytes
+//! per direction, the tree of keys and types in JSON, and the skeleton of the `normal` report; for some
+//! jobs also each single read and write that the kernel was asked for, or the bytes that ended up in the
+//! files. Where a job leaves something to chance (which blocks, which direction), the comparison says so:
+//! the random sequences are our own.
+
+use crate::common::program::Finished;
+use crate::common::skeleton::{assert_same, skeleton_of};
+use crate::common::trace::{Call, io_calls};
+use crate::common::{Json, Program, files_in, peer_differences, scratch, words};
+use crate::skip;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// How much of what a job does is determined by its description.
+#[derive(Clone, Copy, PartialEq)]
+enum Counts {
+    /// I/Os and bytes in each direction.
+    Exact,
+    /// Bytes in all directions together: which way each goes is drawn.
+    Sum,
+    /// Nothing: the job ends with the time, or its sizes are drawn.
+    Open,
+}
+
+/// What is looked at beyond reports and sizes.
+#[derive(Clone, Copy, PartialEq)]
+enum Beyond {
+    Nothing,
+    /// Every pread and pwrite, in order.
+    CallsInOrder,
+    /// Every pread and pwrite, in any order.
+    Calls,
+    /// Every offset with its length, in any order and either direction.
+    Offsets,
+    /// The bytes in the files.
+    Content,
+}
+
+use Beyond::{Calls, CallsInOrder, Content, Nothing, Offsets};
+use Counts::{Exact, Open, Sum};
+
+type Case = (Counts, Beyond, &'static str);
+
+/// Each case runs in a directory with a file `ready` of 1 MiB and empty directories `d1` and `d2`.
+const JOB: &[Case] = &[
+    (Exact, Nothing, "--name=plain --size=1M"),
+    (Exact, Nothing, "--name=a-description --description=what_it_is --size=1M"),
+    (Exact, CallsInOrder, "--name=loops --loops=3 --filename=ready --size=64k"),
+    (Exact, Nothing, "--name=clones --numjobs=3 --size=256k"),
+    (Exact, Nothing, "--name=threads --numjobs=3 --thread --size=256k"),
+    (Exact, Nothing, "--name=grouped --numjobs=3 --size=256k --group_reporting"),
+    (Exact, Nothing, "--name=first --rw=write --size=256k --name=second --stonewall --size=128k"),
+    (Exact, Nothing, "--name=one --size=64k --name=two --size=64k --new_group"),
+    (
+        Exact,
+        Nothing,
+        "--name=g1 --size=64k --numjobs=2 --group_reporting --name=g2 --new_group --numjobs=2 --size=64k --group_reporting",
+    ),
+    (Exact, Nothing, "--name=first --rw=write --size=64k --name=second --wait_for=first --size=64k"),
+    (Exact, Nothing, "--name=delayed --startdelay=200ms --size=64k"),
+    (Open, Nothing, "--name=timed --size=1M --time_based --runtime=700ms"),
+    (Open, Nothing, "--name=ramped --size=1M --time_based --runtime=700ms --ramp_time=300ms"),
+    (Exact, Nothing, "--name=shown --size=64k --name=silent --stats=0 --size=64k"),
+    (Exact, Nothing, "--name=mixed --thread --numjobs=2 --size=64k --name=processes --numjobs=2 --size=64k"),
+];
+
+const FILES: &[Case] = &[
+    (Exact, Nothing, "--name=j --directory=d1 --size=256k --numjobs=2"),
+    (Exact, Nothing, "--name=j --directory=d1:d2 --size=256k --numjobs=5"),
+    (Exact, Nothing, "--name=j --directory=d1:d2 --filename=a:b --size=256k --numjobs=3"),
+    (Exact, Nothing, "--name=j --directory=made/on/the/way --rw=write --size=64k"),
+    (Exact, Nothing, "--name=j --filename=a:b:c --size=300k"),
+    (Exact, Nothing, "--name=j --nrfiles=3 --size=1M"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --filename_format=x.$jobname.$jobnum.$filenum --nrfiles=2 --numjobs=2 --size=64k",
+    ),
+    (Exact, Nothing, "--name=j --directory=d1 --unique_filename=0 --size=64k --numjobs=2"),
+    (Exact, Nothing, "--name=j --nrfiles=4 --openfiles=2 --size=1M --rw=randread"),
+    (Exact, CallsInOrder, "--name=j --nrfiles=4 --size=64k --rw=write --file_service_type=roundrobin:2"),
+    (Exact, CallsInOrder, "--name=j --nrfiles=4 --size=64k --rw=write --file_service_type=sequential"),
+    (Exact, Calls, "--name=j --nrfiles=4 --size=64k --rw=write --file_service_type=random"),
+    (Exact, Nothing, "--name=j --filesize=128k --nrfiles=3 --rw=write"),
+    (Exact, Nothing, "--name=j --filesize=128k --nrfiles=3 --size=64k --rw=write"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --size=25%"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --size=1M --io_size=128k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --size=128k --io_size=320k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --offset=256k --size=128k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --offset=50%"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --offset=25% --size=128k"),
+    (Exact, Calls, "--name=j --filename=ready --offset_increment=128k --numjobs=3 --size=64k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --offset=33% --offset_align=64k --size=64k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=write --file_append=1 --size=64k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --number_ios=10"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randread --number_ios=10"),
+    (Exact, Nothing, "--name=j --create_serialize=0 --numjobs=3 --size=64k"),
+    (Exact, Nothing, "--name=j --create_fsync=0 --size=64k"),
+    (Exact, Nothing, "--name=j --rw=write --create_on_open=1 --nrfiles=3 --size=192k"),
+    (Exact, Nothing, "--name=j --create_only=1 --nrfiles=3 --size=192k"),
+    (Exact, Nothing, "--name=j --filename=nosuch --allow_file_create=0 --size=64k"),
+    (Exact, Nothing, "--name=j --rw=write --overwrite=1 --size=256k"),
+    (Exact, Nothing, "--name=j --rw=write --fallocate=none --size=256k"),
+    (Exact, Nothing, "--name=j --rw=write --fallocate=posix --size=256k"),
+    (Exact, Nothing, "--name=j --rw=write --fallocate=keep --size=256k"),
+    (Exact, Nothing, "--name=j --rw=write --fallocate=truncate --size=256k"),
+    (Exact, Nothing, "--name=j --filename=ready --pre_read=1"),
+    (Exact, Nothing, "--name=j --filename=ready --invalidate=0"),
+    (Exact, Nothing, "--name=j --filename=ready --fadvise_hint=0"),
+    (Exact, Nothing, "--name=j --filename=ready --fadvise_hint=random"),
+    (Exact, Nothing, "--name=j --filename=ready --fadvise_hint=sequential"),
+    (Exact, Nothing, "--name=j --filename=ready --unlink=1"),
+    (Exact, Nothing, "--name=j --rw=write --nrfiles=2 --size=64k --unlink_each_loop=1 --loops=2"),
+    (Exact, Nothing, "--name=j --rw=write --filename=shared --size=64k --lockfile=exclusive --numjobs=2"),
+    (Exact, Nothing, "--name=j --filename=ready --lockfile=readwrite --numjobs=2"),
+    (Exact, Nothing, "--name=j --opendir=d1 --size=64k"),
+];
+
+const PATTERN: &[Case] = &[
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=read"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=write"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randread"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randwrite"),
+    (Sum, Nothing, "--name=j --filename=ready --rw=rw"),
+    (Sum, Nothing, "--name=j --filename=ready --rw=readwrite"),
+    (Sum, Offsets, "--name=j --filename=ready --rw=randrw"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=write:4k --size=64k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=read:-12k --offset=512k --size=64k"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randread:8"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randread:8 --rw_sequencer=sequential"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randwrite:4 --rw_sequencer=identical"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=randrw --rwmixread=100 --number_ios=1 --size=4k"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randrw --rwmixread=0"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randrw --rwmixwrite=0"),
+    (Sum, Nothing, "--name=j --filename=ready --rw=randrw --rwmixread=70"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=read --percentage_random=0"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=read --percentage_random=50"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --bs=16k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --bs=8k,32k --rw=write"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --bs=8k,32k --rw=read"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --bs=,8k --rw=read"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --bs=,8k, --rw=write"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --bs=5000 --rw=read"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --bs=96k --rw=read"),
+    (Exact, Calls, "--name=j --filename=ready --bs=96k --rw=randread"),
+    (Open, Nothing, "--name=j --filename=ready --bsrange=1k-4k"),
+    (Open, Nothing, "--name=j --filename=ready --bsrange=1k-4k,2k-8k --rw=randrw --norandommap"),
+    (Open, Nothing, "--name=j --filename=ready --bssplit=4k/10:64k/50:32k/40"),
+    (Open, Nothing, "--name=j --filename=ready --bssplit=4k/50:1k/:32k/ --rw=randread"),
+    (Open, Nothing, "--name=j --filename=ready --bssplit=4k/50:8k/50,16k/100 --rw=rw"),
+    (Open, Nothing, "--name=j --filename=ready --bsrange=512-4k --bs_unaligned=1"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randread --bs=4k --ba=64k --norandommap"),
+    (
+        Open,
+        Nothing,
+        "--name=j --filename=ready --rw=read --percentage_random=50 --bs=16k,4k --bs_is_seq_rand=1",
+    ),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randread --norandommap"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randread --softrandommap=1"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randread --random_generator=lfsr"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randread --random_generator=tausworthe64"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randread --randrepeat=0"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randread --randseed=4711"),
+    (Exact, Calls, "--name=j --filename=ready --rw=randread --loops=2 --size=256k"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=randread --size=256k --io_size=1M"),
+];
+
+const DURABILITY: &[Case] = &[
+    (Exact, Calls, "--name=j --filename=ready --direct=1 --rw=randwrite"),
+    (Exact, Calls, "--name=j --filename=ready --buffered=0 --rw=randread"),
+    (Exact, Nothing, "--name=j --filename=ready --sync=1 --rw=write --size=64k"),
+    (Exact, Nothing, "--name=j --filename=ready --sync=sync --rw=write --size=64k"),
+    (Exact, Nothing, "--name=j --filename=ready --sync=dsync --rw=write --size=64k"),
+    (Exact, Nothing, "--name=j --filename=ready --fsync=4 --rw=write --size=256k"),
+    (Exact, Nothing, "--name=j --filename=ready --fsync=1 --rw=randwrite --size=64k"),
+    (Exact, Nothing, "--name=j --filename=ready --write_barrier=4 --rw=write --size=256k"),
+    (Exact, Nothing, "--name=j --filename=ready --end_fsync=1 --rw=write"),
+    (Exact, Nothing, "--name=j --filename=ready --fsync_on_close=1 --rw=write"),
+    (Exact, Nothing, "--name=j --filename=ready --fsync=4 --rw=read"),
+];
+
+const BUFFERS: &[Case] = &[
+    (Exact, Content, "--name=j --filename=ready --rw=randwrite --zero_buffers"),
+    (Exact, Content, "--name=j --filename=ready --rw=write --buffer_pattern=0xdeadbeef"),
+    (Exact, Content, "--name=j --filename=ready --rw=write --buffer_pattern=\"abcd\"-12"),
+    (Exact, Content, "--name=j --filename=ready --rw=write --buffer_pattern=0xff\"text\"7 --bs=5k"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=write --refill_buffers"),
+    (Exact, Nothing, "--name=j --filename=ready --rw=write --scramble_buffers=0"),
+    (Exact, Nothing, "--name=j --filename=ready --mem=malloc"),
+    (Exact, Nothing, "--name=j --filename=ready --mem=mmap"),
+    (Exact, Nothing, "--name=j --filename=ready --mem=mmapshared"),
+    (Exact, Nothing, "--name=j --filename=ready --mem=shm"),
+    (Exact, Nothing, "--name=j --filename=ready --mem=mmap:d1/backing --rw=write"),
+    (Exact, Nothing, "--name=j --filename=ready --mem_align=64k"),
+    (Exact, Nothing, "--name=j --filename=ready --iomem_align=8k --direct=1"),
+    (Exact, Nothing, "--name=j --filename=ready --lockmem=1m"),
+];
+
+const DEPTH: &[Case] = &[
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=libaio --iodepth=8 --direct=1 --rw=randread"),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=io_uring --iodepth=8 --rw=randwrite"),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=posixaio --iodepth=8 --rw=randread"),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=libaio --iodepth=16 --iodepth_batch=4 --rw=read"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --filename=ready --ioengine=libaio --iodepth=16 --iodepth_batch_submit=8 --iodepth_batch_complete_min=2 --iodepth_batch_complete_max=8",
+    ),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=libaio --iodepth=16 --iodepth_low=2 --rw=write"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --filename=ready --ioengine=libaio --iodepth=16 --serialize_overlap=1 --norandommap --rw=randwrite",
+    ),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=psync --iodepth=16"),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=mmap --rw=write"),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=vsync --rw=randread"),
+    (Exact, Nothing, "--name=j --filename=ready --ioengine=pvsync2 --rw=randwrite"),
+    (Exact, Nothing, "--name=j --ioengine=null --size=4M --iodepth=32"),
+    (Exact, Nothing, "--name=j --ioengine=null --size=4M --numjobs=2 --group_reporting --rw=randwrite"),
+];
+
+const PLACEMENT: &[Case] = &[
+    (Exact, Nothing, "--name=j --filename=ready --cpus_allowed=0"),
+    (Exact, Nothing, "--name=j --filename=ready --cpumask=1"),
+    (Exact, Nothing, "--name=j --filename=ready --cpus_allowed=0-1 --cpus_allowed_policy=split --numjobs=2"),
+    (Exact, Nothing, "--name=j --filename=ready --nice=5"),
+    (Exact, Nothing, "--name=j --filename=ready --prioclass=2 --prio=7"),
+];
+
+const MEASUREMENT: &[Case] = &[
+    (Exact, Nothing, "--name=j --filename=ready --clocksource=clock_gettime"),
+    (Exact, Nothing, "--name=j --filename=ready --clocksource=gettimeofday"),
+    (Exact, Nothing, "--name=j --filename=ready --clocksource=cpu"),
+    (Exact, Nothing, "--name=j --filename=ready --gtod_reduce=1"),
+    (Exact, Nothing, "--name=j --filename=ready --disable_lat=1"),
+    (Exact, Nothing, "--name=j --filename=ready --disable_clat=1"),
+    (Exact, Nothing, "--name=j --filename=ready --disable_slat=1 --ioengine=libaio --iodepth=4"),
+    (Exact, Nothing, "--name=j --filename=ready --disable_bw=1"),
+    (Exact, Nothing, "--name=j --filename=ready --lat_percentiles=1 --clat_percentiles=0"),
+    (
+        Exact,
+        Nothing,
+        "--name=j --filename=ready --slat_percentiles=1 --clat_percentiles=1 --lat_percentiles=1 --ioengine=libaio --iodepth=4",
+    ),
+    (Exact, Nothing, "--name=j --filename=ready --clat_percentiles=0"),
+    (Exact, Nothing, "--name=j --filename=ready --percentile_list=50:99:99.9"),
+    (Exact, Nothing, "--name=j --filename=ready --kb_base=1000 --bs=4096"),
+    (Exact, Nothing, "--name=j --filename=ready --unit_base=8"),
+    (Exact, Nothing, "--name=j --filename=ready --disk_util=0"),
+    (
+        Open,
+        Nothing,
+        "--name=j --filename=ready --bwavgtime=100 --iopsavgtime=100 --time_based --runtime=700ms",
+    ),
+    (Exact, Nothing, "--name=j --filename=ready --significant_figures=6"),
+];
+
+#[test]
+fn jobs() {
+    compare_all(JOB);
+}
+
+#[test]
+fn files() {
+    compare_all(FILES);
+}
+
+#[test]
+fn patterns() {
+    compare_all(PATTERN);
+}
+
+#[test]
+fn durability() {
+    compare_all(DURABILITY);
+}
+
+#[test]
+fn buffers_and_memory() {
+    compare_all(BUFFERS);
+}
+
+#[test]
+fn depth_and_engines() {
+    compare_all(DEPTH);
+}
+
+#[test]
+fn placement() {
+    compare_all(PLACEMENT);
+}
+
+#[test]
+fn measurement() {
+    compare_all(MEASUREMENT);
+}
+
+/// All cases of a table; the failure names every one that differs.
+#[track_caller]
+fn compare_all(cases: &[Case]) {
+    let Some(peer) = Program::peer() else { skip!("fio is not installed") };
+    let ours = Program::under_test();
+    let mut failed = Vec::new();
+    for &(counts, beyond, line) in cases {
+        if catch_unwind(AssertUnwindSafe(|| compare(&ours, &peer, counts, beyond, line))).is_err() {
+            failed.push(line);
+        }
+    }
+    assert!(failed.is_empty(), "{} of {} jobs differ:\n{}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+fn prepare() -> tempfile::TempDir {
+    let dir = scratch();
+    fs::write(dir.path().join("ready"), vec![1; 1 << 20]).expect("a file can be written");
+    fs::create_dir(dir.path().join("d1")).expect("a directory can be made");
+    fs::create_dir(dir.path().join("d2")).expect("a directory can be made");
+    dir
+}
+
+fn compare(ours: &Program, peer: &Program, counts: Counts, beyond: Beyond, line: &str) {
+    let (our_dir, their_dir) = (prepare(), prepare());
+    // The report apart from what else is printed, and in both formats.
+    let args = format!("--output-format=normal,json --output=report.txt {line}");
+    let (our_run, their_run) = (ours.line(our_dir.path(), &args), peer.line(their_dir.path(), &args));
+    assert_eq!(our_run.code(), their_run.code(), "{line}: exit status\n{our_run}\n{their_run}");
+    let our_report = take_report(our_dir.path(), &our_run);
+    let their_report = take_report(their_dir.path(), &their_run);
+    assert_eq!(files_in(our_dir.path()), files_in(their_dir.path()), "{line}: files");
+
+    let our_lines = comparable(&our_report, ours.is_peer, counts);
+    let their_lines = comparable(&their_report, peer.is_peer, counts);
+    assert_same(line, &our_lines, &their_lines);
+
+    if their_report.lines().any(|line| line == "{") {
+        let (our_json, their_json) = (Json::parse(&our_report), Json::parse(&their_report));
+        assert_same(&format!("{line}: JSON"), &tree(&our_json), &tree(&their_json));
+        compare_counts(line, counts, &our_json, &their_json);
+    }
+    match beyond {
+        Nothing => {}
+        Content => {
+            let read = |dir: &Path| fs::read(dir.join("ready")).expect("the file is there");
+            assert!(read(our_dir.path()) == read(their_dir.path()), "{line}: the files differ");
+        }
+        CallsInOrder | Calls | Offsets => compare_calls(ours, peer, beyond, line),
+    }
+}
+
+/// The report, removed from the directory.
+fn take_report(dir: &Path, run: &Finished) -> String {
+    let path = dir.join("report.txt");
+    let report = fs::read_to_string(&path).unwrap_or_else(|error| panic!("no report ({error}) from {run}"));
+    fs::remove_file(path).expect("it was just read");
+    report
+}
+
+/// The skeleton of the `normal` part, without the counts where they are drawn.
+fn comparable(report: &str, is_peer: bool, counts: Counts) -> Vec<String> {
+    let normal: Vec<&str> = report.lines().take_while(|line| *line != "{").collect();
+    let mut lines = skeleton_of(&normal.join("\n"), is_peer);
+    for line in &mut lines {
+        if counts != Exact && line.starts_with("     issued rwts: ") {
+            *line = crate::common::skeleton::mask(line);
+        }
+    }
+    lines
+}
+
+/// The key tree, without what only 3.42 has.
+fn tree(json: &Json) -> Vec<String> {
+    let added = |entry: &String| {
+        let (path, _) = entry.rsplit_once(' ').expect("an entry has a type");
+        peer_differences::JSON_ADDED.contains(&path)
+    };
+    json.tree().into_iter().filter(|entry| !added(entry)).collect()
+}
+
+fn compare_counts(line: &str, counts: Counts, ours: &Json, theirs: &Json) {
+    let (our_jobs, their_jobs) = (ours.jobs(), theirs.jobs());
+    assert_eq!(our_jobs.len(), their_jobs.len(), "{line}: jobs in JSON");
+    for (our_job, their_job) in our_jobs.iter().zip(&their_jobs) {
+        // A job without statistics keeps its place, without a name or numbers of its own.
+        if their_job.0.get("jobname").is_none() {
+            assert!(our_job.0.get("jobname").is_none(), "{line}");
+            continue;
+        }
+        let name = format!("{line}: {}", our_job.name());
+        assert_eq!(our_job.name(), their_job.name(), "{line}");
+        for key in ["groupid", "error"] {
+            assert_eq!(our_job.int(key), their_job.int(key), "{name}: {key}");
+        }
+        assert_eq!(our_job.0["job options"], their_job.0["job options"], "{name}");
+        if our_job.int("error") == 0 {
+            our_job.check_consistency();
+        }
+        match counts {
+            Exact => {
+                assert_eq!(our_job.ios(), their_job.ios(), "{name}: I/Os");
+                assert_eq!(our_job.bytes(), their_job.bytes(), "{name}: bytes");
+                assert_eq!(our_job.int("sync.total_ios"), their_job.int("sync.total_ios"), "{name}: syncs");
+            }
+            Sum => {
+                let sum = |counts: [u64; 3]| counts.iter().sum::<u64>();
+                assert_eq!(sum(our_job.bytes()), sum(their_job.bytes()), "{name}: bytes together");
+            }
+            Open => {
+                let directions = |counts: [u64; 3]| counts.map(|count| count > 0);
+                assert_eq!(directions(our_job.bytes()), directions(their_job.bytes()), "{name}: directions");
+            }
+        }
+    }
+}
+
+/// What both ask the kernel for, in directories as they were before.
+fn compare_calls(ours: &Program, peer: &Program, beyond: Beyond, line: &str) {
+    let calls_of = |program: &Program| -> Option<Vec<Call>> {
+        let dir = prepare();
+        let (_, mut calls) = io_calls(program, dir.path(), &words(line))?;
+        assert!(!calls.is_empty(), "{line}: {} reads or writes nothing", program.path.display());
+        if beyond == Offsets {
+            calls.iter_mut().for_each(|call| call.name = "either".into());
+        }
+        if beyond != CallsInOrder {
+            calls.sort();
+        }
+        Some(calls)
+    };
+    let (Some(our_calls), Some(their_calls)) = (calls_of(ours), calls_of(peer)) else {
+        crate::common::skipped(line, "no strace: the calls are not compared");
+        return;
+    };
+    let at = our_calls.iter().zip(&their_calls).take_while(|(a, b)| a == b).count();
+    assert!(
+        our_calls == their_calls,
+        "{line}: {} calls, {} expected; number {at} is {:?}, {:?} expected",
+        our_calls.len(),
+        their_calls.len(),
+        our_calls.get(at),
+        their_calls.get(at)
+    );
+}

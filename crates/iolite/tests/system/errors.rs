@@ -1,0 +1,292 @@
+//! What must not happen, and what is said instead: exit status 1, the reason, and nothing touched.
+
+use crate::common::devices::{Loop, Mounted, image};
+use crate::common::program::Finished;
+use crate::common::{Json, Program, files_in, is_root, scratch, sizes};
+use crate::skip;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Run, insist on status 1, and that no file has come into being or changed.
+#[track_caller]
+fn refused(dir: &Path, line: &str) -> Finished {
+    let before = contents(dir);
+    let run = Program::under_test().line(dir, line).refused();
+    assert!(contents(dir) == before, "files were touched: {run}");
+    run
+}
+
+fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let read = |(name, _): (String, u64)| {
+        let content = fs::read(dir.join(&name)).expect("a file that was just listed");
+        (name, content)
+    };
+    files_in(dir).into_iter().map(read).collect()
+}
+
+#[test]
+fn nothing_to_do() {
+    let dir = scratch();
+    refused(dir.path(), "");
+    refused(dir.path(), "--readonly");
+}
+
+#[test]
+fn unknown_options() {
+    let dir = scratch();
+    refused(dir.path(), "--name=b --rw=randread --size=1M --nosuch=1").says("nosuch");
+    refused(dir.path(), "--nosuch").says("nosuch");
+}
+
+#[test]
+fn bad_values() {
+    let dir = scratch();
+    refused(dir.path(), "--name=b --rw=sideways --size=1M").says("sideways").says("randwrite");
+    refused(dir.path(), "--name=b --rw=read --size=1M --iodepth=many").says("iodepth");
+    refused(dir.path(), "--name=b --rw=read --size=1M --ioengine=nosuch").says("nosuch");
+    refused(dir.path(), "--name=b --rw=read --size=1M --numjobs=x").says("numjobs");
+}
+
+#[test]
+fn a_size_is_needed() {
+    let dir = scratch();
+    refused(dir.path(), "--name=a --rw=write").says("size");
+}
+
+#[test]
+fn missing_job_files() {
+    let dir = scratch();
+    refused(dir.path(), "nosuch.fio").says("nosuch.fio");
+    // A file that is there does not make up for one that is not.
+    fs::write(dir.path().join("there.fio"), "[j]\nioengine=null\nsize=4k\n").unwrap();
+    refused(dir.path(), "there.fio nosuch.fio").says("nosuch.fio");
+}
+
+#[test]
+fn sections_that_are_not_there() {
+    let dir = scratch();
+    fs::write(dir.path().join("j.fio"), "[one]\nrw=write\nsize=4k\n").unwrap();
+    let run = Program::under_test().line(dir.path(), "--section=two j.fio");
+    assert_ne!(run.code(), 0, "{run}");
+    assert_eq!(files_in(dir.path()).len(), 1, "only the job file: {run}");
+}
+
+/// Our own promise, not fio's, which stops at the first.
+#[test]
+fn all_mistakes_are_reported_with_their_places() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio reports the first mistake only");
+    }
+    let dir = scratch();
+    let text = "[global]\nsize=1m\n\n[one]\nrw=write\nbs=4kk\n\n[two]\niodpeth=4\nrw=sideways\n";
+    fs::write(dir.path().join("job.fio"), text).unwrap();
+    let run = refused(dir.path(), "job.fio").says("job.fio:6:4:").says("job.fio:9:1:").says("job.fio:10:4:");
+    assert!(run.output().contains("iodepth"), "the nearest option is suggested: {run}");
+    assert!(run.output().contains("4kk"), "the value is named: {run}");
+}
+
+#[test]
+fn options_that_are_not_supported_yet_are_errors() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio supports them");
+    }
+    let dir = scratch();
+    let lines = [
+        "--name=a --rw=write --size=1M --zonemode=zbd",
+        "--name=a --rw=write --size=1M --ioengine=rados",
+        "--client=somewhere --name=a --rw=write --size=1M",
+    ];
+    for line in lines {
+        let run = refused(dir.path(), line);
+        assert!(run.output().contains("not supported"), "{run}");
+    }
+}
+
+#[test]
+fn readonly_refuses_writes_and_trims() {
+    let dir = scratch();
+    fs::write(dir.path().join("f"), "precious").unwrap();
+    for rw in ["write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite"] {
+        let line = format!("--readonly --name=a --filename=f --rw={rw} --size=1M");
+        refused(dir.path(), &line).says("read");
+    }
+    // A single write job among reads is enough.
+    refused(
+        dir.path(),
+        "--readonly --name=a --filename=f --rw=read --size=4k --name=b --filename=f --rw=write --size=4k",
+    );
+}
+
+#[test]
+fn readonly_reads() {
+    let dir = scratch();
+    fs::write(dir.path().join("f"), vec![7; 65536]).unwrap();
+    Program::under_test().line(dir.path(), "--readonly --name=a --filename=f --rw=randread --size=64k").ok();
+    assert_eq!(fs::read(dir.path().join("f")).unwrap(), vec![7; 65536]);
+}
+
+#[test]
+fn a_file_that_may_not_be_created() {
+    let dir = scratch();
+    refused(dir.path(), "--name=a --filename=f --rw=read --size=1M --allow_file_create=0").says("f");
+}
+
+#[test]
+fn a_directory_in_place_of_a_file() {
+    let dir = scratch();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    refused(dir.path(), "--name=a --filename=d --rw=write --size=1M");
+}
+
+#[test]
+fn a_directory_that_may_not_be_written() {
+    if is_root() {
+        skip!("root may write anywhere");
+    }
+    let dir = scratch();
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    refused(dir.path(), "--name=a --directory=closed --rw=write --size=1M").says("closed");
+}
+
+#[test]
+fn no_space_left_on_a_character_device() {
+    let dir = scratch();
+    let line = "--name=a --filename=/dev/full --rw=write --size=1M --bs=4k";
+    let run = Program::under_test().line(dir.path(), line).refused().says("No space left on device");
+    // The report is printed all the same, with the error where the job is.
+    assert!(run.stdout.contains("a: (groupid=0, jobs=1): err=28"), "{run}");
+    assert_eq!(files_in(dir.path()), sizes(&[]));
+}
+
+#[test]
+fn an_error_is_in_the_json_too() {
+    let dir = scratch();
+    let line = "--name=bad --filename=/dev/full --rw=write --size=1M --name=good --ioengine=null --size=1M --output-format=json";
+    let run = Program::under_test().line(dir.path(), line).refused();
+    let json = Json::parse(&run.stdout);
+    let jobs = json.jobs();
+    assert_eq!((jobs[0].name(), jobs[0].int("error")), ("bad", 28));
+    assert_eq!((jobs[1].name(), jobs[1].int("error"), jobs[1].ios()[0]), ("good", 0, 256));
+}
+
+#[test]
+fn reading_past_the_end_of_a_device() {
+    let dir = scratch();
+    let device = match Loop::new(dir.path(), 1 << 20) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    // An offset beyond the end leaves nothing to do, which is no error.
+    let line = format!("--name=a --filename={} --rw=read --size=1M --offset=2M", device.path);
+    let run = Program::under_test().line(dir.path(), &line).ok();
+    assert!(!run.stdout.contains("READ: bw="), "{run}");
+}
+
+#[test]
+fn a_full_file_system() {
+    let dir = scratch();
+    let mounted = match Mounted::new(dir.path(), 16 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = "--name=a --directory=mounted --rw=write --size=64M --bs=64k --fallocate=none";
+    let run = Program::under_test().line(dir.path(), line).refused().says("No space left on device");
+    assert!(run.stdout.contains("err=28"), "{run}");
+    drop(mounted);
+}
+
+#[test]
+fn fill_device_ends_well_when_the_file_system_is_full() {
+    let dir = scratch();
+    let mounted = match Mounted::new(dir.path(), 16 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = "--name=a --directory=mounted --rw=write --fill_device=1 --bs=64k --output-format=json";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let [_, written, _] = Json::parse(&run.stdout).job().bytes();
+    assert!(written > 8 << 20 && written < 16 << 20, "{written} bytes on an image of 16 MiB");
+    assert_eq!(files_in(&mounted.directory), sizes(&[("a.0.0", written)]));
+}
+
+/// The one thing in which we are deliberately stricter than fio.
+#[test]
+fn a_mounted_device_is_not_written() {
+    let dir = scratch();
+    let program = Program::under_test();
+    let mounted = match Mounted::new(dir.path(), 16 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => skip!("{reason}"),
+    };
+    let device = &mounted.device.path;
+    for rw in ["write", "randrw", "randtrim"] {
+        let line = format!("--name=a --filename={device} --rw={rw} --bs=4k --size=64k --offset=8M");
+        if !program.is_peer || rw == "write" {
+            let run = program.line(dir.path(), &line);
+            // fio says so too, but with exit status 0.
+            assert!(program.is_peer || run.code() == 1, "{run}");
+            assert!(run.output().contains("mounted"), "{run}");
+            assert!(run.output().contains("allow_mounted_write"), "the way out is named: {run}");
+        }
+    }
+    // Reading is harmless, and who insists gets it. The offset is in free space.
+    program.line(dir.path(), &format!("--name=a --filename={device} --rw=read --size=64k")).ok();
+    let line =
+        format!("--name=a --filename={device} --rw=write --size=64k --offset=8M --allow_mounted_write=1");
+    program.line(dir.path(), &line).ok();
+}
+
+#[test]
+fn a_device_below_a_mounted_one_is_not_written() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio looks at mounts only");
+    }
+    let dir = scratch();
+    let outer = image(dir.path(), "outer.img", 32 << 20);
+    let device = match Loop::on(&outer) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    // A loop device on a loop device: the lower one is held by the upper.
+    let upper = match Loop::on(Path::new(&device.path)) {
+        Ok(upper) => upper,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = format!("--name=a --filename={} --rw=write --size=64k", device.path);
+    let run = program.line(dir.path(), &line);
+    // The kernel gives a loop device's backing device no holder: either answer is honest, silence is not.
+    assert!(run.code() == 0 || run.output().contains("allow_mounted_write"), "{run}");
+    drop(upper);
+}
+
+#[test]
+fn a_failing_job_does_not_take_the_others_with_it() {
+    let dir = scratch();
+    let line =
+        "--name=bad --filename=/dev/full --rw=write --size=1M --name=good --filename=f --rw=write --size=1M";
+    Program::under_test().line(dir.path(), line).refused();
+    assert_eq!(files_in(dir.path()), sizes(&[("f", 1 << 20)]));
+}
+
+#[test]
+fn exitall_on_error_ends_the_others() {
+    let dir = scratch();
+    let line = "--exitall_on_error --name=bad --startdelay=500ms --filename=/dev/full --rw=write --size=1M \
+                --name=long --ioengine=null --size=1M --time_based --runtime=100";
+    // Without it this would take longer than the patience of the tests.
+    Program::under_test().line(dir.path(), line).refused();
+}
+
+#[test]
+fn parse_only_does_nothing() {
+    let dir = scratch();
+    let run = Program::under_test().line(dir.path(), "--parse-only --name=a --rw=write --size=1M").ok();
+    assert_eq!(files_in(dir.path()), sizes(&[]), "{run}");
+    refused(dir.path(), "--parse-only --name=a --rw=sideways --size=1M");
+}

@@ -1,0 +1,18 @@
+//! The program as a user runs it: real command lines, real files, loop devices, signals.
+//!
+//! One test binary with a module per subject, so that it is linked once and the helpers in `common` are
+//! shared. Run a subject with `cargo test -p iolite --test system engines::`.
+//!
+//! `IOLITE_TEST_PROGRAM=/usr/bin/fio cargo test -p iolite --test system` puts another program under the
+//! same tests: that is how the expectations written here were checked against fio itself.
+
+mod cli;
+mod common;
+mod devices;
+mod differential;
+mod engines;
+mod errors;
+mod examples;
+mod seeds;
+mod signals;
+mod status;

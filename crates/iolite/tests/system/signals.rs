@@ -1,0 +1,240 @@
+//! Signals, dying workers, and many workers: nothing hangs, and what was measured is not lost.
+
+use crate::common::program::{Running, send};
+use crate::common::{Json, Program, scratch};
+use std::fs;
+use std::path::Path;
+
+/// A job that would run for minutes.
+const LONG: &str = "--name=long --filename=f --rw=read --size=1M --time_based --runtime=100";
+
+/// Processes that have `file` open, among the descendants of the program that was started.
+fn workers_on(running: &Running, file: &Path) -> Vec<i32> {
+    let mut found = Vec::new();
+    let mut family = vec![running.pid()];
+    while let Some(parent) = family.pop() {
+        let children = processes().filter(|&(_, ppid)| ppid == parent).map(|(pid, _)| pid);
+        family.extend(children);
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{parent}/fd")) else { continue };
+        if descriptors.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == file)) {
+            found.push(parent);
+        }
+    }
+    found
+}
+
+/// All processes with their parents.
+fn processes() -> impl Iterator<Item = (i32, i32)> {
+    let entries = fs::read_dir("/proc").expect("/proc is there").flatten();
+    entries.filter_map(|entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name in parentheses may contain anything; after it come the state and the parent.
+        let ppid = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()?;
+        Some((pid, ppid))
+    })
+}
+
+/// Start in `dir` and wait until the workers have the file `f` open.
+#[track_caller]
+fn start_on_f(dir: &Path, line: &str) -> Running {
+    fs::write(dir.join("f"), vec![1; 1 << 20]).expect("a file can be written");
+    let file = dir.canonicalize().expect("the directory exists").join("f");
+    let mut running = Program::under_test().start(dir, line.split_whitespace());
+    running.wait_until("the workers run", |running| !workers_on(running, &file).is_empty());
+    // Long enough after that for I/Os to have been counted.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    running
+}
+
+#[test]
+fn interrupted_jobs_are_reported() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        for mode in ["--thread=0", "--thread=1"] {
+            let dir = scratch();
+            let running = start_on_f(dir.path(), &format!("{LONG} {mode}"));
+            running.signal(signal);
+            let run = running.wait();
+            assert_eq!(run.code(), 128, "{run}");
+            assert!(run.output().contains(&format!("terminating on signal {signal}")), "{run}");
+            assert!(run.stdout.contains("long: (groupid=0, jobs=1): err= 0:"), "{run}");
+            assert!(run.stdout.contains("  read: IOPS="), "{run}");
+            assert!(run.stdout.contains("Run status group 0 (all jobs):\n   READ: bw="), "{run}");
+        }
+    }
+}
+
+#[test]
+fn interrupted_jobs_are_reported_in_json() {
+    let dir = scratch();
+    let running = start_on_f(dir.path(), &format!("{LONG} --output-format=json --output=report"));
+    running.signal(libc::SIGINT);
+    let run = running.wait();
+    assert_eq!(run.code(), 128, "{run}");
+    let json = Json::parse(&fs::read_to_string(dir.path().join("report")).expect("the report is there"));
+    assert!(json.job().ios()[0] > 0, "{run}");
+}
+
+#[test]
+fn jobs_behind_a_stonewall_do_not_start_after_an_interrupt() {
+    let dir = scratch();
+    let line = format!("{LONG} --name=later --stonewall --filename=later --rw=write --size=64k");
+    let running = start_on_f(dir.path(), &line);
+    running.signal(libc::SIGINT);
+    let run = running.wait();
+    assert_eq!(run.code(), 128, "{run}");
+    assert!(run.stdout.contains("long: (groupid=0, jobs=1)"), "{run}");
+    assert!(!run.stdout.contains("WRITE: bw="), "{run}");
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let dir = scratch();
+    let running = start_on_f(dir.path(), LONG);
+    running.signal(libc::SIGINT);
+    // The process may be gone already, having obeyed the first: it is not reaped yet, so this reaches
+    // nobody else.
+    running.signal(libc::SIGINT);
+    let run = running.wait();
+    assert_ne!(run.status.code(), Some(0), "{run}");
+}
+
+#[test]
+fn usr1_prints_a_report_and_the_run_goes_on() {
+    let dir = scratch();
+    let line = "--name=j --filename=f --rw=read --size=1M --time_based --runtime=3";
+    let mut running = start_on_f(dir.path(), line);
+    let reports = |running: &Running| running.stdout().matches("Run status group 0 (all jobs):").count();
+    assert_eq!(reports(&running), 0);
+    running.signal(libc::SIGUSR1);
+    running.wait_until("the report that was asked for", |running| reports(running) >= 1);
+    let run = running.wait().ok();
+    assert_eq!(run.stdout.matches("Run status group 0 (all jobs):").count(), 2, "{run}");
+    assert_eq!(run.stdout.matches("j: (groupid=0, jobs=1): err= 0:").count(), 2, "{run}");
+    // The second goes on where the first was.
+    let issued: Vec<u64> = run
+        .stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("     issued rwts: total="))
+        .map(|counts| counts.split(',').next().expect("reads").parse().expect("a number"))
+        .collect();
+    assert!(issued[0] > 0 && issued[0] < issued[1], "{issued:?}");
+}
+
+#[test]
+fn a_killed_worker_is_reported_and_the_others_are_kept() {
+    let dir = scratch();
+    let line = "--name=victim --filename=f --rw=read --size=1M --time_based --runtime=100 \
+                --name=other --filename=g --rw=read --size=1M --bs=4k --output-format=normal,json";
+    let running = start_on_f(dir.path(), line);
+    let file = dir.path().canonicalize().expect("the directory exists").join("f");
+    for pid in workers_on(&running, &file) {
+        send(pid, libc::SIGKILL);
+    }
+    let run = running.wait();
+    assert!(run.output().contains("got signal=9"), "{run}");
+    let json = Json::parse(&run.stdout);
+    let jobs = json.jobs();
+    assert_eq!((jobs[0].name(), jobs[1].name()), ("victim", "other"));
+    assert!(jobs[0].ios()[0] > 0, "what the victim did until then is kept: {run}");
+    assert_eq!((jobs[1].int("error"), jobs[1].ios()), (0, [256, 0, 0]));
+}
+
+/// Two stages of a hundred workers each, half of them threads, with one killed in each stage.
+#[test]
+fn two_hundred_workers_with_killed_ones_among_them() {
+    let dir = scratch();
+    let job = "
+        [global]
+        size=64k
+        bs=4k
+        ioengine=null
+        [processes-1]
+        numjobs=50
+        [threads-1]
+        thread
+        numjobs=49
+        [victim-1]
+        ioengine=psync
+        filename=f
+        time_based
+        runtime=100
+        [processes-2]
+        stonewall
+        numjobs=50
+        [threads-2]
+        thread
+        numjobs=49
+        [victim-2]
+        ioengine=psync
+        filename=g
+        time_based
+        runtime=100
+        ";
+    let job: String = job.lines().map(|line| line.trim_start().to_string() + "\n").collect();
+    fs::write(dir.path().join("job.fio"), job).expect("a job file can be written");
+    let mut running = start_on_f(dir.path(), "--output-format=json --output=report job.fio");
+    for victim in ["f", "g"] {
+        let file = dir.path().canonicalize().expect("the directory exists").join(victim);
+        // Laying out the second file opens it too: only a process that is there to stay is the worker.
+        running.wait_until("the victim's start", |running| {
+            let first = workers_on(running, &file);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            !first.is_empty() && first == workers_on(running, &file)
+        });
+        for pid in workers_on(&running, &file) {
+            send(pid, libc::SIGKILL);
+        }
+    }
+    let run = running.wait();
+    assert_eq!(run.output().matches("got signal=9").count(), 2, "{run}");
+    let json = Json::parse(&fs::read_to_string(dir.path().join("report")).expect("the report is there"));
+    let jobs = json.jobs();
+    assert_eq!(jobs.len(), 200);
+    for job in jobs {
+        let second_stage = job.name().ends_with("-2");
+        assert_eq!(job.int("groupid"), u64::from(second_stage), "{}", job.name());
+        if job.name().starts_with("victim") {
+            assert!(job.ios()[0] > 0, "{}", job.name());
+        } else {
+            assert_eq!((job.int("error"), job.ios()), (0, [16, 0, 0]), "{}", job.name());
+        }
+    }
+}
+
+#[test]
+fn two_hundred_workers_at_once() {
+    for mode in ["--thread=0", "--thread=1"] {
+        let dir = scratch();
+        let line = format!(
+            "--name=many --filename=f --rw=randread --size=64k --bs=4k --numjobs=200 --group_reporting {mode} --output-format=json"
+        );
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        let json = Json::parse(&run.stdout);
+        json.job().check_consistency();
+        assert_eq!(json.job().ios(), [200 * 16, 0, 0], "{mode}");
+    }
+}
+
+#[test]
+fn wait_for_orders_jobs_without_a_group() {
+    let dir = scratch();
+    let line = "--name=first --rw=write --size=64k --filename=f --startdelay=300ms \
+                --name=second --wait_for=first --rw=read --size=64k --filename=f --output-format=json";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let json = Json::parse(&run.stdout);
+    let groups: Vec<u64> = json.jobs().iter().map(|job| job.int("groupid")).collect();
+    assert_eq!(groups, [0, 0]);
+    assert_eq!(json.jobs()[1].ios(), [16, 0, 0]);
+}
+
+#[test]
+fn exitall_ends_the_others_with_the_first() {
+    let dir = scratch();
+    let line = "--exitall --name=short --ioengine=null --size=64k \
+                --name=long --ioengine=null --size=1M --time_based --runtime=100 --output-format=json";
+    // Without it this would take longer than the patience of the tests.
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let json = Json::parse(&run.stdout);
+    assert_eq!(json.jobs()[0].ios(), [16, 0, 0]);
+}

@@ -1,0 +1,219 @@
+//! What is seen while a run goes on, and where the report goes.
+
+use crate::common::program::{Finished, Running};
+use crate::common::skeleton::skeleton_of;
+use crate::common::{Json, Program, files_in, scratch, sizes};
+use crate::skip;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The last complete live line of a run: they end in a carriage return (or a newline) and are redrawn in
+/// place.
+#[track_caller]
+fn live_line(output: &str) -> String {
+    let mut lines =
+        output.split(['\r', '\n']).filter(|line| line.starts_with("Jobs: ") && line.contains("[eta "));
+    // `--eta-newline` goes on in the same line where the text before was not finished.
+    let line = lines.next_back().unwrap_or_else(|| panic!("no live line in {output}"));
+    line[line.rfind("Jobs: ").expect("it starts so")..].to_string()
+}
+
+/// The bracketed fields of a live line.
+#[track_caller]
+fn fields(line: &str) -> Vec<String> {
+    let (_, brackets) = line.split_once(": [").unwrap_or_else(|| panic!("no fields in {line:?}"));
+    brackets.trim_end().trim_end_matches(']').split("][").map(String::from).collect()
+}
+
+/// A number with one of these units, as `20.5MiB/s`.
+fn is_rate(text: &str, unit: &str) -> bool {
+    let number = text.strip_suffix(unit).unwrap_or("");
+    let number = number.trim_end_matches(['k', 'K', 'M', 'G', 'i']);
+    number.parse::<f64>().is_ok()
+}
+
+#[test]
+fn ten_readers_and_ten_writers() {
+    let dir = scratch();
+    let job = "--size=1M --bs=64k --direct=1 --numjobs=10 --time_based --runtime=5";
+    let line = format!("--eta=always --name=r --rw=read {job} --name=w --rw=write {job}");
+    let run = Program::under_test().line(dir.path(), &line).ok();
+    // As the documents show it: Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]
+    let live = live_line(&run.output());
+    assert!(live.starts_with("Jobs: 20 (f=20): [R(10),W(10)]["), "{live}");
+    let fields = fields(&live);
+    assert_eq!(fields.len(), 5, "{live}");
+    assert!(fields[1].ends_with('%'), "{live}");
+    let (read, write) = fields[2].split_once(',').expect("both directions");
+    assert!(is_rate(&read.replace("r=", ""), "B/s") && is_rate(&write.replace("w=", ""), "B/s"), "{live}");
+    let (read, write) = fields[3].strip_suffix(" IOPS").and_then(|iops| iops.split_once(',')).expect("IOPS");
+    assert!(is_rate(&read.replace("r=", ""), "") && is_rate(&write.replace("w=", ""), ""), "{live}");
+    assert!(fields[4].starts_with("eta 00m:0"), "{live}");
+}
+
+#[test]
+fn the_letter_of_each_workload() {
+    for (rw, letter) in
+        [("read", 'R'), ("randread", 'r'), ("write", 'W'), ("randwrite", 'w'), ("rw", 'M'), ("randrw", 'm')]
+    {
+        let dir = scratch();
+        let line = format!(
+            "--eta=always --name=j --filename=f --rw={rw} --size=1M --direct=1 --time_based --runtime=3"
+        );
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        let live = live_line(&run.output());
+        assert!(live.starts_with(&format!("Jobs: 1 (f=1): [{letter}(1)][")), "{rw}: {live}");
+    }
+}
+
+#[test]
+fn a_ramp_has_a_letter_of_its_own() {
+    let dir = scratch();
+    let line = "--eta=always --name=j --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=1 --ramp_time=4";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    assert!(run.output().contains("[/(1)]["), "{run}");
+}
+
+#[test]
+fn finished_workers_are_shown_too() {
+    let dir = scratch();
+    let line = "--eta=always --name=short --ioengine=null --size=4k \
+                --name=long --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=3";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let live = live_line(&run.output());
+    assert!(live.starts_with("Jobs: 1 (f=1): [_(1),R(1)]["), "{live}");
+}
+
+#[test]
+fn no_live_line_unless_asked_for() {
+    let dir = scratch();
+    for eta in ["--eta=never", "--eta=auto"] {
+        let line = format!("{eta} --name=j --filename=f --rw=read --size=1M --time_based --runtime=2");
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        assert!(!run.output().contains("Jobs: "), "{eta}, not on a terminal: {run}");
+    }
+}
+
+/// Run under a terminal of its own; what appears on it.
+fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
+    if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return None;
+    }
+    let program = Program::under_test();
+    let inner = format!("{} {line}", program.path.display());
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &inner, "/dev/null"]).current_dir(dir);
+    Some(Running::start(&mut command).wait())
+}
+
+#[test]
+fn the_live_line_is_redrawn_in_place_on_a_terminal() {
+    let dir = scratch();
+    let line = "--name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=4";
+    let Some(run) = on_a_terminal(dir.path(), line) else { skip!("script(1) is not installed") };
+    assert_eq!(run.code(), 0, "{run}");
+    let live = live_line(&run.stdout);
+    assert!(live.starts_with("Jobs: 1 (f=1): [r(1)]["), "{live}");
+    assert!(run.stdout.matches("Jobs: 1 (f=1)").count() >= 2, "more than once: {run}");
+    assert!(run.stdout.contains("Jobs: 1 (f=1)\r") || run.stdout.contains("]\r"), "in place: {run:?}");
+    assert!(run.stdout.contains("j: (groupid=0, jobs=1): err= 0:"), "{run}");
+}
+
+#[test]
+fn never_means_never_on_a_terminal() {
+    let dir = scratch();
+    let line = "--eta=never --name=j --filename=f --rw=randread --size=1M --time_based --runtime=2";
+    let Some(run) = on_a_terminal(dir.path(), line) else { skip!("script(1) is not installed") };
+    assert!(!run.stdout.contains("Jobs: "), "{run}");
+}
+
+#[test]
+fn eta_newline_keeps_the_lines() {
+    let dir = scratch();
+    let line = "--eta=always --eta-newline=1 --name=j --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=5";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let kept =
+        run.output().lines().filter(|line| line.trim_end().ends_with(']') && line.contains("[eta ")).count();
+    assert!(kept >= 2, "{kept} lines kept: {run}");
+}
+
+#[test]
+fn status_interval_prints_whole_reports() {
+    let dir = scratch();
+    let line = "--status-interval=1 --name=j --filename=f --rw=read --size=1M --time_based --runtime=3";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let reports = run.stdout.matches("Run status group 0 (all jobs):").count();
+    // One a second, and the last; a busy machine may delay the one just before the end past it.
+    assert!((3..=5).contains(&reports), "{reports} reports: {run}");
+    assert_eq!(run.stdout.matches("j: (groupid=0, jobs=1): err= 0:").count(), reports, "{run}");
+}
+
+#[test]
+fn the_report_goes_to_a_file() {
+    let dir = scratch();
+    let run =
+        Program::under_test().line(dir.path(), "--output=report --name=j --ioengine=null --size=1M").ok();
+    assert_eq!(run.stdout, "", "{run}");
+    let report = fs::read_to_string(dir.path().join("report")).expect("the report is there");
+    let skeleton = skeleton_of(&report, Program::under_test().is_peer);
+    assert!(skeleton[0].starts_with("j: (g=0): rw=read, bs=(R) 4096B-4096B"), "{report}");
+    assert!(
+        skeleton
+            .iter()
+            .any(|line| line == "   READ: bw=NB/s (NB/s), NB/s-NB/s (NB/s-NB/s), io=NB (NB), run=N-Nmsec")
+    );
+}
+
+#[test]
+fn a_report_file_is_replaced() {
+    let dir = scratch();
+    fs::write(dir.path().join("report"), "old\n".repeat(10_000)).unwrap();
+    Program::under_test().line(dir.path(), "--output=report --name=j --ioengine=null --size=1M").ok();
+    assert!(!fs::read_to_string(dir.path().join("report")).unwrap().contains("old"));
+}
+
+#[test]
+fn a_report_file_that_cannot_be_made() {
+    let dir = scratch();
+    let run = Program::under_test().line(dir.path(), "--output=nosuch/report --name=j --rw=write --size=4k");
+    assert_eq!(run.code(), 1, "{run}");
+    assert_eq!(files_in(dir.path()), sizes(&[]), "{run}");
+}
+
+#[test]
+fn several_formats_at_once() {
+    let dir = scratch();
+    let line = "--output-format=normal,json --name=j --ioengine=null --size=1M";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    assert!(run.stdout.contains("j: (groupid=0, jobs=1): err= 0:"), "{run}");
+    assert_eq!(Json::parse(&run.stdout).job().ios(), [256, 0, 0]);
+}
+
+#[test]
+fn json_alone_is_nothing_but_json() {
+    let dir = scratch();
+    let line = "--output-format=json --name=j --rw=write --size=64k";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let value: serde_json::Value =
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run}"));
+    assert_eq!(value["jobs"][0]["jobname"], "j");
+}
+
+#[test]
+fn json_says_what_was_asked_for() {
+    let dir = scratch();
+    let text = "[global]\nsize=64k\nrw=randread\n[one]\nbs=4k\n[two]\nbs=8k\niodepth=1\n";
+    fs::write(dir.path().join("job.fio"), text).unwrap();
+    let run = Program::under_test().line(dir.path(), "--output-format=json job.fio").ok();
+    let json = Json::parse(&run.stdout);
+    let expect = |value: &serde_json::Value, expected: &[(&str, &str)]| {
+        let object = value.as_object().unwrap_or_else(|| panic!("an object: {value}"));
+        let found: Vec<(&str, &str)> =
+            object.iter().map(|(key, value)| (key.as_str(), value.as_str().expect("a string"))).collect();
+        assert_eq!(found, expected);
+    };
+    expect(&json.0["global options"], &[("size", "64k"), ("rw", "randread")]);
+    expect(&json.0["jobs"][0]["job options"], &[("bs", "4k")]);
+    expect(&json.0["jobs"][1]["job options"], &[("bs", "8k"), ("iodepth", "1")]);
+}
