@@ -1,6 +1,6 @@
 //! Rates and shares that every format derives from the counts in the same way.
 
-use iolite_stats::{DirectionReport, DiskCounters, DiskReport, GroupDirection, JobReport, Report};
+use iolite_stats::{DirectionReport, DiskCounters, DiskReport, JobReport, Report};
 use iolite_types::{Direction, PerDirection};
 
 /// Bytes per second, rounded down; 0 when the direction did not run.
@@ -50,15 +50,18 @@ fn sum(directions: &PerDirection<DirectionReport>, of: impl Fn(&DirectionReport)
     directions.iter().fold(0, |sum, (_, direction)| sum.saturating_add(of(direction)))
 }
 
-/// The mean of a job's bandwidth samples as a share of what its group moved in that direction, at most 100%.
+/// The mean of a job's bandwidth samples as a share of what its group moved in that direction, at most 100%. Samples are
+/// whole KiB/s, so the group counts in them too.
 pub fn share_of_group(report: &Report, job: &JobReport, direction: Direction) -> f64 {
     let samples = &job.directions[direction].bw;
     if samples.count == 0 {
         return 0.0;
     }
-    let of_group = |group: &GroupDirection| percent(samples.mean, group.bandwidth as f64 / 1024.0);
-    let group = report.groups.iter().find(|group| group.id == job.group);
-    group.map_or(0.0, |group| of_group(&group.directions[direction])).min(100.0)
+    let Some(group) = report.groups.iter().find(|group| group.id == job.group) else { return 0.0 };
+    match group.directions[direction].bandwidth / 1024 {
+        0 => 100.0,
+        whole => percent(samples.mean, whole as f64).min(100.0),
+    }
 }
 
 /// What the disks that an md or dm device is made of did on average, and the utilisation of the busiest. `None`

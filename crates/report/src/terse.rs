@@ -102,10 +102,13 @@ impl Terse {
         let unmeasured = Latency::default();
         moments(if display.synchronous { &unmeasured } else { &measured.slat }, out)?;
         moments(&measured.clat, out)?;
-        let (percentiles, histogram) = match (display.clat_percentiles, display.lat_percentiles) {
-            (true, _) => (&display.percentiles[..], &measured.clat.histogram),
-            (false, true) => (&display.percentiles[..], &measured.lat.histogram),
-            (false, false) => (&[][..], &unmeasured.histogram),
+        // There is room for one kind only: that of total latency where it was asked for.
+        let (percentiles, histogram) = if display.lat_percentiles {
+            (&display.percentiles[..], &measured.lat.histogram)
+        } else if display.clat_percentiles {
+            (&display.percentiles[..], &measured.clat.histogram)
+        } else {
+            (&[][..], &unmeasured.histogram)
         };
         let values = histogram.percentiles(percentiles);
         let shown = percentiles.iter().zip(values).take(PERCENTILES);

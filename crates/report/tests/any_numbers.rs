@@ -1,0 +1,177 @@
+//! No numbers, however large or small, make a report fail.
+
+use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
+use iolite_stats::*;
+use iolite_types::PerDirection;
+use proptest::prelude::*;
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), Just(u64::MAX), any::<u64>(), 0u64..10_000]
+}
+
+fn float() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..1e300, 0.0..1e-9, 0.0..100.0]
+}
+
+fn latency() -> BoxedStrategy<Latency> {
+    (prop::array::uniform3(number()), any::<[u128; 2]>(), prop::collection::vec(number(), 0..9))
+        .prop_map(|([count, min, max], [sum, sum_squares], values)| {
+            let mut histogram = Histogram::default();
+            values.into_iter().for_each(|value| histogram.record(value));
+            Latency { moments: Moments { count, min, max, sum, sum_squares }, histogram }
+        })
+        .boxed()
+}
+
+fn samples() -> BoxedStrategy<Samples> {
+    (prop::array::uniform3(number()), float(), float())
+        .prop_map(|([count, min, max], mean, spread)| Samples { count, min, max, mean, spread })
+        .boxed()
+}
+
+fn direction() -> BoxedStrategy<DirectionReport> {
+    (prop::array::uniform6(number()), prop::array::uniform3(latency()), samples(), samples())
+        .prop_map(|([bytes, ios, issued, short, dropped, runtime_ms], [slat, clat, lat], bw, iops)| {
+            DirectionReport { bytes, ios, issued, short, dropped, runtime_ms, slat, clat, lat, bw, iops }
+        })
+        .boxed()
+}
+
+fn display() -> BoxedStrategy<Display> {
+    (any::<[u32; 3]>(), prop::collection::vec(0.0..=100.0, 0..30), any::<[bool; 4]>())
+        .prop_map(|([kb_base, unit_base, significant_figures], mut percentiles, flags)| {
+            percentiles.sort_by(f64::total_cmp);
+            Display {
+                kb_base,
+                unit_base,
+                significant_figures,
+                percentiles,
+                slat_percentiles: flags[0],
+                clat_percentiles: flags[1],
+                lat_percentiles: flags[2],
+                synchronous: flags[3],
+            }
+        })
+        .boxed()
+}
+
+fn depths() -> BoxedStrategy<Depths> {
+    (prop::array::uniform7(number()), prop::array::uniform7(number()), prop::array::uniform3(number()))
+        .prop_map(|(level, submit, [total_submit, total_complete, one])| Depths {
+            level,
+            submit,
+            complete: [one; BATCH_CLASSES],
+            total_submit,
+            total_complete,
+        })
+        .boxed()
+}
+
+fn job() -> BoxedStrategy<JobReport> {
+    let identity = (any::<String>(), any::<Option<String>>(), any::<[i32; 3]>(), any::<[u32; 3]>());
+    let moved = (prop::array::uniform3(direction()), latency(), display(), depths());
+    let numbers = (prop::array::uniform9(number()), prop::array::uniform10(number()), float());
+    (identity, moved, numbers)
+        .prop_map(
+            |(
+                (name, description, [pid, errno, first], [group, members, depth]),
+                (values, lat, display, depths),
+                (n, ns, latency_percentile),
+            )| JobReport {
+                options: vec![(name.clone(), name.clone())],
+                name,
+                description,
+                pid,
+                error: (errno != 0).then(|| JobError { errno, what: "write".into() }),
+                group: group % 3,
+                members,
+                depth,
+                continued_errors: (first != 0).then_some((n[0], first)),
+                directions: PerDirection { values },
+                sync: SyncReport { ios: n[0], lat },
+                display,
+                depths,
+                start_ms: n[1],
+                elapsed_s: n[2],
+                eta_s: Some(n[3]),
+                job_runtime_ms: n[4],
+                usage: Usage {
+                    user_ms: n[5],
+                    system_ms: n[6],
+                    context_switches: n[7],
+                    major_faults: n[8],
+                    minor_faults: n[0],
+                },
+                latency_classes: LatencyClasses { ns, us: ns, ms: [n[1]; 12] },
+                latency_target_ns: n[7],
+                latency_window_ns: n[8],
+                latency_percentile,
+            },
+        )
+        .boxed()
+}
+
+fn group() -> BoxedStrategy<GroupReport> {
+    (any::<[u32; 4]>(), prop::array::uniform6(number()))
+        .prop_map(|([id, kb_base, unit_base, significant_figures], n)| GroupReport {
+            id: id % 3,
+            directions: PerDirection::all(GroupDirection {
+                bytes: n[0],
+                bandwidth: n[1],
+                min_bandwidth: n[2],
+                max_bandwidth: n[3],
+                min_runtime_ms: n[4],
+                max_runtime_ms: n[5],
+            }),
+            kb_base,
+            unit_base,
+            significant_figures,
+        })
+        .boxed()
+}
+
+fn disk() -> BoxedStrategy<DiskReport> {
+    (any::<String>(), prop::array::uniform9(number()), float(), 0usize..3)
+        .prop_map(|(name, n, utilisation, slaves)| {
+            let counters = DiskCounters {
+                read_ios: n[0],
+                write_ios: n[1],
+                read_sectors: n[2],
+                write_sectors: n[3],
+                read_merges: n[4],
+                write_merges: n[5],
+                read_ticks: n[6],
+                write_ticks: n[7],
+                in_queue: n[8],
+            };
+            let alone = DiskReport { name, counters, utilisation, slaves: Vec::new() };
+            DiskReport { slaves: vec![alone.clone(); slaves], ..alone }
+        })
+        .boxed()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_report_can_be_told(
+        timestamp_ms in number(),
+        jobs in prop::collection::vec(job(), 0..3),
+        groups in prop::collection::vec(group(), 0..3),
+        disks in prop::collection::vec(disk(), 0..3),
+    ) {
+        let report = Report { timestamp_ms, global_options: Vec::new(), jobs, groups, disks };
+        let program = Program { version: "iolite-0.1.0".into() };
+        let text = |exporter: &dyn Exporter| {
+            let mut out = Vec::new();
+            exporter.write(&report, &program, &mut out).expect("memory takes everything");
+            String::from_utf8(out).expect("text")
+        };
+        prop_assert!(text(&Normal).starts_with('\n'));
+        for version in [TerseVersion::V2, TerseVersion::V3, TerseVersion::V4, TerseVersion::V5] {
+            text(&Terse { version });
+        }
+        let json: serde_json::Value = serde_json::from_str(&text(&Json { bins: true })).expect("JSON is JSON");
+        prop_assert_eq!(json["jobs"].as_array().map(Vec::len), Some(report.jobs.len()));
+    }
+}

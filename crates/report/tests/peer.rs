@@ -1,0 +1,354 @@
+//! Reports against the peer's own: fio runs with two formats at once, its JSON is read back into a [`Report`],
+//! and what is made of that must be the text that fio printed, in both formats.
+//!
+//! The installed fio is older than the one whose layout is spoken here; [`as_newer`] and [`NEWER_KEYS`] are the
+//! complete list of differences. Without fio there is nothing to compare with, and the test says so.
+
+use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
+use iolite_stats::*;
+use iolite_types::{Direction, PerDirection};
+use serde_json::Value;
+use std::process::Command;
+
+/// Keys that the newer JSON has and the older has not.
+const NEWER_KEYS: [&str; 5] =
+    ["job_start", "latency_target_ns", "latency_window_us", "read_sectors", "write_sectors"];
+
+/// A run of the peer in which each of its formats is told apart.
+struct Told {
+    terse: String,
+    json: String,
+    normal: String,
+}
+
+fn run(arguments: &str) -> Option<Told> {
+    let output = Command::new("fio")
+        .args(["--eta=never", "--output-format=terse,json+,normal"])
+        .args(arguments.split_whitespace())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).expect("text");
+    let json = text.find("\n{\n").expect("JSON starts") + 1;
+    let normal = json + text[json..].find("\n}\n").expect("JSON ends") + 3;
+    let terse = text[..json].lines().filter(|line| line.starts_with("3;fio-")).collect::<Vec<_>>().join("\n");
+    Some(Told { terse: terse + "\n", json: text[json..normal].into(), normal: text[normal..].into() })
+}
+
+/// What the newer fio would have printed.
+fn as_newer(normal: &str) -> String {
+    normal
+        .replace("; 0 zone resets", "")
+        .replace("sync_file_range:\n", "sync_file_range/syncfs:\n")
+        .replace("target=0, window=0", "target=0.00ns, window=0.00ns")
+}
+
+/// The local time and the disks' sectors (which the older does not tell) apart.
+fn comparable(normal: &str) -> Vec<String> {
+    let without = |line: &str, from: &str, to: &str| match line.split_once(from) {
+        Some((before, after)) => before.to_string() + after.split_once(to).map_or("", |(_, rest)| rest),
+        None => line.to_string(),
+    };
+    let lines = normal.lines().map(|line| match line.contains(": pid=") {
+        true => line.rsplit_once(": pid=").map_or(line, |(heading, _)| heading).to_string(),
+        false => without(line, "sectors=", ", "),
+    });
+    lines.collect()
+}
+
+fn integer(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
+}
+
+fn float(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+fn latency(value: &Value) -> Latency {
+    let (count, mean, deviation) = (integer(&value["N"]), float(&value["mean"]), float(&value["stddev"]));
+    if count == 0 {
+        return Latency::default();
+    }
+    let sum = (mean * count as f64).round();
+    let sum_squares = deviation * deviation * (count - 1) as f64 + sum * sum / count as f64;
+    let mut counts = vec![0; BUCKETS];
+    for (midpoint, count) in value["bins"].as_object().into_iter().flatten() {
+        counts[bucket_of(midpoint.parse().expect("bins are numbers"))] = integer(count);
+    }
+    Latency {
+        moments: Moments {
+            count,
+            min: integer(&value["min"]),
+            max: integer(&value["max"]),
+            sum: sum as u128,
+            sum_squares: sum_squares.round() as u128,
+        },
+        histogram: Histogram::from_counts(counts),
+    }
+}
+
+fn samples(value: &Value, of: &str, deviation: &str) -> Samples {
+    let get = |what: &str| &value[format!("{of}_{what}")];
+    let count = integer(get("samples"));
+    let deviation = float(get(deviation));
+    Samples {
+        count,
+        min: integer(get("min")),
+        max: integer(get("max")),
+        mean: float(get("mean")),
+        spread: deviation * deviation * count.saturating_sub(1) as f64,
+    }
+}
+
+fn direction(value: &Value) -> DirectionReport {
+    let ios = integer(&value["total_ios"]);
+    DirectionReport {
+        bytes: integer(&value["io_bytes"]),
+        ios,
+        issued: ios,
+        short: integer(&value["short_ios"]),
+        dropped: integer(&value["drop_ios"]),
+        runtime_ms: integer(&value["runtime"]),
+        slat: latency(&value["slat_ns"]),
+        clat: latency(&value["clat_ns"]),
+        lat: latency(&value["lat_ns"]),
+        bw: samples(value, "bw", "dev"),
+        iops: samples(value, "iops", "stddev"),
+    }
+}
+
+/// Shares back into counts of a total. The least that is shown stands for anything below it.
+fn counts<const N: usize>(value: &Value, total: u64) -> [u64; N] {
+    let count = |share: f64| {
+        let exact = share * total as f64 / 100.0;
+        if share == 0.01 || share == 0.1 { (exact.floor() as u64).max(1) } else { exact.round() as u64 }
+    };
+    let counts: Vec<u64> =
+        value.as_object().expect("a distribution").values().map(float).map(count).collect();
+    counts.try_into().expect("as many classes as ever")
+}
+
+fn options(value: &Value) -> Vec<(String, String)> {
+    let pairs = value.as_object().into_iter().flatten();
+    pairs.map(|(name, text)| (name.clone(), text.as_str().unwrap_or("").to_string())).collect()
+}
+
+fn job(value: &Value, display: &Display) -> JobReport {
+    let directions = PerDirection { values: Direction::ALL.map(|of| direction(&value[of.name()])) };
+    let ios: u64 = directions.values.iter().map(|direction| direction.ios).sum();
+    let runtime = integer(&value["job_runtime"]);
+    let milliseconds = |share: &Value| (float(share) * runtime as f64 / 100.0).round() as u64;
+    let lat = latency(&value["sync"]["lat_ns"]);
+    JobReport {
+        name: value["jobname"].as_str().expect("a name").into(),
+        description: value["desc"].as_str().map(String::from),
+        group: integer(&value["groupid"]) as u32,
+        members: 1,
+        elapsed_s: integer(&value["elapsed"]),
+        options: options(&value["job options"]),
+        sync: SyncReport { ios: integer(&value["sync"]["total_ios"]), lat },
+        job_runtime_ms: runtime,
+        usage: Usage {
+            user_ms: milliseconds(&value["usr_cpu"]),
+            system_ms: milliseconds(&value["sys_cpu"]),
+            context_switches: integer(&value["ctx"]),
+            major_faults: integer(&value["majf"]),
+            minor_faults: integer(&value["minf"]),
+        },
+        depths: Depths {
+            level: counts(&value["iodepth_level"], ios),
+            submit: counts(&value["iodepth_submit"], 1_000_000_000),
+            complete: counts(&value["iodepth_complete"], 1_000_000_000),
+            total_submit: 1_000_000_000,
+            total_complete: 1_000_000_000,
+        },
+        latency_classes: LatencyClasses {
+            ns: counts(&value["latency_ns"], ios),
+            us: counts(&value["latency_us"], ios),
+            ms: counts(&value["latency_ms"], ios),
+        },
+        depth: integer(&value["latency_depth"]) as u32,
+        latency_percentile: float(&value["latency_percentile"]),
+        display: display.clone(),
+        directions,
+        ..JobReport::default()
+    }
+}
+
+fn groups(jobs: &[JobReport], display: &Display) -> Vec<GroupReport> {
+    let ids = jobs.iter().map(|job| job.group).max().map_or(0, |last| last + 1);
+    let group = |id| {
+        let mut group = GroupReport {
+            id,
+            kb_base: display.kb_base,
+            unit_base: display.unit_base,
+            significant_figures: display.significant_figures,
+            ..GroupReport::default()
+        };
+        for of in Direction::ALL {
+            let ran = jobs.iter().filter(|job| job.group == id).map(|job| &job.directions[of]);
+            let ran: Vec<_> = ran.filter(|direction| direction.runtime_ms > 0).collect();
+            let rates = || ran.iter().map(|direction| direction.bytes * 1000 / direction.runtime_ms);
+            let runtimes = || ran.iter().map(|direction| direction.runtime_ms);
+            let bytes = ran.iter().map(|direction| direction.bytes).sum();
+            let longest = runtimes().max().unwrap_or(0);
+            group.directions[of] = GroupDirection {
+                bytes,
+                bandwidth: (bytes * 1000).checked_div(longest).unwrap_or(0),
+                min_bandwidth: rates().min().unwrap_or(0),
+                max_bandwidth: rates().max().unwrap_or(0),
+                min_runtime_ms: runtimes().min().unwrap_or(0),
+                max_runtime_ms: longest,
+            };
+        }
+        group
+    };
+    (0..ids).map(group).collect()
+}
+
+fn disk(value: &Value) -> DiskReport {
+    let get = |name: &str| integer(&value[name]);
+    DiskReport {
+        name: value["name"].as_str().expect("a name").into(),
+        counters: DiskCounters {
+            read_ios: get("read_ios"),
+            write_ios: get("write_ios"),
+            read_merges: get("read_merges"),
+            write_merges: get("write_merges"),
+            read_ticks: get("read_ticks"),
+            write_ticks: get("write_ticks"),
+            in_queue: get("in_queue"),
+            ..DiskCounters::default()
+        },
+        utilisation: float(&value["util"]),
+        slaves: Vec::new(),
+    }
+}
+
+fn report(json: &Value, display: &Display) -> Report {
+    let jobs: Vec<_> = json["jobs"].as_array().expect("jobs").iter().map(|of| job(of, display)).collect();
+    Report {
+        timestamp_ms: integer(&json["timestamp_ms"]),
+        global_options: options(&json["global options"]),
+        groups: groups(&jobs, display),
+        jobs,
+        disks: json["disk_util"].as_array().into_iter().flatten().map(disk).collect(),
+    }
+}
+
+/// Equal, but for the last digit of fractions: they went through six decimals and back, and the peer's means are
+/// running ones, which may fall on the other side of a tie.
+fn same(ours: &str, theirs: &str, tolerance: f64) -> bool {
+    let number = |text: &str| text.trim_end_matches('%').parse::<f64>().ok().filter(|_| text.contains('.'));
+    match (number(ours), number(theirs)) {
+        (Some(a), Some(b)) => (a - b).abs() <= tolerance * 1.01 + 2e-6 * a.abs().max(b.abs()),
+        _ => ours == theirs,
+    }
+}
+
+fn assert_normal(ours: &str, theirs: &str, arguments: &str) {
+    let (ours, theirs) = (comparable(ours), comparable(&as_newer(theirs)));
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        let words = |line: &str| line.split([' ', '=', ',']).map(String::from).collect::<Vec<_>>();
+        let (words, their_words) = (words(ours), words(theirs));
+        let equal = words.len() == their_words.len()
+            && words.iter().zip(&their_words).all(|(ours, theirs)| same(ours, theirs, 0.01));
+        assert!(equal, "{arguments}\n ours: {ours}\n fio: {theirs}");
+    }
+    assert_eq!(ours.len(), theirs.len(), "{arguments}");
+}
+
+fn assert_json(ours: &str, theirs: &str, arguments: &str) {
+    let is_newer = |line: &&str| NEWER_KEYS.iter().any(|key| line.contains(&format!("\"{key}\" :")));
+    let clean = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !is_newer(line));
+        lines.map(|line| line.trim_end_matches(',').to_string()).collect()
+    };
+    let (ours, theirs) = (clean(ours), clean(theirs));
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        let equal = match (ours.split_once(" : "), theirs.split_once(" : ")) {
+            (Some((key, value)), Some((their_key, their_value))) => {
+                key == their_key && same(value, their_value, 2e-6)
+            }
+            _ => ours == theirs,
+        };
+        assert!(equal, "{arguments}\n ours: {ours}\n fio: {theirs}");
+    }
+    assert_eq!(ours.len(), theirs.len(), "{arguments}");
+}
+
+fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) -> bool {
+    let Some(told) = run(arguments) else {
+        eprintln!("fio is not installed: nothing to compare with");
+        return false;
+    };
+    let json: Value = serde_json::from_str(&told.json).expect("fio's JSON is JSON");
+    let mut display = Display { synchronous: false, ..Display::default() };
+    adapt(&mut display);
+    let report = report(&json, &display);
+    let program = Program { version: json["fio version"].as_str().expect("a version").into() };
+    let ours = |exporter: &dyn Exporter| {
+        let mut out = Vec::new();
+        exporter.write(&report, &program, &mut out).expect("memory takes everything");
+        String::from_utf8(out).expect("text")
+    };
+    assert_normal(&ours(&Normal), &told.normal, arguments);
+    assert_json(&ours(&Json { bins: true }), &told.json, arguments);
+    let terse = ours(&Terse { version: TerseVersion::V3 });
+    for (ours, theirs) in terse.split(';').zip(told.terse.split(';')) {
+        // Shares came out of JSON, where the smallest are raised to what can be shown.
+        let tolerance = if theirs.ends_with('%') { 0.1 } else { 2e-6 };
+        assert!(same(ours, theirs, tolerance), "{arguments}\n ours: {ours}\n fio: {theirs}");
+    }
+    assert_eq!(terse.split(';').count(), told.terse.split(';').count(), "{arguments}");
+    true
+}
+
+#[test]
+fn jobs_without_a_device() {
+    let null = "--ioengine=null --bs=4k";
+    let compared = compare(&format!("{null} --name=a --size=40m --rw=randrw"), |_| ());
+    if !compared {
+        return;
+    }
+    compare(&format!("{null} --name=a --size=4k --description=few"), |_| ());
+    compare(
+        &format!("{null} --name=a --size=1m --rw=randtrim --name=b --stonewall --rw=write --size=8m"),
+        |_| (),
+    );
+    compare(&format!("{null} --name=a --size=4m --name=b --size=1m --name=c --size=2m --rw=rw"), |_| ());
+    compare(&format!("{null} --name=a --size=100g --runtime=1200ms --time_based"), |_| ());
+    compare(&format!("{null} --name=a --size=1g --rate_iops=77 --runtime=1100ms --time_based"), |_| ());
+    compare(&format!("{null} --name=a --size=40m --iodepth=16"), |_| ());
+    compare(&format!("{null} --name=a --size=4m --gtod_reduce=1"), |display| {
+        display.clat_percentiles = false
+    });
+    compare(&format!("{null} --name=a --size=4m --disable_clat=1"), |display| {
+        display.clat_percentiles = false
+    });
+}
+
+#[test]
+fn other_ways_to_show_the_same() {
+    let null = "--ioengine=null --name=a --bs=4k --size=20m";
+    compare(&format!("{null} --kb_base=1000"), |display| display.kb_base = 1000);
+    compare(&format!("{null} --unit_base=1"), |display| display.unit_base = 1);
+    for figures in [1, 3, 7, 10] {
+        let arguments = format!("{null} --significant_figures={figures}");
+        compare(&arguments, |display| display.significant_figures = figures);
+    }
+    compare(&format!("{null} --percentile_list=1:50:99.999"), |display| {
+        display.percentiles = vec![1.0, 50.0, 99.999];
+    });
+    compare(&format!("{null} --clat_percentiles=0"), |display| display.clat_percentiles = false);
+    compare(&format!("{null} --lat_percentiles=1"), |display| display.lat_percentiles = true);
+}
+
+#[test]
+fn jobs_on_files() {
+    let directory = tempfile::tempdir().expect("a directory for files");
+    let files = format!("--directory={} --bs=4k --name=a --size=2m", directory.path().display());
+    compare(&format!("{files} --rw=randwrite --fsync=8"), |_| ());
+    compare(&format!("{files} --rw=randrw --ioengine=libaio --iodepth=8 --slat_percentiles=1"), |display| {
+        display.slat_percentiles = true;
+    });
+}
