@@ -239,3 +239,6 @@ fn disk_util(json: &mut Writer, disk: &DiskReport) -> io::Result<()> {
     json.close()?;
     disk.slaves.iter().try_for_each(|slave| disk_util(json, slave))
 }
+
+#[cfg(test)]
+mod tests;
