@@ -91,7 +91,8 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
                 issued,
                 short: live.short.get(),
                 dropped: live.dropped.get(),
-                runtime_ms,
+                // A direction that never completed anything has no rates to show.
+                runtime_ms: if live.ios.get() == 0 && live.bytes.get() == 0 { 0 } else { runtime_ms },
                 slat,
                 clat,
                 lat,

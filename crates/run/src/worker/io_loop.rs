@@ -9,7 +9,7 @@
 //! commit share their issue stamp, units of one reap their completion stamp.
 
 use super::files::FileTable;
-use super::syncs::SyncSchedule;
+use super::syncs::{Due, SyncSchedule};
 use crate::clock::Clock;
 use crate::shared::{Control, Phase, attention};
 use iolite_content::Content;
@@ -239,13 +239,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if self.stopping {
                 return PassEnd::Stopped;
             }
-            if FULL && let Some(sync) = self.syncs.due() {
-                self.submit_sync(sync.operation, sync.file, sync.offset, sync.length);
-                continue;
-            }
             match self.generator.next() {
                 Next::Io(io) => {
                     issued_in_pass = true;
+                    // A sync comes between two I/Os: there is none after the last.
+                    while FULL && let Some(sync) = self.syncs.due() {
+                        self.submit_sync(sync);
+                    }
                     self.submit(io);
                 }
                 Next::Close(file) => {
@@ -694,18 +694,18 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     }
 
     /// Issues a sync.
-    fn submit_sync(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
+    fn submit_sync(&mut self, sync: Due) {
         let start = self.start_stamp();
-        if self.stopping {
+        if self.stopping || !self.files.is_open(sync.file) {
             return;
         }
         let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
         let unit = &mut self.units[index as usize];
-        unit.operation = operation;
-        unit.file = file;
-        unit.offset = offset;
-        unit.length = length;
-        if let Err(error) = self.files.enter(file, Direction::Write) {
+        unit.operation = sync.operation;
+        unit.file = sync.file;
+        unit.offset = sync.offset;
+        unit.length = sync.length;
+        if let Err(error) = self.files.enter(sync.file, Direction::Write) {
             self.fail(Failure { errno: error.into(), attempt: None });
         }
         self.issue(index, start);

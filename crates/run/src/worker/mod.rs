@@ -116,7 +116,7 @@ impl Worker<'_> {
             files: self.layout.files.len(),
             sync_file_range_flags: options.sync_file_range.map_or(0, |range| range.flags),
             access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
-            defer_submission: !options.disable_slat || !options.disable_clat,
+            defer_submission: options.disable_slat && options.disable_clat,
             seed: self.plan.seed,
             ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
         };

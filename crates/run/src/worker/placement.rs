@@ -82,6 +82,13 @@ fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
     };
     const WORDS: usize = 16;
     let mut mask = [0u64; WORDS];
+    // These policies need nodes; none named means all there are.
+    let all = if nodes.is_empty() && matches!(mode, 1..=3) {
+        parse_list(std::fs::read_to_string("/sys/devices/system/node/online")?.trim())
+    } else {
+        Vec::new()
+    };
+    let nodes = if nodes.is_empty() { &all } else { nodes };
     for &node in nodes {
         let word =
             mask.get_mut(node as usize / 64).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
