@@ -73,7 +73,6 @@ pub struct Content {
 }
 
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one per worker")]
 enum Source {
     Zeros,
     Random(Random),

@@ -41,7 +41,9 @@ impl Bitmap {
             }
             bits = words;
         }
-        Ok(Bitmap { length, free: length, levels, reversed: 0 })
+        let mut map = Bitmap { length, free: length, levels, reversed: 0 };
+        map.close_ends();
+        Ok(map)
     }
 
     /// How many blocks there are.
@@ -67,25 +69,26 @@ impl Bitmap {
             }
         }
         self.free = self.length;
+        self.close_ends();
     }
 
-    /// The bits that exist in word `index` of `level`.
-    #[inline(always)]
-    fn valid(&self, level: usize, index: usize) -> u64 {
-        if index + 1 < self.levels[level].len() {
-            return u64::MAX;
-        }
-        let bits = if level == 0 { self.length } else { self.levels[level - 1].len() as u64 };
-        match bits % 64 {
-            0 if bits > 0 => u64::MAX,
-            rest => !from_bit(rest),
+    /// Marks the bits beyond the end of each level as visited, so that nobody has to think of them.
+    fn close_ends(&mut self) {
+        let mut bits = self.length;
+        for level in &mut self.levels {
+            let words = level.len() as u64;
+            let used = bits - (words - 1) * 64;
+            if let (Some(last), Some(beyond)) = (level.last_mut(), u64::MAX.checked_shl(used as u32)) {
+                *last = if self.reversed == 0 { *last | beyond } else { *last & !beyond };
+            }
+            bits = words;
         }
     }
 
-    /// The bits of a word that are visited; those that do not exist count as visited.
+    /// The bits of a word that are visited.
     #[inline(always)]
     fn visited(&self, level: usize, index: usize) -> u64 {
-        (self.levels[level][index] ^ self.reversed) | !self.valid(level, index)
+        self.levels[level][index] ^ self.reversed
     }
 
     /// Whether a block has been visited.

@@ -1,12 +1,12 @@
 //! Every block once, in random order, without remembering which: a keyed permutation of `0..length`.
 //!
 //! The range is laid out as a rectangle, its rows a power of two near the square root of the range, and a
-//! counter walks through its cells. Three Feistel rounds (row ^= F(column), column += G(row)
-//! modulo their number, row ^= H(column)) turn the cell into another one. Each round can be undone, so the
-//! whole is a bijection whatever the round functions are; they are keyed multiplicative hashes. The rectangle
-//! is larger than the range by less than one cell per row, so an image outside the range (which is skipped) is met
-//! about once in a square root of the length: the last block costs what the first did. Neither the next value
-//! nor its cost depends on the one before, so a processor works on several at once.
+//! counter walks through its cells. Three Feistel rounds (row ^= F(column), column += G(row) modulo the number
+//! of columns, row ^= H(column)) turn the cell into another one. Each round can be undone, so the whole is a
+//! bijection whatever the round functions are; they are keyed multiplicative hashes. The rectangle is larger
+//! than the range by less than one cell per row, so an image outside the range (which is skipped) is met about
+//! once in a square root of the length: the last block costs what the first did. Neither the next value nor
+//! its cost depends on the one before, so a processor works on several at once.
 //!
 //! This is a shuffle for a load generator, not a cipher; what it has to deliver is tested below: coverage,
 //! uniform prefixes, no correlation of neighbours, a different order with every key.
@@ -25,10 +25,16 @@ pub struct Permutation {
     column: u64,
 }
 
+/// A keyed multiplication: enough for the first round, which only has to send neighbours to different rows.
+#[inline(always)]
+fn spread(value: u64, key: u64) -> u64 {
+    (value ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// A keyed hash of `value`; its upper bits are the good ones.
 #[inline(always)]
 fn hash(value: u64, key: u64) -> u64 {
-    let mixed = (value ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = spread(value, key);
     (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
@@ -83,7 +89,7 @@ impl Permutation {
     fn image(&self, row: u64, column: u64) -> u64 {
         // Shifts in two steps, because there may be a single row and a shift by 64 is none.
         let shift = 63 - self.row_bits;
-        let row = row ^ (hash(column, self.keys[0]) >> 1 >> shift);
+        let row = row ^ (spread(column, self.keys[0]) >> 1 >> shift);
         let step = scale(hash(row, self.keys[1]), self.columns);
         let column = add_modulo(column, step, self.columns);
         let row = row ^ (hash(column, self.keys[2]) >> 1 >> shift);
