@@ -1,0 +1,106 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+iolite-bench [OPTIONS] [CASE...]
+
+Runs the same jobs under Iolite and an installed fio, alternating, and prints a markdown table.
+Without a CASE all are run; a CASE may be a part of a name.
+
+  --iolite PATH      the program to measure (default: target/release/iolite)
+  --peer PATH        the program to compare with (default: fio, from PATH)
+  --rounds N         runs of each case under each program, at least 5 (default: 7)
+  --seconds N        length of each run (default: 2)
+  --directory PATH   where the cases that need a file make one (default: /dev/shm, memory)
+  --list             the cases, without running them
+  --help             this text
+";
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arguments {
+    /// The program to measure.
+    pub iolite: PathBuf,
+    /// The program to compare with.
+    pub peer: PathBuf,
+    /// Runs of each case under each program.
+    pub rounds: usize,
+    /// Seconds of each run.
+    pub seconds: u32,
+    /// Where files are made.
+    pub directory: PathBuf,
+    /// Only list the cases.
+    pub list: bool,
+    /// Parts of the names of the cases; empty for all.
+    pub cases: Vec<String>,
+}
+
+/// Fewer runs say nothing about the spread.
+const MIN_ROUNDS: usize = 5;
+
+impl Arguments {
+    /// From the words of a command line; `None` when help was asked for.
+    pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Option<Arguments>, String> {
+        let mut arguments = Arguments {
+            iolite: "target/release/iolite".into(),
+            peer: "fio".into(),
+            rounds: 7,
+            seconds: 2,
+            directory: "/dev/shm".into(),
+            list: false,
+            cases: Vec::new(),
+        };
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} needs a value"));
+            match word.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--list" => arguments.list = true,
+                "--iolite" => arguments.iolite = value()?.into(),
+                "--peer" => arguments.peer = value()?.into(),
+                "--directory" => arguments.directory = value()?.into(),
+                "--rounds" => arguments.rounds = number(&word, &value()?, MIN_ROUNDS)?,
+                "--seconds" => arguments.seconds = number(&word, &value()?, 1)? as u32,
+                _ if word.starts_with('-') => return Err(format!("unknown option {word}; try --help")),
+                _ => arguments.cases.push(word),
+            }
+        }
+        Ok(Some(arguments))
+    }
+}
+
+fn number(option: &str, text: &str, least: usize) -> Result<usize, String> {
+    match text.parse() {
+        // A day is more than anybody waits; it also keeps every number in range.
+        Ok(number) if (least..=86_400).contains(&number) => Ok(number),
+        _ => Err(format!("{option} {text}: a number from {least} to 86400 is needed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Option<Arguments>, String> {
+        Arguments::parse(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn options_and_cases() {
+        let arguments = parse("--rounds 9 null-randread --iolite /x/iolite psync").unwrap().unwrap();
+        assert_eq!(arguments.rounds, 9);
+        assert_eq!(arguments.iolite, PathBuf::from("/x/iolite"));
+        assert_eq!(arguments.cases, ["null-randread", "psync"]);
+        assert_eq!(arguments.seconds, 2);
+    }
+
+    #[test]
+    fn help_and_mistakes() {
+        assert_eq!(parse("--help"), Ok(None));
+        assert!(parse("--rounds 4").unwrap_err().contains("from 5"));
+        assert!(parse("--rounds").unwrap_err().contains("needs a value"));
+        assert!(parse("--round 7").unwrap_err().contains("unknown option --round"));
+    }
+}

@@ -1,0 +1,71 @@
+//! Medians, spreads and the table.
+
+use crate::arguments::Arguments;
+use crate::cases::Case;
+use crate::measure::Samples;
+
+/// The lines above the rows: what was measured, and the columns.
+pub fn heading(programs: &[String; 2], arguments: &Arguments) -> String {
+    let [ours, theirs] = programs;
+    format!(
+        "{ours} and {theirs}, {} rounds of {} s each: median (lowest – highest)\n\n\
+         | case | unit | {ours} | {theirs} | times better |\n|---|---|---:|---:|---:|",
+        arguments.rounds, arguments.seconds
+    )
+}
+
+/// One case.
+pub fn row(case: &Case, samples: &Samples) -> String {
+    let [ours, theirs] = samples.each_ref().map(|numbers| Spread::of(numbers));
+    let advantage = case.measure.advantage(ours.median, theirs.median);
+    format!("| {} | {} | {ours} | {theirs} | {advantage:.2} |", case.name, case.measure.unit())
+}
+
+/// What is shown of several measurements of the same thing.
+#[derive(Debug, PartialEq)]
+struct Spread {
+    median: f64,
+    lowest: f64,
+    highest: f64,
+}
+
+impl Spread {
+    /// Of at least one number.
+    fn of(numbers: &[f64]) -> Spread {
+        let mut sorted = numbers.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (lowest, highest) = (sorted[0], sorted[sorted.len() - 1]);
+        let middle = sorted.len() / 2;
+        let median =
+            if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+        Spread { median, lowest, highest }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Three digits or so, whether it is millions of I/Os or nanoseconds.
+        let digits = if self.median < 100.0 { 2 } else { 0 };
+        let Spread { median, lowest, highest } = self;
+        write!(f, "{median:.digits$} ({lowest:.digits$} – {highest:.digits$})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Measure;
+
+    #[test]
+    fn medians_of_odd_and_even_numbers() {
+        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]), Spread { median: 2.0, lowest: 1.0, highest: 3.0 });
+        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
+    }
+
+    #[test]
+    fn a_row_shows_both_and_the_advantage() {
+        let case = Case { name: "c", about: "", job: "", measure: Measure::Iops };
+        let samples = [vec![9.0, 11.0, 10.0], vec![5.0, 4.0, 6.0]];
+        assert_eq!(row(&case, &samples), "| c | MIOPS | 10.00 (9.00 – 11.00) | 5.00 (4.00 – 6.00) | 2.00 |");
+    }
+}
