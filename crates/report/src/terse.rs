@@ -118,7 +118,7 @@ impl Terse {
         }
         (0..missing).try_for_each(|_| write!(out, ";0%=0"))?;
         moments(&measured.lat, out)?;
-        self.samples(measured, rates::share_of_group(report, job, direction), out)
+        self.samples(measured, rates::share_of_group_in_kib(report, job, direction), out)
     }
 
     fn samples(self, measured: &DirectionReport, share: f64, out: &mut dyn Write) -> io::Result<()> {
