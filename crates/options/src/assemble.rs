@@ -7,8 +7,11 @@
 
 use crate::command_line::owner_names;
 use crate::definition::Scope;
-use crate::section::{Section, Setting};
+use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
 use crate::{Diagnostic, JobOptions, engines, registry};
+
+/// A file with more mistakes than this is no job file; looking for what each line may have meant takes time.
+const ERRORS_WITH_SUGGESTION: usize = 100;
 
 /// Makes jobs out of the sections of one batch after another.
 pub(crate) struct Assembler<'a> {
@@ -61,7 +64,8 @@ impl<'a> Assembler<'a> {
     /// Applies one setting; what was given, under its canonical name, where that is right.
     fn setting(&mut self, job: &mut JobOptions, setting: &Setting) -> Option<(String, String)> {
         let Some(definition) = registry::find(&setting.key, &job.ioengine) else {
-            self.errors.push(unknown(setting, &job.ioengine));
+            let error = unknown(setting, &job.ioengine, self.errors.len() < ERRORS_WITH_SUGGESTION);
+            self.errors.push(error);
             return None;
         };
         let value = setting.value.as_deref();
@@ -115,23 +119,25 @@ fn rank(key: &str) -> u8 {
     }
 }
 
-fn unknown(setting: &Setting, engine: &str) -> Diagnostic {
+fn unknown(setting: &Setting, engine: &str, suggest: bool) -> Diagnostic {
     let key = &setting.key;
+    let shown = shortened(key);
     let owners: Vec<_> = registry::find_any_engine(key).iter().map(|(engine, _)| engine.name).collect();
     let first_word = key.split_whitespace().next().unwrap_or_default();
     let message = if !owners.is_empty() {
-        format!("option \"{key}\" belongs to {}; here the engine is {engine}", owner_names(&owners))
+        format!("option \"{shown}\" belongs to {}; here the engine is {engine}", owner_names(&owners))
     } else if first_word != key && setting.value.is_none() && registry::find(first_word, engine).is_some() {
-        format!("{key}: an option and its value are separated by \"=\"")
+        format!("{shown}: an option and its value are separated by \"=\"")
     } else {
         let bare = key.trim_start_matches('-');
         let meant = match registry::find(bare, engine) {
             Some(definition) => Some(definition.name),
-            None => registry::suggest(bare, engine),
+            None if suggest && could_be_a_typing_mistake(bare) => registry::suggest(bare, engine),
+            None => None,
         };
         match meant {
-            Some(meant) => format!("unknown option \"{key}\"; did you mean \"{meant}\"?"),
-            None => format!("unknown option \"{key}\""),
+            Some(meant) => format!("unknown option \"{shown}\"; did you mean \"{meant}\"?"),
+            None => format!("unknown option \"{shown}\""),
         }
     };
     Diagnostic { origin: Some(setting.key_origin.clone()), message }

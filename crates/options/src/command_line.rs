@@ -11,7 +11,9 @@
 
 use crate::definition::{Definition, Scope};
 use crate::run_options::{self, Argument, Asked, RunOption};
-use crate::section::{Section, Setting, is_global_name, odd_global_name};
+use crate::section::{
+    Section, Setting, could_be_a_typing_mistake, is_global_name, odd_global_name, shortened,
+};
 use crate::sys::MachineFacts;
 use crate::{Diagnostic, Origin, engines, registry, substitute};
 use std::ffi::{OsStr, OsString};
@@ -179,9 +181,14 @@ impl Scanner<'_> {
 
     /// Is this a long option with a typing mistake, or out of its place, rather than letters in a row?
     fn is_nearly_a_name(&self, name: &str) -> bool {
-        name.len() > 3
-            && (registry::closest(name, self.names().map(|(name, _)| name)).is_some()
-                || !registry::find_any_engine(name).is_empty())
+        name.len() > 3 && (self.nearest(name).is_some() || !registry::find_any_engine(name).is_empty())
+    }
+
+    /// The option that was probably meant.
+    fn nearest(&self, name: &str) -> Option<&'static str> {
+        could_be_a_typing_mistake(name)
+            .then(|| registry::closest(name, self.names().map(|(name, _)| name)))
+            .flatten()
     }
 
     /// The option that a name means: by its whole name, or by the beginning of it.
@@ -345,9 +352,9 @@ impl Scanner<'_> {
 
     fn unknown(&mut self, text: &str, name: &str) {
         let owners = registry::find_any_engine(name);
-        let option = split(text).0;
+        let option = shortened(split(text).0);
         let message = if owners.is_empty() {
-            match registry::closest(name, self.names().map(|(name, _)| name)) {
+            match self.nearest(name) {
                 Some(meant) => format!("unknown option \"{option}\"; did you mean \"--{meant}\"?"),
                 None => format!("unknown option \"{option}\""),
             }

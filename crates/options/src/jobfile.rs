@@ -4,7 +4,7 @@
 //! first `;` or `#`, wherever it stands, and goes to the end of the line. Everything that is wrong is collected
 //! with its place, and reading goes on behind it.
 
-use crate::section::{Section, Setting, is_global_name, odd_global_name};
+use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
 use crate::sys::MachineFacts;
 use crate::{Diagnostic, Origin, registry, substitute};
 use std::ffi::OsStr;
@@ -149,7 +149,8 @@ impl Reader<'_, '_> {
         }
         if !comment.is_empty() && !code_and_blanks.ends_with([' ', '\t']) && code.contains('=') {
             let message = format!(
-                "{code}: \"{}\" is taken as a comment; put a blank in front of it if that is meant",
+                "{}: \"{}\" is taken as a comment; put a blank in front of it if that is meant",
+                shortened(code),
                 shortened(comment.trim_end())
             );
             self.warn(line.at(comment), message);
@@ -157,8 +158,10 @@ impl Reader<'_, '_> {
         if self.sections.is_empty() {
             if !self.complained {
                 self.complained = true;
-                let message =
-                    format!("option {code} is outside of any [section]; begin with [global] or [jobname]");
+                let message = format!(
+                    "option {} is outside of any [section]; begin with [global] or [jobname]",
+                    shortened(code)
+                );
                 self.error(line.at(code), message);
             }
             return;
@@ -171,19 +174,20 @@ impl Reader<'_, '_> {
 
     fn header(&mut self, line: &Line<'_>, code: &str, header: &str) {
         let origin = line.at(code);
+        let shown = shortened(code);
         if self.including.len() > 1 {
-            let message = format!("{code}: an included file holds options only, no sections of its own");
+            let message = format!("{shown}: an included file holds options only, no sections of its own");
             self.error(origin, message);
             return;
         }
         let name = match header.rsplit_once(']') {
             Some((name, "")) => name,
             Some((name, ignored)) => {
-                self.warn(line.at(ignored), format!("{code}: the text behind the closing ] is ignored"));
+                self.warn(line.at(ignored), format!("{shown}: the text behind the closing ] is ignored"));
                 name
             }
             None => {
-                self.warn(origin.clone(), format!("{code}: the closing ] of this section is missing"));
+                self.warn(origin.clone(), format!("{shown}: the closing ] of this section is missing"));
                 header
             }
         };
@@ -211,7 +215,7 @@ impl Reader<'_, '_> {
                 match substitute::reserved_words(&value, &self.surroundings.facts) {
                     Ok(value) => Some(value),
                     Err(reason) => {
-                        self.error(value_origin, format!("{code}: {reason}"));
+                        self.error(value_origin, format!("{}: {reason}", shortened(code)));
                         return;
                     }
                 }
@@ -226,6 +230,7 @@ impl Reader<'_, '_> {
 
     fn include(&mut self, line: &Line<'_>, code: &str, name: &str) {
         let origin = line.at(name);
+        let shown = shortened(code);
         let name = self.expand(name, &origin);
         let path = self.find_included(&name);
         let same = |other: &PathBuf| {
@@ -233,15 +238,18 @@ impl Reader<'_, '_> {
                 || matches!((other.canonicalize(), path.canonicalize()), (Ok(other), Ok(path)) if other == path)
         };
         if name.is_empty() {
-            self.error(origin, format!("{code}: the name of the file to include is missing"));
+            self.error(origin, format!("{shown}: the name of the file to include is missing"));
         } else if self.including.iter().any(same) {
-            self.error(origin, format!("{code}: this file includes itself"));
+            self.error(origin, format!("{shown}: this file includes itself"));
         } else if self.including.len() > MAX_INCLUDE_DEPTH {
-            self.error(origin, format!("{code}: includes nest deeper than {MAX_INCLUDE_DEPTH} files"));
+            self.error(origin, format!("{shown}: includes nest deeper than {MAX_INCLUDE_DEPTH} files"));
         } else {
             match self.load(&path) {
                 Ok(bytes) => self.file(&path, &bytes),
-                Err(reason) => self.error(origin, format!("{code}: {}: {reason}", path.display())),
+                Err(reason) => {
+                    let path = path.display().to_string();
+                    self.error(origin, format!("{shown}: {}: {reason}", shortened(&path)));
+                }
             }
         }
     }
@@ -285,15 +293,6 @@ fn included_name(code: &str) -> Option<&str> {
     }
     let rest = rest.trim_start();
     Some(rest.strip_prefix('=').unwrap_or(rest).trim_start())
-}
-
-/// Enough of a text to recognise it.
-fn shortened(text: &str) -> String {
-    const ENOUGH: usize = 30;
-    match text.char_indices().nth(ENOUGH) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

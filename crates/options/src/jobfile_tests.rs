@@ -149,6 +149,15 @@ fn options_outside_of_a_section_are_one_error() {
 }
 
 #[test]
+fn messages_stay_short() {
+    let long = "x".repeat(100_000);
+    let outcome = read_text(format!("{long}\n[a]\nbs={long};y\ninclude {long}\n[{long}\n"));
+    assert_eq!((outcome.errors.len(), outcome.warnings.len()), (2, 2));
+    let longest = outcome.errors.iter().chain(&outcome.warnings).map(String::len).max();
+    assert!(longest < Some(300), "{longest:?}");
+}
+
+#[test]
 fn headers_that_fio_accepts() {
     let outcome = read_text("[a ]\n[ b]\n [c]\n[j]k]\n[]\n[GLOBAL]\n");
     let names: Vec<_> = outcome.sections.iter().map(|section| section.name.as_str()).collect();

@@ -5,6 +5,7 @@
 //! `key[=value]`.
 
 use crate::{Diagnostic, Origin};
+use std::borrow::Cow;
 
 /// One `key` or `key=value`, after substitution.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,4 +47,21 @@ pub(crate) fn odd_global_name(name: &str, origin: &Origin) -> Option<Diagnostic>
             "section \"{name}\" is taken as [global], because its name begins with that word; it is not a job"
         ),
     })
+}
+
+/// A name longer than this is no option with a typing mistake.
+const LONGEST_NAME: usize = 64;
+
+/// Is it worth asking which option was meant by this name?
+pub(crate) fn could_be_a_typing_mistake(name: &str) -> bool {
+    name.len() <= LONGEST_NAME
+}
+
+/// Enough of a text to recognise it in a message.
+pub(crate) fn shortened(text: &str) -> Cow<'_, str> {
+    const ENOUGH: usize = 80;
+    match text.char_indices().nth(ENOUGH) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
 }

@@ -145,3 +145,15 @@ fn defaults_that_are_wrong_are_reported_once() {
     let found = errors_with(&["-"], "[global]\nrw=sideways\n[a]\n[b]\n[c]\n");
     assert_eq!(found.len(), 1, "{found:?}");
 }
+
+#[test]
+fn a_long_word_is_no_typing_mistake() {
+    let long = "x".repeat(1 << 20);
+    let found = errors_with(&["-", &format!("--{long}")], &format!("[a]\n{long}=4\n"));
+    assert_eq!(found.len(), 2);
+    assert!(
+        found.iter().all(|line| line.len() < 200),
+        "{:?}",
+        found.iter().map(String::len).collect::<Vec<_>>()
+    );
+}
