@@ -260,7 +260,7 @@ fn share(of: u64, percent: u32) -> u64 {
 /// A size in the range, a multiple of the block where the range is wide enough.
 fn pick(range: Range, seed: u64, block: u64) -> u64 {
     let width = (range.high - range.low).saturating_add(1);
-    let value = range.low + (u128::from(seed) * u128::from(width) >> 64) as u64;
+    let value = range.low + ((u128::from(seed) * u128::from(width)) >> 64) as u64;
     let aligned = value / block * block;
     if aligned >= range.low { aligned } else { value }
 }

@@ -68,7 +68,7 @@ pub fn report<'a>(
         job.display.synchronous =
             job.directions.values.iter().all(|direction| direction.slat.moments.count == 0);
     }
-    report.global_options = plan.jobs.first().map_or_else(Vec::new, |job| job.options.given_global.clone());
+    report.global_options = plan.jobs.last().map_or_else(Vec::new, |job| job.options.given_global.clone());
     report.groups = groups(plan, &report.jobs);
     report.disks = at.disks;
     report

@@ -357,7 +357,7 @@ impl<'a> Controller<'a> {
             let worker = &self.plan.workers[index];
             let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
                 let width = (range.high - range.low).saturating_add(1);
-                range.low + (u128::from(worker.seed) * u128::from(width) >> 64) as u64
+                range.low + ((u128::from(worker.seed) * u128::from(width)) >> 64) as u64
             });
             self.members[index].not_before = self.wave_begun + delay.saturating_mul(1000);
         }

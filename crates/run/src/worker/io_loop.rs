@@ -54,8 +54,6 @@ pub struct Rules {
     pub runtime_ns: u64,
     /// ENOSPC is the end, not an error.
     pub fill_device: bool,
-    /// Passes follow each other until the time is over.
-    pub endless: bool,
     /// Do not issue an I/O that overlaps one in flight.
     pub serialize_overlap: bool,
     /// Every so many writes, one that nothing is in flight beside; 0 = never.
@@ -231,7 +229,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     }
 
     fn issue_all(&mut self) -> PassEnd {
-        let mut issued_in_pass = false;
         loop {
             if self.control.attention() != 0 {
                 self.attend();
@@ -241,7 +238,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             match self.generator.next() {
                 Next::Io(io) => {
-                    issued_in_pass = true;
                     // A sync comes between two I/Os: there is none after the last.
                     while FULL && let Some(sync) = self.syncs.due() {
                         self.submit_sync(sync);
@@ -252,12 +248,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     if FULL {
                         self.close_file(file);
                     }
-                }
-                // A pass without any I/O would be followed by another like it, for ever.
-                Next::Done if self.rules.endless && issued_in_pass => {
-                    issued_in_pass = false;
-                    self.control.passes.fetch_add(1, Relaxed);
-                    self.generator.restart();
                 }
                 Next::Done => return PassEnd::Finished,
             }

@@ -294,7 +294,11 @@ impl Worker<'_> {
         if !options.rw.writes() {
             return None;
         }
-        let mut content = Content::new(&content_spec(options, self.plan.seed));
+        let spec = content_spec(options, self.plan.seed);
+        let mut content = Content::new(&spec);
+        if !options.rw.reads() {
+            content = content.for_writes_only();
+        }
         buffers.iter_mut().for_each(|buffer| content.fill(buffer));
         content.needs_prepare().then_some(content)
     }
@@ -395,7 +399,6 @@ fn rules(options: &JobOptions) -> Rules {
         ramp_ns: options.ramp_time.saturating_mul(1000),
         runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
         fill_device: options.fill_device,
-        endless: options.time_based && !options.unlink_each_loop && !options.end_fsync,
         serialize_overlap: options.serialize_overlap && depth > 1,
         write_barrier: options.write_barrier,
     }
@@ -458,7 +461,8 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
         identical: options.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,
         total_ios: (options.number_ios > 0).then_some(options.number_ios),
-        endless: false,
+        // What happens between passes needs passes that end.
+        endless: options.time_based && !options.unlink_each_loop && !options.end_fsync,
         seed,
     }
 }
