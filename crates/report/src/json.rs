@@ -107,7 +107,7 @@ impl Json {
         self.latency(json, "lat_ns", &measured.lat, display, display.lat_percentiles)?;
         json.integer("bw_min", measured.bw.min)?;
         json.integer("bw_max", measured.bw.max)?;
-        json.float("bw_agg", rates::share_of_group_in_kib(report, job, direction))?;
+        json.float("bw_agg", rates::share_of_group(report, job, direction))?;
         json.float("bw_mean", measured.bw.mean)?;
         json.float("bw_dev", measured.bw.deviation())?;
         json.integer("bw_samples", measured.bw.count)?;

@@ -1,6 +1,6 @@
 //! Rates and shares that every format derives from the counts in the same way.
 
-use iolite_stats::{DirectionReport, DiskCounters, DiskReport, JobReport, Report};
+use iolite_stats::{DirectionReport, DiskCounters, DiskReport, JobReport, Report, Samples};
 use iolite_types::{Direction, PerDirection};
 
 /// Bytes per second, rounded down; 0 when the direction did not run.
@@ -50,19 +50,22 @@ fn sum(directions: &PerDirection<DirectionReport>, of: impl Fn(&DirectionReport)
     directions.iter().fold(0, |sum, (_, direction)| sum.saturating_add(of(direction)))
 }
 
-/// The mean of a job's bandwidth samples as a share of what its group moved in that direction, at most 100%.
+/// The mean of a job's bandwidth samples, in whole KiB/s, as a share of what its group moved in that direction: at
+/// most 100%, and that where the group moved less than one.
 pub fn share_of_group(report: &Report, job: &JobReport, direction: Direction) -> f64 {
-    let moved = group_bandwidth(report, job, direction) as f64 / 1024.0;
-    percent(job.directions[direction].bw.mean, moved).min(100.0)
+    share(&job.directions[direction].bw, group_bandwidth(report, job, direction) as f64 / 1024.0)
 }
 
-/// The same as programs are told it: of the group's whole KiB/s, and all of it where there is not one.
+/// The same of the group's whole KiB/s, as the terse format has it.
 pub fn share_of_group_in_kib(report: &Report, job: &JobReport, direction: Direction) -> f64 {
-    let samples = &job.directions[direction].bw;
-    match group_bandwidth(report, job, direction) / 1024 {
-        _ if samples.count == 0 => 0.0,
-        0 => 100.0,
-        whole => percent(samples.mean, whole as f64).min(100.0),
+    share(&job.directions[direction].bw, (group_bandwidth(report, job, direction) / 1024) as f64)
+}
+
+fn share(samples: &Samples, of: f64) -> f64 {
+    match samples.count {
+        0 => 0.0,
+        _ if of < 1.0 => 100.0,
+        _ => percent(samples.mean.trunc(), of).min(100.0),
     }
 }
 
@@ -111,14 +114,24 @@ mod tests {
         assert_eq!(shares(&[0, 5], 0, 0.1), [0.0, 0.1]);
     }
 
-    /// 78.1 samples of 4 KiB per second in a group that moved 312.44 KiB/s, as fio 3.33 tells it in each format.
+    /// Means and group rates of jobs at a fixed rate, and the shares that fio 3.33 told in JSON and in terse.
     #[test]
-    fn people_and_programs_are_told_different_shares() {
-        let mut report = crate::example::mixed();
-        report.groups[0].directions[Direction::Read].bandwidth = 319_940;
-        report.jobs[0].directions[Direction::Read].bw.mean = 312.0;
-        let share = share_of_group(&report, &report.jobs[0], Direction::Read);
-        assert_eq!(format!("{share:.2}"), "99.86");
-        assert_eq!(share_of_group_in_kib(&report, &report.jobs[0], Direction::Read), 100.0);
+    fn shares_of_a_group() {
+        let vectors = [
+            (4.5, 5_086, "80.53", "100.00"),
+            (41.0, 44_028, "95.36", "97.62"),
+            (86.0, 90_408, "97.41", "97.73"),
+            (228.0, 236_696, "98.64", "98.70"),
+            (150.5, 153_294, "100.00", "100.00"),
+            (0.0, 399, "100.00", "100.00"),
+        ];
+        for (mean, bandwidth, exact, whole) in vectors {
+            let mut report = crate::example::mixed();
+            report.groups[0].directions[Direction::Read].bandwidth = bandwidth;
+            report.jobs[0].directions[Direction::Read].bw.mean = mean;
+            let shares = [share_of_group, share_of_group_in_kib]
+                .map(|share| format!("{:.2}", share(&report, &report.jobs[0], Direction::Read)));
+            assert_eq!(shares, [exact, whole], "{mean} of {bandwidth}");
+        }
     }
 }

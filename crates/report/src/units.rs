@@ -128,21 +128,28 @@ fn scaled(value: u128, base: Base, figures: u32) -> String {
 }
 
 /// Scales a value that is given in units of the `power`th prefix.
-fn scaled_from(value: u128, mut power: usize, base: Base, figures: u32) -> String {
+///
+/// What is lost in all but the last division does not count any more, a half rounds up where there are no decimals,
+/// and decimals are those of the last remainder as a double: 51150048 is `51.1M`, as 51250048 is `51.2M`.
+fn scaled_from(mut value: u128, mut power: usize, base: Base, figures: u32) -> String {
     let figures = figures.clamp(1, MAX_FIGURES) as usize;
     let prefixes = base.prefixes();
-    let mut divisor: u128 = 1;
-    while digits(value / divisor) > figures && power + 1 < prefixes.len() {
-        divisor *= base.factor();
+    let mut remainder = None;
+    while digits(value) > figures && power + 1 < prefixes.len() {
+        remainder = Some(value % base.factor());
+        value /= base.factor();
         power += 1;
     }
-    let decimals = if divisor == 1 { 0 } else { figures.saturating_sub(digits(value / divisor) + 1) };
-    // Rounded half up, in integers.
-    let shift = 10u128.pow(decimals as u32);
-    let rounded = (value * shift + divisor / 2) / divisor;
-    let number = match decimals {
-        0 => rounded.to_string(),
-        _ => format!("{}.{:0decimals$}", rounded / shift, rounded % shift),
+    let decimals = figures.saturating_sub(digits(value) + 1);
+    let number = match remainder {
+        Some(remainder) if decimals > 0 => {
+            let fraction = format!("{:.decimals$}", remainder as f64 / base.factor() as f64);
+            let (carry, fraction) = fraction.split_once('.').unwrap_or((&fraction, ""));
+            let whole = value + u128::from(carry == "1");
+            format!("{whole}.{fraction}")
+        }
+        Some(remainder) => (value + u128::from(remainder * 2 >= base.factor())).to_string(),
+        None => value.to_string(),
     };
     number + prefixes[power]
 }
@@ -215,6 +222,15 @@ mod tests {
             assert_eq!(DECIMAL_FIRST.bytes(bytes), text, "{bytes}");
         }
         assert_eq!(BINARY_FIRST.bytes(10_239), "10.00KiB");
+    }
+
+    #[test]
+    fn halves_as_the_peer_rounds_them() {
+        let shown = [10_050, 51_150, 51_250, 47_050, 100_500, 101_500, 51_150_048, 100_500_001]
+            .map(|bytes| DECIMAL_FIRST.bytes(bytes));
+        assert_eq!(shown, ["10.1kB", "51.1kB", "51.2kB", "47.0kB", "101kB", "102kB", "51.1MB", "101MB"]);
+        let shown = [10_496, 11_008, 102_912, 103_936].map(|bytes| BINARY_FIRST.bytes(bytes));
+        assert_eq!(shown, ["10.2KiB", "10.8KiB", "101KiB", "102KiB"]);
     }
 
     /// 100 I/Os of 1234567 bytes in one millisecond, as fio 3.33 shows them under each number of figures.
