@@ -228,7 +228,7 @@ mod tests {
     fn halves_as_the_peer_rounds_them() {
         let shown = [10_050, 51_150, 51_250, 47_050, 100_500, 101_500, 51_150_048, 100_500_001]
             .map(|bytes| DECIMAL_FIRST.bytes(bytes));
-        assert_eq!(shown, ["10.1kB", "51.1kB", "51.2kB", "47.0kB", "101kB", "102kB", "51.1MB", "101MB"]);
+        assert_eq!(shown, ["10.1kB", "51.1kB", "51.2kB", "47.1kB", "101kB", "102kB", "51.1MB", "101MB"]);
         let shown = [10_496, 11_008, 102_912, 103_936].map(|bytes| BINARY_FIRST.bytes(bytes));
         assert_eq!(shown, ["10.2KiB", "10.8KiB", "101KiB", "102KiB"]);
     }
