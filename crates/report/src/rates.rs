@@ -53,19 +53,21 @@ fn sum(directions: &PerDirection<DirectionReport>, of: impl Fn(&DirectionReport)
 /// The mean of a job's bandwidth samples, in whole KiB/s, as a share of what its group moved in that direction: at
 /// most 100%, and that where the group moved less than one.
 pub fn share_of_group(report: &Report, job: &JobReport, direction: Direction) -> f64 {
-    share(&job.directions[direction].bw, group_bandwidth(report, job, direction) as f64 / 1024.0)
+    let moved = group_bandwidth(report, job, direction) as f64 / 1024.0;
+    share(&job.directions[direction].bw, f64::trunc, moved)
 }
 
-/// The same of the group's whole KiB/s, as the terse format has it.
+/// The same as the terse format has it: there the group's KiB/s are whole, and the mean is not.
 pub fn share_of_group_in_kib(report: &Report, job: &JobReport, direction: Direction) -> f64 {
-    share(&job.directions[direction].bw, (group_bandwidth(report, job, direction) / 1024) as f64)
+    let moved = (group_bandwidth(report, job, direction) / 1024) as f64;
+    share(&job.directions[direction].bw, |mean| mean, moved)
 }
 
-fn share(samples: &Samples, of: f64) -> f64 {
+fn share(samples: &Samples, mean: fn(f64) -> f64, moved: f64) -> f64 {
     match samples.count {
         0 => 0.0,
-        _ if of < 1.0 => 100.0,
-        _ => percent(samples.mean.trunc(), of).min(100.0),
+        _ if moved < 1.0 => 100.0,
+        _ => percent(mean(samples.mean), moved).min(100.0),
     }
 }
 
@@ -122,6 +124,7 @@ mod tests {
             (41.0, 44_028, "95.36", "97.62"),
             (86.0, 90_408, "97.41", "97.73"),
             (228.0, 236_696, "98.64", "98.70"),
+            (307.5, 315_800, "99.55", "99.84"),
             (150.5, 153_294, "100.00", "100.00"),
             (0.0, 399, "100.00", "100.00"),
         ];
