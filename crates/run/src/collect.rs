@@ -154,7 +154,7 @@ fn display(options: &JobOptions) -> Display {
         significant_figures: options.significant_figures,
         percentiles: options.percentile_list.clone(),
         slat_percentiles: options.slat_percentiles,
-        clat_percentiles: options.clat_percentiles,
+        clat_percentiles: options.clat_percentiles && !options.disable_clat,
         lat_percentiles: options.lat_percentiles,
         ..Display::default()
     }
