@@ -522,6 +522,8 @@ fn expected(seed: &Seed, command: &[String], run: &Finished) -> Vec<String> {
         lines.push("Disk stats (read/write):".into());
         lines.push("  loop: ios=N/N, sectors=N/N, merge=N/N, ticks=N/N, in_queue=N, util=N%".into());
     }
-    assert!(run.stderr.is_empty(), "nothing to complain about: {run}");
+    // Warnings of ours are welcome; the documents' commands have no mistakes.
+    let complaint = run.stderr.lines().find(|line| !line.contains("warning: "));
+    assert_eq!(complaint, None, "{run}");
     lines
 }
