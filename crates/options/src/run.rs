@@ -52,8 +52,6 @@ pub struct RunOptions {
     pub max_jobs: u32,
     /// `--aux-path`: where files made by the run itself go.
     pub aux_path: Option<PathBuf>,
-    /// `--debug`: the categories asked for.
-    pub debug: Vec<String>,
 }
 
 impl Default for RunOptions {
@@ -71,7 +69,6 @@ impl Default for RunOptions {
             warnings_fatal: false,
             max_jobs: 4096,
             aux_path: None,
-            debug: Vec::new(),
         }
     }
 }

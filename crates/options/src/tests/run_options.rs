@@ -21,7 +21,6 @@ fn options_of_the_run() {
         "--max-jobs=7",
         "--alloc-size=100",
         "--aux-path=/tmp",
-        "--debug=io,job:3",
     ]);
     assert_eq!(
         ran.run,
@@ -38,7 +37,6 @@ fn options_of_the_run() {
             warnings_fatal: true,
             max_jobs: 7,
             aux_path: Some(PathBuf::from("/tmp")),
-            debug: vec!["io".to_owned(), "job:3".to_owned()],
         }
     );
     let formats = |words: &[&str]| run(&[&["--name=a"], words].concat()).run.output_format;
@@ -83,10 +81,9 @@ fn mistakes_in_options_of_the_run() {
         ]
     );
     // fio takes these without a word.
-    let ran = run(&["--name=a", "--eta=foo", "--debug=foo,io", "--max-jobs=x", "--alloc-size=x"]);
+    let ran = run(&["--name=a", "--eta=foo", "--debug=foo", "--max-jobs=x", "--alloc-size=x"]);
     assert_eq!(ran.warnings.len(), 4, "{:?}", ran.warnings);
     assert_eq!(ran.warnings[0], "command line: --eta=foo: expected always, never or auto; taken as auto");
-    assert_eq!(ran.run.debug, ["io"]);
     assert_eq!(errors(&["--name=a", "--eta=foo", "--warnings-fatal"]), [ran.warnings[0].as_str()]);
 }
 
@@ -116,6 +113,10 @@ fn known_options_that_do_nothing_yet_are_errors() {
         );
     }
     assert_eq!(errors(&["-S"]), ["command line: --server: not supported yet (from \"-S\")"]);
+    assert_eq!(
+        errors(&["--name=a", "--debug=io,job:3"]),
+        ["command line: --debug=io,job:3: not supported yet"]
+    );
 }
 
 #[test]
