@@ -5,8 +5,7 @@
 use crate::common::devices::Loop;
 use crate::common::program::Finished;
 use crate::common::skeleton::{assert_same, skeleton};
-use crate::common::{Program, files_in, scratch, sizes, words};
-use crate::skip;
+use crate::common::{Program, files_in, scratch, sizes, skipped, words};
 use std::fs;
 use std::path::Path;
 
@@ -366,7 +365,10 @@ fn run_all(seeds: &[Seed]) {
         let device = match seed.target {
             Target::Device => match Loop::new(dir.path(), 64 * MIB) {
                 Ok(device) => Some(device),
-                Err(reason) => skip!("{reason}"),
+                Err(reason) => {
+                    skipped(seed.command, &reason);
+                    continue;
+                }
             },
             Target::File | Target::Directory => None,
         };
