@@ -55,26 +55,28 @@ fn program(name: &str) -> Program {
     Program { version: if name == "fio" { format!("fio-3.42 ({own})") } else { own.to_owned() } }
 }
 
-/// Runs the batches one after the other; the exit status is that of the worst.
+/// Runs all jobs; the exit status.
+///
+/// Several job files are one run with one report, in which each file waits for the one before.
 fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) -> u8 {
-    // All plans are made before the first run: a mistake in the last file is told before the first is run.
-    let mut plans = Vec::new();
-    let mut mistaken = false;
-    for jobs in batches {
-        match Plan::build(jobs, run) {
-            Ok(plan) => plans.push(plan),
-            Err(problems) => {
-                problems.iter().for_each(|problem| complain(name, problem));
-                mistaken = true;
-            }
+    let mut jobs = Vec::new();
+    for (position, mut batch) in batches.into_iter().enumerate() {
+        if let Some(first) = batch.first_mut() {
+            first.stonewall |= position > 0;
         }
+        jobs.append(&mut batch);
     }
-    if mistaken {
-        return 1;
-    }
+    let plan = match Plan::build(jobs, run) {
+        Ok(plan) => plan,
+        Err(problems) => return refuse(name, &RunError::Problems(problems)),
+    };
     if run.parse_only {
         return 0;
     }
+    let prepared = match Prepared::new(&plan) {
+        Ok(prepared) => prepared,
+        Err(error) => return refuse(name, &error),
+    };
     let mut console = match Console::open(run) {
         Ok(console) => console,
         Err(error) => {
@@ -82,23 +84,8 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
             return 1;
         }
     };
-    let mut status = 0;
-    for plan in &plans {
-        status = run_one(name, plan, run, &mut console).max(status);
-        if status == INTERRUPTED {
-            break;
-        }
-    }
-    status
-}
-
-fn run_one(name: &'static str, plan: &Plan, run: &RunOptions, console: &mut Console) -> u8 {
-    let prepared = match Prepared::new(plan) {
-        Ok(prepared) => prepared,
-        Err(error) => return refuse(name, &error),
-    };
-    let mut session = Session::new(name, program(name), run, console);
-    session.begin(plan);
+    let mut session = Session::new(name, program(name), run, &mut console);
+    session.begin(&plan);
     let outcome = match prepared.perform(session.settings(), &mut session) {
         Ok(outcome) => outcome,
         Err(error) => return refuse(name, &error),

@@ -197,6 +197,7 @@ fn job_header(options: &JobOptions, group: u32) -> JobHeader {
             sizes(Direction::Write),
             sizes(Direction::Trim),
         ),
+        sizes_by_randomness: options.bs_is_seq_rand,
         engine: options.ioengine.clone(),
         depth: options.iodepth,
         kb_base: options.kb_base,

@@ -43,6 +43,8 @@ pub struct FileLayout {
     pub length: u64,
     /// The size that it has to be made or extended to before the job can run.
     pub extend_to: Option<u64>,
+    /// The region is all of the file.
+    pub is_whole: bool,
 }
 
 /// A worker's files and how much it moves in one pass over them.
@@ -213,24 +215,24 @@ fn one(
         offset,
         length,
         extend_to: (needs_data && real < end).then_some(end),
+        is_whole: offset == 0 && length >= real,
     })
 }
 
-/// `offset` (a percentage is one of the real size, rounded down to `offset_align` or the smallest block), plus the
-/// clone's increments.
+/// `offset` plus the clone's `offset_increment`s. Where one of them is a percentage (of the real size), the sum is
+/// rounded up to `offset_align`, or to the smallest block (both as the peer does it).
 fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> u64 {
+    let bytes = |value: SizeValue, times: u64| match value {
+        SizeValue::Bytes(bytes) => bytes.saturating_mul(times),
+        SizeValue::Percent(percent) => share(real.saturating_mul(times), percent),
+    };
+    let sum = bytes(options.offset, 1).saturating_add(bytes(options.offset_increment, u64::from(clone)));
+    let is_share = |value| matches!(value, SizeValue::Percent(_));
+    if !is_share(options.offset) && !is_share(options.offset_increment) {
+        return sum;
+    }
     let align = if options.offset_align > 0 { options.offset_align } else { min_block };
-    let down = |value: u64| value / align * align;
-    let base = match options.offset {
-        SizeValue::Bytes(bytes) if options.offset_align > 0 => down(bytes),
-        SizeValue::Bytes(bytes) => bytes,
-        SizeValue::Percent(percent) => down(share(real, percent)),
-    };
-    let increment = match options.offset_increment {
-        SizeValue::Bytes(bytes) => bytes,
-        SizeValue::Percent(percent) => down(share(real, percent)),
-    };
-    base.saturating_add(increment.saturating_mul(u64::from(clone)))
+    sum.checked_next_multiple_of(align).unwrap_or(sum)
 }
 
 /// The smallest block size of the directions that the job uses.
@@ -346,6 +348,27 @@ mod tests {
         });
         let file = &layout.unwrap().files[0];
         assert_eq!((file.offset, file.length), (3 * MIB, 3 * MIB / 2));
+    }
+
+    #[test]
+    fn shares_are_rounded_up_to_the_alignment() {
+        // 33% of 1 MiB is 346 030 bytes; values as the peer starts at.
+        let start = |clone, offset, increment, align| {
+            let layout = run(&[regular(Some(MIB))], clone, |o| {
+                size(8192)(o);
+                o.offset = offset;
+                o.offset_increment = increment;
+                o.offset_align = align;
+            });
+            layout.unwrap().files[0].offset
+        };
+        use SizeValue::{Bytes, Percent};
+        assert_eq!(start(0, Percent(33), Bytes(0), 0), 348_160);
+        assert_eq!(start(0, Percent(33), Bytes(0), 65_536), 393_216);
+        assert_eq!(start(2, Bytes(0), Percent(33), 0), 692_224);
+        assert_eq!(start(1, Percent(33), Bytes(10_240), 0), 356_352);
+        assert_eq!(start(0, Bytes(10_240), Percent(33), 0), 12_288);
+        assert_eq!(start(1, Bytes(10_240), Bytes(10_240), 16_384), 20_480);
     }
 
     #[test]

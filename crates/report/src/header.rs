@@ -15,6 +15,8 @@ pub struct JobHeader {
     pub pattern: String,
     /// Smallest and largest block in each direction.
     pub block_sizes: PerDirection<(u64, u64)>,
+    /// Read sizes are for sequential I/Os, write sizes for random ones; the line says so in place of a trim size.
+    pub sizes_by_randomness: bool,
     /// The engine's name.
     pub engine: String,
     /// The queue depth.
@@ -34,14 +36,18 @@ pub fn job_header(job: &JobHeader) -> String {
         let (smallest, largest) = job.block_sizes[direction];
         format!("{}-{}", units.bytes(smallest), units.bytes(largest))
     };
+    let third = if job.sizes_by_randomness {
+        "bs_is_seq_rand".to_owned()
+    } else {
+        format!("(T) {}", range(Direction::Trim))
+    };
     format!(
-        "{}: (g={}): rw={}, bs=(R) {}, (W) {}, (T) {}, ioengine={}, iodepth={}\n{}",
+        "{}: (g={}): rw={}, bs=(R) {}, (W) {}, {third}, ioengine={}, iodepth={}\n{}",
         job.name,
         job.group,
         job.pattern,
         range(Direction::Read),
         range(Direction::Write),
-        range(Direction::Trim),
         job.engine,
         job.depth,
         if job.clones { "...\n" } else { "" }
@@ -86,6 +92,7 @@ mod tests {
             group: 0,
             pattern: "randrw".into(),
             block_sizes: PerDirection::all((4096, 4096)),
+            sizes_by_randomness: false,
             engine: "libaio".into(),
             depth: 16,
             kb_base: 1024,
@@ -104,6 +111,8 @@ mod tests {
             "mix: (g=0): rw=randrw, bs=(R) 1024B-16.0KiB, (W) 4096B-8192B, (T) 64.0KiB-1024KiB, \
              ioengine=libaio, iodepth=16\n...\n"
         );
+        job.sizes_by_randomness = true;
+        assert!(job_header(&job).contains("(W) 4096B-8192B, bs_is_seq_rand, ioengine="));
     }
 
     #[test]

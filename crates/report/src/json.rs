@@ -200,6 +200,10 @@ fn distribution(json: &mut Writer, key: &str, labels: &[&str], shares: &[f64]) -
 }
 
 fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
+    if job.depth == 0 {
+        // It never began: no depth was met.
+        return Ok(());
+    }
     json.integer("latency_depth", job.depth.into())?;
     json.integer("latency_target", job.latency_target_ns / 1000)?;
     json.integer("latency_target_ns", job.latency_target_ns)?;

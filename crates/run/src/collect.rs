@@ -126,7 +126,8 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         depths: slot.stats.depths(),
         latency_classes: LatencyClasses::default(),
         continued_errors: None,
-        depth: options.iodepth,
+        // A worker that never began has met no depth.
+        depth: if control.started_ns.load(Relaxed) == 0 { 0 } else { options.iodepth },
         latency_target_ns: 0,
         latency_window_ns: 0,
         latency_percentile: 100.0,

@@ -51,6 +51,7 @@ fn main() {
         cover_softly: false,
         lfsr: false,
         sequential_skip: 0,
+        skip_wraps: true,
         ios_per_random: 1,
         identical: false,
         pass_bytes: None,

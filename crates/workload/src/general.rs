@@ -7,9 +7,10 @@
 //! - A mix is drawn anew for each I/O; it is not corrected afterwards, and counts I/Os, not bytes.
 //! - A sequential workload ends on a file where the next I/O of the drawn direction does not fit any more; the
 //!   rest that is smaller than the smallest size is not used.
-//! - `rw=write:4k` adds 4k after each I/O. A position past the end wraps to the start of the region, a
-//!   negative one to as much before its end as the skip is long. Such a file is never finished: the number
-//!   of bytes ends the pass. Only where an I/O would straddle the end is the file finished.
+//! - `rw=write:4k` adds 4k after each I/O. A position past the end wraps to the start of the region when that
+//!   is the whole file, and finishes the file when it is a part; a negative one wraps to as much before its
+//!   end as the skip is long. A file that wraps is never finished: the number of bytes ends the pass. Only
+//!   where an I/O would straddle the end is it finished.
 //! - `rw=randread:8` counts its runs over all directions. A run that reaches the end of the region goes on at
 //!   another random place.
 //! - A pass of more bytes than there are (`io_size` > `size`) starts over on all files when all are finished,
@@ -76,6 +77,7 @@ pub struct General {
     seed: u64,
     endless: bool,
     skip: i64,
+    skip_wraps: bool,
     ios_per_random: u64,
     identical: bool,
     /// I/Os that are left of a run that follows a random offset.
@@ -150,6 +152,7 @@ impl General {
             seed: spec.seed,
             endless: spec.endless,
             skip: spec.sequential_skip,
+            skip_wraps: spec.skip_wraps,
             ios_per_random: spec.ios_per_random.max(1),
             identical: spec.identical,
             run_left: 0,
@@ -221,7 +224,7 @@ impl General {
         let mut offset = match last[direction.index()] {
             None => 0,
             Some(last) if skip == 0 => last.offset + last.length,
-            Some(last) => skipped(last.offset + last.length, skip, region.length),
+            Some(last) => skipped(last.offset + last.length, skip, region.length, self.skip_wraps),
         };
         let smallest = rules.sequential.min();
         if offset.saturating_add(smallest) > region.length {
@@ -309,10 +312,11 @@ pub(crate) fn draw_mix(rng: &mut Rng, percent: u32) -> Direction {
     if rng.percent(percent) { Direction::Read } else { Direction::Write }
 }
 
-/// The position after `end`, `skip` bytes on, wrapped into a region of `length` bytes.
-fn skipped(end: u64, skip: i64, length: u64) -> u64 {
+/// The position after `end`, `skip` bytes on, wrapped into a region of `length` bytes or left at its end.
+fn skipped(end: u64, skip: i64, length: u64, wraps: bool) -> u64 {
     match end.checked_add_signed(skip) {
         Some(position) if position < length => position,
+        Some(_) if !wraps => length,
         None if skip < 0 => length.saturating_sub(skip.unsigned_abs()),
         _ => 0,
     }

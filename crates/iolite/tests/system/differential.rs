@@ -130,7 +130,7 @@ const PATTERN: &[Case] = &[
     (Sum, Nothing, "--name=j --filename=ready --rw=readwrite"),
     (Sum, Offsets, "--name=j --filename=ready --rw=randrw"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=write:4k --size=64k"),
-    (Exact, CallsInOrder, "--name=j --filename=ready --rw=read:-12k --offset=512k --size=64k"),
+    (Exact, CallsInOrder, "--name=j --filename=ready --rw=read:-12k --size=64k"),
     (Exact, Nothing, "--name=j --filename=ready --rw=randread:8"),
     (Exact, Nothing, "--name=j --filename=ready --rw=randread:8 --rw_sequencer=sequential"),
     (Exact, Nothing, "--name=j --filename=ready --rw=randwrite:4 --rw_sequencer=identical"),

@@ -102,6 +102,8 @@ pub enum PassEnd {
 struct Stamps {
     start: u64,
     issue: u64,
+    /// It was in flight when the ramp ended: it belongs to the ramp, and is not counted.
+    uncounted: bool,
 }
 
 /// The loop and everything it works with.
@@ -346,7 +348,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             // SAFETY: as above.
             match unsafe { self.engine.queue(&self.units[slot]) } {
                 Queued::Queued => {
-                    self.stamps[slot].start = start;
+                    self.stamps[slot] = Stamps { start, issue: 0, uncounted: false };
                     self.in_flight += 1;
                     self.pending.push(index);
                     if self.pending.len() as u32 >= self.rules.batch || self.in_flight >= self.rules.depth {
@@ -453,6 +455,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.total_complete.add(u64::from(count));
         for completion in &done {
             let stamps = self.stamps[completion.unit as usize];
+            if stamps.uncounted && completion.outcome.is_ok() {
+                self.retire(completion.unit);
+                continue;
+            }
             self.complete(completion.unit, completion.outcome, stamps.start, stamps.issue, now);
         }
         self.stats.end();
@@ -494,6 +500,15 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         if FULL {
             self.files.left(unit.file);
+        }
+        self.free.push(index);
+    }
+
+    /// Frees a unit whose work was not counted.
+    #[cold]
+    fn retire(&mut self, index: u32) {
+        if FULL {
+            self.files.left(self.units[index as usize].file);
         }
         self.free.push(index);
     }
@@ -615,6 +630,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             return;
         }
         self.ramping = false;
+        self.stamps.iter_mut().for_each(|stamps| stamps.uncounted = true);
         self.stats.reset();
         super::reset_usage(self.control);
         self.control.counting_ns.store(now, Relaxed);

@@ -111,9 +111,14 @@ fn mapping(options: &JobOptions, bytes: usize, sharing: libc::c_int) -> io::Resu
                 .map_err(|error| explain(error, huge))?
         }
         Some(path) => {
+            let existed = std::fs::exists(path)?;
             let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
             let file =
                 file.map_err(|error| io::Error::new(error.kind(), format!("mem file {path}: {error}")))?;
+            if !existed {
+                // The mapping keeps it alive, and nothing of it stays behind.
+                std::fs::remove_file(path)?;
+            }
             if file.metadata()?.len() < bytes as u64 {
                 // Devices have the size they have; mapping past it fails below.
                 let _ = file.set_len(bytes as u64);
@@ -183,6 +188,10 @@ mod tests {
         buffers.iter_mut().next().unwrap()[0] = 77;
         drop(buffers);
         assert_eq!(std::fs::read(file.path()).unwrap()[0], 77);
+        let new = file.path().with_extension("new");
+        let options = JobOptions { mem_file: Some(new.display().to_string()), ..options };
+        Buffers::new(&options, 4096, 2).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
+        assert!(!new.exists(), "a file made for this goes with it");
     }
 
     #[test]

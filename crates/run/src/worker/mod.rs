@@ -260,7 +260,7 @@ impl Worker<'_> {
         let closed = io_loop.files.close_all(&mut io_loop.engine);
         self.control().open_files.store(0, Relaxed);
         result = result.and(closed.map_err(|error| Stop::new("func=close", &error)));
-        if options.unlink || options.unlink_each_loop {
+        if options.unlink {
             let removed = io_loop.files.unlink();
             result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
         }
@@ -457,6 +457,7 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
         cover_softly: options.softrandommap,
         lfsr: options.random_generator == RandomGenerator::Lfsr,
         sequential_skip: if random { 0 } else { modifier },
+        skip_wraps: layout.files.iter().all(|file| file.is_whole),
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
         identical: options.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,

@@ -23,6 +23,7 @@ pub fn spec(length: u64) -> Spec {
         cover_softly: false,
         lfsr: false,
         sequential_skip: 0,
+        skip_wraps: true,
         ios_per_random: 1,
         identical: false,
         pass_bytes: None,

@@ -79,6 +79,7 @@ prop_compose! {
             cover_softly: false,
             lfsr,
             sequential_skip: skip,
+            skip_wraps: true,
             ios_per_random,
             identical,
             pass_bytes,
@@ -108,6 +109,7 @@ fn simple_spec() -> impl Strategy<Value = Spec> {
             cover,
             lfsr: false,
             sequential_skip: 0,
+            skip_wraps: true,
             ios_per_random: 1,
             ..spec
         }
