@@ -1,4 +1,4 @@
-//! What a buffer holds when it is written: random data, zeros, a pattern.
+//! What a buffer holds when it is written: random data, zeros, a pattern, data that compresses or repeats.
 //!
 //! A [`Content`] belongs to one worker. It fills each buffer once when it is made ([`Content::fill`]), and where
 //! the content has to change from write to write it prepares the buffer before each ([`Content::prepare_write`]).
@@ -8,6 +8,7 @@
 //! | random | filled once; all writes from one buffer are alike | new random data for each write | the first bytes of each 512 change with each write |
 //! | zeros | nothing to do | nothing to do: zeros stay zeros | as above |
 //! | pattern | written again for each write | the same | as above |
+//! | compressible, duplicates | new random data for each write | the same | nothing: no two writes are alike that should not be |
 //!
 //! A pattern is written again because a job that also reads finds in its buffers what it has read; what it
 //! writes is the pattern all the same. A job that only writes says so ([`Content::for_writes_only`]) and then
@@ -17,13 +18,25 @@
 //! scrambling changes those too, and refilled random data needs none. That scrambling is *on by default* for
 //! random data only is for whoever makes the [`Spec`] to know. The patterns restart with each I/O.
 //!
+//! [`Compress`] mixes random data with the zeros or the pattern; [`Dedupe`] makes writes alike, and knows a block
+//! by the seed of its random data, so blocks without any (zeros, a pattern, `percentage` 100) are all alike anyway.
+//! In a job that only writes, what a buffer holds already is not made again: the fixed parts when all blocks have
+//! one size, and everything when a buffer is to repeat what it was used for last.
+//! Together with [`Dedupe`] random and fixed bytes take turns within its blocks, not beyond them.
+//!
 //! Random data depends on the seed alone, so the workers of a job need seeds of their own to write different
 //! data, and two runs with the same seed write the same.
 
+mod compress;
+mod dedupe;
 mod pattern;
 mod random;
 mod scramble;
 
+pub use compress::Compress;
+pub use dedupe::{Dedupe, Share, WorkingSet};
+
+use dedupe::{Duplicates, Run};
 use pattern::Pattern;
 use random::Random;
 use scramble::Scrambler;
@@ -47,8 +60,19 @@ pub struct Spec {
     /// Where they are not refilled: change them a little before every write, so that no two writes carry the
     /// same data (`scramble_buffers`).
     pub scramble: bool,
+    /// Mix random data into zeros or a pattern (`buffer_compress_percentage`): [`Fill::Random`] counts as zeros.
+    pub compress: Option<Compress>,
+    /// Make some writes alike (`dedupe_percentage`).
+    pub dedupe: Option<Dedupe>,
     /// Seed of all random content of this worker.
     pub seed: u64,
+}
+
+impl Spec {
+    /// New random data for each write.
+    pub fn random(seed: u64) -> Spec {
+        Spec { fill: Fill::Random, refill: true, scramble: false, compress: None, dedupe: None, seed }
+    }
 }
 
 /// What is in a buffer.
@@ -66,10 +90,34 @@ pub enum Fill {
 #[derive(Clone, Debug)]
 pub struct Content {
     source: Source,
+    /// Which writes repeat an earlier one.
+    duplicates: Option<Duplicates>,
     /// Fill again before each write.
     refill: bool,
     /// Scramble before each write.
     scrambler: Option<Scrambler>,
+    /// What buffers are known to hold, when nobody else writes to them.
+    held: Option<Held>,
+}
+
+/// What does not have to be made again.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// The length of all buffers that were filled, as long as there is but one: their fixed parts are in place.
+    length: Option<usize>,
+    mixed: bool,
+    /// The buffer that was prepared last (its address and length), and its content.
+    last: Option<(usize, usize, Run)>,
+}
+
+impl Held {
+    /// Notes that a buffer of this length is filled; says whether its fixed parts are in place.
+    #[inline]
+    fn has_fixed(&mut self, length: usize) -> bool {
+        let same = *self.length.get_or_insert(length) == length;
+        self.mixed |= !same;
+        !self.mixed
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -77,15 +125,59 @@ enum Source {
     Zeros,
     Random(Random),
     Pattern(Pattern),
+    /// Random data, and zeros or a pattern.
+    Mixture(Random, Compress, Option<Pattern>),
 }
 
 impl Source {
+    fn new(spec: &Spec) -> Source {
+        let random = || Random::new(spec.seed);
+        let pattern = match &spec.fill {
+            Fill::Pattern(pieces) => Some(Pattern::new(pieces)),
+            Fill::Zeros | Fill::Random => None,
+        };
+        match (spec.compress.filter(|compress| compress.percentage > 0), pattern) {
+            (Some(compress), pattern) if compress.percentage < 100 => {
+                Source::Mixture(random(), compress, pattern)
+            }
+            (_, Some(pattern)) => Source::Pattern(pattern),
+            (Some(_), None) => Source::Zeros,
+            (None, None) if spec.fill == Fill::Zeros => Source::Zeros,
+            (None, None) => Source::Random(random()),
+        }
+    }
+
     #[inline]
-    fn fill(&mut self, buffer: &mut [u8], offset: u64) {
+    fn fill(&mut self, buffer: &mut [u8], offset: u64, has_fixed: bool) {
         match self {
             Source::Zeros => buffer.fill(0),
             Source::Random(random) => random.fill(buffer),
             Source::Pattern(pattern) => pattern.fill(buffer, offset),
+            Source::Mixture(random, compress, pattern) => {
+                compress.fill_random(buffer, random);
+                if !has_fixed || pattern.as_ref().is_some_and(Pattern::has_offset) {
+                    compress.fill_fixed(buffer, pattern.as_mut(), offset);
+                }
+            }
+        }
+    }
+
+    /// Starts the random data anew.
+    #[inline]
+    fn reseed(&mut self, seed: u64) {
+        if let Source::Random(random) | Source::Mixture(random, ..) = self {
+            *random = Random::new(seed);
+        }
+    }
+
+    fn is_random(&self) -> bool {
+        matches!(self, Source::Random(_) | Source::Mixture(..))
+    }
+
+    fn has_offset(&self) -> bool {
+        match self {
+            Source::Pattern(pattern) | Source::Mixture(_, _, Some(pattern)) => pattern.has_offset(),
+            _ => false,
         }
     }
 }
@@ -93,33 +185,34 @@ impl Source {
 impl Content {
     /// The content that `spec` describes.
     pub fn new(spec: &Spec) -> Self {
-        let source = match &spec.fill {
-            Fill::Zeros => Source::Zeros,
-            Fill::Random => Source::Random(Random::new(spec.seed)),
-            Fill::Pattern(pieces) => Source::Pattern(Pattern::new(pieces)),
-        };
-        let (refill, changes) = match &source {
-            Source::Zeros => (false, false),
-            Source::Random(_) => (spec.refill, spec.refill),
-            Source::Pattern(_) => (true, false),
-        };
-        let scrambler = (spec.scramble && !changes).then(|| Scrambler::new(spec.seed));
-        Content { source, refill, scrambler }
+        let source = Source::new(spec);
+        let duplicates = spec.dedupe.filter(|dedupe| dedupe.percentage > 0 && source.is_random());
+        let duplicates = duplicates.map(|dedupe| Duplicates::new(dedupe, spec.seed));
+        let asked = spec.compress.is_some() || spec.dedupe.is_some();
+        let changes = source.is_random() && (spec.refill || asked);
+        let refill = changes || matches!(source, Source::Pattern(_));
+        let scrambler = (spec.scramble && !changes && !asked).then(|| Scrambler::new(spec.seed));
+        Content { source, duplicates, refill, scrambler, held: None }
     }
 
-    /// The same for buffers that are never read into: what does not change from write to write need not be
-    /// prepared.
+    /// The same for buffers that nobody else changes, above all not by reading into them: what does not change
+    /// from write to write need not be prepared.
     #[must_use]
     pub fn for_writes_only(mut self) -> Self {
-        if let Source::Pattern(pattern) = &self.source {
-            self.refill = pattern.has_offset();
+        if matches!(self.source, Source::Pattern(_)) {
+            self.refill = self.source.has_offset();
         }
+        self.held = Some(Held::default());
         self
     }
 
     /// Fills a buffer for the first time. `%o` is 0.
     pub fn fill(&mut self, buffer: &mut [u8]) {
-        self.source.fill(buffer, 0);
+        if let Some(held) = &mut self.held {
+            held.has_fixed(buffer.len());
+        }
+        let block = self.duplicates.as_ref().map_or(buffer.len(), Duplicates::block);
+        buffer.chunks_mut(block.max(1)).for_each(|block| self.source.fill(block, 0, false));
     }
 
     /// Whether [`prepare_write`](Self::prepare_write) does anything.
@@ -131,10 +224,29 @@ impl Content {
     #[inline]
     pub fn prepare_write(&mut self, buffer: &mut [u8], offset: u64) {
         if self.refill {
-            self.source.fill(buffer, offset);
+            self.refill(buffer, offset);
         }
         if let Some(scrambler) = &mut self.scrambler {
             scrambler.scramble(buffer);
+        }
+    }
+
+    #[inline]
+    fn refill(&mut self, buffer: &mut [u8], offset: u64) {
+        let has_fixed = self.held.as_mut().is_some_and(|held| held.has_fixed(buffer.len()));
+        let Some(duplicates) = &mut self.duplicates else {
+            return self.source.fill(buffer, offset, has_fixed);
+        };
+        let run = duplicates.next_run(buffer.len());
+        if let Some(held) = &mut self.held {
+            let this = Some((buffer.as_ptr().addr(), buffer.len(), run));
+            if std::mem::replace(&mut held.last, this) == this && !self.source.has_offset() {
+                return;
+            }
+        }
+        for (number, block) in (0..).zip(buffer.chunks_mut(duplicates.block())) {
+            self.source.reseed(duplicates.seed(run, number));
+            self.source.fill(block, offset, has_fixed);
         }
     }
 }
@@ -145,7 +257,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn spec(fill: Fill, refill: bool, scramble: bool) -> Spec {
-        Spec { fill, refill, scramble, seed: 7 }
+        Spec { fill, refill, scramble, ..Spec::random(7) }
     }
 
     fn abc() -> Fill {
@@ -250,6 +362,80 @@ mod tests {
         assert!(needs(abc(), true));
         assert!(needs(Fill::Pattern(vec![PatternPiece::Offset]), false));
         assert!(!needs(Fill::Zeros, false));
+    }
+
+    fn mixture(percentage: u32, chunk: usize, fill: Fill) -> Spec {
+        let compress = Some(Compress { percentage, chunk });
+        Spec { compress, ..spec(fill, true, true) }
+    }
+
+    fn repeating(percentage: u32, fill: Fill) -> Spec {
+        let dedupe = Some(Dedupe { percentage, block: 512, working_set: None });
+        Spec { dedupe, ..spec(fill, true, true) }
+    }
+
+    #[test]
+    fn compressible_writes_are_all_different_and_not_scrambled() {
+        for fill in [Fill::Random, Fill::Zeros] {
+            let all = writes(&mixture(50, 0, fill), 100, 4096);
+            assert!(all.iter().all(|write| write[2048..].iter().all(|&byte| byte == 0)));
+            assert_eq!(all.iter().collect::<HashSet<_>>().len(), 100);
+        }
+        let all = writes(&mixture(50, 512, abc()), 10, 4096);
+        assert!(
+            all.iter().flat_map(|write| write.chunks(512)).all(|chunk| chunk[256..].starts_with(b"abcabc"))
+        );
+    }
+
+    #[test]
+    fn the_ends_of_the_percentage() {
+        let all = writes(&mixture(100, 512, Fill::Random), 10, 4096);
+        assert!(all.concat().iter().all(|&byte| byte == 0));
+        assert_eq!(distinct_sectors(&writes(&mixture(0, 512, Fill::Random), 10, 4096)), 80);
+        assert!(writes(&mixture(100, 512, abc()), 3, 512).iter().all(|write| write.starts_with(b"abcabc")));
+        assert!(writes(&mixture(0, 512, abc()), 3, 512).iter().all(|write| write.starts_with(b"abcabc")));
+    }
+
+    #[test]
+    fn duplicates_are_whole_blocks() {
+        let both =
+            Spec { compress: Some(Compress { percentage: 50, chunk: 512 }), ..repeating(70, Fill::Random) };
+        for spec in [repeating(70, Fill::Random), both] {
+            let all = writes(&spec, 1000, 4096);
+            assert_eq!(all.iter().collect::<HashSet<_>>().len(), 300);
+            assert_eq!(distinct_sectors(&all), 300 * 8);
+        }
+        assert_eq!(distinct_sectors(&writes(&repeating(0, Fill::Random), 10, 4096)), 80);
+    }
+
+    /// What is not made again in a job that only writes is in the buffer already: several buffers, blocks of one
+    /// size and of many.
+    #[test]
+    fn shortcuts_do_not_change_what_is_written() {
+        let offset = Fill::Pattern(vec![PatternPiece::Offset]);
+        for fill in [Fill::Random, abc(), offset] {
+            for (percentage, chunk) in [(0, 0), (50, 512), (30, 3000), (80, 0)] {
+                for sizes in [[4096; 5], [512, 4096, 4096, 1024, 4096]] {
+                    let compress = Some(Compress { percentage, chunk });
+                    let spec = Spec { compress, ..repeating(60, fill.clone()) };
+                    let mut careful = Content::new(&spec);
+                    let mut quick = careful.clone().for_writes_only();
+                    let mut buffers = vec![vec![0xee; 4096]; 3];
+                    buffers.iter_mut().for_each(|buffer| quick.fill(buffer));
+                    careful.source = quick.source.clone();
+                    for write in 0..400usize {
+                        let size = sizes[write % 5];
+                        let mut expected = vec![0xee; size];
+                        careful.prepare_write(&mut expected, write as u64 * 512);
+                        let buffer = &mut buffers[write / 7 % 3][..size];
+                        if quick.needs_prepare() {
+                            quick.prepare_write(buffer, write as u64 * 512);
+                        }
+                        assert!(*buffer == expected, "{spec:?} {write}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

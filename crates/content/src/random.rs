@@ -1,13 +1,17 @@
 //! Random bytes, fast: several xoshiro256+ generators side by side.
 //!
 //! The algorithm is by Blackman and Vigna (public domain, <https://prng.di.unimi.it>), the states come from
-//! SplitMix64. The lanes are kept in arrays so that the compiler uses whatever vectors there are: a step is a
-//! dozen operations for all the lanes of a vector. The variant with a plain sum is enough here: its weakness,
-//! a little linearity in the lowest bits, is nothing that a storage system could compress or find twice.
+//! SplitMix64. Where the processor has AVX2 the lanes are kept in vector registers (`random/avx2.rs`), which is
+//! more than three times as fast as what compilers make of the portable loop; both make the same bytes. The variant
+//! with a plain sum is enough here: its weakness, a little linearity in the lowest bits, is nothing that a storage
+//! system could compress or find twice.
 
-/// Generators side by side; a step makes this many words. With more, the states no longer fit into the sixteen
-/// vector registers that every x86-64 has, and the speed is halved.
-const LANES: usize = 4;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+
+/// Generators side by side; a step makes this many words: two vectors of AVX2, so that one is computed while the
+/// other waits for its results.
+const LANES: usize = 8;
 const STEP: usize = LANES * 8;
 
 /// The next of the sequence of SplitMix64.
@@ -50,20 +54,46 @@ impl Random {
     }
 
     /// Fills a buffer with what comes next.
+    #[inline]
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
-        // In locals for the time of the loop, so that the states stay in registers.
-        let mut state = self.state;
-        let (steps, rest) = buffer.as_chunks_mut::<STEP>();
-        for chunk in steps {
-            store(chunk, step(&mut state));
+        self.fill_beginnings(buffer, buffer.len().max(1), |length| length);
+    }
+
+    /// Fills the beginning of each `chunk` bytes of a buffer: as many bytes as `random` says for a chunk of that
+    /// length (the last may be shorter). The rest is left alone.
+    #[inline]
+    pub(crate) fn fill_beginnings(
+        &mut self,
+        buffer: &mut [u8],
+        chunk: usize,
+        random: impl Fn(usize) -> usize,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what the function is compiled for.
+            return unsafe { avx2::fill_beginnings(&mut self.state, buffer, chunk, random) };
+        }
+        fill_beginnings(&mut self.state, buffer, chunk, random);
+    }
+}
+
+/// The portable way.
+fn fill_beginnings(state: &mut [Words; 4], buffer: &mut [u8], chunk: usize, random: impl Fn(usize) -> usize) {
+    // In locals for the time of the loop, so that the states stay in registers as far as there are enough.
+    let mut current = *state;
+    for chunk in buffer.chunks_mut(chunk) {
+        let length = random(chunk.len());
+        let (steps, rest) = chunk[..length].as_chunks_mut::<STEP>();
+        for place in steps {
+            store(place, step(&mut current));
         }
         if !rest.is_empty() {
             let mut last = [0; STEP];
-            store(&mut last, step(&mut state));
+            store(&mut last, step(&mut current));
             rest.copy_from_slice(&last[..rest.len()]);
         }
-        self.state = state;
     }
+    *state = current;
 }
 
 /// One step of all lanes.
@@ -131,6 +161,21 @@ mod tests {
             let set = data.iter().filter(|&&byte| byte >> bit & 1 == 1).count();
             // Five standard deviations of a binomial of 2^20.
             assert!(set.abs_diff(1 << 19) < 2560, "bit {bit}: {set}");
+        }
+    }
+
+    #[test]
+    fn vectors_and_the_portable_way_make_the_same_bytes() {
+        for (size, chunk, random) in
+            [(0, 1, 1), (64, 64, 64), (4096, 512, 256), (5000, 700, 333), (100, 9, 0)]
+        {
+            let random = |length: usize| length.min(random);
+            let (mut one, mut other) = (Random::new(9), Random::new(9));
+            let (mut vectors, mut portable) = (vec![0xee; size], vec![0xee; size]);
+            one.fill_beginnings(&mut vectors, chunk, random);
+            fill_beginnings(&mut other.state, &mut portable, chunk, random);
+            assert_eq!(vectors, portable, "{size} {chunk}");
+            assert_eq!(one.state, other.state);
         }
     }
 

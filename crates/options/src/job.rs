@@ -130,6 +130,8 @@ keyword_enum!(/// `sync`
 keyword_enum!(/// `mem`
     MemoryKind { Malloc = "malloc", Shm = "shm", ShmHuge = "shmhuge", Mmap = "mmap", MmapShared = "mmapshared",
         MmapHuge = "mmaphuge" });
+keyword_enum!(/// `dedupe_mode`
+    DedupeMode { Repeat = "repeat", WorkingSet = "working_set" });
 keyword_enum!(/// `exit_what`
     ExitWhat { Group = "group", Stonewall = "stonewall", All = "all" });
 keyword_enum!(/// `clocksource`
@@ -298,6 +300,14 @@ pub struct JobOptions {
     pub scramble_buffers: bool,
     /// Empty = none.
     pub buffer_pattern: Vec<PatternPiece>,
+    pub buffer_compress_percentage: u32,
+    /// 0 = the block size.
+    pub buffer_compress_chunk: u32,
+    pub dedupe_percentage: u32,
+    pub dedupe_mode: DedupeMode,
+    /// Percent of the file's blocks.
+    pub dedupe_working_set_percentage: u32,
+    pub dedupe_global: bool,
     pub mem: MemoryKind,
     /// The file behind `mem=mmap:FILE`, `mmapshared:FILE` or `mmaphuge:FILE`.
     pub mem_file: Option<String>,

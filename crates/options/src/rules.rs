@@ -12,7 +12,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Ve
     settle_block_sizes(job);
     settle_random_map(job, warnings);
     settle_depth(job, warnings);
-    settle_buffers(job);
+    settle_buffers(job, warnings);
     settle_time(job, warnings);
     if job.pre_read {
         // Reading files into the cache and dropping them from it again would be for nothing.
@@ -80,9 +80,29 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 }
 
 /// A pattern fills buffers whatever else was said, and neither it nor zeroes are scrambled unless that was asked for.
-fn settle_buffers(job: &mut JobOptions) {
+/// Compressible and duplicate data is made anew for each write.
+fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if !job.buffer_pattern.is_empty() {
         job.zero_buffers = false;
+    }
+    if let Some(why) =
+        ["buffer_compress_percentage", "dedupe_percentage"].into_iter().find(|&name| job.is_set(name))
+    {
+        let mut overruled = |name: &str| {
+            warnings.push(Diagnostic {
+                origin: origin(job, name),
+                message: format!("{name}: has no effect together with {why}"),
+            });
+        };
+        if job.is_set("refill_buffers") && !job.refill_buffers {
+            overruled("refill_buffers");
+        }
+        let mixed = job.buffer_compress_percentage > 0 || job.dedupe_percentage > 0;
+        if job.zero_buffers && mixed {
+            overruled("zero_buffers");
+            job.zero_buffers = false;
+        }
+        job.refill_buffers = true;
     }
     let fixed = job.zero_buffers || !job.buffer_pattern.is_empty();
     if fixed && !job.is_set("scramble_buffers") {

@@ -6,11 +6,13 @@
 //! of the options and of what was found, so that the rules are in one place.
 
 mod check;
+mod dedupe;
 mod files;
 mod layout;
 mod safety;
 mod workers;
 
+pub use dedupe::SharedContent;
 pub use layout::{FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, layout};
 pub use safety::{InUse, in_use};
 pub use workers::{JobPlan, Plan, WorkerPlan};

@@ -1,5 +1,6 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
+use crate::dedupe::{self, SharedContent};
 use crate::{Problem, check, files};
 use iolite_options::engines::{EngineInfo, engine};
 use iolite_options::{JobOptions, RunOptions};
@@ -48,6 +49,8 @@ pub struct WorkerPlan {
     pub files: Vec<PathBuf>,
     /// Seed of all its random choices.
     pub seed: u64,
+    /// Its share of the buffers that several workers repeat, where it has one (`dedupe_global`).
+    pub shared_content: Option<SharedContent>,
 }
 
 impl Plan {
@@ -103,6 +106,7 @@ impl Plan {
                         wait_for: wait_for.clone(),
                         files,
                         seed: mix(base.wrapping_add(mix(index as u64 + 1))),
+                        shared_content: None,
                     }),
                     Err((option, message)) => {
                         problems.push(problem(option, message));
@@ -113,6 +117,7 @@ impl Plan {
             by_name.insert(options.name.clone(), first_worker..plan.workers.len());
             plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker });
         }
+        dedupe::share(&plan.jobs, &mut plan.workers);
         if plan.workers.len() > run.max_jobs as usize {
             problems.push(Problem {
                 job: plan.jobs[0].options.name.clone(),

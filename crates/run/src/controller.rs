@@ -147,9 +147,7 @@ impl Work for Shared {
             let control = &self.arena.slot(worker.index).control;
             let mut note = |text| Message::Note(number, text).send(&self.messages);
             let stop = || control.terminating();
-            if let Err(error) =
-                layout::create(job, &self.layouts[worker.index], worker.seed, &mut note, &stop)
-            {
+            if let Err(error) = layout::create(job, &self.layouts[worker.index], worker, &mut note, &stop) {
                 let errno = layout::errno_of(&error);
                 control.errno.store(errno, Relaxed);
                 Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);

@@ -1,6 +1,7 @@
 //! Files before the run: what is there, what it has to become, and making it so.
 
-use iolite_content::{Content, Fill, Spec};
+use crate::content;
+use iolite_content::Content;
 use iolite_options::{Fallocate, JobOptions};
 use iolite_plan::{
     FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan,
@@ -117,7 +118,7 @@ fn facts(path: &Path) -> io::Result<FileFacts> {
 pub fn create(
     job: &JobPlan,
     layout: &Layout,
-    seed: u64,
+    plan: &WorkerPlan,
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
@@ -149,7 +150,7 @@ pub fn create(
         return Ok(());
     }
     note(describe(&options.name, &needed));
-    let mut content = Content::new(&Spec { fill: Fill::Random, refill: true, scramble: false, seed: !seed });
+    let mut content = Content::new(&content::layout_spec(options, layout, plan));
     for (file, size) in needed {
         if stop() {
             break;
@@ -210,13 +211,16 @@ fn one(
     if options.rw.reads() || options.overwrite || options.pre_read {
         preallocate(options.fallocate, &file, size)?;
         io::Seek::seek(&mut file, io::SeekFrom::Start(present))?;
-        let mut buffer = vec![0; CHUNK];
-        let mut left = size - present;
-        while left > 0 && !stop() {
-            let length = left.min(CHUNK as u64) as usize;
-            content.fill(&mut buffer[..length]);
+        let block = content::block(options).min(CHUNK);
+        let mut buffer = vec![0; CHUNK / block * block];
+        let mut at = present;
+        while at < size && !stop() {
+            let length = (size - at).min(buffer.len() as u64) as usize;
+            for (number, block_content) in (0..).zip(buffer[..length].chunks_mut(block)) {
+                content.prepare_write(block_content, at + number * block as u64);
+            }
             file.write_all(&buffer[..length])?;
-            left -= length as u64;
+            at += length as u64;
         }
     } else {
         preallocate(options.fallocate, &file, size)?;
@@ -268,13 +272,14 @@ fn preallocate(how: Fallocate, file: &File, size: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_content::Spec;
 
     #[test]
     fn a_file_grows_behind_what_it_holds() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         std::fs::write(&path, b"precious").unwrap();
-        let mut content = Content::new(&Spec { fill: Fill::Random, refill: true, scramble: false, seed: 1 });
+        let mut content = Content::new(&Spec::random(1));
         let options = JobOptions::default();
         one(&options, &path, 5000, &mut content, &|| false).unwrap();
         let bytes = std::fs::read(&path).unwrap();
@@ -294,8 +299,7 @@ mod tests {
             (Fallocate::Truncate, 1 << 20),
         ] {
             let path = directory.path().join(how.keyword());
-            let mut content =
-                Content::new(&Spec { fill: Fill::Random, refill: true, scramble: false, seed: 1 });
+            let mut content = Content::new(&Spec::random(1));
             let options =
                 JobOptions { fallocate: how, rw: iolite_options::ReadWrite::Write, ..JobOptions::default() };
             one(&options, &path, 1 << 20, &mut content, &|| false).unwrap();

@@ -8,6 +8,7 @@
 
 mod clock;
 mod collect;
+mod content;
 mod controller;
 mod disk;
 mod eta;

@@ -59,21 +59,29 @@ pub static CONTENT: &[Definition] = &[
         Ok(())
     }),
     buffers("buffer_compress_percentage", Kind::Int, "By how many percent buffers can be compressed")
-        .range(0, 100),
+        .range(0, 100)
+        .lands(put!(buffer_compress_percentage, number())),
     buffers("buffer_compress_chunk", Kind::Int, "Bytes in which compressible and random data take turns")
         .under("buffer_compress_percentage")
         .default("512")
-        .min(0),
-    buffers("dedupe_percentage", Kind::Int, "Percent of buffers that repeat an earlier one").range(0, 100),
+        .min(0)
+        .lands(put!(buffer_compress_chunk, number())),
+    buffers("dedupe_percentage", Kind::Int, "Percent of buffers that repeat an earlier one")
+        .range(0, 100)
+        .lands(put!(dedupe_percentage, number())),
     buffers("dedupe_mode", Kind::Str, "Which earlier buffer is repeated")
         .under("dedupe_percentage")
         .default("repeat")
-        .keywords(&[("repeat", "The one before"), ("working_set", "Any one of a fixed set")]),
+        .keywords(&[("repeat", "The one before"), ("working_set", "Any one of a fixed set")])
+        .lands(put_keyword!(dedupe_mode, DedupeMode)),
     buffers("dedupe_working_set_percentage", Kind::Int, "Size of that set in percent of the file")
         .under("dedupe_percentage")
         .default("5")
-        .range(0, 100),
-    buffers("dedupe_global", Kind::Bool, "Share that set among all jobs that say so").default("0"),
+        .range(0, 100)
+        .lands(put!(dedupe_working_set_percentage, number())),
+    buffers("dedupe_global", Kind::Bool, "Share that set among all jobs that say so")
+        .default("0")
+        .lands(put!(dedupe_global, boolean())),
 ];
 
 /// How large huge pages are.

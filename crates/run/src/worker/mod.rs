@@ -11,13 +11,14 @@ pub use placement::lock_memory;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::clock::Clock;
+use crate::content;
 use crate::layout::{self, errno_of};
 use crate::message::Message;
 use crate::shared::{Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
 use io_loop::{Attempt, Failure, IoLoop, Parts, PassEnd, Rules};
-use iolite_content::{Content, Fill};
+use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Visitor};
 use iolite_options::{FileServiceKind, JobOptions, RandomGenerator, ReadWrite, Sequencer};
 use iolite_plan::{JobPlan, Layout, WorkerPlan};
@@ -103,7 +104,7 @@ impl Worker<'_> {
             .map_err(|(option, error)| Stop::new(format!("func={option}"), &error))?;
         if !options.create_serialize {
             let mut note = |text| Message::Note(self.number(), text).send(self.messages);
-            layout::create(self.job, self.layout, self.plan.seed, &mut note, &|| self.stop_requested())
+            layout::create(self.job, self.layout, self.plan, &mut note, &|| self.stop_requested())
                 .map_err(|error| Stop::new("func=layout", &error))?;
         }
         if options.create_only {
@@ -230,7 +231,7 @@ impl Worker<'_> {
                     .map_err(|error| Stop::new("func=close", &error))?;
                 io_loop.files.unlink().map_err(|error| Stop::new("func=unlink", &error))?;
                 let mut quiet = |_| ();
-                layout::create(self.job, self.layout, self.plan.seed, &mut quiet, &|| self.stop_requested())
+                layout::create(self.job, self.layout, self.plan, &mut quiet, &|| self.stop_requested())
                     .map_err(|error| Stop::new("func=layout", &error))?;
                 self.open(&mut io_loop.files, &mut io_loop.engine, workload)?;
             }
@@ -294,7 +295,7 @@ impl Worker<'_> {
         if !options.rw.writes() {
             return None;
         }
-        let spec = content_spec(options, self.plan.seed);
+        let spec = content::spec(options, self.layout, self.plan);
         let mut content = Content::new(&spec);
         if !options.rw.reads() {
             content = content.for_writes_only();
@@ -404,23 +405,6 @@ fn rules(options: &JobOptions) -> Rules {
     }
 }
 
-fn content_spec(options: &JobOptions, seed: u64) -> iolite_content::Spec {
-    use iolite_content::PatternPiece as To;
-    use iolite_options::PatternPiece as From;
-    let fill = if !options.buffer_pattern.is_empty() {
-        let piece = |piece: &From| match piece {
-            From::Bytes(bytes) => To::Bytes(bytes.clone()),
-            From::Offset => To::Offset,
-        };
-        Fill::Pattern(options.buffer_pattern.iter().map(piece).collect())
-    } else if options.zero_buffers {
-        Fill::Zeros
-    } else {
-        Fill::Random
-    };
-    iolite_content::Spec { fill, refill: options.refill_buffers, scramble: options.scramble_buffers, seed }
-}
-
 /// The worker's workload, from its options and files.
 fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_workload::Spec {
     let rw = options.rw;
@@ -472,7 +456,8 @@ fn per_direction<T>(mut value: impl FnMut(Direction) -> T) -> PerDirection<T> {
     PerDirection::new(value(Direction::Read), value(Direction::Write), value(Direction::Trim))
 }
 
-fn block_size(options: &JobOptions, direction: Direction) -> BlockSize {
+/// The sizes of the I/Os of a direction.
+pub fn block_size(options: &JobOptions, direction: Direction) -> BlockSize {
     if let Some(split) = &options.bssplit
         && !split[direction].is_empty()
     {

@@ -1,0 +1,129 @@
+//! Duplicate data: what `dedupe_mode=working_set` demands, and what workers share with `dedupe_global`.
+//!
+//! Workers in several processes write the same blocks without asking each other: what the members of the working
+//! set hold follows from one seed and their numbers, so it is enough that all know the seed, and which of the
+//! members each is the first to write.
+
+use crate::{JobPlan, WorkerPlan, files};
+use iolite_options::{DedupeMode, JobOptions};
+
+/// A worker's share of the working set that the workers of all jobs with `dedupe_global` have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedContent {
+    /// Seed of the set: the same for all who share it.
+    pub seed: u64,
+    /// Which of the sharing workers this is, from 0.
+    pub position: u64,
+    /// How many share.
+    pub workers: u64,
+}
+
+/// What stands in the way of a working set: the option to blame, and why.
+pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if !has_working_set(options) {
+        return found;
+    }
+    let (wanted, set) = (options.dedupe_percentage, options.dedupe_working_set_percentage);
+    if wanted + set > 100 {
+        found.push((
+            "dedupe_percentage",
+            format!(
+                "dedupe_percentage={wanted}: cannot be reached while the working set alone, which is \
+                 dedupe_working_set_percentage={set} percent of the file, is unique"
+            ),
+        ));
+    }
+    if options.size.is_none() {
+        found.push((
+            "dedupe_mode",
+            "dedupe_mode=working_set: needs size= to know how large the set is".into(),
+        ));
+    }
+    let count = files::nominal(options, 0).len();
+    if count > 1 {
+        found.push((
+            "dedupe_mode",
+            format!("dedupe_mode=working_set: works with one file per job, this one has {count}"),
+        ));
+    }
+    found
+}
+
+/// Gives each worker that shares its place among them.
+pub(crate) fn share(jobs: &[JobPlan], workers: &mut [WorkerPlan]) {
+    let shares = |worker: &WorkerPlan| {
+        let options = &jobs[worker.job].options;
+        options.dedupe_global && has_working_set(options)
+    };
+    let sharing: Vec<&mut WorkerPlan> = workers.iter_mut().filter(|worker| shares(worker)).collect();
+    let count = sharing.len() as u64;
+    let seed = sharing.first().map_or(0, |worker| worker.seed);
+    for (position, worker) in (0..).zip(sharing) {
+        worker.shared_content = Some(SharedContent { seed, position, workers: count });
+    }
+}
+
+fn has_working_set(options: &JobOptions) -> bool {
+    options.dedupe_percentage > 0 && options.dedupe_mode == DedupeMode::WorkingSet && options.rw.writes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plan;
+    use iolite_options::{ReadWrite, RunOptions, SizeValue};
+
+    fn job(change: impl FnOnce(&mut JobOptions)) -> JobOptions {
+        let mut options = JobOptions {
+            name: "job".into(),
+            rw: ReadWrite::Write,
+            size: Some(SizeValue::Bytes(1 << 20)),
+            dedupe_percentage: 50,
+            dedupe_mode: DedupeMode::WorkingSet,
+            ..JobOptions::default()
+        };
+        change(&mut options);
+        options
+    }
+
+    fn blamed(change: impl FnOnce(&mut JobOptions)) -> Vec<&'static str> {
+        obstacles(&job(change)).into_iter().map(|(option, _)| option).collect()
+    }
+
+    /// The limits of fio 3.33: 50 + 50 runs, 90 + 20 does not.
+    #[test]
+    fn what_a_working_set_demands() {
+        assert!(blamed(|_| {}).is_empty());
+        assert!(blamed(|o| o.dedupe_working_set_percentage = 50).is_empty());
+        assert_eq!(blamed(|o| o.dedupe_working_set_percentage = 51), ["dedupe_percentage"]);
+        assert_eq!(blamed(|o| o.size = None), ["dedupe_mode"]);
+        assert_eq!(blamed(|o| o.nrfiles = 2), ["dedupe_mode"]);
+        assert_eq!(blamed(|o| o.filename = vec!["a".into(), "b".into()]), ["dedupe_mode"]);
+        let repeat = |o: &mut JobOptions| {
+            o.dedupe_mode = DedupeMode::Repeat;
+            o.size = None;
+        };
+        assert!(blamed(repeat).is_empty());
+    }
+
+    #[test]
+    fn shares_are_handed_out_across_jobs() {
+        let plan = Plan::build(
+            vec![
+                job(|o| {
+                    o.dedupe_global = true;
+                    o.numjobs = 2;
+                }),
+                job(|_| {}),
+                job(|o| o.dedupe_global = true),
+            ],
+            &RunOptions::default(),
+        )
+        .expect("a valid plan");
+        let shares: Vec<_> = plan.workers.iter().map(|worker| worker.shared_content).collect();
+        let seed = plan.workers[0].seed;
+        let share = |position| Some(SharedContent { seed, position, workers: 3 });
+        assert_eq!(shares, [share(0), share(1), None, share(2)]);
+    }
+}

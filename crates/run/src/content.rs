@@ -1,0 +1,77 @@
+//! What the options say about the content of buffers and of new files.
+
+use iolite_content::{Compress, Dedupe, Fill, PatternPiece, Share, Spec, WorkingSet};
+use iolite_options::{DedupeMode, JobOptions};
+use iolite_plan::{Layout, SharedContent, WorkerPlan};
+use iolite_types::Direction;
+
+/// Duplicates of fewer bytes are of no use to anybody.
+const SMALLEST_BLOCK: u64 = 512;
+
+/// What a worker writes.
+pub fn spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
+    let fill = if !options.buffer_pattern.is_empty() {
+        Fill::Pattern(options.buffer_pattern.iter().map(piece).collect())
+    } else if options.zero_buffers {
+        Fill::Zeros
+    } else {
+        Fill::Random
+    };
+    let compress = options.is_set("buffer_compress_percentage").then_some(Compress {
+        percentage: options.buffer_compress_percentage,
+        chunk: options.buffer_compress_chunk as usize,
+    });
+    let dedupe = options.is_set("dedupe_percentage").then(|| {
+        let block = block(options);
+        let working_set = || working_set(options, layout, block, plan.shared_content);
+        Dedupe {
+            percentage: options.dedupe_percentage,
+            block,
+            working_set: (options.dedupe_mode == DedupeMode::WorkingSet).then(working_set),
+        }
+    });
+    Spec {
+        fill,
+        refill: options.refill_buffers,
+        scramble: options.scramble_buffers,
+        compress,
+        dedupe,
+        seed: plan.seed,
+    }
+}
+
+/// What is in files before the job runs: data of the same kind, but other data than it will write.
+pub fn layout_spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
+    let mut spec = spec(options, layout, plan);
+    if let Some(Dedupe { working_set: Some(set), .. }) = &mut spec.dedupe {
+        set.share = None;
+    }
+    Spec { refill: true, scramble: false, seed: !plan.seed, ..spec }
+}
+
+/// The smallest write.
+pub fn block(options: &JobOptions) -> usize {
+    crate::worker::block_size(options, Direction::Write).min().max(SMALLEST_BLOCK) as usize
+}
+
+fn piece(piece: &iolite_options::PatternPiece) -> PatternPiece {
+    match piece {
+        iolite_options::PatternPiece::Bytes(bytes) => PatternPiece::Bytes(bytes.clone()),
+        iolite_options::PatternPiece::Offset => PatternPiece::Offset,
+    }
+}
+
+/// The working set is a part of the file, in blocks.
+fn working_set(
+    options: &JobOptions,
+    layout: &Layout,
+    block: usize,
+    shared: Option<SharedContent>,
+) -> WorkingSet {
+    let bytes: u64 = layout.files.iter().map(|file| file.length).sum();
+    let percentage = u64::from(options.dedupe_working_set_percentage);
+    WorkingSet {
+        blocks: (bytes / block as u64 * percentage / 100).max(1),
+        share: shared.map(|SharedContent { seed, position, workers }| Share { seed, position, workers }),
+    }
+}
