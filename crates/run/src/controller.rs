@@ -28,6 +28,10 @@ const MOST_ORDERED: usize = 64;
 /// How long workers may take to publish their resources before a status dump is made without the newest.
 const USAGE_PATIENCE: Duration = Duration::from_millis(5);
 
+/// How long workers that are asked to stop have before their waits are ended, and then again and again: a worker may
+/// be just about to begin its wait when it is interrupted.
+const STOP_PATIENCE_NS: u64 = 100_000_000;
+
 /// What the run is to tell on its way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
@@ -182,6 +186,20 @@ impl Work for Shared {
     fn thread_over(&self, worker: u32) {
         Message::ThreadOver(worker).send(&self.messages);
     }
+
+    fn may_be_deaf(&self, worker: u32) -> bool {
+        let control = &self.arena.slot(worker as usize).control;
+        // Towards its end a worker syncs and closes, and that is not to be cut short.
+        control.terminating() && (Phase::Created..Phase::Finishing).contains(&control.phase())
+    }
+
+    fn interrupt_threads(&self) {
+        for worker in &self.plan.workers {
+            if self.plan.job_of(worker).options.thread && self.may_be_deaf(worker.index as u32) {
+                sys::interrupt_thread(self.arena.slot(worker.index).control.id.load(Relaxed));
+            }
+        }
+    }
 }
 
 /// How a worker ended.
@@ -236,8 +254,12 @@ struct Controller<'a> {
     wave: u32,
     wave_begun: u64,
     signal: Option<i32>,
+    laid_out: bool,
+    spawner_gone: bool,
     next_eta: u64,
     next_status: u64,
+    /// When workers that are asked to stop and have not are interrupted; `u64::MAX` = there are none.
+    next_interrupt: u64,
     last_snapshot: (u64, PerDirection<u64>, PerDirection<u64>),
 }
 
@@ -279,8 +301,11 @@ impl<'a> Controller<'a> {
             wave: 0,
             wave_begun: now,
             signal: None,
+            laid_out: false,
+            spawner_gone: false,
             next_eta: now + settings.eta_interval.map_or(0, |interval| interval.as_nanos() as u64),
             next_status: now + settings.status_interval.map_or(0, |interval| interval.as_nanos() as u64),
+            next_interrupt: u64::MAX,
             settings,
             last_snapshot: (now, PerDirection::default(), PerDirection::default()),
         })
@@ -294,6 +319,7 @@ impl<'a> Controller<'a> {
                 self.start_what_may_start().map_err(system)?;
                 self.wait().map_err(system)?;
                 self.handle(observer).map_err(system)?;
+                self.interrupt().map_err(system)?;
                 self.sample();
                 self.tell_on_the_way(observer);
                 self.advance();
@@ -307,36 +333,82 @@ impl<'a> Controller<'a> {
 
     /// Has the files laid out; false = the run ends here.
     fn lay_out(&mut self, observer: &mut dyn Observer) -> io::Result<bool> {
-        self.spawner.order(Order::LayOut)?;
+        self.order(Order::LayOut)?;
         loop {
             sys::wait_readable(
                 &[self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()],
-                None,
+                self.until(self.next_interrupt),
             )?;
             self.handle_signals(observer);
             if self.signal.is_some() {
                 // What is laid out so far stays; nothing has run yet.
                 self.skip_the_rest();
+                self.expect_stops();
             }
             self.handle_messages(observer)?;
-            match self.spawner.answer()? {
-                Some(Answer::LaidOut(ChildEnd::Exited(0))) => return Ok(self.signal.is_none()),
+            match self.answer(observer)? {
                 Some(Answer::LaidOut(end)) => {
                     self.handle_messages(observer)?;
+                    self.laid_out = true;
                     if let ChildEnd::Killed(signal) = end {
                         self.end_worker(0, End::Killed, Some(killed(signal)), observer);
+                        self.skip_the_rest();
                     }
-                    self.skip_the_rest();
-                    return Ok(false);
+                    // Those whose files cannot be made are over; that does not keep the others from running.
+                    for index in 0..self.members.len() {
+                        if self.members[index].known.error.is_some() && self.members[index].end.is_none() {
+                            self.end_worker(index, End::Failed, None, observer);
+                        }
+                    }
+                    return Ok(!self.is_over());
                 }
                 Some(Answer::NotStarted(_, errno)) => return Err(io::Error::from_raw_os_error(errno)),
+                _ if self.is_over() && self.spawner_gone => return Ok(false),
                 _ => {}
             }
+            self.interrupt()?;
         }
     }
 
     fn now(&self) -> u64 {
         self.clock.now()
+    }
+
+    /// The time until something is due; `None` = for ever.
+    fn until(&self, due: u64) -> Option<Duration> {
+        (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(self.now())))
+    }
+
+    /// The spawner's next answer. When the spawner is gone, so is everything it started.
+    fn answer(&mut self, observer: &mut dyn Observer) -> io::Result<Option<Answer>> {
+        match self.spawner.answer() {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.handle_messages(observer)?;
+                self.spawner_gone = true;
+                for index in 0..self.members.len() {
+                    let member = &self.members[index];
+                    match member.end {
+                        None if member.ordered => {
+                            let error =
+                                JobError { errno: libc::ECHILD, what: "func=spawner: it was killed".into() };
+                            self.end_worker(index, End::Killed, Some(error), observer);
+                        }
+                        None => self.members[index].end = Some(End::Skipped),
+                        Some(_) => {}
+                    }
+                }
+                Ok(None)
+            }
+            result => result,
+        }
+    }
+
+    /// Orders something of the spawner. That it is gone is seen when its answers end.
+    fn order(&self, order: Order) -> io::Result<()> {
+        match self.spawner.order(order) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -390,7 +462,7 @@ impl<'a> Controller<'a> {
             if self.may_start(index) {
                 let thread = self.plan.job_of(&self.plan.workers[index]).options.thread;
                 let number = index as u32;
-                self.spawner.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
+                self.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
                 self.members[index].ordered = true;
                 waiting += 1;
             }
@@ -401,8 +473,10 @@ impl<'a> Controller<'a> {
         };
         let together = self.present().filter(|&index| !self.is_late(index)).all(|index| ready(self, index));
         for index in self.present() {
-            let is_ready = self.arena.slot(index).control.phase() == Phase::Ready;
-            if is_ready && !self.members[index].released && (together || self.is_late(index)) {
+            let control = &self.arena.slot(index).control;
+            // One that is asked to stop need not wait for others, who may never get ready.
+            let may_go = together || self.is_late(index) || control.terminating();
+            if control.phase() == Phase::Ready && !self.members[index].released && may_go {
                 self.members[index].released = true;
                 self.arena.slot(index).control.open_gate();
             }
@@ -429,16 +503,15 @@ impl<'a> Controller<'a> {
         if self.settings.status_interval.is_some() {
             due = due.min(self.next_status);
         }
-        let timeout = (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(now)));
         let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
-        sys::wait_readable(&descriptors, timeout)
+        sys::wait_readable(&descriptors, self.until(due.min(self.next_interrupt)))
     }
 
     fn handle(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
         self.handle_signals(observer);
         // A worker's words come before the news of its end.
         self.handle_messages(observer)?;
-        while let Some(answer) = self.spawner.answer()? {
+        while let Some(answer) = self.answer(observer)? {
             self.handle_messages(observer)?;
             match answer {
                 Answer::Process(worker, end) => self.ended(worker as usize, end, observer),
@@ -544,9 +617,31 @@ impl<'a> Controller<'a> {
         }
         if member.ordered {
             self.arena.slot(index).control.ask(attention::TERMINATE);
+            self.expect_stops();
         } else {
             member.end = Some(End::Skipped);
         }
+    }
+
+    /// Workers have been asked to stop.
+    fn expect_stops(&mut self) {
+        self.next_interrupt = self.next_interrupt.min(self.now() + STOP_PATIENCE_NS);
+    }
+
+    /// Ends the waits of those that were asked to stop a while ago and have not.
+    fn interrupt(&mut self) -> io::Result<()> {
+        if self.now() < self.next_interrupt {
+            return Ok(());
+        }
+        let is_awaited =
+            |index: usize| self.members[index].end.is_none() && self.arena.slot(index).control.terminating();
+        let laying_out = !self.laid_out;
+        if laying_out || (0..self.members.len()).any(is_awaited) {
+            self.next_interrupt = self.now() + STOP_PATIENCE_NS;
+            return self.order(Order::Interrupt);
+        }
+        self.next_interrupt = u64::MAX;
+        Ok(())
     }
 
     fn skip_the_rest(&mut self) {
@@ -565,7 +660,7 @@ impl<'a> Controller<'a> {
             }
             if self.signal.is_some() {
                 // Asked twice: at once. What was measured so far is in the arena and is still reported.
-                self.spawner.kill();
+                self.spawner.finish();
                 for member in &mut self.members {
                     member.end.get_or_insert(End::Killed);
                 }
@@ -589,15 +684,18 @@ impl<'a> Controller<'a> {
 
     /// When the worker's next sample is due.
     fn next_sample(&self, index: usize) -> Option<u64> {
-        let options = &self.plan.job_of(&self.plan.workers[index]).options;
         let member = &self.members[index];
-        if options.disable_bw || !member.released || !member.sampler.started {
-            // Looked at again when the worker says that it runs.
+        // A worker that is not running yet is looked at again when it says that it is; one that runs no more has
+        // nothing left to be sampled.
+        let is_running = self.arena.slot(index).control.phase().is_running();
+        if !member.released || !member.sampler.started || !is_running {
             return None;
         }
         Some(member.sampler.bw_at.min(member.sampler.iops_at))
     }
 
+    /// Takes the samples that are due. They cost the workers nothing, so `disable_bw` does not stop them (as with
+    /// fio).
     fn sample(&mut self) {
         let now = self.now();
         for index in self.present() {
@@ -608,7 +706,7 @@ impl<'a> Controller<'a> {
             let options = &self.plan.job_of(&self.plan.workers[index]).options;
             let slot = self.arena.slot(index);
             let counting = slot.control.counting_ns.load(Relaxed);
-            if options.disable_bw || counting == 0 || !slot.control.phase().is_running() {
+            if counting == 0 || !slot.control.phase().is_running() {
                 continue;
             }
             let (bw_period, iops_period) = (

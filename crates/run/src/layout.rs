@@ -1,6 +1,7 @@
 //! Files before the run: what is there, what it has to become, and making it so.
 
 use crate::content;
+use crate::worker::describe_error;
 use iolite_content::Content;
 use iolite_options::{Fallocate, JobOptions};
 use iolite_plan::{
@@ -9,7 +10,7 @@ use iolite_plan::{
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -50,7 +51,7 @@ fn of_worker(
         } else if let Some(known) = known.get(path) {
             *known
         } else {
-            facts(path).map_err(|error| format!("{}: {error}", path.display()))?
+            facts(path).map_err(|error| format!("{}: {}", path.display(), describe_error(&error)))?
         };
         check_kind(options, path, found)?;
         files.push((path.clone(), found));
@@ -161,13 +162,15 @@ pub fn create(
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(
-        error.kind(),
-        NamedError { errno: error.raw_os_error(), text: format!("{}: {error}", path.display()) },
-    )
+    explained(error, format!("{}: {}", path.display(), describe_error(error)))
 }
 
-/// An error of the operating system that says which file it is about, and still knows its number.
+/// The same error, with more to say.
+pub fn explained(error: &io::Error, text: String) -> io::Error {
+    io::Error::new(error.kind(), NamedError { errno: Some(errno_of(error)), text })
+}
+
+/// An error of the operating system that says what it is about, and still knows its number.
 #[derive(Debug)]
 pub struct NamedError {
     /// The errno, where there was one.
@@ -183,7 +186,7 @@ impl std::fmt::Display for NamedError {
 
 impl std::error::Error for NamedError {}
 
-/// The errno of an error, also of one that [`create`] gave a name.
+/// The errno of an error, also of one that was [`explained`].
 pub fn errno_of(error: &io::Error) -> i32 {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NamedError>());
     error.raw_os_error().or_else(|| inner.and_then(|inner| inner.errno)).unwrap_or(libc::EIO)
@@ -209,7 +212,7 @@ fn one(
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)?;
     let present = file.metadata()?.len();
     if options.rw.reads() || options.overwrite || options.pre_read {
-        preallocate(options.fallocate, &file, size)?;
+        preallocate(options.fallocate, &file, size, stop)?;
         io::Seek::seek(&mut file, io::SeekFrom::Start(present))?;
         let block = content::block(options).min(CHUNK);
         let mut buffer = vec![0; CHUNK / block * block];
@@ -223,9 +226,9 @@ fn one(
             at += length as u64;
         }
     } else {
-        preallocate(options.fallocate, &file, size)?;
+        preallocate(options.fallocate, &file, size, stop)?;
     }
-    if options.create_fsync {
+    if options.create_fsync && !stop() {
         file.sync_all()?;
     }
     Ok(())
@@ -233,39 +236,37 @@ fn one(
 
 /// Gives a file its blocks or its size, as `fallocate` says. That a file system cannot is no error, except for
 /// `posix`, which was asked for by name and always can.
-fn preallocate(how: Fallocate, file: &File, size: u64) -> io::Result<()> {
+fn preallocate(how: Fallocate, file: &File, size: u64, stop: &dyn Fn() -> bool) -> io::Result<()> {
     let descriptor = file.as_raw_fd();
-    let size = size as libc::off_t;
-    match how {
-        Fallocate::None => Ok(()),
-        Fallocate::Truncate => file.set_len(size as u64),
-        Fallocate::Posix => {
+    let length = size as libc::off_t;
+    loop {
+        let errno = match how {
+            Fallocate::None => 0,
+            Fallocate::Truncate => return file.set_len(size),
             // SAFETY: no pointers are involved.
-            match unsafe { libc::posix_fallocate(descriptor, 0, size) } {
-                0 => Ok(()),
-                errno => Err(io::Error::from_raw_os_error(errno)),
-            }
-        }
-        Fallocate::Native | Fallocate::Keep => {
-            let mode = if how == Fallocate::Keep { libc::FALLOC_FL_KEEP_SIZE } else { 0 };
-            // SAFETY: no pointers are involved.
-            if unsafe { libc::fallocate(descriptor, mode, 0, size) } == 0 {
+            Fallocate::Posix => unsafe { libc::posix_fallocate(descriptor, 0, length) },
+            Fallocate::Native => fallocate(descriptor, 0, length),
+            Fallocate::Keep => fallocate(descriptor, libc::FALLOC_FL_KEEP_SIZE, length),
+        };
+        match errno {
+            0 => return Ok(()),
+            libc::EINTR if stop() => return Ok(()),
+            libc::EINTR => {}
+            // No room for all of it: the job will find out where the room ends, as it would have anyway.
+            libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOSPC if how != Fallocate::Posix => {
                 return Ok(());
             }
-            match io::Error::last_os_error() {
-                error
-                    if matches!(
-                        error.raw_os_error(),
-                        Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL)
-                    ) =>
-                {
-                    Ok(())
-                }
-                // No room for all of it: the job will find out where the room ends, as it would have anyway.
-                error if error.raw_os_error() == Some(libc::ENOSPC) => Ok(()),
-                error => Err(error),
-            }
+            errno => return Err(io::Error::from_raw_os_error(errno)),
         }
+    }
+}
+
+/// The errno of fallocate(2), 0 for none.
+fn fallocate(descriptor: RawFd, mode: libc::c_int, length: libc::off_t) -> libc::c_int {
+    // SAFETY: no pointers are involved.
+    match unsafe { libc::fallocate(descriptor, mode, 0, length) } {
+        0 => 0,
+        _ => io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
     }
 }
 
@@ -311,6 +312,9 @@ mod tests {
     fn errors_keep_their_number() {
         let error = named(Path::new("/x"), &io::Error::from_raw_os_error(libc::ENOSPC));
         assert_eq!(errno_of(&error), libc::ENOSPC);
+        let error = explained(&error, format!("{error} (os error 28) and so on"));
+        assert_eq!(errno_of(&error), libc::ENOSPC);
+        assert_eq!(describe_error(&error), "/x: No space left on device and so on");
         assert!(error.to_string().starts_with("/x: "));
     }
 }

@@ -7,6 +7,7 @@ use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
 
 /// What the controller can order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub enum Order {
     Process(u32),
     /// Start this worker as a thread of the thread host.
     Thread(u32),
+    /// End the waits of those workers that are asked to stop.
+    Interrupt,
 }
 
 /// What the spawner answers.
@@ -59,6 +62,7 @@ impl Order {
             Order::LayOut => encode([0; 4]),
             Order::Process(worker) => encode([1, worker as i32, 0, 0]),
             Order::Thread(worker) => encode([2, worker as i32, 0, 0]),
+            Order::Interrupt => encode([3, 0, 0, 0]),
         }
     }
 
@@ -67,6 +71,7 @@ impl Order {
             [0, ..] => Some(Order::LayOut),
             [1, worker, ..] => Some(Order::Process(worker as u32)),
             [2, worker, ..] => Some(Order::Thread(worker as u32)),
+            [3, ..] => Some(Order::Interrupt),
             _ => None,
         }
     }
@@ -107,7 +112,14 @@ pub trait Work: Send + Sync {
     fn worker(&self, worker: u32) -> i32;
     /// A thread worker is over.
     fn thread_over(&self, worker: u32);
+    /// Whether this worker is asked to stop, and may be in a wait that keeps it from hearing so.
+    fn may_be_deaf(&self, worker: u32) -> bool;
+    /// Ends the waits of such workers among the threads of this process.
+    fn interrupt_threads(&self);
 }
+
+/// How long what the spawner has started may take to die before it is left to the kernel.
+const DYING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The controller's end.
 pub struct Spawner {
@@ -123,6 +135,9 @@ impl Spawner {
         let controller = mine.as_raw_fd();
         let pid = sys::fork(move || {
             sys::die_with_parent(parent);
+            if sys::become_interruptible().is_err() {
+                return 1;
+            }
             // The copy of the controller's end must go, or its closing would never be seen here.
             // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
             unsafe { libc::close(controller) };
@@ -136,10 +151,10 @@ impl Spawner {
         self.socket.send(&order.encode())
     }
 
-    /// The next answer, if there is one now.
+    /// The next answer, if there is one now; `UnexpectedEof` when the spawner is gone.
     pub fn answer(&self) -> io::Result<Option<Answer>> {
         let mut bytes = [0; MESSAGE];
-        let length = self.socket.try_receive(&mut bytes)?;
+        let length = self.socket.try_receive_or_end(&mut bytes)?;
         Ok(length.and_then(|length| Answer::decode(&bytes[..length])))
     }
 
@@ -148,16 +163,28 @@ impl Spawner {
         self.socket.as_raw_fd()
     }
 
-    /// Kills the spawner and, with it, everything it started.
-    pub fn kill(&self) {
-        sys::kill(self.pid, libc::SIGKILL);
+    /// Has everything killed that the spawner started, and the spawner end.
+    pub fn finish(&self) {
+        self.socket.finish_sending();
     }
 }
 
 impl Drop for Spawner {
+    /// Returns when nothing of the run is left, so that whoever comes next finds files closed and CPUs idle.
     fn drop(&mut self) {
-        // Its socket closes with ours, and then it ends by itself; but ours only closes after this.
-        self.kill();
+        self.finish();
+        let patience = Instant::now() + DYING_PATIENCE * 2;
+        while let Some(left) = patience.checked_duration_since(Instant::now()) {
+            // What it still has to say is of no interest; it must only not be kept from saying it.
+            if sys::wait_readable(&[self.descriptor()], Some(left)).is_err() {
+                break;
+            }
+            while let Ok(Some(_)) = self.answer() {}
+            if self.answer().is_err() {
+                break;
+            }
+        }
+        sys::kill(self.pid, libc::SIGKILL);
         sys::wait_for_child(self.pid);
     }
 }
@@ -197,8 +224,11 @@ fn serve<W: Work + 'static>(socket: &Socket, work: std::sync::Arc<W>) -> i32 {
             let order = match socket.try_receive_or_end(&mut bytes) {
                 Ok(Some(length)) => Order::decode(&bytes[..length]),
                 Ok(None) => break,
-                // The controller is gone; the children follow this process by themselves.
-                Err(_) => return 0,
+                // The run is over, or the controller is gone.
+                Err(_) => {
+                    end_all(&signals, children);
+                    return 0;
+                }
             };
             let Some(order) = order else { return 1 };
             let outcome = carry_out(order, &work, &mut children, &mut threads);
@@ -209,6 +239,23 @@ fn serve<W: Work + 'static>(socket: &Socket, work: std::sync::Arc<W>) -> i32 {
                 }
             }
         }
+    }
+}
+
+/// Kills all children and waits for their end, so that nothing of the run outlives it. One that the kernel cannot
+/// kill yet (it waits for a device) is not waited for long: it follows this process by itself.
+fn end_all(signals: &SignalQueue, mut children: HashMap<libc::pid_t, Child>) {
+    children.keys().for_each(|&pid| sys::kill(pid, libc::SIGKILL));
+    let patience = Instant::now() + DYING_PATIENCE;
+    while !children.is_empty() {
+        while let Some((pid, _)) = sys::reap_child() {
+            children.remove(&pid);
+        }
+        let Some(left) = patience.checked_duration_since(Instant::now()) else { return };
+        if !children.is_empty() && sys::wait_readable(&[signals.as_raw_fd()], Some(left)).is_err() {
+            return;
+        }
+        while signals.next().is_some() {}
     }
 }
 
@@ -251,6 +298,23 @@ fn carry_out<W: Work + 'static>(
                 host.send(&order.encode()).map_err(|error| (worker, error))?;
             }
         }
+        Order::Interrupt => {
+            for (&pid, child) in children.iter() {
+                // A child that has not been reaped keeps its number, so this reaches nobody else.
+                let is_concerned = match child {
+                    Child::Layout => true,
+                    Child::Worker(worker) => work.may_be_deaf(*worker),
+                    Child::ThreadHost => false,
+                };
+                if is_concerned {
+                    sys::kill(pid, sys::INTERRUPT);
+                }
+            }
+            if let Some(host) = threads {
+                // A host that is gone has no threads left; its end is about to be seen.
+                let _ = host.send(&order.encode());
+            }
+        }
     }
     Ok(())
 }
@@ -261,7 +325,14 @@ fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) ->
     const STACK: usize = 512 << 10;
     let mut bytes = [0; MESSAGE];
     while let Ok(length @ 1..) = socket.receive(&mut bytes) {
-        let Some(Order::Thread(worker)) = Order::decode(&bytes[..length]) else { return 1 };
+        let worker = match Order::decode(&bytes[..length]) {
+            Some(Order::Thread(worker)) => worker,
+            Some(Order::Interrupt) => {
+                work.interrupt_threads();
+                continue;
+            }
+            _ => return 1,
+        };
         let theirs = work.clone();
         let body = move || {
             theirs.worker(worker);
@@ -282,7 +353,7 @@ mod tests {
 
     #[test]
     fn orders_and_answers_survive_the_socket() {
-        for order in [Order::LayOut, Order::Process(7), Order::Thread(u32::MAX)] {
+        for order in [Order::LayOut, Order::Process(7), Order::Thread(u32::MAX), Order::Interrupt] {
             assert_eq!(Order::decode(&order.encode()), Some(order));
         }
         for answer in [

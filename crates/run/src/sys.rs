@@ -114,24 +114,32 @@ impl Socket {
         self.receive_with(buffer, 0)
     }
 
-    /// The next message if there is one; an error when the other end is gone.
+    /// The next message if there is one; `UnexpectedEof` when the other end is gone.
     pub fn try_receive_or_end(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.receive_with(buffer, libc::MSG_DONTWAIT) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(length) => Ok(Some(length)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            // An end that dies without having read everything says so in this way, once.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
             Err(error) => Err(error),
         }
     }
 
     /// The next message if there is one; `None` also when the other end is gone.
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.receive_with(buffer, libc::MSG_DONTWAIT) {
-            Ok(0) => Ok(None),
-            Ok(length) => Ok(Some(length)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+        match self.try_receive_or_end(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            result => result,
         }
+    }
+
+    /// Says that nothing more will be sent. What the other end sends is still received.
+    pub fn finish_sending(&self) {
+        // SAFETY: no pointers are involved. The only failure is that the other end is gone, which is as good.
+        unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_WR) };
     }
 }
 
@@ -246,6 +254,33 @@ pub fn process_id() -> libc::pid_t {
 pub fn thread_id() -> libc::pid_t {
     // SAFETY: always succeeds.
     unsafe { libc::gettid() }
+}
+
+/// The signal that ends a wait in a system call, for a worker that is asked to stop. It has no other effect.
+pub const INTERRUPT: libc::c_int = libc::SIGUSR2;
+
+/// Makes [`INTERRUPT`] end waits in this process and in what it forks.
+pub fn become_interruptible() -> io::Result<()> {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    // SAFETY: the structure is plain data, valid as zeros: no flags, so system calls are not restarted. The handler
+    // does nothing, which is safe at any moment.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        check(libc::sigaction(INTERRUPT, &raw const action, ptr::null_mut()))?;
+        // Whoever started this program may have blocked it.
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, INTERRUPT);
+        check(libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut()))?;
+    }
+    Ok(())
+}
+
+/// Ends the wait of a thread of this process; one that is gone waits for nothing.
+pub fn interrupt_thread(thread: libc::pid_t) {
+    // SAFETY: no pointers are involved; a thread that is not of this process is not reached.
+    unsafe { libc::syscall(libc::SYS_tgkill, process_id(), thread, INTERRUPT) };
 }
 
 /// Sends a signal; a process that is gone already needs none.

@@ -177,8 +177,9 @@ impl FileTable {
         }
     }
 
-    /// Whether I/Os of this direction have to wait until what is in flight on the file is done, because the lock
-    /// that is held is not the one that they need.
+    /// Whether an I/O of this direction has to wait until what is in flight is done: because the lock that is held
+    /// on the file is not the one that it needs, or because it would wait for a lock while others are held, which
+    /// can wait for each other for ever.
     pub fn must_drain_for(&self, file: u32, direction: Direction) -> bool {
         self.locks.as_ref().is_some_and(|locks| locks.conflicts(file, direction))
     }
@@ -240,6 +241,8 @@ struct Locks {
     files: Vec<Option<File>>,
     in_flight: Vec<u32>,
     exclusive: Vec<bool>,
+    /// How many locks are held.
+    held: u32,
 }
 
 impl Locks {
@@ -249,12 +252,16 @@ impl Locks {
             files: (0..count).map(|_| None).collect(),
             in_flight: vec![0; count],
             exclusive: vec![false; count],
+            held: 0,
         }
     }
 
     fn open(&mut self, specs: &[FileSpec]) -> io::Result<()> {
         for (file, spec) in self.files.iter_mut().zip(specs) {
-            *file = Some(open_for_lock(&spec.path)?);
+            // Opening a pipe would wait for its other end; what is read from it is nobody else's anyway.
+            if spec.kind != FileKind::Pipe {
+                *file = Some(open_for_lock(&spec.path)?);
+            }
         }
         Ok(())
     }
@@ -265,7 +272,10 @@ impl Locks {
 
     fn conflicts(&self, file: u32, direction: Direction) -> bool {
         let file = file as usize;
-        self.in_flight[file] > 0 && self.exclusive[file] != self.wants_exclusive(direction)
+        if self.in_flight[file] > 0 {
+            return self.exclusive[file] != self.wants_exclusive(direction);
+        }
+        self.held > 0
     }
 
     fn enter(&mut self, file: u32, direction: Direction) -> io::Result<()> {
@@ -274,6 +284,7 @@ impl Locks {
         if self.in_flight[slot] == 0 {
             lock(&self.files[slot], if exclusive { libc::LOCK_EX } else { libc::LOCK_SH })?;
             self.exclusive[slot] = exclusive;
+            self.held += 1;
         }
         self.in_flight[slot] += 1;
         Ok(())
@@ -281,8 +292,12 @@ impl Locks {
 
     fn left(&mut self, file: u32) {
         let slot = file as usize;
-        self.in_flight[slot] = self.in_flight[slot].saturating_sub(1);
         if self.in_flight[slot] == 0 {
+            return;
+        }
+        self.in_flight[slot] -= 1;
+        if self.in_flight[slot] == 0 {
+            self.held -= 1;
             // Unlocking a lock that is held on an open descriptor does not fail.
             let _ = lock(&self.files[slot], libc::LOCK_UN);
         }
@@ -333,6 +348,35 @@ mod tests {
         assert!(!free_for(file.path(), libc::LOCK_SH));
         locks.left(0);
         assert!(free_for(file.path(), libc::LOCK_EX));
+    }
+
+    #[test]
+    fn no_lock_is_waited_for_while_another_is_held() {
+        let files = [tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap()];
+        let mut locks = Locks::new(LockFile::Exclusive, 2);
+        let spec = |path: &Path| FileSpec { path: path.to_owned(), kind: FileKind::Regular, size: 0 };
+        locks.open(&[spec(files[0].path()), spec(files[1].path())]).unwrap();
+        assert!(!locks.conflicts(1, Direction::Write));
+        locks.enter(0, Direction::Write).unwrap();
+        assert!(locks.conflicts(1, Direction::Write));
+        assert!(!locks.conflicts(0, Direction::Write));
+        locks.left(0);
+        assert!(!locks.conflicts(1, Direction::Write));
+        assert!(free_for(files[0].path(), libc::LOCK_EX));
+    }
+
+    #[test]
+    fn pipes_are_not_opened_for_locks() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        // SAFETY: a terminated string.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        let mut locks = Locks::new(LockFile::Exclusive, 2);
+        let spec = |path: &Path| FileSpec { path: path.to_owned(), kind: FileKind::Pipe, size: 0 };
+        locks.open(&[spec(&path), spec(Path::new("-"))]).unwrap();
+        locks.enter(0, Direction::Read).unwrap();
+        locks.left(0);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A worker's buffers: one region with a buffer per unit, from the kind of memory that the job asked for.
 
+use crate::layout::explained;
 use crate::sys;
 use iolite_options::{JobOptions, MemoryKind};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -113,8 +114,7 @@ fn mapping(options: &JobOptions, bytes: usize, sharing: libc::c_int) -> io::Resu
         Some(path) => {
             let existed = std::fs::exists(path)?;
             let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-            let file =
-                file.map_err(|error| io::Error::new(error.kind(), format!("mem file {path}: {error}")))?;
+            let file = file.map_err(|error| explained(&error, format!("mem file {path}: {error}")))?;
             if !existed {
                 // The mapping keeps it alive, and nothing of it stays behind.
                 std::fs::remove_file(path)?;
@@ -148,8 +148,8 @@ fn segment(bytes: usize, flags: libc::c_int) -> io::Result<(*mut u8, Origin)> {
 /// Says what helps when there are no huge pages.
 fn explain(error: io::Error, huge: bool) -> io::Error {
     match error.raw_os_error() {
-        Some(libc::ENOMEM | libc::EPERM | libc::EINVAL) if huge => io::Error::new(
-            error.kind(),
+        Some(libc::ENOMEM | libc::EPERM | libc::EINVAL) if huge => explained(
+            &error,
             format!("no huge pages for the buffers ({error}); reserve some with sysctl vm.nr_hugepages=N"),
         ),
         _ => error,
@@ -192,6 +192,13 @@ mod tests {
         let options = JobOptions { mem_file: Some(new.display().to_string()), ..options };
         Buffers::new(&options, 4096, 2).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
         assert!(!new.exists(), "a file made for this goes with it");
+    }
+
+    #[test]
+    fn what_helps_is_said_and_the_number_is_kept() {
+        let error = explain(io::Error::from_raw_os_error(libc::ENOMEM), true);
+        assert_eq!(crate::layout::errno_of(&error), libc::ENOMEM);
+        assert!(error.to_string().ends_with("sysctl vm.nr_hugepages=N"), "{error}");
     }
 
     #[test]

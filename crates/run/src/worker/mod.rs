@@ -19,7 +19,7 @@ use crate::sys::{self, Socket};
 use files::FileTable;
 use io_loop::{Attempt, Failure, IoLoop, Parts, PassEnd, Rules};
 use iolite_content::Content;
-use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Visitor};
+use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_options::{FileServiceKind, JobOptions, RandomGenerator, ReadWrite, Sequencer};
 use iolite_plan::{JobPlan, Layout, WorkerPlan};
 use iolite_types::{Direction, Operation, PerDirection};
@@ -55,7 +55,8 @@ impl Stop {
     fn new(what: impl Into<String>, error: &io::Error) -> Stop {
         let named = error.raw_os_error().is_none();
         let what = what.into();
-        Stop { errno: errno_of(error), what: if named { format!("{what}: {error}") } else { what } }
+        let what = if named { format!("{what}: {}", describe_error(error)) } else { what };
+        Stop { errno: errno_of(error), what }
     }
 }
 
@@ -66,6 +67,8 @@ impl Worker<'_> {
         self.enter(Phase::Created);
         let status = match self.set_up_and_work() {
             Ok(()) => 0,
+            // The wait of one that is to stop was ended for just that: it is no failure.
+            Err(stop) if stop.errno == libc::EINTR && self.stop_requested() => 0,
             Err(stop) => {
                 self.control().errno.store(stop.errno, Relaxed);
                 Message::Failed(self.number(), stop.errno, stop.what).send(self.messages);
@@ -195,8 +198,10 @@ impl Worker<'_> {
         // The engine waits for what it may still have in flight, and then the buffers can go.
         drop(io_loop);
         drop(buffers);
-        if let Some(failure) = failure {
-            return Err(self.tell(failure, names));
+        match failure {
+            Some(Failure { errno: Errno(libc::EINTR), .. }) if self.stop_requested() => {}
+            Some(failure) => return Err(self.tell(failure, names)),
+            None => {}
         }
         worked.and(closed)
     }
@@ -321,8 +326,13 @@ impl Worker<'_> {
 
 /// The operating system's words for an error, without the number that the standard library adds.
 pub fn describe_error(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    let mut text = error.to_string();
+    while let Some(start) = text.find(" (os error ")
+        && let Some(length) = text[start..].find(')')
+    {
+        text.replace_range(start..=start + length, "");
+    }
+    text
 }
 
 fn operation_name(operation: Operation) -> &'static str {

@@ -1,5 +1,6 @@
 //! Where a worker runs: CPUs, memory nodes, priorities.
 
+use crate::layout::explained;
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicyMode};
 use std::io;
 
@@ -55,8 +56,8 @@ fn bind(cpus: &[u32]) -> io::Result<()> {
 /// The CPUs of a memory node, from sysfs.
 fn cpus_of_node(node: u32) -> io::Result<Vec<u32>> {
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
-    let list = std::fs::read_to_string(&path)
-        .map_err(|error| io::Error::new(error.kind(), format!("node {node}: {error}")))?;
+    let list =
+        std::fs::read_to_string(&path).map_err(|error| explained(&error, format!("node {node}: {error}")))?;
     Ok(parse_list(list.trim()))
 }
 

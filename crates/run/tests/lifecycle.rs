@@ -1,0 +1,254 @@
+//! The lives of processes: what happens when they are killed, interrupted, or cannot do what they should.
+//!
+//! A run forks and takes signals, so it needs a process with one thread: this file has a `main` of its own in place
+//! of the test harness, and does one thing after the other. An alarm ends it when something hangs.
+
+use iolite_options::{Fallocate, JobOptions, LockFile, ReadWrite, RunOptions, SizeValue};
+use iolite_plan::Plan;
+use iolite_run::{Observer, Outcome, Prepared, Settings};
+use iolite_stats::{JobError, Report, Snapshot};
+use iolite_types::Direction;
+use std::ffi::CString;
+use std::path::Path;
+use std::time::Duration;
+
+/// Far more than everything here takes together.
+const HANGING_S: u32 = 120;
+
+/// Does something at certain moments, and remembers what it was told.
+#[derive(Default)]
+struct Scene<'a> {
+    on_note: Option<&'a dyn Fn()>,
+    on_snapshot: Option<&'a dyn Fn(&Snapshot)>,
+    failures: Vec<JobError>,
+    reports: usize,
+}
+
+impl Observer for Scene<'_> {
+    fn note(&mut self, _text: &str) {
+        self.on_note.iter().for_each(|act| act());
+    }
+
+    fn warning(&mut self, _text: &str) {}
+
+    fn failed(&mut self, _pid: i32, error: &JobError) {
+        self.failures.push(error.clone());
+    }
+
+    fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.on_snapshot.iter().for_each(|act| act(snapshot));
+    }
+
+    fn status(&mut self, _report: &Report) {
+        self.reports += 1;
+    }
+
+    fn terminating(&mut self, _signal: i32) {}
+}
+
+fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
+    let mut options = JobOptions {
+        name: name.into(),
+        ioengine: "null".into(),
+        size: Some(SizeValue::Bytes(1 << 20)),
+        ..JobOptions::default()
+    };
+    change(&mut options);
+    options
+}
+
+/// A job that would run for minutes.
+fn long(options: &mut JobOptions) {
+    options.time_based = true;
+    options.runtime = 300_000_000;
+}
+
+fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
+    let plan = Plan::build(jobs, &RunOptions::default()).expect("the plan is in order");
+    let settings = Settings { eta_interval: Some(Duration::from_millis(20)), status_interval: None };
+    Prepared::new(&plan).expect("the files are in order").perform(settings, scene).expect("it can be run")
+}
+
+fn signal_self(signal: i32) {
+    // SAFETY: no pointers are involved.
+    unsafe { libc::kill(libc::getpid(), signal) };
+}
+
+fn children() -> Vec<i32> {
+    let text = std::fs::read_to_string("/proc/thread-self/children").expect("the kernel tells children");
+    text.split_whitespace().map(|pid| pid.parse().expect("a number")).collect()
+}
+
+fn a_killed_spawner_ends_the_run() {
+    for thread in [false, true] {
+        let kill = |snapshot: &Snapshot| {
+            if snapshot.states.contains(&b'R') {
+                // SAFETY: no pointers are involved; the children are this run's own.
+                children().into_iter().for_each(|pid| unsafe {
+                    libc::kill(pid, libc::SIGKILL);
+                });
+            }
+        };
+        let mut scene = Scene { on_snapshot: Some(&kill), ..Scene::default() };
+        let behind = job("behind", |o| o.stonewall = true);
+        let endless = job("a", |o| {
+            long(o);
+            o.thread = thread;
+        });
+        let outcome = run(vec![endless, behind], &mut scene);
+        assert!(outcome.failed);
+        assert_eq!(scene.failures.len(), 1, "what never began did not fail: {:?}", scene.failures);
+        assert!(outcome.report.jobs[0].directions[Direction::Read].ios > 0, "what was measured is kept");
+    }
+}
+
+fn signals_end_the_layout(directory: &Path) {
+    for times in 1..=2 {
+        let file = directory.join("large");
+        let interrupt = || (0..times).for_each(|_| signal_self(libc::SIGINT));
+        let mut scene = Scene { on_note: Some(&interrupt), ..Scene::default() };
+        let outcome = run(
+            vec![job("a", |o| {
+                o.ioengine = "psync".into();
+                o.filename = vec![file.display().to_string()];
+                o.size = Some(SizeValue::Bytes(1 << 40));
+                o.fallocate = Fallocate::None;
+            })],
+            &mut scene,
+        );
+        assert_eq!(outcome.signal, Some(libc::SIGINT));
+        assert!(std::fs::metadata(&file).map_or(0, |found| found.len()) < 1 << 40);
+        // It may have ended before the file was begun.
+        if file.exists() {
+            std::fs::remove_file(&file).expect("a file can be removed");
+        }
+    }
+}
+
+fn signals_before_anything_runs() {
+    let waiting =
+        || job("a", |o| o.startdelay = Some(iolite_options::Range { low: 300_000_000, high: 300_000_000 }));
+    let interrupt = |_: &Snapshot| {
+        signal_self(libc::SIGUSR1);
+        signal_self(libc::SIGTERM);
+    };
+    let mut scene = Scene { on_snapshot: Some(&interrupt), ..Scene::default() };
+    let outcome = run(vec![waiting()], &mut scene);
+    assert_eq!(outcome.signal, Some(libc::SIGTERM));
+    assert!(!outcome.failed);
+    assert_eq!(scene.reports, 1);
+}
+
+fn files_that_cannot_be_made_stop_their_job_only(directory: &Path) {
+    let on_disk = |name: &str, path: String| {
+        job(name, |o| {
+            o.ioengine = "psync".into();
+            o.rw = ReadWrite::Write;
+            o.filename = vec![path];
+        })
+    };
+    let good = directory.join("good").display().to_string();
+    let mut scene = Scene::default();
+    let outcome = run(vec![on_disk("bad", "/proc/none".into()), on_disk("good", good)], &mut scene);
+    assert!(outcome.failed);
+    let [failure] = scene.failures.as_slice() else { panic!("one failure: {:?}", scene.failures) };
+    assert_eq!(failure.errno, libc::ENOENT);
+    assert_eq!(failure.what, "func=layout: /proc/none: No such file or directory");
+    let written: Vec<u64> =
+        outcome.report.jobs.iter().map(|job| job.directions[Direction::Write].bytes).collect();
+    assert_eq!(written, [0, 1 << 20]);
+}
+
+fn a_wait_ends_when_the_run_is_to_end(directory: &Path) {
+    let path = directory.join("pipe");
+    let name = CString::new(path.to_str().expect("a plain name")).expect("no zero in it");
+    // SAFETY: a terminated string.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    // Both ends are open and nobody writes: reading waits for ever.
+    let _held = std::fs::File::options().read(true).write(true).open(&path).expect("a pipe can be opened");
+    for thread in [false, true] {
+        let interrupt = |snapshot: &Snapshot| {
+            if snapshot.states == b"R" {
+                signal_self(libc::SIGINT);
+            }
+        };
+        let mut scene = Scene { on_snapshot: Some(&interrupt), ..Scene::default() };
+        let outcome = run(
+            vec![job("a", |o| {
+                o.ioengine = "sync".into();
+                o.filename = vec![path.display().to_string()];
+                o.thread = thread;
+            })],
+            &mut scene,
+        );
+        assert_eq!(outcome.signal, Some(libc::SIGINT));
+        assert_eq!(scene.failures, [], "to be interrupted is no failure");
+    }
+}
+
+fn locks_on_several_files_never_wait_for_each_other(directory: &Path) {
+    let names: Vec<String> =
+        (0..2).map(|n| directory.join(format!("locked{n}")).display().to_string()).collect();
+    for lockfile in [LockFile::Exclusive, LockFile::ReadWrite] {
+        let outcome = run(
+            vec![job("a", |o| {
+                o.ioengine = "libaio".into();
+                o.iodepth = 8;
+                o.rw = ReadWrite::RandRw;
+                o.filename = names.clone();
+                o.lockfile = lockfile;
+                o.numjobs = 4;
+            })],
+            &mut Scene::default(),
+        );
+        assert!(!outcome.failed);
+    }
+}
+
+fn nothing_is_left() {
+    // Whatever a run leaves behind becomes a child of this process.
+    // SAFETY: no pointers are involved.
+    assert_eq!(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }, 0);
+    for interrupted in [false, true] {
+        let twice = |snapshot: &Snapshot| {
+            if interrupted && snapshot.states.contains(&b'R') {
+                signal_self(libc::SIGINT);
+                signal_self(libc::SIGINT);
+            }
+        };
+        let mut scene = Scene { on_snapshot: Some(&twice), ..Scene::default() };
+        let of = |name: &str, thread: bool| {
+            job(name, |o| {
+                o.numjobs = 3;
+                o.thread = thread;
+                if interrupted {
+                    long(o);
+                }
+            })
+        };
+        run(vec![of("processes", false), of("threads", true)], &mut scene);
+        assert_eq!(children(), [0; 0]);
+    }
+}
+
+fn main() {
+    // SAFETY: no pointers are involved. Nobody handles the signal, so it ends this process.
+    unsafe { libc::alarm(HANGING_S) };
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let directory = directory.path();
+    let scenes: [(&str, &dyn Fn()); 7] = [
+        ("a killed spawner ends the run", &a_killed_spawner_ends_the_run),
+        ("signals end the layout", &|| signals_end_the_layout(directory)),
+        ("signals before anything runs", &signals_before_anything_runs),
+        ("files that cannot be made stop their job only", &|| {
+            files_that_cannot_be_made_stop_their_job_only(directory)
+        }),
+        ("a wait ends when the run is to end", &|| a_wait_ends_when_the_run_is_to_end(directory)),
+        ("locks never wait for each other", &|| locks_on_several_files_never_wait_for_each_other(directory)),
+        ("nothing is left", &nothing_is_left),
+    ];
+    for (name, scene) in scenes {
+        println!("{name}");
+        scene();
+    }
+}
