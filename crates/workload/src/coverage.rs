@@ -7,6 +7,9 @@
 //! | the same with `rw=randread:N` | permutation | each once as the start of a run; the N - 1 that follow do not count |
 //! | `random_generator=lfsr`, any sizes, map or not | shift register over blocks of the smallest size | each once as a start; larger I/Os may overlap |
 //! | several block sizes (range, split, reads ≠ writes) | bitmap of blocks of the greatest common size | no byte twice while its I/O can avoid it (below) |
+//! | `random_distribution` other than `random` | a chooser, see [`offset`](crate::offset) | none: popular blocks come again and again |
+//! | `zonemode=strided` | as without, for each visit of a zone, see the module `strided` | as without, for each visit |
+//! | `sprandom` | overlapping regions, see [`precondition`](crate::precondition) | each block once, some again |
 //! | `norandommap`, or `blockalign` other than the block size | none | none: every offset is equally likely each time |
 //! | a lap that starts over (`io_size` > `size`, time based) | new key, or the map forgets | as above, for each lap |
 //!
@@ -22,10 +25,12 @@
 //! goes on at random.
 
 use crate::{
-    BlockSize, Error, Mix, Spec,
+    BlockSize, Distribution, Error, Mix, Spec,
     bitmap::Bitmap,
     lfsr::Lfsr,
+    offset::{Chooser, Tables},
     permutation::Permutation,
+    precondition::Regions,
     rng::{Rng, SplitMix64},
     sizes::Sizes,
 };
@@ -44,6 +49,10 @@ pub enum Strategy {
     Lfsr(u64),
     /// A map of blocks of this many bytes.
     Bitmap(u64),
+    /// Offsets of which some come more often than others.
+    Chosen,
+    /// Blocks of this many bytes, some of them again, for the sake of a flash device.
+    Regions(u64),
 }
 
 impl Strategy {
@@ -55,6 +64,12 @@ impl Strategy {
         }
         let sizes: Vec<&BlockSize> = random().map(|d| random_size(spec, d)).collect();
         let smallest = sizes.iter().map(|size| size.min().max(1)).min().unwrap_or(1);
+        if spec.precondition.is_some() {
+            return Strategy::Regions(smallest);
+        }
+        if spec.distribution != Distribution::Even {
+            return Strategy::Chosen;
+        }
         if spec.lfsr {
             return Strategy::Lfsr(smallest);
         }
@@ -116,6 +131,8 @@ enum Kind {
     Permutation { block: u64, order: Permutation },
     Lfsr { block: u64, order: Lfsr },
     Bitmap { block: u64, map: Bitmap },
+    Chosen { align: [u64; 3], choosers: Box<[Option<Chooser>; 3]> },
+    Regions { block: u64, regions: Box<Regions> },
 }
 
 /// The keys of a file's laps.
@@ -125,7 +142,13 @@ pub(crate) fn lap_keys(seed: u64, file: usize) -> SplitMix64 {
 
 impl Coverage {
     /// The offsets in a region of `length` bytes of the `file`th file.
-    pub(crate) fn new(spec: &Spec, strategy: Strategy, length: u64, file: usize) -> Result<Self, Error> {
+    pub(crate) fn new(
+        spec: &Spec,
+        strategy: Strategy,
+        length: u64,
+        file: usize,
+        tables: &mut Tables,
+    ) -> Result<Self, Error> {
         let mut keys = lap_keys(spec.seed, file);
         let kind = match strategy {
             Strategy::Sequential | Strategy::Uniform => uniform(spec),
@@ -138,6 +161,15 @@ impl Coverage {
                 Err(_) if spec.cover_softly => uniform(spec),
                 Err(error) => return Err(error),
             },
+            Strategy::Chosen => Kind::Chosen {
+                align: spec.align.values.map(|align| align.max(1)),
+                choosers: Box::new(choosers(spec, length, file, tables)),
+            },
+            Strategy::Regions(block) => {
+                let device = spec.precondition.expect("the strategy is chosen by it");
+                let regions = Regions::new(device, length / block, block, keys.next_u64());
+                Kind::Regions { block, regions: Box::new(regions) }
+            }
         };
         Ok(Coverage { length, keys, kind })
     }
@@ -149,6 +181,8 @@ impl Coverage {
             Kind::Permutation { order, .. } => order.rekey(self.keys.next_u64()),
             Kind::Lfsr { order, .. } => order.rekey(self.keys.next_u64()),
             Kind::Bitmap { map, .. } => map.clear(),
+            Kind::Chosen { choosers, .. } => choosers.iter_mut().flatten().for_each(Chooser::restart),
+            Kind::Regions { regions, .. } => regions.rekey(self.keys.next_u64()),
         }
     }
 
@@ -174,6 +208,17 @@ impl Coverage {
             Kind::Uniform { align } => {
                 at_random(self.length, align[direction.index()], sizes, offsets, lengths)
             }
+            Kind::Chosen { align, choosers } => {
+                let align = align[direction.index()];
+                let Some(chooser) = &mut choosers[direction.index()] else {
+                    return at_random(self.length, align, sizes, offsets, lengths);
+                };
+                let offset = chooser.next(offsets) * align;
+                Some(Place { offset, length: sizes.draw(lengths, self.length - offset) })
+            }
+            Kind::Regions { block, regions } => {
+                regions.next().map(|index| Place { offset: index * *block, length: *block })
+            }
             Kind::Lfsr { block, order } => loop {
                 let offset = order.next()? * *block;
                 let room = self.length - offset;
@@ -194,6 +239,23 @@ impl Coverage {
 
 fn uniform(spec: &Spec) -> Kind {
     Kind::Uniform { align: spec.align.values.map(|align| align.max(1)) }
+}
+
+/// How many aligned offsets there are at which an I/O of at least `smallest` bytes fits.
+pub(crate) fn slots(length: u64, smallest: u64, align: u64) -> u64 {
+    length.checked_sub(smallest).map_or(0, |room| room / align + 1)
+}
+
+/// What chooses the offsets of each direction in a region.
+pub(crate) fn choosers(spec: &Spec, length: u64, file: usize, tables: &mut Tables) -> [Option<Chooser>; 3] {
+    Direction::ALL.map(|direction| {
+        if !directions(spec).contains(&direction) || spec.random_percent[direction] == 0 {
+            return None;
+        }
+        let align = spec.align[direction].max(1);
+        let slots = slots(length, random_size(spec, direction).min().max(1), align);
+        Chooser::new(spec, direction, slots, align, file, tables)
+    })
 }
 
 /// How much of a region the directions can reach with whole I/Os at multiples of their smallest sizes.

@@ -6,8 +6,9 @@
 
 use crate::{
     Generator, Io, Mix, Next, Spec,
-    coverage::{Strategy, directions, lap_keys, random_size, sequential_size},
+    coverage::{Strategy, choosers, directions, lap_keys, random_size, sequential_size},
     general::{Streams, byte_limit, draw_mix, has_laps, io_limit},
+    offset::{Chooser, Tables},
     permutation::Permutation,
     rng::{Rng, SplitMix64},
     sizes::Sizes,
@@ -92,6 +93,15 @@ pub struct Uniform {
     seed: u64,
 }
 
+/// At random, some more often than others.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    choosers: [Option<Chooser>; 3],
+    rng: Rng,
+    align: u64,
+    seed: u64,
+}
+
 impl Offsets for Sequential {
     #[inline(always)]
     fn next(&mut self, direction: Direction) -> Option<u64> {
@@ -148,6 +158,25 @@ impl Offsets for Uniform {
 
     fn rewind(&mut self) {
         self.rng = Streams::new(self.seed).offsets;
+    }
+}
+
+impl Offsets for Chosen {
+    #[inline(always)]
+    fn next(&mut self, direction: Direction) -> Option<u64> {
+        let chooser = self.choosers[direction.index()].as_mut()?;
+        Some(chooser.next(&mut self.rng) * self.align)
+    }
+
+    fn wrap(&mut self, _: Direction) {}
+
+    fn restart(&mut self) {
+        self.choosers.iter_mut().flatten().for_each(Chooser::restart);
+    }
+
+    fn rewind(&mut self) {
+        self.rng = Streams::new(self.seed).offsets;
+        self.restart();
     }
 }
 
@@ -225,16 +254,18 @@ pub enum FastGenerator {
     Sequential(Fast<Sequential, OneDirection>),
     Covering(Fast<Covering, OneDirection>),
     Uniform(Fast<Uniform, OneDirection>),
+    Chosen(Fast<Chosen, OneDirection>),
     SequentialMix(Fast<Sequential, ReadsAndWrites>),
     CoveringMix(Fast<Covering, ReadsAndWrites>),
     UniformMix(Fast<Uniform, ReadsAndWrites>),
+    ChosenMix(Fast<Chosen, ReadsAndWrites>),
 }
 
 /// The fast generator of `spec`, when it is one of the common workloads.
 pub fn fast(spec: &Spec) -> Option<FastGenerator> {
     let [region] = spec.files[..] else { return None };
     let size = only_size(spec)?;
-    if size > region.length || spec.ios_per_random > 1 {
+    if size > region.length || spec.ios_per_random > 1 || spec.zones.is_some() {
         return None;
     }
     let byte_limit = byte_limit(spec).min(io_limit(spec).saturating_mul(size));
@@ -270,6 +301,18 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
             Some(match single {
                 Some(one) => FastGenerator::Uniform(parts.with(offsets, one)),
                 None => FastGenerator::UniformMix(parts.with(offsets, mix(percent))),
+            })
+        }
+        Strategy::Chosen => {
+            let align = only_align(spec)?;
+            let choosers = choosers(spec, region.length, 0, &mut Tables::default());
+            if directions(spec).iter().any(|direction| choosers[direction.index()].is_none()) {
+                return None;
+            }
+            let offsets = Chosen { choosers, rng: Streams::new(spec.seed).offsets, align, seed: spec.seed };
+            Some(match single {
+                Some(one) => FastGenerator::Chosen(parts.with(offsets, one)),
+                None => FastGenerator::ChosenMix(parts.with(offsets, mix(percent))),
             })
         }
         _ => None,

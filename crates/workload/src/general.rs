@@ -23,9 +23,11 @@
 use crate::{
     Error, Generator, Io, Mix, Next, Region, Spec,
     coverage::{Coverage, Place, Strategy, directions, random_size, sequential_size},
+    offset::Tables,
     rng::Rng,
     rotation::Rotation,
     sizes::Sizes,
+    strided::Strides,
 };
 use iolite_types::Direction;
 
@@ -63,6 +65,90 @@ struct File {
     last: [Option<Place>; 3],
     /// What has been trimmed and is still to be written.
     trimmed: Option<Place>,
+    /// The zones that the region is divided into.
+    zones: Option<Box<Zoned>>,
+}
+
+/// The zones of a file. Its coverage is that of a zone; the last zone may be shorter and then has one of its own.
+#[derive(Clone, Debug)]
+struct Zoned {
+    strides: Strides,
+    cut: Option<Coverage>,
+    in_cut: bool,
+}
+
+/// Tells the keys of the shorter last zone from those of the others.
+const CUT_ZONE: usize = 1 << 32;
+
+impl File {
+    /// The `index`th file. `block` is a block of the direction with the largest ones.
+    fn new(
+        spec: &Spec,
+        index: usize,
+        strategy: Strategy,
+        block: u64,
+        tables: &mut Tables,
+    ) -> Result<Self, Error> {
+        let region = spec.files[index];
+        let mut coverage = |length, key| Coverage::new(spec, strategy, length, key, tables);
+        let Some(zones) = spec.zones else {
+            let coverage = coverage(region.length, index)?;
+            return Ok(File { region, coverage, last: [None; 3], trimmed: None, zones: None });
+        };
+        let strides = Strides::new(zones, region.length, block);
+        let (full, cut) = strides.reaches();
+        let full = coverage(full, index)?;
+        let cut = cut.map(|length| coverage(length, index | CUT_ZONE)).transpose()?;
+        let zones = Some(Box::new(Zoned { strides, cut, in_cut: false }));
+        Ok(File { region, coverage: full, last: [None; 3], trimmed: None, zones })
+    }
+
+    /// Goes on to the next zone if there are zones and it is time; true if so.
+    #[inline]
+    fn advance(&mut self) -> bool {
+        let Some(zones) = &mut self.zones else { return false };
+        if !zones.strides.advance() {
+            return false;
+        }
+        zones.in_cut = zones.cut.is_some() && zones.strides.is_cut();
+        self.last = [None; 3];
+        match &mut zones.cut {
+            Some(cut) if zones.in_cut => cut.restart(),
+            _ => self.coverage.restart(),
+        }
+        true
+    }
+
+    /// Starts a lap.
+    fn restart(&mut self) {
+        self.coverage.restart();
+        self.last = [None; 3];
+        self.trimmed = None;
+        if let Some(zones) = &mut self.zones {
+            zones.strides.restart();
+            zones.in_cut = false;
+            if let Some(cut) = &mut zones.cut {
+                cut.restart();
+            }
+        }
+    }
+
+    /// Back to the first lap.
+    fn rewind(&mut self, seed: u64, index: usize) {
+        self.coverage.rewind(seed, index);
+        if let Some(cut) = self.zones.as_mut().and_then(|zones| zones.cut.as_mut()) {
+            cut.rewind(seed, index | CUT_ZONE);
+        }
+    }
+
+    /// First byte and end of what offsets may be in.
+    #[inline(always)]
+    fn bounds(&self) -> (u64, u64) {
+        match &self.zones {
+            None => (0, self.region.length),
+            Some(zones) => (zones.strides.start(), zones.strides.end()),
+        }
+    }
 }
 
 /// Any workload.
@@ -101,7 +187,13 @@ fn region_bytes(spec: &Spec) -> u64 {
 
 /// The bytes of a pass.
 pub(crate) fn byte_limit(spec: &Spec) -> u64 {
-    if spec.endless { u64::MAX } else { spec.pass_bytes.unwrap_or_else(|| region_bytes(spec)) }
+    match spec.pass_bytes {
+        _ if spec.endless => u64::MAX,
+        Some(bytes) => bytes,
+        // It writes some blocks again and knows when it is done.
+        None if spec.precondition.is_some() => u64::MAX,
+        None => region_bytes(spec),
+    }
 }
 
 /// Whether a pass starts over when the regions are exhausted.
@@ -118,12 +210,6 @@ impl General {
     /// The generator of `spec`. Fails when a map of visited blocks is needed and its memory cannot be had.
     pub fn new(spec: &Spec) -> Result<Self, Error> {
         let strategy = Strategy::of(spec);
-        let files = (spec.files.iter().enumerate())
-            .map(|(index, &region)| {
-                let coverage = Coverage::new(spec, strategy, region.length, index)?;
-                Ok(File { region, coverage, last: [None; 3], trimmed: None })
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
         let rules = Direction::ALL.map(|direction| Rules {
             random_percent: spec.random_percent[direction],
             random: Sizes::new(random_size(spec, direction), spec.unaligned),
@@ -141,11 +227,26 @@ impl General {
             })
             .min()
             .unwrap_or(1);
+        // In every zone there has to be room for a block of every direction.
+        let block = directions(spec)
+            .iter()
+            .map(|&direction| &rules[direction.index()])
+            .map(|rules| match rules.random_percent {
+                0 => rules.sequential.min(),
+                100.. => rules.random.min(),
+                _ => rules.sequential.min().max(rules.random.min()),
+            })
+            .max()
+            .unwrap_or(1);
+        let mut tables = Tables::default();
+        let files = (0..spec.files.len())
+            .map(|index| File::new(spec, index, strategy, block, &mut tables))
+            .collect::<Result<Vec<_>, Error>>()?;
         let count = u32::try_from(files.len()).map_err(|_| Error::TooManyFiles(files.len()))?;
         Ok(General {
             mix: spec.mix,
             rules,
-            rotation: Rotation::new(spec.file_order, count, spec.open_files, spec.ios_per_file),
+            rotation: Rotation::new(spec.file_order, count, spec.open_files, spec.ios_per_file, spec.seed),
             announce_close: spec.open_files < files.len(),
             files,
             streams: Streams::new(spec.seed),
@@ -205,28 +306,45 @@ impl General {
     fn jump(&mut self, file: usize, direction: Direction) -> Option<Place> {
         let Streams { offsets, lengths, .. } = &mut self.streams;
         let sizes = &self.rules[direction.index()].random;
-        let coverage = &mut self.files[file].coverage;
-        if let Some(place) = coverage.next(direction, sizes, offsets, lengths) {
+        let file = &mut self.files[file];
+        if file.zones.is_some() {
+            return jump_in_zone(file, direction, sizes, offsets, lengths);
+        }
+        if let Some(place) = file.coverage.next(direction, sizes, offsets, lengths) {
             return Some(place);
         }
         if !self.endless {
             return None;
         }
-        coverage.restart();
-        coverage.next(direction, sizes, offsets, lengths)
+        file.coverage.restart();
+        file.coverage.next(direction, sizes, offsets, lengths)
     }
 
     /// The place after the last I/O of the direction.
     #[inline(always)]
     fn follow(&mut self, file: usize, direction: Direction, skip: i64) -> Option<Place> {
         let rules = &self.rules[direction.index()];
-        let File { region, last, .. } = &self.files[file];
+        let state = &self.files[file];
+        let File { region, last, .. } = state;
+        let (start, end) = state.bounds();
         let mut offset = match last[direction.index()] {
-            None => 0,
+            None => start,
             Some(last) if skip == 0 => last.offset + last.length,
-            Some(last) => skipped(last.offset + last.length, skip, region.length, self.skip_wraps),
+            Some(last) => {
+                let position = last.offset + last.length - start;
+                start.saturating_add(skipped(position, skip, end - start, self.skip_wraps))
+            }
         };
         let smallest = rules.sequential.min();
+        if state.zones.is_some() {
+            if offset >= end || offset.saturating_add(smallest) > region.length {
+                offset = start;
+            }
+            // A block that is larger than the rest of the zone reaches beyond its end.
+            let room = (end - offset).max(smallest).min(region.length - offset);
+            return (room >= smallest)
+                .then(|| Place { offset, length: rules.sequential.draw(&mut self.streams.lengths, room) });
+        }
         if offset.saturating_add(smallest) > region.length {
             // Where a single file has no end, each direction wraps by itself. What is partly random has
             // several ways on and wraps on any number of files.
@@ -244,7 +362,8 @@ impl General {
     fn repeat(&mut self, file: usize, direction: Direction) -> Option<Place> {
         let sizes = &self.rules[direction.index()].random;
         let File { region, last, .. } = &self.files[file];
-        let offset = last[direction.index()].map_or(0, |last| last.offset);
+        let start = self.files[file].bounds().0;
+        let offset = last[direction.index()].map_or(start, |last| last.offset);
         let room = region.length - offset;
         (room >= sizes.min()).then(|| Place { offset, length: sizes.draw(&mut self.streams.lengths, room) })
     }
@@ -263,11 +382,7 @@ impl General {
     fn start_lap(&mut self) {
         self.ios_at_lap = self.ios;
         self.rotation.restart();
-        for file in &mut self.files {
-            file.coverage.restart();
-            file.last = [None; 3];
-            file.trimmed = None;
-        }
+        self.files.iter_mut().for_each(File::restart);
     }
 
     /// Forgets the pass; what is random goes on from where it was.
@@ -306,6 +421,24 @@ impl General {
     }
 }
 
+/// A random place in the current zone of a file; each visit of a zone has coverage of its own.
+fn jump_in_zone(
+    file: &mut File,
+    direction: Direction,
+    sizes: &Sizes,
+    offsets: &mut Rng,
+    lengths: &mut Rng,
+) -> Option<Place> {
+    let File { coverage, zones: Some(zones), .. } = file else { return None };
+    let Zoned { strides, cut, in_cut, .. } = zones.as_mut();
+    let coverage = cut.as_mut().filter(|_| *in_cut).unwrap_or(coverage);
+    let place = coverage.next(direction, sizes, offsets, lengths).or_else(|| {
+        coverage.restart();
+        coverage.next(direction, sizes, offsets, lengths)
+    })?;
+    Some(Place { offset: strides.start() + place.offset, ..place })
+}
+
 /// Reads in `percent` of 100 cases, else writes.
 #[inline(always)]
 pub(crate) fn draw_mix(rng: &mut Rng, percent: u32) -> Direction {
@@ -342,6 +475,10 @@ impl Generator for General {
                 self.rotation.issued();
                 return write;
             }
+            if self.files[index].advance() {
+                // The sequential rest of a run belongs to the zone in which it began.
+                self.run_left = 0;
+            }
             let direction = match self.held.take() {
                 Some(direction) => direction,
                 None => self.draw_direction(),
@@ -356,6 +493,9 @@ impl Generator for General {
             };
             let state = &mut self.files[index];
             state.last[direction.index()] = Some(place);
+            if let Some(zones) = &mut state.zones {
+                zones.strides.count(place.length);
+            }
             if self.mix == Mix::TrimWrite {
                 state.trimmed = Some(place);
             }
@@ -374,7 +514,7 @@ impl Generator for General {
         self.reset_pass();
         self.streams = Streams::new(self.seed);
         for (index, file) in self.files.iter_mut().enumerate() {
-            file.coverage.rewind(self.seed, index);
+            file.rewind(self.seed, index);
         }
     }
 }

@@ -10,11 +10,14 @@ pub mod coverage;
 pub mod fast;
 pub mod general;
 pub mod lfsr;
+pub mod offset;
 pub mod permutation;
+pub mod precondition;
 pub mod rng;
 mod rotation;
 mod sizes;
 mod spec;
+mod strided;
 
 pub use fast::{FastGenerator, fast};
 pub use general::General;
@@ -113,9 +116,11 @@ macro_rules! each {
             AnyGenerator::Fast(FastGenerator::Sequential($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::Covering($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::Uniform($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::Chosen($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::SequentialMix($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::CoveringMix($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::UniformMix($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::ChosenMix($generator)) => $body,
             AnyGenerator::General($generator) => $body,
         }
     };

@@ -85,6 +85,19 @@ impl Permutation {
         None
     }
 
+    /// The value at a place below the length, in an order that covers the range once as well (but is not that of
+    /// [`next`](Self::next), which leaves out what lies outside instead of following it back into the range).
+    #[inline]
+    pub fn at(&self, place: u64) -> u64 {
+        let mut value = place;
+        loop {
+            value = self.image(value / self.columns, value % self.columns);
+            if value < self.length {
+                return value;
+            }
+        }
+    }
+
     #[inline(always)]
     fn image(&self, row: u64, column: u64) -> u64 {
         // Shifts in two steps, because there may be a single row and a shift by 64 is none.
@@ -125,6 +138,16 @@ mod tests {
         });
         for length in [0, 1, 2, 3].into_iter().chain(primes).chain(around_powers) {
             assert_bijection(length, 0x1234_5678 ^ length);
+        }
+    }
+
+    #[test]
+    fn every_place_has_its_own_value() {
+        for length in [1, 2, 3, 7, 64, 65, 1000, 4097] {
+            let permutation = Permutation::new(length, 77);
+            let mut values: Vec<u64> = (0..length).map(|place| permutation.at(place)).collect();
+            values.sort_unstable();
+            assert_eq!(values, (0..length).collect::<Vec<_>>());
         }
     }
 

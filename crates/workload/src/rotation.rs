@@ -3,8 +3,17 @@
 //! The files that are in use form a short list: at first as many as may be open, in order; a file that is
 //! finished leaves it and the next one that has not been used joins at the end. Round robin goes around this
 //! list, random draws from it, sequential stays with its head.
+//!
+//! A skewed order draws one of all files by its law and takes it or, when it is not in use, the next one that is. The
+//! law has 1024 ranks for each file, side by side (as fio's I/O logs show), so the most popular file has far more than the
+//! first of as few ranks would have: under zipf with exponent 1.1 four fifths of the accesses to 16 files.
 
-use crate::{FileOrder, rng::Rng};
+use crate::{
+    FileOrder,
+    offset::{Skewed, hottest},
+    rng::Rng,
+};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rotation {
@@ -19,10 +28,44 @@ pub(crate) struct Rotation {
     cursor: usize,
     ios_left: u64,
     draw: bool,
+    skew: Option<FileSkew>,
+}
+
+/// The ranks that each file has under a skewed order.
+const RANKS_PER_FILE: u64 = 1024;
+
+/// Which files are popular.
+#[derive(Clone, Debug)]
+struct FileSkew {
+    table: Arc<Skewed>,
+    /// The place of the first rank, of as many places as there are ranks.
+    first: u64,
+    places: u64,
+}
+
+impl FileSkew {
+    fn new(skew: &crate::Skew, files: u32, seed: u64) -> Self {
+        let places = u64::from(files.max(1)) * RANKS_PER_FILE;
+        let table = Skewed::new(skew.law, places);
+        let hottest = match skew.centre {
+            None if table.favourite() == 0 => {
+                // A place drawn at random is that of a whole file.
+                hottest(skew, places, seed, usize::MAX >> 1) / RANKS_PER_FILE * RANKS_PER_FILE
+            }
+            _ => hottest(skew, places, seed, 0),
+        };
+        let first = (hottest + places - table.favourite()) % places;
+        FileSkew { table: Arc::new(table), first, places }
+    }
+
+    fn draw(&self, rng: &mut Rng) -> u32 {
+        let place = (self.first + self.table.draw(rng)) % self.places;
+        (place / RANKS_PER_FILE) as u32
+    }
 }
 
 impl Rotation {
-    pub(crate) fn new(order: FileOrder, files: u32, limit: usize, ios_per_file: u64) -> Self {
+    pub(crate) fn new(order: FileOrder, files: u32, limit: usize, ios_per_file: u64, seed: u64) -> Self {
         let limit = limit.clamp(1, (files as usize).max(1));
         let mut rotation = Rotation {
             order,
@@ -34,6 +77,10 @@ impl Rotation {
             cursor: 0,
             ios_left: 0,
             draw: false,
+            skew: match &order {
+                FileOrder::Skewed(skew) => Some(FileSkew::new(skew, files, seed)),
+                _ => None,
+            },
         };
         rotation.restart();
         rotation
@@ -50,14 +97,21 @@ impl Rotation {
 
     fn turn(&mut self) {
         self.ios_left = self.ios_per_file;
-        self.draw = self.order == FileOrder::Random;
+        self.draw = matches!(self.order, FileOrder::Random | FileOrder::Skewed(_));
     }
 
     /// The file for the next I/O; `None` when all are finished.
     #[inline(always)]
     pub(crate) fn current(&mut self, rng: &mut Rng) -> Option<u32> {
         if self.draw && !self.open.is_empty() {
-            self.cursor = rng.below(self.open.len() as u64) as usize;
+            self.cursor = match &self.skew {
+                None => rng.below(self.open.len() as u64) as usize,
+                Some(skew) => {
+                    let file = skew.draw(rng);
+                    let cursor = self.open.partition_point(|&open| open < file);
+                    if cursor == self.open.len() { 0 } else { cursor }
+                }
+            };
             self.draw = false;
         }
         self.open.get(self.cursor).copied()
@@ -99,7 +153,7 @@ mod tests {
 
     /// Runs `blocks` I/Os on each of the files and says in which order.
     fn order(order: FileOrder, blocks: &[u32], limit: usize, ios_per_file: u64) -> Vec<u32> {
-        let mut rotation = Rotation::new(order, blocks.len() as u32, limit, ios_per_file);
+        let mut rotation = Rotation::new(order, blocks.len() as u32, limit, ios_per_file, 7);
         let mut left = blocks.to_vec();
         let mut rng = Rng::new(1);
         let mut result = Vec::new();

@@ -35,6 +35,14 @@ pub struct Spec {
     /// Use a linear feedback shift register (`random_generator=lfsr`). It covers each block once, whatever
     /// `cover` says.
     pub lfsr: bool,
+    /// How random offsets are distributed. Any distribution but the even one does without coverage, whatever `cover`
+    /// and `lfsr` say.
+    pub distribution: Distribution,
+    /// Each file is worked on zone by zone (`zonemode=strided`).
+    pub zones: Option<StridedZones>,
+    /// Random writes that bring a flash device near its steady state in one pass (`sprandom`). Only for a single
+    /// direction with one block size, all random.
+    pub precondition: Option<Precondition>,
     /// Sequential workloads: bytes added to the offset after each I/O (`rw=write:4k`; may be negative).
     pub sequential_skip: i64,
     /// A skip past the end of a region goes on at its beginning. So it is where regions are whole files; a part
@@ -68,10 +76,12 @@ pub struct Region {
 }
 
 /// How the next file is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FileOrder {
     /// At random among the open ones.
     Random,
+    /// At random, by a law under which some files come more often than others; drawn anew for each I/O.
+    Skewed(Skew),
     /// One after the other, over and over.
     RoundRobin,
     /// The first until it is done, then the second, and so on.
@@ -116,4 +126,82 @@ impl BlockSize {
             BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).max().unwrap_or(1),
         }
     }
+}
+
+/// How random offsets are distributed over a region; see [`offset`](crate::offset).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// All alike.
+    Even,
+    /// Some more often than others, by a law.
+    Skewed(Skew),
+    /// Zones with shares, per direction; no zones: all alike.
+    Zones(PerDirection<Vec<Zone>>),
+    /// These blocks, in this order, over and over.
+    Sequence {
+        /// In units of the alignment, from the start of the region.
+        blocks: Vec<u64>,
+        /// Each repetition lies behind the last one.
+        stride: bool,
+    },
+}
+
+/// A law of popularity, and where the most popular place is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Skew {
+    /// The law.
+    pub law: Law,
+    /// From 0, the start of the range, to 1, its end; `None` = in the middle for `normal`, elsewhere at random.
+    pub centre: Option<f64>,
+}
+
+/// How much more popular some places are than others; see [`offset`](crate::offset).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Law {
+    /// With this exponent.
+    Zipf(f64),
+    /// With this power, between 0 and 1, both exclusive.
+    Pareto(f64),
+    /// With this deviation in percent.
+    Normal(f64),
+}
+
+/// A part of a region with its share of the accesses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Zone {
+    /// The share, in proportion to those of the other zones.
+    pub share: u32,
+    /// How large it is.
+    pub size: ZoneSize,
+}
+
+/// The size of a [`Zone`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ZoneSize {
+    /// In percent of the region.
+    Percent(f64),
+    /// In bytes.
+    Bytes(u64),
+}
+
+/// Work zone by zone: `size` bytes of I/O within `range` bytes of the file, then `skip` bytes are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StridedZones {
+    /// Bytes of I/O before the next zone's turn, at least 1.
+    pub size: u64,
+    /// Bytes of the file that a zone covers, at least 1.
+    pub range: u64,
+    /// Bytes between two zones.
+    pub skip: u64,
+}
+
+/// What is assumed of the device; see [`precondition`](crate::precondition).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Precondition {
+    /// Flash beyond what can be addressed, as a fraction of that: more than 0.
+    pub over_provisioning: f64,
+    /// Bytes of the write cache.
+    pub cache: u64,
+    /// Into how many parts the flash is divided, at least 1.
+    pub regions: u64,
 }

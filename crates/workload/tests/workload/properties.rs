@@ -5,6 +5,39 @@ use iolite_types::{Direction, PerDirection};
 use iolite_workload::*;
 use proptest::prelude::*;
 
+fn law() -> impl Strategy<Value = Skew> {
+    let law = prop_oneof![
+        (0.0..3.0f64).prop_map(Law::Zipf),
+        (0.01..0.99f64).prop_map(Law::Pareto),
+        (0.0..100.0f64).prop_map(Law::Normal),
+    ];
+    (law, prop::option::of(0.0..=1.0f64)).prop_map(|(law, centre)| Skew { law, centre })
+}
+
+fn zone() -> impl Strategy<Value = Zone> {
+    let size =
+        prop_oneof![(0.0..60.0f64).prop_map(ZoneSize::Percent), (0u64..100_000).prop_map(ZoneSize::Bytes)];
+    (0u32..=100, size).prop_map(|(share, size)| Zone { share, size })
+}
+
+fn distribution() -> impl Strategy<Value = Distribution> {
+    prop_oneof![
+        4 => Just(Distribution::Even),
+        1 => law().prop_map(Distribution::Skewed),
+        1 => per_direction(prop::collection::vec(zone(), 0..5).boxed()).prop_map(Distribution::Zones),
+        1 => (prop::collection::vec(0u64..100, 1..6), any::<bool>())
+            .prop_map(|(blocks, stride)| Distribution::Sequence { blocks, stride }),
+    ]
+}
+
+fn strides() -> impl Strategy<Value = StridedZones> {
+    (1u64..30_000, 1u64..60_000, 0u64..30_000).prop_map(|(size, range, skip)| StridedZones {
+        size,
+        range,
+        skip,
+    })
+}
+
 fn block_size() -> impl Strategy<Value = BlockSize> {
     let unit = 1u64..9;
     prop_oneof![
@@ -45,9 +78,11 @@ prop_compose! {
 prop_compose! {
     fn any_spec()(
         files in regions(),
-        file_order in prop::sample::select(
-            &[FileOrder::Random, FileOrder::RoundRobin, FileOrder::Sequential][..]
-        ),
+        file_order in prop_oneof![
+            prop::sample::select(&[FileOrder::Random, FileOrder::RoundRobin, FileOrder::Sequential][..]),
+            law().prop_map(FileOrder::Skewed),
+        ],
+        (distribution, zones) in (distribution(), prop::option::weighted(0.2, strides())),
         (ios_per_file, open) in (1u64..4, 1usize..6),
         mix in mix(),
         random_percent in per_direction(prop::sample::select(&[0u32, 0, 100, 100, 30][..])),
@@ -78,6 +113,9 @@ prop_compose! {
             cover,
             cover_softly: false,
             lfsr,
+            distribution,
+            zones,
+            precondition: None,
             sequential_skip: skip,
             skip_wraps: true,
             ios_per_random,
@@ -108,6 +146,7 @@ fn simple_spec() -> impl Strategy<Value = Spec> {
             align: PerDirection::all(if own_align { 512 } else { size }),
             cover,
             lfsr: false,
+            zones: None,
             sequential_skip: 0,
             skip_wraps: true,
             ios_per_random: 1,
@@ -184,7 +223,11 @@ proptest! {
 
     #[test]
     fn the_choice_of_generator_is_invisible(spec in simple_spec(), before in 0..MANY) {
-        let Some(fast) = fast(&spec) else { return Err(TestCaseError::fail("not simple")) };
+        // A direction without zones of its own needs the general one.
+        let Some(fast) = fast(&spec) else {
+            prop_assert!(matches!(spec.distribution, Distribution::Zones(_)));
+            return Ok(());
+        };
         let mut fast = AnyGenerator::Fast(fast);
         let mut general = General::new(&spec).unwrap();
         prop_assert_eq!(answers(&mut fast, MANY), answers(&mut general, MANY));
@@ -235,6 +278,7 @@ proptest! {
             align: PerDirection::all(size),
             cover: true,
             lfsr,
+            distribution: Distribution::Even,
             pass_bytes: None,
             total_ios: None,
             endless: false,

@@ -1,0 +1,243 @@
+//! Random writes that bring a flash device near the state of long random writing in one pass (`sprandom`).
+//!
+//! What is documented of fio's option: it "divides the storage into equally sized regions and calculates the required
+//! invalidation rate per region"; the regions overlap, by as much as the over-provisioning of each is to be, which
+//! decreases from the first to the last; each block is written at least once, and the writes together are one pass over
+//! the flash itself. The calculation is not documented; this one follows from the theory of garbage collection.
+//!
+//! **The state to reach.** A device with `α` times as much flash as addresses, under uniformly random writes, cleans its
+//! flash in the order in which it was written. Each write of the host makes a page of any address invalid, so of what
+//! was written t passes over the addresses ago, a part of e^-t is still valid. For each such write the device writes A
+//! pages (the write amplification), so t = y / A where y is how far back in the flash it lies, in units of the address
+//! space. What is cleaned, y = α ago, is still valid to a part v = e^(-α / A), and has to be written again: A = 1 / (1 - v).
+//! (Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012.) Hence v = e^(-α (1 - v)), solved by iteration,
+//! and the mean validity over the flash is 1 / α, as it has to be.
+//!
+//! **How.** The blocks are put into a random order, and the order is cut into regions, each as long as the flash divided
+//! by their number, that overlap: region i + 1 begins by as many blocks before the end of region i as region i is to lose.
+//! Writing the regions one after the other writes each block once or more, in random order, and leaves each region as valid
+//! as flash of its age should be. Within a region the new blocks come first and then those that are written again, so that
+//! two writes of a block are about a region apart and a write cache does not merge them; that is why no region is made
+//! smaller than the cache (`spr_cs`).
+
+use crate::{Precondition, permutation::Permutation};
+
+/// The writes of one pass.
+#[derive(Clone, Debug)]
+pub(crate) struct Regions {
+    order: Permutation,
+    blocks: u64,
+    /// Writes of the pass, about: the blocks of the flash.
+    writes: u64,
+    regions: u64,
+    /// Flash in relation to addresses.
+    ratio: f64,
+    amplification: f64,
+    region: u64,
+    /// Where in the order the region begins, where its new blocks begin, and where it ends.
+    begin: u64,
+    new: u64,
+    end: u64,
+    /// The next place.
+    place: u64,
+    /// Whether the new blocks of the region are done.
+    again: bool,
+}
+
+/// The part of what the device cleans that is still valid: the solution below 1 of v = e^(-ratio (1 - v)).
+fn validity_at_cleaning(ratio: f64) -> f64 {
+    let mut valid = 0.0f64;
+    // Converges like (ratio * v)^i, slowest for little over-provisioning: 1% takes some thousand rounds.
+    for _ in 0..1_000_000 {
+        let next = (-ratio * (1.0 - valid)).exp();
+        if next - valid < 1e-13 {
+            return next;
+        }
+        valid = next;
+    }
+    valid
+}
+
+impl Regions {
+    /// The writes for `blocks` blocks of `size` bytes, in an order of `key`.
+    pub(crate) fn new(device: Precondition, blocks: u64, size: u64, key: u64) -> Self {
+        let ratio = 1.0 + device.over_provisioning.max(0.0);
+        let writes = (blocks as f64 * ratio).round() as u64;
+        let mut regions = device.regions.clamp(1, blocks.max(1));
+        if let Some(most) = (u128::from(writes) * u128::from(size)).checked_div(u128::from(device.cache)) {
+            regions = regions.min(u64::try_from(most).unwrap_or(u64::MAX)).max(1);
+        }
+        let amplification = 1.0 / (1.0 - validity_at_cleaning(ratio));
+        let mut pass = Regions {
+            order: Permutation::new(blocks, key),
+            blocks,
+            writes,
+            regions,
+            ratio,
+            amplification,
+            region: 0,
+            begin: 0,
+            new: 0,
+            end: 0,
+            place: 0,
+            again: false,
+        };
+        pass.rekey(key);
+        pass
+    }
+
+    /// Starts another pass.
+    pub(crate) fn rekey(&mut self, key: u64) {
+        self.order.rekey(key);
+        self.region = 0;
+        self.begin = 0;
+        self.enter(0);
+    }
+
+    /// Writes up to the end of a region.
+    fn written(&self, region: u64) -> u64 {
+        (u128::from(self.writes) * u128::from(region + 1) / u128::from(self.regions)) as u64
+    }
+
+    /// Writes of a region.
+    fn length(&self, region: u64) -> u64 {
+        self.written(region) - if region == 0 { 0 } else { self.written(region - 1) }
+    }
+
+    /// How much of a region is to be invalid at the end, on average over the region.
+    fn invalid(&self, region: u64) -> f64 {
+        let width = self.ratio / self.regions as f64;
+        let age = |edge: u64| self.ratio - edge as f64 * width;
+        let valid = |age: f64| (-age / self.amplification).exp();
+        let mean = self.amplification / width * (valid(age(region + 1)) - valid(age(region)));
+        (1.0 - mean).clamp(0.0, 1.0)
+    }
+
+    /// Goes to the start of the region that takes over `overlap` blocks of the last one.
+    fn enter(&mut self, overlap: u64) {
+        let length = self.length(self.region);
+        let overlap = overlap.min(length);
+        self.new = if self.region == 0 { 0 } else { self.end };
+        self.begin = self.new - overlap.min(self.new - self.begin);
+        // The last region takes what is left, so that no block is forgotten.
+        self.end = if self.region + 1 == self.regions {
+            self.blocks
+        } else {
+            (self.new + (length - overlap)).min(self.blocks)
+        };
+        self.place = self.new;
+        self.again = false;
+    }
+
+    /// The next block; `None` at the end of the pass.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        loop {
+            if !self.again && self.place == self.end {
+                self.again = true;
+                self.place = self.begin;
+            }
+            if self.again && self.place == self.new {
+                if self.region + 1 >= self.regions {
+                    return None;
+                }
+                let lost = self.invalid(self.region) * self.length(self.region) as f64;
+                self.region += 1;
+                self.enter(lost.round() as u64);
+                continue;
+            }
+            let place = self.place;
+            self.place += 1;
+            return Some(self.order.at(place));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(over_provisioning: f64, regions: u64) -> Precondition {
+        Precondition { over_provisioning, cache: 0, regions }
+    }
+
+    fn writes(device: Precondition, blocks: u64) -> Vec<u64> {
+        let mut regions = Regions::new(device, blocks, 4096, 5);
+        std::iter::from_fn(|| regions.next()).collect()
+    }
+
+    /// Which writes still hold at the end: the last one of each block.
+    fn valid(writes: &[u64], blocks: u64) -> Vec<bool> {
+        let mut last = vec![usize::MAX; blocks as usize];
+        writes.iter().enumerate().for_each(|(at, &block)| last[block as usize] = at);
+        let mut valid = vec![false; writes.len()];
+        last.into_iter().for_each(|at| valid[at] = true);
+        valid
+    }
+
+    #[test]
+    fn every_block_is_written_and_the_flash_is_full() {
+        for (over_provisioning, regions) in [(0.07, 100), (0.15, 100), (0.5, 37), (0.9, 10), (0.15, 1)] {
+            let blocks = 20_000;
+            let writes = writes(device(over_provisioning, regions), blocks);
+            let mut seen: Vec<u64> = writes.clone();
+            seen.sort_unstable();
+            seen.dedup();
+            assert_eq!(seen.len() as u64, blocks, "every block");
+            if regions > 1 {
+                let flash = blocks as f64 * (1.0 + over_provisioning);
+                // What the last region, the youngest, should lose as well cannot be taken from it any more.
+                let tolerance = flash / regions as f64 / regions as f64 + 2.0 * regions as f64;
+                assert!((writes.len() as f64 - flash).abs() < tolerance, "{} of {flash}", writes.len());
+            }
+        }
+    }
+
+    /// The validity of each tenth of the flash against the law, for a device with 25% more flash.
+    #[test]
+    fn validity_is_that_of_the_steady_state() {
+        let (blocks, regions, ratio) = (100_000, 100u64, 1.25f64);
+        let writes = writes(device(0.25, regions), blocks);
+        let valid = valid(&writes, blocks);
+        // v = e^(-1.25 (1 - v)) has the solution 0.6286: 1.25 * 0.3714 = 0.46425 and e^-0.46425 = 0.6286.
+        let amplification = 1.0 / (1.0 - 0.6286);
+        let tenth = writes.len() / 10;
+        for part in 0..10 {
+            let found = valid[part * tenth..(part + 1) * tenth].iter().filter(|&&valid| valid).count() as f64
+                / tenth as f64;
+            let age = ratio * (1.0 - (part as f64 + 0.5) / 10.0);
+            let expected = (-age / amplification).exp();
+            assert!((found - expected).abs() < 0.01, "part {part}: {found} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn two_writes_of_a_block_are_a_region_apart() {
+        let blocks = 50_000u64;
+        let mut last = vec![None; blocks as usize];
+        for (at, block) in writes(device(0.15, 50), blocks).into_iter().enumerate() {
+            if let Some(before) = last[block as usize].replace(at) {
+                assert!(at - before >= 1150, "{}: a region has 1150 writes", at - before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cache_makes_regions_larger() {
+        let with_cache =
+            |cache| Regions::new(Precondition { cache, ..device(0.5, 100) }, 1000, 4096, 1).regions;
+        assert_eq!(with_cache(0), 100);
+        assert_eq!(with_cache(15 * 4096), 100);
+        assert_eq!(with_cache(150 * 4096), 10);
+        assert_eq!(with_cache(1 << 40), 1);
+    }
+
+    #[test]
+    fn another_pass_has_another_order() {
+        let mut regions = Regions::new(device(0.15, 10), 1000, 4096, 1);
+        let first: Vec<u64> = std::iter::from_fn(|| regions.next()).collect();
+        regions.rekey(2);
+        let second: Vec<u64> = std::iter::from_fn(|| regions.next()).collect();
+        assert_eq!(first.len(), second.len());
+        assert_ne!(first, second);
+    }
+}
