@@ -34,6 +34,9 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
     if options.time_based && options.runtime == 0 {
         blame("time_based", "time_based needs a runtime= to say when the job ends".into());
     }
+    for (option, message) in placement(options, &Machine::here()) {
+        blame(option, message);
+    }
     if let (Some(SizeValue::Bytes(size)), None, false) = (options.size, options.filesize, options.fill_device)
         && size < smallest_block(options)
     {
@@ -60,6 +63,49 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
     problems
 }
 
+/// What jobs can be placed on.
+struct Machine {
+    cpus: u32,
+    /// Its memory nodes, where the kernel tells.
+    nodes: Option<BTreeSet<u32>>,
+}
+
+impl Machine {
+    fn here() -> Machine {
+        // SAFETY: always succeeds.
+        let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+        let number =
+            |entry: std::fs::DirEntry| entry.file_name().to_str()?.strip_prefix("node")?.parse().ok();
+        let nodes = std::fs::read_dir("/sys/devices/system/node").ok();
+        Machine {
+            cpus: u32::try_from(cpus).unwrap_or(1).max(1),
+            nodes: nodes.map(|entries| entries.flatten().filter_map(number).collect()),
+        }
+    }
+}
+
+/// CPUs and memory nodes that are not there.
+fn placement(options: &JobOptions, machine: &Machine) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if let Some(cpu) = options.cpus_allowed.iter().find(|&&cpu| cpu >= machine.cpus) {
+        let option = if options.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" };
+        found.push((option, format!("{option}: there is no CPU {cpu}, the last is {}", machine.cpus - 1)));
+    }
+    let policy = options.numa_mem_policy.as_ref().map_or(&[][..], |policy| &policy.nodes[..]);
+    for (option, nodes) in [("numa_cpu_nodes", &options.numa_cpu_nodes[..]), ("numa_mem_policy", policy)] {
+        if let Some(known) = &machine.nodes
+            && let Some(node) = nodes.iter().find(|node| !known.contains(node))
+        {
+            let known: Vec<String> = known.iter().map(u32::to_string).collect();
+            found.push((
+                option,
+                format!("{option}: there is no memory node {node}, only {}", known.join(", ")),
+            ));
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +125,23 @@ mod tests {
         assert_eq!(messages(|o| o.rw = ReadWrite::RandRead, readonly()), [""; 0]);
         assert_eq!(messages(|o| o.rw = ReadWrite::RandWrite, readonly()).len(), 1);
         assert_eq!(messages(|o| o.rw = ReadWrite::Trim, readonly()).len(), 1);
+    }
+
+    #[test]
+    fn cpus_and_nodes_have_to_be_there() {
+        let machine = Machine { cpus: 2, nodes: Some(BTreeSet::from([0])) };
+        let found = |change: &dyn Fn(&mut JobOptions)| {
+            let mut options = JobOptions::default();
+            change(&mut options);
+            placement(&options, &machine).into_iter().map(|(option, _)| option).collect::<Vec<_>>()
+        };
+        assert_eq!(found(&|o| o.cpus_allowed = vec![0, 1]), [""; 0]);
+        assert_eq!(found(&|o| o.cpus_allowed = vec![0, 2]), ["cpumask"]);
+        assert_eq!(found(&|o| o.numa_cpu_nodes = vec![0]), [""; 0]);
+        assert_eq!(found(&|o| o.numa_cpu_nodes = vec![0, 1]), ["numa_cpu_nodes"]);
+        let unknown = Machine { cpus: 2, nodes: None };
+        let options = JobOptions { numa_cpu_nodes: vec![7], ..JobOptions::default() };
+        assert_eq!(placement(&options, &unknown), []);
     }
 
     #[test]

@@ -52,6 +52,9 @@ pub fn in_use(path: &Path) -> Option<InUse> {
             return Some(InUse::Held(holder));
         }
     }
+    if let Some(by) = loop_devices().into_iter().find(|(_, below)| family.contains(below)) {
+        return Some(InUse::Held(by.0));
+    }
     let exclusive = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(path);
     match exclusive {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(InUse::Busy),
@@ -94,6 +97,20 @@ fn family(device: Device) -> HashSet<Device> {
         family.extend(number_of(parent));
     }
     family
+}
+
+/// Loop devices that are built on block devices, which the kernel does not list as holders; each with what it is
+/// built on.
+fn loop_devices() -> Vec<(String, Device)> {
+    let backing = |name: &String| {
+        let file = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
+        block_device(Path::new(file.trim_end_matches('\n')))
+    };
+    names_in(Path::new("/sys/block"))
+        .into_iter()
+        .filter(|name| name.starts_with("loop"))
+        .filter_map(|name| Some((name.clone(), backing(&name)?)))
+        .collect()
 }
 
 fn names_in(directory: &Path) -> Vec<String> {

@@ -5,11 +5,12 @@ use crate::collect::{self, Circumstances, Known};
 use crate::disk::Disks;
 use crate::eta;
 use crate::layout;
+use crate::limits;
 use crate::message::Message;
 use crate::shared::{Arena, Phase, attention};
 use crate::spawner::{Answer, Order, Spawner, Work};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
-use crate::worker::{Worker, lock_memory};
+use crate::worker::{LockedMemory, Worker};
 use iolite_engine::EngineConfig;
 use iolite_options::ExitWhat;
 use iolite_plan::{Layout, Plan, Problem};
@@ -92,6 +93,7 @@ impl<'a> Prepared<'a> {
     /// Everything that is in the way, for all jobs.
     pub fn new(plan: &'a Plan) -> Result<Self, RunError> {
         let mut problems = probe(plan);
+        problems.extend(limits::exceeded(plan));
         match layout::resolve(plan) {
             Ok(layouts) if problems.is_empty() => Ok(Prepared { plan, layouts }),
             Ok(_) => Err(RunError::Problems(problems)),
@@ -250,6 +252,8 @@ struct Controller<'a> {
     signals: SignalQueue,
     spawner: Spawner,
     disks: Disks,
+    /// Held until the run is over.
+    _locked: LockedMemory,
     members: Vec<Member>,
     wave: u32,
     wave_begun: u64,
@@ -275,9 +279,7 @@ impl<'a> Controller<'a> {
             .map_err(system("signals cannot be received"))?;
         // Locked once for the whole run, as the page cache is shared by all jobs.
         let locked = plan.jobs.iter().map(|job| job.options.lockmem).max().unwrap_or(0);
-        if locked > 0 {
-            lock_memory(locked).map_err(system("lockmem"))?;
-        }
+        let locked = LockedMemory::new(locked).map_err(system("lockmem"))?;
         let disks = Disks::watch(plan);
         let shared = Shared {
             plan: plan.clone(),
@@ -298,6 +300,7 @@ impl<'a> Controller<'a> {
             signals,
             spawner,
             disks,
+            _locked: locked,
             wave: 0,
             wave_begun: now,
             signal: None,

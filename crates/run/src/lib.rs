@@ -13,6 +13,7 @@ mod controller;
 mod disk;
 mod eta;
 mod layout;
+mod limits;
 mod message;
 mod shared;
 mod spawner;

@@ -138,6 +138,7 @@ impl Spawner {
             if sys::become_interruptible().is_err() {
                 return 1;
             }
+            sys::allow_many_files();
             // The copy of the controller's end must go, or its closing would never be seen here.
             // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
             unsafe { libc::close(controller) };

@@ -277,6 +277,19 @@ pub fn become_interruptible() -> io::Result<()> {
     Ok(())
 }
 
+/// Raises the number of files that this process, and what it forks, may have open, to the most that it may ask for.
+/// Jobs with many files need it, and nothing here depends on descriptors being small numbers.
+pub fn allow_many_files() {
+    // SAFETY: the structure is plain data, valid as zeros. Where it is refused, the old limit stays.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
 /// Ends the wait of a thread of this process; one that is gone waits for nothing.
 pub fn interrupt_thread(thread: libc::pid_t) {
     // SAFETY: no pointers are involved; a thread that is not of this process is not reached.

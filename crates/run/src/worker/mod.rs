@@ -7,7 +7,7 @@ mod placement;
 mod syncs;
 mod usage;
 
-pub use placement::lock_memory;
+pub use placement::LockedMemory;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::clock::Clock;

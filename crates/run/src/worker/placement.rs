@@ -123,15 +123,35 @@ fn set_nice(nice: i32) -> io::Result<()> {
     if result != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Locks so much memory, which takes it away from the page cache.
-pub fn lock_memory(bytes: u64) -> io::Result<()> {
-    let bytes = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    let start = crate::sys::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
-    // SAFETY: the mapping is `bytes` long. It stays for the life of the process.
-    if unsafe { libc::mlock(start, bytes) } != 0 {
-        return Err(io::Error::last_os_error());
+/// Locked memory, which takes it away from the page cache until this is dropped.
+pub struct LockedMemory {
+    start: *mut libc::c_void,
+    bytes: usize,
+}
+
+impl LockedMemory {
+    /// Locks so many bytes; 0 locks nothing.
+    pub fn new(bytes: u64) -> io::Result<LockedMemory> {
+        let bytes = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        if bytes == 0 {
+            return Ok(LockedMemory { start: std::ptr::null_mut(), bytes });
+        }
+        let start = crate::sys::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        let locked = LockedMemory { start, bytes };
+        // SAFETY: the mapping is `bytes` long, and lives as long as `locked`.
+        match unsafe { libc::mlock(start, bytes) } {
+            0 => Ok(locked),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
-    Ok(())
+}
+
+impl Drop for LockedMemory {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            crate::sys::unmap(self.start, self.bytes);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +162,21 @@ mod tests {
     fn cpu_lists() {
         assert_eq!(parse_list("0-2,5,8-9"), [0, 1, 2, 5, 8, 9]);
         assert_eq!(parse_list(""), [0; 0]);
+    }
+
+    #[test]
+    fn locked_memory_is_given_back() {
+        let locked_kib = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
+            line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+        };
+        let before = locked_kib();
+        let locked = LockedMemory::new(64 << 10).unwrap();
+        assert_eq!(locked_kib(), before + 64);
+        drop(locked);
+        assert_eq!(locked_kib(), before);
+        drop(LockedMemory::new(0).unwrap());
     }
 
     #[test]

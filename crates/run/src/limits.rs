@@ -1,0 +1,110 @@
+//! Limits of the system that a whole plan may exceed although each of its jobs does not.
+
+use iolite_plan::{Plan, Problem};
+
+/// The kernel's account of asynchronous requests.
+#[derive(Clone, Copy, Debug)]
+struct AioAccount {
+    /// `fs.aio-max-nr`
+    most: u64,
+    /// `fs.aio-nr`
+    taken: u64,
+}
+
+impl AioAccount {
+    fn read() -> Option<AioAccount> {
+        let number = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/fs/{name}")).ok()?;
+            text.trim().parse().ok()
+        };
+        Some(AioAccount { most: number("aio-max-nr")?, taken: number("aio-nr")? })
+    }
+}
+
+/// Workers that are set up together must find room for all their requests: better to say so before the first file is
+/// touched than to have some of them fail.
+pub fn exceeded(plan: &Plan) -> Option<Problem> {
+    requests(plan, AioAccount::read()?)
+}
+
+fn requests(plan: &Plan, account: AioAccount) -> Option<Problem> {
+    let uses = |index: usize| plan.job_of(&plan.workers[index]).engine.name == "libaio";
+    // Those that start later may find room that others have given back.
+    let together = |index: usize| {
+        let worker = &plan.workers[index];
+        worker.wait_for.is_empty() && plan.job_of(worker).options.startdelay.is_none()
+    };
+    (0..plan.waves).find_map(|wave| {
+        let workers = || {
+            let of_wave = |&index: &usize| plan.workers[index].wave == wave;
+            (0..plan.workers.len()).filter(of_wave).filter(|&index| uses(index) && together(index))
+        };
+        let depth = |index: usize| u64::from(plan.job_of(&plan.workers[index]).options.iodepth);
+        let needed: u64 = workers().map(depth).sum();
+        if account.taken.saturating_add(needed) <= account.most {
+            return None;
+        }
+        let first = &plan.job_of(&plan.workers[workers().next()?]).options;
+        let place = if first.numjobs > 1 { "numjobs" } else { "iodepth" };
+        Some(Problem {
+            job: first.name.clone(),
+            origin: first.origins.get(place).cloned(),
+            message: format!(
+                "libaio: {} workers together need room for {needed} requests, and fs.aio-max-nr = {} allows {} \
+                 more; sysctl -w fs.aio-max-nr={} makes room",
+                workers().count(),
+                account.most,
+                account.most.saturating_sub(account.taken),
+                account.taken + needed
+            ),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{JobOptions, Range, RunOptions, SizeValue};
+
+    /// Clones, depth, and what else is to be set.
+    type Job<'a> = (u32, u32, &'a dyn Fn(&mut JobOptions));
+
+    fn told(jobs: &[Job<'_>]) -> Option<String> {
+        let jobs = jobs.iter().map(|&(numjobs, iodepth, change)| {
+            let mut options = JobOptions {
+                name: "j".into(),
+                ioengine: "libaio".into(),
+                size: Some(SizeValue::Bytes(1 << 20)),
+                numjobs,
+                iodepth,
+                ..JobOptions::default()
+            };
+            change(&mut options);
+            options
+        });
+        let plan = Plan::build(jobs.collect(), &RunOptions::default()).unwrap();
+        requests(&plan, AioAccount { most: 1000, taken: 100 }).map(|problem| problem.message)
+    }
+
+    #[test]
+    fn what_starts_together_counts_together() {
+        let same = |_: &mut JobOptions| {};
+        assert_eq!(told(&[(9, 100, &same)]), None);
+        let message = told(&[(9, 100, &same), (1, 32, &same)]).unwrap();
+        assert_eq!(
+            message,
+            "libaio: 10 workers together need room for 932 requests, and fs.aio-max-nr = 1000 allows 900 more; \
+             sysctl -w fs.aio-max-nr=1032 makes room"
+        );
+    }
+
+    #[test]
+    fn what_starts_later_does_not() {
+        let same = |_: &mut JobOptions| {};
+        assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.stonewall = true)]), None);
+        assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.wait_for = Some("j".into()))]), None);
+        let delayed = |o: &mut JobOptions| o.startdelay = Some(Range { low: 1, high: 1 });
+        assert_eq!(told(&[(9, 100, &same), (9, 100, &delayed)]), None);
+        assert_eq!(told(&[(9, 100, &same), (90, 100, &|o| o.ioengine = "psync".into())]), None);
+    }
+}
