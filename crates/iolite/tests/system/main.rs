@@ -8,11 +8,13 @@
 
 mod cli;
 mod common;
+mod content;
 mod devices;
 mod differential;
 mod engines;
 mod errors;
 mod examples;
+mod rates;
 mod seeds;
 mod signals;
 mod status;
