@@ -138,6 +138,10 @@ keyword_enum!(/// `clocksource`
     ClockSource { GetTimeOfDay = "gettimeofday", ClockGetTime = "clock_gettime", Cpu = "cpu" });
 keyword_enum!(/// `cpus_allowed_policy`
     CpusPolicy { Shared = "shared", Split = "split" });
+keyword_enum!(/// `thinktime_blocks_type`
+    ThinktimeBlocks { Complete = "complete", Issue = "issue" });
+keyword_enum!(/// `rate_process`
+    RateProcess { Linear = "linear", Poisson = "poisson" });
 keyword_enum!(/// The choice part of `file_service_type`
     FileServiceKind { Random = "random", RoundRobin = "roundrobin", Sequential = "sequential" });
 keyword_enum!(/// The mode of `numa_mem_policy`
@@ -326,6 +330,29 @@ pub struct JobOptions {
     /// The depth to drain to before filling again; 0 = same as `iodepth`.
     pub iodepth_low: u32,
     pub serialize_overlap: bool,
+
+    // rates
+    pub thinktime: u64,
+    pub thinktime_spin: u64,
+    pub thinkcycles: u64,
+    pub thinktime_blocks: u64,
+    pub thinktime_blocks_type: ThinktimeBlocks,
+    /// 0 = pauses come by I/Os, not by time.
+    pub thinktime_iotime: u64,
+    /// Bytes per second; 0 = no limit.
+    pub rate: PerDirection<u64>,
+    /// Bytes per second; 0 = no minimum.
+    pub rate_min: PerDirection<u64>,
+    pub rate_process: RateProcess,
+    /// Milliseconds.
+    pub rate_cycle: u64,
+    pub rate_ignore_thinktime: bool,
+    /// I/Os per second; 0 = no limit.
+    pub rate_iops: PerDirection<u64>,
+    /// I/Os per second; 0 = no minimum.
+    pub rate_iops_min: PerDirection<u64>,
+    /// 0 = no limit.
+    pub max_latency: PerDirection<u64>,
 
     // placement
     /// From `cpus_allowed` or `cpumask`; empty = not set.

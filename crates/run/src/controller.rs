@@ -822,6 +822,12 @@ impl<'a> Controller<'a> {
             let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
             for (direction, used) in Direction::ALL.into_iter().zip(used) {
                 snapshot.shown[direction] |= used;
+                if used && member.ordered && member.end.is_none() {
+                    snapshot.limits.min_bandwidth += options.rate_min[direction];
+                    snapshot.limits.max_bandwidth += options.rate[direction];
+                    snapshot.limits.min_iops += options.rate_iops_min[direction];
+                    snapshot.limits.max_iops += options.rate_iops[direction];
+                }
                 bytes[direction] += slot.stats.directions[direction.index()].bytes.get();
                 ios[direction] += slot.stats.directions[direction.index()].ios.get();
             }

@@ -154,6 +154,8 @@ impl File {
 /// Any workload.
 #[derive(Clone, Debug)]
 pub struct General {
+    /// The only direction of a mix, while somebody says so.
+    steered: Option<Direction>,
     mix: Mix,
     rules: [Rules; 3],
     files: Vec<File>,
@@ -254,6 +256,7 @@ impl General {
             endless: spec.endless,
             skip: spec.sequential_skip,
             skip_wraps: spec.skip_wraps,
+            steered: None,
             ios_per_random: spec.ios_per_random.max(1),
             identical: spec.identical,
             run_left: 0,
@@ -277,7 +280,9 @@ impl General {
     fn draw_direction(&mut self) -> Direction {
         match self.mix {
             Mix::Single(direction) => direction,
-            Mix::ReadWrite(percent) => draw_mix(&mut self.streams.mix, percent),
+            Mix::ReadWrite(percent) => {
+                self.steered.unwrap_or_else(|| draw_mix(&mut self.streams.mix, percent))
+            }
             Mix::TrimWrite => Direction::Trim,
         }
     }
@@ -504,6 +509,10 @@ impl Generator for General {
             self.rotation.issued();
             return self.io(index, direction, place);
         }
+    }
+
+    fn steer(&mut self, direction: Option<Direction>) {
+        self.steered = direction;
     }
 
     fn restart(&mut self) {

@@ -60,6 +60,12 @@ pub trait Generator {
     /// over, random choices go on, so the order is another one.
     fn restart(&mut self);
 
+    /// From now on, a mix of reads and writes gives only this direction; `None` = as it chooses again. Of the
+    /// generators of mixes, only [`General`] can be steered; one direction has nothing to choose.
+    fn steer(&mut self, direction: Option<Direction>) {
+        let _ = direction;
+    }
+
     /// Starts another pass with the same random choices as the very first one. This is what the loops of a job
     /// do whose choices are repeatable (`randrepeat`).
     fn rewind(&mut self);
@@ -141,6 +147,10 @@ impl Generator for AnyGenerator {
 
     fn restart(&mut self) {
         each!(self, generator => generator.restart());
+    }
+
+    fn steer(&mut self, direction: Option<Direction>) {
+        each!(self, generator => generator.steer(direction));
     }
 
     fn rewind(&mut self) {

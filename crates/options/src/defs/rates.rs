@@ -1,6 +1,10 @@
 //! Rates, think time, latency targets, and jobs that keep each other in step.
 
 use crate::definition::{Category, Definition, Kind, Limits};
+use crate::values::SECOND;
+
+/// Times are in µs.
+const MICROSECOND: u64 = 1;
 
 const fn rates(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Rates, kind, help)
@@ -8,47 +12,84 @@ const fn rates(name: &'static str, kind: Kind, help: &'static str) -> Definition
 
 /// Rates, pauses, latencies.
 pub static RATES: &[Definition] = &[
-    rates("thinktime", Kind::Int, "Pause between I/Os, in µs").default("0").min(0),
+    rates("thinktime", Kind::Int, "Pause between I/Os, in µs")
+        .default("0")
+        .min(0)
+        .lands(put!(thinktime, time(MICROSECOND))),
     rates("thinktime_spin", Kind::Int, "How much of the pause is spent busy, in µs")
         .under("thinktime")
         .default("0")
-        .min(0),
+        .min(0)
+        .lands(put!(thinktime_spin, time(MICROSECOND))),
     rates("thinkcycles", Kind::Int, "Processor cycles to burn in each pause")
         .under("thinktime")
         .default("0")
-        .min(0),
+        .min(0)
+        .lands(put!(thinkcycles, number())),
     rates("thinktime_blocks", Kind::Int, "I/Os from one pause to the next")
         .under("thinktime")
         .default("1")
-        .min(0),
+        .min(0)
+        .lands(put!(thinktime_blocks, number())),
     rates("thinktime_blocks_type", Kind::Str, "What counts as an I/O here")
         .under("thinktime")
         .default("complete")
-        .keywords(&[("complete", "Its completion"), ("issue", "Its submission")]),
-    rates("thinktime_iotime", Kind::Int, "Time from one pause to the next")
+        .keywords(&[("complete", "Its completion"), ("issue", "Its submission")])
+        .lands(put_keyword!(thinktime_blocks_type, ThinktimeBlocks)),
+    rates("thinktime_iotime", Kind::Int, "Time from one pause to the next, in seconds")
         .under("thinktime")
         .default("0")
-        .min(0),
-    rates("rate", Kind::Int, "Most bytes per second, per direction").min(0),
+        .min(0)
+        .lands(put!(thinktime_iotime, time(SECOND))),
+    rates("rate", Kind::Int, "Most bytes per second, per direction")
+        .min(0)
+        .lands(|job, given| given.numbers_into(&mut job.rate)),
     rates("rate_min", Kind::Int, "Fewest bytes per second; a job that does less ends")
         .under("rate")
         .aliases(&["ratemin"])
-        .min(0),
+        .min(0)
+        .lands(|job, given| given.numbers_into(&mut job.rate_min)),
     rates("rate_process", Kind::Str, "How I/Os are spaced in time")
         .under("rate")
         .default("linear")
-        .keywords(&[("linear", "Evenly"), ("poisson", "At random, as independent users would")]),
+        .keywords(&[("linear", "Evenly"), ("poisson", "At random, as independent users would")])
+        .lands(put_keyword!(rate_process, RateProcess)),
     rates("rate_cycle", Kind::Int, "Window over which the fewest are measured, in ms")
         .under("rate")
         .aliases(&["ratecycle"])
         .default("1000")
-        .min(0),
-    rates("rate_ignore_thinktime", Kind::Bool, "Make up for pauses").under("rate").range(0, 1),
-    rates("rate_iops", Kind::Int, "Most I/Os per second, per direction").min(0),
+        .min(0)
+        .lands(put!(rate_cycle, number())),
+    rates("rate_ignore_thinktime", Kind::Bool, "Do not make up for pauses: go on at the rate after each")
+        .under("rate")
+        .range(0, 1)
+        .lands(put!(rate_ignore_thinktime, boolean())),
+    rates("rate_iops", Kind::Int, "Most I/Os per second, per direction")
+        .min(0)
+        .lands(|job, given| given.numbers_into(&mut job.rate_iops)),
     rates("rate_iops_min", Kind::Int, "Fewest I/Os per second; a job that does less ends")
         .under("rate_iops")
-        .min(0),
-    rates("max_latency", Kind::Int, "End the job when one I/O takes longer than this").min(0),
+        .min(0)
+        .lands(|job, given| given.numbers_into(&mut job.rate_iops_min)),
+    rates("max_latency", Kind::Int, "End the job when one I/O takes longer than this, in µs").min(0).lands(
+        |job, given| {
+            // A list of times: each is read as a value of its own.
+            let text = given.required()?.to_owned();
+            let mut parts = text.split(',');
+            let mut last = 0;
+            for direction in iolite_types::Direction::ALL {
+                match parts.next() {
+                    Some("") | None => {}
+                    Some(part) => last = crate::values::time(part, MICROSECOND, &mut given.notes)?,
+                }
+                job.max_latency[direction] = last;
+            }
+            match parts.next() {
+                None => Ok(()),
+                Some(_) => Err("has more than three values (read, write, trim)".to_owned()),
+            }
+        },
+    ),
     rates("latency_target", Kind::Time, "Find the depth at which I/Os take no longer than this").off(&["0"]),
     rates("latency_window", Kind::Time, "How long each depth is tried").off(&["0"]),
     rates("latency_percentile", Kind::FloatList, "Percent of I/Os that must keep to the target")

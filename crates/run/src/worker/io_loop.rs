@@ -9,6 +9,7 @@
 //! commit share their issue stamp, units of one reap their completion stamp.
 
 use super::files::FileTable;
+use super::pace::{Pace, Pause};
 use super::syncs::{Due, SyncSchedule};
 use crate::clock::Clock;
 use crate::shared::{Control, Phase, attention};
@@ -58,6 +59,8 @@ pub struct Rules {
     pub serialize_overlap: bool,
     /// Every so many writes, one that nothing is in flight beside; 0 = never.
     pub write_barrier: u32,
+    /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
+    pub max_latency_ns: [u64; 3],
 }
 
 impl Rules {
@@ -73,6 +76,17 @@ pub struct Failure {
     pub errno: Errno,
     /// What was attempted; `None` = reaping or committing.
     pub attempt: Option<Attempt>,
+    /// What was demanded of it and not met.
+    pub missed: Option<Missed>,
+}
+
+/// A demand on speed that was not met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// A rate, over a cycle.
+    Rate(super::pace::Missed),
+    /// `max_latency`, by an I/O that took so many nanoseconds.
+    Latency(u64),
 }
 
 /// An I/O that failed.
@@ -122,6 +136,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     clock: Clock,
     content: Option<Content>,
     syncs: SyncSchedule,
+    pace: Option<Pace>,
     units: Vec<Unit>,
     stamps: Vec<Stamps>,
     /// Where each unit's buffer begins.
@@ -156,6 +171,8 @@ pub struct Parts<'a> {
     pub content: Option<Content>,
     /// Syncs between I/Os.
     pub syncs: SyncSchedule,
+    /// When I/Os may be issued; `None` = at once.
+    pub pace: Option<Pace>,
     /// The files.
     pub files: FileTable,
     /// The first buffer.
@@ -190,6 +207,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             clock: parts.clock,
             content: parts.content,
             syncs: parts.syncs,
+            pace: parts.pace,
             units,
             stamps: vec![Stamps::default(); depth],
             buffers: parts.buffers,
@@ -215,6 +233,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.ramping = self.rules.ramp_ns > 0;
         let span = if self.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
         self.next_event = now.saturating_add(span);
+        if let Some(pace) = &mut self.pace {
+            pace.start(now);
+        }
         self.control.set_phase(if self.ramping { Phase::Ramping } else { Phase::Running });
     }
 
@@ -237,6 +258,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             if self.stopping {
                 return PassEnd::Stopped;
+            }
+            if FULL && self.pace.is_some() {
+                self.keep_pace();
+                if self.stopping {
+                    return PassEnd::Stopped;
+                }
             }
             match self.generator.next() {
                 Next::Io(io) => {
@@ -291,6 +318,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.directions[io.direction.index()].issued.add(1);
         if FULL && io.direction == Direction::Write {
             self.syncs.wrote(io.file, io.offset, io.length);
+        }
+        if FULL && let Some(pace) = &mut self.pace {
+            pace.issued(io.direction, io.length);
         }
         self.issue(index, start);
         if FULL {
@@ -389,7 +419,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             return;
         }
         if let Err(errno) = self.engine.commit() {
-            self.fail(Failure { errno, attempt: None });
+            self.fail(Failure { errno, attempt: None, missed: None });
         }
         let issue = if self.rules.timed() { self.clock.now() } else { 0 };
         self.stats.begin();
@@ -440,13 +470,31 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn reap_between(&mut self, min: u32, max: u32) {
         if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.done) {
-            self.fail(Failure { errno, attempt: None });
+            self.fail(Failure { errno, attempt: None, missed: None });
         }
-        let count = self.done.len() as u32;
-        if count == 0 {
+        if self.done.is_empty() {
             self.stats.complete[0].add(1);
             return;
         }
+        self.count_done();
+    }
+
+    /// Fetches what completes within this time; 0 = what is there.
+    fn reap_within(&mut self, time: std::time::Duration) {
+        let min = usize::from(!time.is_zero());
+        let max = self.in_flight as usize;
+        if let Err(errno) = self.engine.reap(min, max, Some(time), &mut self.done) {
+            self.fail(Failure { errno, attempt: None, missed: None });
+        }
+        if !self.done.is_empty() {
+            self.count_done();
+        }
+    }
+
+    /// Counts the completions that were fetched.
+    #[inline(always)]
+    fn count_done(&mut self) {
+        let count = self.done.len() as u32;
         let now = if self.rules.timed() { self.clock.now() } else { 0 };
         self.in_flight -= count;
         let done = std::mem::take(&mut self.done);
@@ -499,9 +547,31 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         if FULL {
-            self.files.left(unit.file);
+            self.completed(index, direction, now.saturating_sub(start));
         }
         self.free.push(index);
+    }
+
+    /// What else the completion of an I/O means to a full loop.
+    fn completed(&mut self, index: u32, direction: Direction, latency: u64) {
+        let unit = &self.units[index as usize];
+        self.files.left(unit.file);
+        if let Some(pace) = &mut self.pace {
+            pace.completed();
+        }
+        if latency > self.rules.max_latency_ns[direction.index()] {
+            let attempt = Attempt {
+                operation: unit.operation,
+                file: unit.file,
+                offset: unit.offset,
+                length: unit.length,
+            };
+            self.fail(Failure {
+                errno: Errno(libc::ETIMEDOUT),
+                attempt: Some(attempt),
+                missed: Some(Missed::Latency(latency)),
+            });
+        }
     }
 
     /// Frees a unit whose work was not counted.
@@ -532,7 +602,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     offset: unit.offset,
                     length: unit.length,
                 };
-                self.fail(Failure { errno, attempt: Some(attempt) });
+                self.fail(Failure { errno, attempt: Some(attempt), missed: None });
             }
         }
         if FULL {
@@ -562,9 +632,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 return;
             }
             // Nothing moved: the file ends here, although the job was told otherwise.
-            Ok(_) => self.fail(Failure { errno: Errno(libc::EIO), attempt: Some(attempt) }),
+            Ok(_) => self.fail(Failure { errno: Errno(libc::EIO), attempt: Some(attempt), missed: None }),
             Err(Errno(libc::ENOSPC)) if self.rules.fill_device => self.stopping = true,
-            Err(errno) => self.fail(Failure { errno, attempt: Some(attempt) }),
+            Err(errno) => self.fail(Failure { errno, attempt: Some(attempt), missed: None }),
         }
         if FULL {
             self.files.left(self.units[index as usize].file);
@@ -640,6 +710,79 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
 
     // What only a full loop needs.
 
+    /// Waits until the next I/O may be issued, and tells the workload in which direction it has to be.
+    fn keep_pace(&mut self) {
+        let now = self.clock.now();
+        let Some(pace) = &mut self.pace else { return };
+        let stats = self.stats;
+        let done = |direction: Direction| {
+            let counters = &stats.directions[direction.index()];
+            (counters.bytes.get(), counters.ios.get())
+        };
+        if let Some(missed) = pace.missed(now, done) {
+            let missed = Some(Missed::Rate(missed));
+            self.fail(Failure { errno: Errno(libc::EIO), attempt: None, missed });
+            return;
+        }
+        if let Some(pause) = pace.pause(now) {
+            self.think(pause);
+        }
+        let Some(pace) = &mut self.pace else { return };
+        let turn = pace.turn(self.clock.now());
+        self.generator.steer(turn.direction);
+        self.wait_until(turn.at);
+    }
+
+    /// Thinks, with nothing in flight: first busily, then asleep.
+    fn think(&mut self, pause: Pause) {
+        self.drain();
+        let began = self.clock.now();
+        let busy_until = began.saturating_add(pause.spin_ns);
+        while self.clock.now() < busy_until && self.control.attention() == 0 {
+            std::hint::spin_loop();
+        }
+        burn_cycles(pause.cycles);
+        self.wait_until(began.saturating_add(pause.length_ns));
+        let now = self.clock.now();
+        if let Some(pace) = &mut self.pace {
+            pace.paused(began, now);
+        }
+    }
+
+    /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile.
+    ///
+    /// Sleeps overshoot by some 80 µs, so the last of the time is spent watching the clock.
+    fn wait_until(&mut self, moment: u64) {
+        /// Shorter waits are spent watching the clock.
+        const SPIN_NS: u64 = 200_000;
+        /// How much earlier a sleep ends.
+        const EARLY_NS: u64 = 120_000;
+        /// The controller's word is looked for so often.
+        const MOST_NS: u64 = 20_000_000;
+        self.commit();
+        loop {
+            let now = self.clock.now();
+            if now >= self.next_event {
+                self.event(now);
+            }
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+            if self.stopping || now >= moment {
+                return;
+            }
+            let left = moment.min(self.next_event.max(now)) - now;
+            let nap = if left > SPIN_NS { (left - EARLY_NS).min(MOST_NS) } else { 0 };
+            if self.in_flight > 0 {
+                self.reap_within(std::time::Duration::from_nanos(nap));
+            } else if nap > 0 {
+                std::thread::sleep(std::time::Duration::from_nanos(nap));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
     /// Everything that has to be so before this I/O can be issued; false = it cannot.
     fn before(&mut self, io: &Io) -> bool {
         if !self.files.is_open(io.file)
@@ -651,7 +794,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 offset: io.offset,
                 length: io.length,
             };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt) });
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
             return false;
         }
         if self.rules.serialize_overlap {
@@ -676,7 +819,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 offset: io.offset,
                 length: io.length,
             };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt) });
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
         }
         self.failure.is_none()
     }
@@ -712,7 +855,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         unit.offset = sync.offset;
         unit.length = sync.length;
         if let Err(error) = self.files.enter(sync.file, Direction::Write) {
-            self.fail(Failure { errno: error.into(), attempt: None });
+            self.fail(Failure { errno: error.into(), attempt: None, missed: None });
         }
         self.issue(index, start);
         if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
@@ -725,7 +868,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.drain();
         if let Err(error) = self.files.close(&mut self.engine, file) {
             let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt) });
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
         }
     }
 
@@ -733,5 +876,22 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     pub fn finish(&self) {
         self.control.ended_ns.store(self.clock.now(), Relaxed);
         super::publish_usage(self.control);
+    }
+}
+
+/// Keeps the processor busy for so many cycles of its counter, or as many turns of a loop where there is none.
+fn burn_cycles(cycles: u64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every x86-64 processor has the instruction.
+        let counter = || unsafe { std::arch::x86_64::_rdtsc() };
+        let began = counter();
+        while counter().wrapping_sub(began) < cycles {
+            std::hint::spin_loop();
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    for _ in 0..cycles {
+        std::hint::spin_loop();
     }
 }

@@ -3,6 +3,7 @@
 mod files;
 mod io_loop;
 mod memory;
+mod pace;
 mod placement;
 mod syncs;
 mod usage;
@@ -17,14 +18,15 @@ use crate::message::Message;
 use crate::shared::{Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
-use io_loop::{Attempt, Failure, IoLoop, Parts, PassEnd, Rules};
+use io_loop::{Attempt, Failure, IoLoop, Missed, Parts, PassEnd, Rules};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_options::{FileServiceKind, JobOptions, RandomGenerator, ReadWrite, Sequencer};
 use iolite_plan::{JobPlan, Layout, WorkerPlan};
 use iolite_types::{Direction, Operation, PerDirection};
-use iolite_workload::{AnyGenerator, BlockSize, FileOrder, Generator, Mix, Region};
+use iolite_workload::{AnyGenerator, BlockSize, FileOrder, General, Generator, Mix, Region};
 use memory::Buffers;
+use pace::Pace;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use syncs::SyncSchedule;
@@ -136,9 +138,16 @@ impl Worker<'_> {
     /// Everything that depends on the engine's type.
     fn with_engine<E: Engine>(&self, engine: E) -> Result<(), Stop> {
         let workload = workload_spec(self.options(), self.layout, self.plan.seed);
-        let generator = iolite_workload::new(&workload)
+        let full = needs_full_loop(self.options(), &workload);
+        // A pace steers a mix, which only the general generator understands.
+        let generator = if full {
+            General::new(&workload).map(AnyGenerator::General)
+        } else {
+            iolite_workload::new(&workload)
+        };
+        let generator = generator
             .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
-        if needs_full_loop(self.options(), &workload) {
+        if full {
             return self.work::<E, AnyGenerator, true>(engine, generator, &workload);
         }
         generator.visit(WithGenerator { worker: self, engine, workload: &workload })
@@ -179,6 +188,7 @@ impl Worker<'_> {
             clock: self.clock.chosen(options.clocksource),
             content,
             syncs: sync_schedule(options),
+            pace: Pace::new(options, self.plan.seed),
             files,
             buffers: buffers.start,
             stride: buffers.stride,
@@ -312,12 +322,25 @@ impl Worker<'_> {
     /// Tells the reader of the report what failed, and says it once more for the job's own line.
     fn tell(&self, failure: Failure, file: Option<String>) -> Stop {
         let error = io::Error::from_raw_os_error(failure.errno.0);
+        if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
+            let unit = if option == "rate_min" { "B/s" } else { "IOPS" };
+            let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.options().name);
+            Message::Warning(self.number(), line).send(self.messages);
+            return Stop { errno: failure.errno.0, what: format!("func={option}") };
+        }
         let Some(Attempt { operation, offset, length, .. }) = failure.attempt else {
             return Stop { errno: failure.errno.0, what: "func=getevents".into() };
         };
         let name = operation_name(operation);
         let file = file.unwrap_or_default();
         let text = describe_error(&error);
+        if let Some(Missed::Latency(latency)) = failure.missed {
+            let line = format!(
+                "latency of {latency} nsec exceeds max_latency: {file} {name} offset={offset}, buflen={length}"
+            );
+            Message::Warning(self.number(), line).send(self.messages);
+            return Stop { errno: failure.errno.0, what: format!("file={file}, func=max_latency") };
+        }
         let line = format!("io_u error on file {file}: {text}: {name} offset={offset}, buflen={length}");
         Message::Warning(self.number(), line).send(self.messages);
         Stop { errno: failure.errno.0, what: format!("file={file}, func={name}") }
@@ -379,6 +402,8 @@ fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::Spec) -> bo
         || (options.serialize_overlap && options.iodepth > 1)
         || options.lockfile != iolite_options::LockFile::None
         || workload.open_files < workload.files.len()
+        || options.max_latency.values.iter().any(|&limit| limit > 0)
+        || Pace::new(options, 1).is_some()
 }
 
 fn sync_schedule(options: &JobOptions) -> SyncSchedule {
@@ -412,6 +437,10 @@ fn rules(options: &JobOptions) -> Rules {
         fill_device: options.fill_device,
         serialize_overlap: options.serialize_overlap && depth > 1,
         write_barrier: options.write_barrier,
+        max_latency_ns: options.max_latency.values.map(|limit| match limit {
+            0 => u64::MAX,
+            limit => limit.saturating_mul(1000),
+        }),
     }
 }
 

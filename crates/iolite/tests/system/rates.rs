@@ -1,0 +1,83 @@
+//! Rates, pauses and limits on latency, seen from outside: how many I/Os in what time.
+//!
+//! Run times are only ever checked against their least: a loaded machine is slow, never fast.
+
+use crate::common::{Json, Program, scratch};
+
+fn report(line: &str) -> Json {
+    let dir = scratch();
+    let line = format!("--name=j --ioengine=null --size=1G --output-format=json {line}");
+    Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout)
+}
+
+#[test]
+fn rate_iops_spaces_ios_out() {
+    // The n-th of 21 is due after n/100 s, so the last begins after 200 ms.
+    let report = report("--rate_iops=100 --number_ios=21");
+    assert_eq!(report.job().ios(), [21, 0, 0]);
+    assert!(report.job().int("read.runtime") >= 199);
+}
+
+#[test]
+fn rate_counts_bytes() {
+    // 256 KiB at 1 MiB/s; the last block is due when all but it have had their time.
+    let report = report("--rate=1m --bs=32k --number_ios=8");
+    assert!(report.job().int("read.runtime") >= 218);
+}
+
+#[test]
+fn each_direction_keeps_its_own_rate() {
+    let report = report("--rw=rw --rate_iops=400,100 --time_based --runtime=1");
+    let [reads, writes, _] = report.job().ios();
+    // Not more than the rate gives (and the one at the start).
+    assert!(reads <= 401 && writes <= 101, "{reads} reads, {writes} writes");
+    // The mix asks for as many writes as reads: that there are fewer is the rates' doing.
+    assert!(reads > 2 * writes, "{reads} reads, {writes} writes");
+}
+
+#[test]
+fn poisson_keeps_the_rate_but_not_the_distance() {
+    let report = report("--rate_iops=2000 --rate_process=poisson --time_based --runtime=1");
+    // 2000 with a standard deviation of 45.
+    assert!(report.job().ios()[0] < 2300);
+}
+
+#[test]
+fn thinktime_pauses_after_blocks() {
+    let report = report("--thinktime=50ms --thinktime_blocks=4 --number_ios=13");
+    // Pauses after 4, 8 and 12.
+    assert_eq!(report.job().ios()[0], 13);
+    assert!(report.job().int("read.runtime") >= 149);
+}
+
+#[test]
+fn thinktime_can_come_by_time() {
+    let report = report("--thinktime=100ms --thinktime_iotime=100ms --time_based --runtime=1");
+    let busy = report.job().float("usr_cpu") + report.job().float("sys_cpu");
+    assert!(busy < 80.0, "half of the time is pauses, but {busy}% were busy");
+}
+
+#[test]
+fn thinktime_spin_is_spent_busy() {
+    let report = report("--thinktime=40ms --thinktime_spin=40ms --number_ios=6");
+    assert!(report.job().int("read.runtime") >= 199);
+    assert!(report.job().float("usr_cpu") > 20.0);
+}
+
+#[test]
+fn a_rate_that_is_missed_ends_the_job() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=1G --rate_iops_min=1000000000 --rate_cycle=50 --runtime=20 --time_based";
+    let run = Program::under_test().line(dir.path(), line).refused();
+    assert!(run.stderr.contains("rate_iops_min=1000000000 not met"), "{run}");
+    assert!(run.stdout.contains("err= 5"), "{run}");
+}
+
+#[test]
+fn an_io_that_takes_too_long_ends_the_job() {
+    let dir = scratch();
+    let line = "--name=j --filename=f --size=1M --rw=write --end_fsync=0 --sync=1 --max_latency=1us";
+    let run = Program::under_test().line(dir.path(), line).refused();
+    assert!(run.stderr.contains("exceeds max_latency"), "{run}");
+    assert!(run.stdout.contains("err=110"), "{run}");
+}

@@ -1,0 +1,403 @@
+//! When the next I/O may be issued: rates and think time.
+//!
+//! A rate is a schedule, not a gap: the n-th byte (or I/O) of a direction is due at origin + n / rate. A job that
+//! was held up catches up, as fio does, unless the hold-up was think time and `rate_ignore_thinktime` says that it
+//! does not count; then the origin moves by as much. With `rate_process=poisson` the distances are drawn from an
+//! exponential distribution of the same mean: I/Os arrive as those of many independent users would.
+
+use iolite_options::{JobOptions, RateProcess, ThinktimeBlocks};
+use iolite_types::{Direction, PerDirection};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Decides when I/Os may be issued.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    limits: PerDirection<Option<Limit>>,
+    minima: PerDirection<Option<Minimum>>,
+    /// The directions of a mix, where one may go on while the other waits.
+    mix: Option<[Direction; 2]>,
+    think: Option<Think>,
+    ignore_thinktime: bool,
+}
+
+/// What may be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Not before this moment, in nanoseconds of the clock.
+    pub at: u64,
+    /// Only in this direction; `None` = whichever the workload chooses.
+    pub direction: Option<Direction>,
+}
+
+/// The schedule of one direction.
+#[derive(Clone, Debug)]
+struct Limit {
+    amount: Amount,
+    /// Per second.
+    rate: u64,
+    process: RateProcess,
+    /// The moment that the schedule counts from.
+    origin: u64,
+    /// What has been issued since.
+    issued: u64,
+    /// When the next may be issued.
+    due: u64,
+    random: u64,
+}
+
+/// What a rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Amount {
+    Bytes,
+    Ios,
+}
+
+/// A rate that must not be missed.
+#[derive(Clone, Debug)]
+struct Minimum {
+    amount: Amount,
+    rate: u64,
+    cycle_ns: u64,
+    /// When the present cycle began, and what had been done then.
+    since: u64,
+    done: u64,
+}
+
+/// A rate was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The option.
+    pub option: &'static str,
+    /// What was asked for.
+    pub asked: u64,
+    /// What there was.
+    pub got: u64,
+}
+
+/// Pauses between I/Os.
+#[derive(Clone, Debug)]
+struct Think {
+    pause_ns: u64,
+    spin_ns: u64,
+    cycles: u64,
+    /// I/Os from one pause to the next.
+    blocks: u64,
+    by_issue: bool,
+    /// Nanoseconds from one pause to the next; 0 = only I/Os count.
+    every_ns: u64,
+    seen: u64,
+    since: u64,
+}
+
+/// A pause that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// How long in all, nanoseconds.
+    pub length_ns: u64,
+    /// How much of it is spent busy.
+    pub spin_ns: u64,
+    /// Processor cycles to be burnt besides.
+    pub cycles: u64,
+}
+
+impl Pace {
+    /// The pace of a job; `None` when it has none.
+    pub fn new(options: &JobOptions, seed: u64) -> Option<Pace> {
+        let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
+        let each = |direction: Direction| used[direction.index()];
+        let limit = |direction: Direction| {
+            let (amount, rate) = match (options.rate_iops[direction], options.rate[direction]) {
+                (0, 0) => return None,
+                (0, bytes) => (Amount::Bytes, bytes),
+                (ios, _) => (Amount::Ios, ios),
+            };
+            each(direction).then(|| Limit {
+                amount,
+                rate,
+                process: options.rate_process,
+                origin: 0,
+                issued: 0,
+                due: 0,
+                random: seed ^ (direction.index() as u64 + 1),
+            })
+        };
+        let minimum = |direction: Direction| {
+            let (amount, rate) = match (options.rate_iops_min[direction], options.rate_min[direction]) {
+                (0, 0) => return None,
+                (0, bytes) => (Amount::Bytes, bytes),
+                (ios, _) => (Amount::Ios, ios),
+            };
+            let cycle_ns = options.rate_cycle.max(1) * 1_000_000;
+            each(direction).then_some(Minimum { amount, rate, cycle_ns, since: 0, done: 0 })
+        };
+        let all = |f: &dyn Fn(Direction) -> bool| Direction::ALL.into_iter().any(f);
+        let limits =
+            PerDirection::new(limit(Direction::Read), limit(Direction::Write), limit(Direction::Trim));
+        let minima =
+            PerDirection::new(minimum(Direction::Read), minimum(Direction::Write), minimum(Direction::Trim));
+        let think = (options.thinktime > 0).then(|| Think {
+            pause_ns: options.thinktime.saturating_mul(1000),
+            spin_ns: options.thinktime_spin.min(options.thinktime).saturating_mul(1000),
+            cycles: options.thinkcycles,
+            // By time alone when only a time was given.
+            blocks: if options.thinktime_iotime > 0 && !options.is_set("thinktime_blocks") {
+                u64::MAX
+            } else {
+                options.thinktime_blocks.max(1)
+            },
+            by_issue: options.thinktime_blocks_type == ThinktimeBlocks::Issue,
+            every_ns: options.thinktime_iotime.saturating_mul(1000),
+            seen: 0,
+            since: 0,
+        });
+        let paced = all(&|direction| limits[direction].is_some() || minima[direction].is_some());
+        let mix = (options.rw.reads() && options.rw.writes()).then_some([Direction::Read, Direction::Write]);
+        (paced || think.is_some()).then_some(Pace {
+            limits,
+            minima,
+            mix,
+            think,
+            ignore_thinktime: options.rate_ignore_thinktime,
+        })
+    }
+
+    /// The job begins now.
+    pub fn start(&mut self, now: u64) {
+        for limit in self.limits.values.iter_mut().flatten() {
+            limit.origin = now;
+            limit.due = now;
+        }
+        for minimum in self.minima.values.iter_mut().flatten() {
+            minimum.since = now;
+        }
+        if let Some(think) = &mut self.think {
+            think.since = now;
+        }
+    }
+
+    /// When the next I/O may be issued, and in which direction.
+    pub fn turn(&self, now: u64) -> Turn {
+        let due = |direction: Direction| self.limits[direction].as_ref().map_or(0, |limit| limit.due);
+        let Some([one, other]) = self.mix else {
+            // One direction, or trims that take turns with their writes.
+            let at = Direction::ALL.into_iter().map(due).max().unwrap_or(0);
+            return Turn { at, direction: None };
+        };
+        let (first, second) = (due(one), due(other));
+        match (first <= now, second <= now) {
+            (true, true) => Turn { at: first.max(second), direction: None },
+            _ if first <= second => Turn { at: first, direction: Some(one) },
+            _ => Turn { at: second, direction: Some(other) },
+        }
+    }
+
+    /// An I/O was issued.
+    pub fn issued(&mut self, direction: Direction, bytes: u64) {
+        if let Some(limit) = &mut self.limits[direction] {
+            limit.count(bytes);
+        }
+        if let Some(think) = &mut self.think
+            && think.by_issue
+        {
+            think.seen += 1;
+        }
+    }
+
+    /// An I/O was completed.
+    pub fn completed(&mut self) {
+        if let Some(think) = &mut self.think
+            && !think.by_issue
+        {
+            think.seen += 1;
+        }
+    }
+
+    /// The pause that is due now, if one is.
+    pub fn pause(&mut self, now: u64) -> Option<Pause> {
+        let think = self.think.as_mut()?;
+        let by_time = think.every_ns > 0 && now.saturating_sub(think.since) >= think.every_ns;
+        (think.seen >= think.blocks || by_time).then_some(Pause {
+            length_ns: think.pause_ns,
+            spin_ns: think.spin_ns,
+            cycles: think.cycles,
+        })
+    }
+
+    /// A pause is over.
+    pub fn paused(&mut self, began: u64, now: u64) {
+        if let Some(think) = &mut self.think {
+            think.seen = 0;
+            think.since = now;
+        }
+        if self.ignore_thinktime {
+            for limit in self.limits.values.iter_mut().flatten() {
+                limit.origin += now - began;
+                limit.due += now - began;
+            }
+        }
+    }
+
+    /// Whether a minimum was missed in a cycle that is over. `done` gives bytes and I/Os of a direction so far.
+    pub fn missed(&mut self, now: u64, done: impl Fn(Direction) -> (u64, u64)) -> Option<Missed> {
+        for direction in Direction::ALL {
+            let Some(minimum) = &mut self.minima[direction] else { continue };
+            let span = now.saturating_sub(minimum.since);
+            if span < minimum.cycle_ns {
+                continue;
+            }
+            let (bytes, ios) = done(direction);
+            let (total, option) = match minimum.amount {
+                Amount::Bytes => (bytes, "rate_min"),
+                Amount::Ios => (ios, "rate_iops_min"),
+            };
+            let moved = total.saturating_sub(minimum.done);
+            let got = (u128::from(moved) * u128::from(SECOND_NS) / u128::from(span)) as u64;
+            minimum.since = now;
+            minimum.done = total;
+            if got < minimum.rate {
+                return Some(Missed { option, asked: minimum.rate, got });
+            }
+        }
+        None
+    }
+}
+
+impl Limit {
+    fn count(&mut self, bytes: u64) {
+        let amount = match self.amount {
+            Amount::Bytes => bytes,
+            Amount::Ios => 1,
+        };
+        match self.process {
+            RateProcess::Linear => {
+                self.issued += amount;
+                let after = u128::from(self.issued) * u128::from(SECOND_NS) / u128::from(self.rate);
+                self.due = self.origin + after as u64;
+            }
+            RateProcess::Poisson => {
+                // xorshift64* (Vigna, 2016); the distances are -ln(u) times their mean.
+                self.random ^= self.random >> 12;
+                self.random ^= self.random << 25;
+                self.random ^= self.random >> 27;
+                let bits = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
+                let uniform = (bits + 1) as f64 / (1u64 << 53) as f64;
+                let mean = amount as f64 * SECOND_NS as f64 / self.rate as f64;
+                self.due += (-uniform.ln() * mean) as u64;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::ReadWrite;
+
+    fn pace(change: impl FnOnce(&mut JobOptions)) -> Pace {
+        let mut options = JobOptions::default();
+        change(&mut options);
+        let mut pace = Pace::new(&options, 99).unwrap();
+        pace.start(1000);
+        pace
+    }
+
+    #[test]
+    fn a_job_without_rates_has_no_pace() {
+        assert!(Pace::new(&JobOptions::default(), 1).is_none());
+        // A rate of a direction that the job does not use limits nothing.
+        let options = JobOptions { rate: PerDirection::new(0, 1, 0), ..JobOptions::default() };
+        assert!(Pace::new(&options, 1).is_none());
+    }
+
+    #[test]
+    fn a_rate_is_a_schedule() {
+        let mut pace = pace(|o| o.rate_iops[Direction::Read] = 3);
+        let due: Vec<u64> = (0..4)
+            .map(|_| {
+                let at = pace.turn(u64::MAX / 2).at;
+                pace.issued(Direction::Read, 4096);
+                at
+            })
+            .collect();
+        // No drift: the third of three is due at exactly one second.
+        assert_eq!(due, [1000, 1000 + 333_333_333, 1000 + 666_666_666, 1000 + SECOND_NS]);
+    }
+
+    #[test]
+    fn bytes_count_as_they_are() {
+        let mut pace = pace(|o| o.rate[Direction::Read] = 1 << 20);
+        pace.issued(Direction::Read, 1 << 19);
+        pace.issued(Direction::Read, 1 << 18);
+        assert_eq!(pace.turn(0).at, 1000 + SECOND_NS * 3 / 4);
+    }
+
+    #[test]
+    fn in_a_mix_the_one_that_is_due_goes_on() {
+        let mut pace = pace(|o| {
+            o.rw = ReadWrite::RandRw;
+            o.rate_iops = PerDirection::new(10, 5, 5);
+        });
+        assert_eq!(pace.turn(1000).direction, None);
+        pace.issued(Direction::Read, 4096);
+        assert_eq!(pace.turn(1000), Turn { at: 1000, direction: Some(Direction::Write) });
+        pace.issued(Direction::Write, 4096);
+        assert_eq!(pace.turn(1000), Turn { at: 100_001_000, direction: Some(Direction::Read) });
+    }
+
+    #[test]
+    fn poisson_distances_have_the_mean_and_spread_of_their_law() {
+        let mut pace = pace(|o| {
+            o.rate_iops[Direction::Read] = 1000;
+            o.rate_process = RateProcess::Poisson;
+        });
+        let mut last = 1000;
+        let gaps: Vec<f64> = (0..20_000)
+            .map(|_| {
+                pace.issued(Direction::Read, 4096);
+                let at = pace.turn(0).at;
+                let gap = (at - last) as f64;
+                last = at;
+                gap
+            })
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        // The standard error of the mean of 20 000 exponential values is 0.7%.
+        assert!((mean / 1e6 - 1.0).abs() < 0.03, "{mean}");
+        assert!((deviation / 1e6 - 1.0).abs() < 0.05, "{deviation}");
+    }
+
+    #[test]
+    fn pauses_come_by_blocks_and_shift_the_schedule_when_told() {
+        for (ignore, expected) in [(false, 1000 + SECOND_NS / 10), (true, 1500 + SECOND_NS / 10)] {
+            let mut pace = pace(|o| {
+                o.rate_iops[Direction::Read] = 10;
+                o.thinktime = 7;
+                o.thinktime_spin = 3;
+                o.thinktime_blocks = 2;
+                o.rate_ignore_thinktime = ignore;
+            });
+            pace.completed();
+            assert_eq!(pace.pause(2000), None);
+            pace.completed();
+            assert_eq!(pace.pause(2000), Some(Pause { length_ns: 7000, spin_ns: 3000, cycles: 0 }));
+            pace.issued(Direction::Read, 1);
+            pace.paused(2000, 2500);
+            assert_eq!(pace.pause(2500), None);
+            assert_eq!(pace.turn(0).at, expected);
+        }
+    }
+
+    #[test]
+    fn a_minimum_is_looked_at_once_per_cycle() {
+        let mut pace = pace(|o| {
+            o.rate_iops_min[Direction::Read] = 100;
+            o.rate_cycle = 500;
+        });
+        assert_eq!(pace.missed(400_000_000, |_| (0, 0)), None);
+        assert_eq!(pace.missed(500_001_000, |_| (0, 60)), None);
+        let missed = pace.missed(1_000_001_000, |_| (0, 70));
+        assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 20 }));
+    }
+}
