@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::shared::{Arena, Phase, attention};
 use crate::spawner::{Answer, Order, Spawner, Work};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
-use crate::worker::{LockedMemory, Worker};
+use crate::worker::{LockedMemory, Worker, describe_error};
 use iolite_engine::EngineConfig;
 use iolite_options::ExitWhat;
 use iolite_plan::{Layout, Plan, Problem};
@@ -76,7 +76,7 @@ pub enum RunError {
     #[error("the jobs cannot run as they are")]
     Problems(Vec<Problem>),
     /// The operating system refused something that every run needs.
-    #[error("{0}: {1}")]
+    #[error("{0}: {words}", words = describe_error(.1))]
     System(&'static str, #[source] io::Error),
 }
 
@@ -837,10 +837,8 @@ impl<'a> Controller<'a> {
         let (before, old_bytes, old_ios) = std::mem::replace(&mut self.last_snapshot, (now, bytes, ios));
         let span = now.saturating_sub(before);
         for direction in Direction::ALL {
-            // The end of a ramp sets counters back.
-            snapshot.bandwidth[direction] =
-                per_second(bytes[direction].saturating_sub(old_bytes[direction]), span);
-            snapshot.iops[direction] = per_second(ios[direction].saturating_sub(old_ios[direction]), span);
+            snapshot.bandwidth[direction] = per_second(since(old_bytes[direction], bytes[direction]), span);
+            snapshot.iops[direction] = per_second(since(old_ios[direction], ios[direction]), span);
         }
         if let Some(left) = self.left_in_all(now) {
             snapshot.percent = Some(eta::percent(now as f64 / 1e9, left));
@@ -892,6 +890,11 @@ fn per_second(amount: u64, span_ns: u64) -> u64 {
     if span_ns == 0 { 0 } else { (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64 }
 }
 
+/// By how much a counter has grown. The end of a ramp sets counters back, and then what they show is new.
+fn since(before: u64, now: u64) -> u64 {
+    now.checked_sub(before).unwrap_or(now)
+}
+
 /// The letter of the status line.
 fn state_letter(member: &Member, phase: Phase, options: &iolite_options::JobOptions) -> u8 {
     use iolite_options::ReadWrite::*;
@@ -920,5 +923,22 @@ fn state_letter(member: &Member, phase: Phase, options: &iolite_options::JobOpti
             Rw | TrimWrite => b'M',
             RandRw | RandTrimWrite => b'm',
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_were_set_back_begin_anew() {
+        assert_eq!(since(10, 25), 15);
+        assert_eq!(since(10, 4), 4);
+    }
+
+    #[test]
+    fn the_systems_refusals_are_words() {
+        let error = RunError::System("lockmem", io::Error::from_raw_os_error(libc::ENOMEM));
+        assert_eq!(error.to_string(), "lockmem: Cannot allocate memory");
     }
 }

@@ -205,6 +205,31 @@ fn locks_on_several_files_never_wait_for_each_other(directory: &Path) {
     }
 }
 
+fn a_time_based_job_syncs_once_at_its_end(directory: &Path) {
+    let file = directory.join("synced");
+    let phases = std::cell::RefCell::new(Vec::new());
+    let look = |snapshot: &Snapshot| phases.borrow_mut().extend_from_slice(&snapshot.states);
+    let mut scene = Scene { on_snapshot: Some(&look), ..Scene::default() };
+    let outcome = run(
+        vec![job("a", |o| {
+            o.ioengine = "psync".into();
+            o.rw = ReadWrite::Write;
+            o.filename = vec![file.display().to_string()];
+            o.size = Some(SizeValue::Bytes(64 << 10));
+            o.time_based = true;
+            o.runtime = 400_000;
+            o.end_fsync = true;
+            o.unlink_each_loop = true;
+        })],
+        &mut scene,
+    );
+    assert!(!outcome.failed);
+    let phases = phases.into_inner();
+    let first_sync = phases.iter().position(|&phase| phase == b'F').unwrap_or(phases.len());
+    assert!(!phases[first_sync..].contains(&b'W'), "{}", String::from_utf8_lossy(&phases));
+    assert!(file.exists(), "there is no second loop to unlink it for");
+}
+
 fn nothing_is_left() {
     // Whatever a run leaves behind becomes a child of this process.
     // SAFETY: no pointers are involved.
@@ -236,7 +261,7 @@ fn main() {
     unsafe { libc::alarm(HANGING_S) };
     let directory = tempfile::tempdir().expect("a directory can be made");
     let directory = directory.path();
-    let scenes: [(&str, &dyn Fn()); 7] = [
+    let scenes: [(&str, &dyn Fn()); 8] = [
         ("a killed spawner ends the run", &a_killed_spawner_ends_the_run),
         ("signals end the layout", &|| signals_end_the_layout(directory)),
         ("signals before anything runs", &signals_before_anything_runs),
@@ -245,6 +270,7 @@ fn main() {
         }),
         ("a wait ends when the run is to end", &|| a_wait_ends_when_the_run_is_to_end(directory)),
         ("locks never wait for each other", &|| locks_on_several_files_never_wait_for_each_other(directory)),
+        ("a time-based job syncs once", &|| a_time_based_job_syncs_once_at_its_end(directory)),
         ("nothing is left", &nothing_is_left),
     ];
     for (name, scene) in scenes {

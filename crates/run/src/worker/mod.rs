@@ -488,8 +488,9 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
         identical: options.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,
         total_ios: (options.number_ios > 0).then_some(options.number_ios),
-        // What happens between passes needs passes that end.
-        endless: options.time_based && !options.unlink_each_loop && !options.end_fsync,
+        // One long pass, so what happens between passes (`end_fsync`, `unlink_each_loop`) happens once or not at all
+        // (as with fio).
+        endless: options.time_based,
         seed,
     }
 }
