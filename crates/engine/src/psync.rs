@@ -29,7 +29,19 @@ impl Transfer for PsyncEngine {
     #[inline(always)]
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
         let (buffer, length, offset) = (unit.buffer.cast(), unit.length as usize, unit.offset as i64);
+        let stream = self.files.is_pipe(unit.file);
         retry(&self.files, unit.file, |descriptor| {
+            if stream {
+                // A pipe has no offsets to read or write at.
+                // SAFETY: the caller promises a buffer of this length.
+                return unsafe {
+                    if write {
+                        libc::write(descriptor, buffer, length)
+                    } else {
+                        libc::read(descriptor, buffer, length)
+                    }
+                };
+            }
             if write {
                 // SAFETY: the caller promises a buffer of this length.
                 unsafe { libc::pwrite(descriptor, buffer, length, offset) }

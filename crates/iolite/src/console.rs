@@ -11,6 +11,11 @@ pub fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Writes text to standard error. When even that cannot be written, there is nobody left to tell.
+pub fn print_error(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// The report's destination.
 pub struct Console {
     file: Option<Destination>,

@@ -125,7 +125,7 @@ impl Observer for Session<'_> {
         if self.is_readable() {
             self.console.write(text.as_bytes());
         } else {
-            eprint!("{text}");
+            console::print_error(&text);
         }
     }
 

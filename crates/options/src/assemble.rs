@@ -52,8 +52,7 @@ impl<'a> Assembler<'a> {
         job.name.clone_from(&section.name);
         job.given_global.clone_from(&self.default_given);
         job.given = self.apply(&mut job, settings);
-        let found = registry::finish(&mut job, self.warnings);
-        self.errors.extend(found);
+        registry::finish(&mut job, self.warnings);
         job
     }
 

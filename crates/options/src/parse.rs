@@ -58,9 +58,14 @@ pub(crate) fn parse_in(
     warnings.extend(defaults_not_shared(&sections, &files));
 
     let errors = tidy(errors, paths.clone());
-    let warnings = tidy(warnings, paths);
+    let warnings = tidy(warnings, paths.clone());
     if !errors.is_empty() {
-        return Err(errors);
+        // What is merely suspicious is told as well: it may be the other half of a mistake.
+        let told = warnings.into_iter().map(|warning| Diagnostic {
+            message: format!("warning: {}", warning.message),
+            origin: warning.origin,
+        });
+        return Err(tidy(errors.into_iter().chain(told).collect(), paths));
     }
     if asked.run.warnings_fatal && !warnings.is_empty() {
         return Err(warnings);

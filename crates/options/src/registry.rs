@@ -140,9 +140,9 @@ fn same_value<T: PartialEq>(
 
 /// The rules of the language that concern several options of one job, once all of its options were applied.
 ///
-/// Returns what is wrong; what is only suspicious goes to `warnings`.
-pub fn finish(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Vec<Diagnostic> {
-    rules::settle(job, warnings)
+/// What is suspicious goes to `warnings`.
+pub fn finish(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    rules::settle(job, warnings);
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use crate::defs::settle_block_sizes;
 use crate::{Diagnostic, JobOptions, Origin, engines};
 use iolite_types::Direction;
 
-/// Makes the options agree with each other; returns what cannot be made to.
-pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Vec<Diagnostic> {
+/// Makes the options agree with each other.
+pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_block_sizes(job);
     settle_random_map(job, warnings);
     settle_depth(job, warnings);
@@ -18,7 +18,6 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) -> Ve
         // Reading files into the cache and dropping them from it again would be for nothing.
         job.invalidate = false;
     }
-    Vec::new()
 }
 
 /// The place where an option was given.

@@ -32,7 +32,7 @@ pub struct Normal;
 impl Exporter for Normal {
     fn write(&self, report: &Report, _: &Program, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
-        for job in &report.jobs {
+        for job in report.jobs.iter().filter(|job| has_something_to_tell(job)) {
             write_job(report, job, out)?;
         }
         for group in &report.groups {
@@ -40,6 +40,11 @@ impl Exporter for Normal {
         }
         write_disks(&report.disks, out)
     }
+}
+
+/// A job that neither did nor tried any I/O has no block, unless an error kept it from it.
+fn has_something_to_tell(job: &JobReport) -> bool {
+    job.error.is_some() || job.directions.iter().any(|(_, measured)| measured.issued > 0 || measured.ios > 0)
 }
 
 fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {

@@ -23,7 +23,7 @@ impl Visitor for Cost {
             for _ in 0..CALLS {
                 match generator.next() {
                     Next::Io(io) => sum = sum.wrapping_add(io.offset ^ io.length),
-                    Next::Close(_) => {}
+                    Next::Close(_) | Next::Lap => {}
                     Next::Done => generator.restart(),
                 }
             }
@@ -55,6 +55,7 @@ fn main() {
         precondition: None,
         sequential_skip: 0,
         skip_wraps: true,
+        announce_laps: false,
         ios_per_random: 1,
         identical: false,
         pass_bytes: None,

@@ -265,6 +265,9 @@ pub enum FastGenerator {
 pub fn fast(spec: &Spec) -> Option<FastGenerator> {
     let [region] = spec.files[..] else { return None };
     let size = only_size(spec)?;
+    if spec.announce_laps && has_laps(spec) {
+        return None;
+    }
     if size > region.length || spec.ios_per_random > 1 || spec.zones.is_some() {
         return None;
     }

@@ -47,6 +47,8 @@ pub enum Next {
     /// files may be open than there are). It may be closed as soon as nothing is in flight on it. Files that are
     /// in use when the pass ends are not announced; a new pass starts with the first files again.
     Close(u32),
+    /// All files are finished, but not the pass: it starts over. Only where `Spec::announce_laps` asks for it.
+    Lap,
     /// The pass is over.
     Done,
 }

@@ -124,7 +124,7 @@ fn accepted(words: &[&str]) -> JobOptions {
 fn finished(words: &[&str]) -> (JobOptions, Vec<String>) {
     let (mut job, _) = job(words).unwrap();
     let mut warnings = Vec::new();
-    assert_eq!(finish(&mut job, &mut warnings), []);
+    finish(&mut job, &mut warnings);
     (job, warnings.into_iter().map(|warning| warning.message).collect())
 }
 
@@ -363,7 +363,7 @@ proptest! {
         if let Some(definition) = job_options().chain(own).nth(index) {
             let mut job = JobOptions::default();
             let _ = apply(&mut job, definition, Some(&value), place(), &mut Vec::new());
-            let _ = finish(&mut job, &mut Vec::new());
+            finish(&mut job, &mut Vec::new());
         }
     }
 }

@@ -96,6 +96,20 @@ impl FileTable {
         Ok(())
     }
 
+    /// Drops once more what the page cache holds of the open files, before they are gone through again.
+    pub fn refresh<E: Engine>(&self, engine: &E) {
+        if !self.invalidate {
+            return;
+        }
+        for (file, spec) in (0u32..).zip(&self.specs) {
+            if self.open[file as usize]
+                && let Some(descriptor) = engine.descriptor(file)
+            {
+                invalidate(descriptor, spec);
+            }
+        }
+    }
+
     /// Closes a file, after a sync where the job wants one.
     pub fn close<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         if !std::mem::take(&mut self.open[file as usize]) {

@@ -278,6 +278,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                         self.close_file(file);
                     }
                 }
+                Next::Lap => self.files.refresh(&self.engine),
                 Next::Done => return PassEnd::Finished,
             }
             if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {

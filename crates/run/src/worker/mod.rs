@@ -250,6 +250,9 @@ impl Worker<'_> {
                     .map_err(|error| Stop::new("func=layout", &error))?;
                 self.open(&mut io_loop.files, &mut io_loop.engine, workload)?;
             }
+            if again && !options.unlink_each_loop {
+                self.renew(io_loop, workload)?;
+            }
             if options.time_based {
                 left = left.max(1);
             }
@@ -260,6 +263,20 @@ impl Worker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Between two passes: the files are as if they had not been touched yet, as far as caches are concerned.
+    fn renew<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+        workload: &iolite_workload::Spec,
+    ) -> Result<(), Stop> {
+        if self.options().time_based {
+            io_loop.files.refresh(&io_loop.engine);
+            return Ok(());
+        }
+        io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
+        self.open(&mut io_loop.files, &mut io_loop.engine, workload)
     }
 
     /// Syncs, closes and removes what is to be synced, closed and removed at the end.
@@ -298,6 +315,10 @@ impl Worker<'_> {
             files
                 .open(engine, file)
                 .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
+        }
+        if self.job.engine.diskless {
+            // There is nothing to lock either.
+            return Ok(());
         }
         files.prepare_locks().map_err(|error| Stop::new("func=lockfile", &error))?;
         self.control().open_files.store(files.open_count(), Relaxed);
@@ -484,6 +505,8 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
         precondition: None,
         sequential_skip: if random { 0 } else { modifier },
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
+        // What the page cache holds is dropped before each lap, or later laps would measure the cache.
+        announce_laps: options.invalidate && !options.direct,
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
         identical: options.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,

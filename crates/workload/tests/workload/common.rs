@@ -27,6 +27,7 @@ pub fn spec(length: u64) -> Spec {
         precondition: None,
         sequential_skip: 0,
         skip_wraps: true,
+        announce_laps: false,
         ios_per_random: 1,
         identical: false,
         pass_bytes: None,
@@ -57,7 +58,7 @@ pub fn ios(generator: &mut impl Generator, limit: usize) -> Vec<Io> {
     while result.len() < limit {
         match generator.next() {
             Next::Io(io) => result.push(io),
-            Next::Close(_) => {}
+            Next::Close(_) | Next::Lap => {}
             Next::Done => break,
         }
     }

@@ -118,6 +118,7 @@ prop_compose! {
             precondition: None,
             sequential_skip: skip,
             skip_wraps: true,
+            announce_laps: false,
             ios_per_random,
             identical,
             pass_bytes,
@@ -149,6 +150,7 @@ fn simple_spec() -> impl Strategy<Value = Spec> {
             zones: None,
             sequential_skip: 0,
             skip_wraps: true,
+            announce_laps: false,
             ios_per_random: 1,
             ..spec
         }
@@ -308,7 +310,7 @@ proptest! {
                 Next::Close(file) => {
                     open.remove(&file);
                 }
-                Next::Done => {}
+                Next::Lap | Next::Done => {}
             }
             prop_assert!(open.len() <= spec.open_files);
         }

@@ -19,6 +19,7 @@ fn show(spec: &Spec) -> String {
                 words.push(format!("{letter}{file}@{}/{}", unit(offset), unit(length)));
             }
             Next::Close(file) => words.push(format!("close{file}")),
+            Next::Lap => words.push("lap".to_owned()),
             Next::Done => break,
         }
     }
@@ -276,4 +277,15 @@ fn what_is_smaller_than_a_block_gives_nothing() {
         assert_eq!(show(&some), "R1@0/4 R1@4/4");
     }
     assert_eq!(show(&Spec { files: vec![], ..spec(0) }), "");
+}
+
+/// Laps are told where that is asked for, and only there; the I/Os are the same.
+#[test]
+fn laps_are_announced() {
+    let two_laps = Spec { pass_bytes: Some(16 * K), ..spec(8 * K) };
+    assert_eq!(show(&two_laps), "R0@0/4 R0@4/4 R0@0/4 R0@4/4");
+    let announced = Spec { announce_laps: true, ..two_laps };
+    assert_eq!(show(&announced), "R0@0/4 R0@4/4 lap R0@0/4 R0@4/4");
+    let endless = Spec { endless: true, announce_laps: true, pass_bytes: None, ..spec(8 * K) };
+    assert!(show(&endless).starts_with("R0@0/4 R0@4/4 lap R0@0/4 R0@4/4 lap "));
 }
