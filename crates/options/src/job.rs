@@ -142,13 +142,88 @@ keyword_enum!(/// `thinktime_blocks_type`
     ThinktimeBlocks { Complete = "complete", Issue = "issue" });
 keyword_enum!(/// `rate_process`
     RateProcess { Linear = "linear", Poisson = "poisson" });
-keyword_enum!(/// The choice part of `file_service_type`
-    FileServiceKind { Random = "random", RoundRobin = "roundrobin", Sequential = "sequential" });
+keyword_enum!(/// `zonemode`
+    ZoneMode { None = "none", Strided = "strided" });
 keyword_enum!(/// The mode of `numa_mem_policy`
     NumaPolicyMode { Default = "default", Prefer = "prefer", Bind = "bind", Interleave = "interleave", Local = "local" });
 
-/// `file_service_type`: how the next file is chosen, and after how many I/Os.
+/// A law by which some of many things are chosen more often than others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names are the options' own keywords
+pub enum SkewLaw {
+    Zipf,
+    Pareto,
+    Normal,
+}
+
+impl SkewLaw {
+    /// The value that the law has when none is given.
+    pub fn default_value(self) -> f64 {
+        match self {
+            SkewLaw::Zipf => 1.1,
+            SkewLaw::Pareto => 0.2,
+            SkewLaw::Normal => 0.0,
+        }
+    }
+}
+
+/// A law with its parameters: `zipf:1.2:0.25`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skew {
+    /// The law.
+    pub law: SkewLaw,
+    /// The exponent of zipf, the power of pareto, the deviation of normal in percent.
+    pub value: f64,
+    /// Where the most popular place is, from 0 to 1.
+    pub centre: Option<f64>,
+}
+
+/// One zone of `random_distribution=zoned` or `zoned_abs`: the share of the accesses in percent, and the size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ZoneShare {
+    /// In percent; all shares of a direction sum to 100.
+    pub share: u32,
+    /// How much of the file it covers.
+    pub size: SizeValue,
+}
+
+/// `random_distribution`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RandomDistribution {
+    /// All offsets alike.
+    Random,
+    /// `zipf`, `pareto` or `normal`.
+    Skewed(Skew),
+    /// `zoned` or `zoned_abs`; a direction without zones has all offsets alike.
+    Zoned(PerDirection<Vec<ZoneShare>>),
+    /// These blocks, in order.
+    Sequence(Vec<u64>),
+}
+
+/// `zoneskip`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ZoneSkip {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many times `zonesize`.
+    Zones(u32),
+}
+
+/// The choice part of `file_service_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FileServiceKind {
+    /// Any, all alike.
+    Random,
+    /// One after the other.
+    RoundRobin,
+    /// One until it is finished.
+    Sequential,
+    /// Some more often than others.
+    Skewed(Skew),
+}
+
+/// `file_service_type`: how the next file is chosen, and after how many I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileService {
     /// How the next file is chosen.
     pub kind: FileServiceKind,
@@ -284,6 +359,19 @@ pub struct JobOptions {
     pub norandommap: bool,
     pub softrandommap: bool,
     pub random_generator: RandomGenerator,
+    pub random_distribution: RandomDistribution,
+    pub random_sequence_stride: bool,
+    pub zonemode: ZoneMode,
+    /// Bytes of I/O in a zone before the next; 0 only without zones.
+    pub zonesize: u64,
+    /// Bytes of the file that a zone covers; with zones, `zonesize` where it was not given.
+    pub zonerange: u64,
+    pub zoneskip: ZoneSkip,
+    pub sprandom: bool,
+    /// Over-provisioning that sprandom assumes, as a fraction of what can be addressed.
+    pub spr_op: f64,
+    pub spr_cs: u64,
+    pub spr_num_regions: u32,
     pub randrepeat: bool,
     pub randseed: u64,
 

@@ -14,6 +14,9 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_depth(job, warnings);
     settle_buffers(job, warnings);
     settle_time(job, warnings);
+    if job.zonerange == 0 {
+        job.zonerange = job.zonesize;
+    }
     if job.pre_read {
         // Reading files into the cache and dropping them from it again would be for nothing.
         job.invalidate = false;

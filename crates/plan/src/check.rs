@@ -1,7 +1,7 @@
 //! The checks that can be made on a job before anything runs.
 
 use crate::layout::smallest_block;
-use crate::{Problem, dedupe, files, in_use};
+use crate::{Problem, dedupe, files, in_use, offsets};
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions, SizeValue};
 use std::collections::BTreeSet;
@@ -24,7 +24,8 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
     if run.readonly && changes {
         blame("rw", format!("rw={} would change data, and --readonly forbids that", options.rw.name()));
     }
-    dedupe::obstacles(options).into_iter().for_each(|(option, message)| blame(option, message));
+    let obstacles = dedupe::obstacles(options).into_iter().chain(offsets::obstacles(options));
+    obstacles.for_each(|(option, message)| blame(option, message));
     if options.numjobs == 0 {
         blame("numjobs", "numjobs=0: a job needs at least one worker".into());
     }

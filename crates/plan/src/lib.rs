@@ -9,6 +9,7 @@ mod check;
 mod dedupe;
 mod files;
 mod layout;
+mod offsets;
 mod safety;
 mod workers;
 

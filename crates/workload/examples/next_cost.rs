@@ -66,6 +66,14 @@ fn main() {
     let random = Spec { random_percent: PerDirection::all(100), ..sequential.clone() };
     let mixed = Spec { mix: Mix::ReadWrite(70), ..random.clone() };
     let sixteen = vec![Region { offset: 0, length: 1 << 30 }; 16];
+    let law = |law| Distribution::Skewed(Skew { law, centre: None });
+    let zone = |share, percent| Zone { share, size: ZoneSize::Percent(percent) };
+    let zoned = vec![zone(60, 10.0), zone(30, 20.0), zone(8, 30.0), zone(2, 40.0)];
+    let zoned = Distribution::Zones(PerDirection::all(zoned));
+    let sequence = Distribution::Sequence { blocks: vec![3, 1, 0, 2], stride: true };
+    let device = Precondition { over_provisioning: 0.15, cache: 0, regions: 100 };
+    let zones = StridedZones { size: 1 << 20, range: 1 << 20, skip: 1 << 20 };
+    let terabyte = vec![Region { offset: 0, length: 1 << 40 }];
     let shapes = [
         ("read", sequential.clone()),
         ("randread", random.clone()),
@@ -80,6 +88,17 @@ fn main() {
             Spec { block_size: PerDirection::all(BlockSize::Range(size, 16 * size)), ..random.clone() },
         ),
         ("randread:8", Spec { ios_per_random: 8, ..random.clone() }),
+        ("zipf:1.2", Spec { distribution: law(Law::Zipf(1.2)), ..random.clone() }),
+        ("zipf:0.9", Spec { distribution: law(Law::Zipf(0.9)), ..random.clone() }),
+        ("zipf:1.2, 1 TiB", Spec { distribution: law(Law::Zipf(1.2)), files: terabyte, ..random.clone() }),
+        ("pareto:0.2", Spec { distribution: law(Law::Pareto(0.2)), ..random.clone() }),
+        ("normal:20", Spec { distribution: law(Law::Normal(20.0)), ..random.clone() }),
+        ("zipf:1.2 70/30", Spec { distribution: law(Law::Zipf(1.2)), ..mixed.clone() }),
+        ("zoned, 4 zones", Spec { distribution: zoned, ..random.clone() }),
+        ("sequence, strided", Spec { distribution: sequence, ..random.clone() }),
+        ("sprandom", Spec { precondition: Some(device), endless: false, ..random.clone() }),
+        ("read strided", Spec { zones: Some(zones), ..sequential.clone() }),
+        ("randread strided", Spec { zones: Some(zones), ..random.clone() }),
         ("randread 50 %", Spec { random_percent: PerDirection::all(50), ..random }),
     ];
     println!("{:<26} {:>8} {:>8}  ns per next()", "workload", "chosen", "general");

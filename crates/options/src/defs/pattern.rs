@@ -1,7 +1,7 @@
 //! The pattern of the I/O: directions, offsets, block sizes.
 
 use crate::definition::{Category, Definition, Kind, Limits};
-use crate::values::{block_size_split, per_direction, range, read_write, split};
+use crate::values::{block_size_split, distribution, per_direction, range, read_write, split};
 use crate::{JobOptions, Range, SplitEntry};
 use iolite_types::PerDirection;
 
@@ -126,18 +126,34 @@ pub static BLOCKS: &[Definition] = &[
         .default("0")
         .lands(put!(softrandommap, boolean())),
     pattern("sprandom", Kind::Bool, "Write so that a flash device ends up as after long random writing")
-        .default("0"),
+        .default("0")
+        .lands(put!(sprandom, boolean())),
     pattern("spr_op", Kind::FloatList, "Over-provisioning that sprandom assumes of the device")
         .under("sprandom")
-        .default("0.15"),
+        .default("0.15")
+        .lands(|job, given| match given.floats(1)?[..] {
+            [ratio] if ratio > 0.0 && ratio < 1.0 => {
+                job.spr_op = ratio;
+                Ok(())
+            }
+            _ => Err("must be between 0 and 1: 0.15 is 15% more flash than addresses".to_owned()),
+        }),
     pattern("spr_cs", Kind::Int, "Cache size that sprandom assumes of the device")
         .under("sprandom")
         .default("0")
-        .min(0),
+        .min(0)
+        .lands(put!(spr_cs, number())),
     pattern("spr_num_regions", Kind::Int, "Into how many regions sprandom divides the device")
         .under("sprandom")
         .default("100")
-        .min(0),
+        .min(0)
+        .lands(|job, given| match given.number()? {
+            0 => Err("must be at least 1".to_owned()),
+            regions => {
+                job.spr_num_regions = regions;
+                Ok(())
+            }
+        }),
 ];
 
 /// A direction to which no range was given: [`settle_block_sizes`] puts the block size there.
@@ -185,13 +201,24 @@ pub static RANDOM: &[Definition] = &[
             ("random", "Evenly"),
             ("zipf", "Few blocks often, by a Zipf distribution"),
             ("pareto", "Few blocks often, by a Pareto distribution"),
-            ("normal", "Around one place, by a normal distribution"),
+            ("normal", "Many blocks nearly as often, by a normal distribution"),
             ("zoned", "By zones given in percent"),
             ("zoned_abs", "By zones given in bytes"),
-            ("sequence", "Along a low-discrepancy sequence"),
-        ]),
-    pattern("random_sequence_stride", Kind::Bool, "Step through random_distribution=sequence in strides")
-        .default("0"),
+            ("sequence", "These blocks in this order, over and over"),
+        ])
+        .lands(|job, given| {
+            let keywords = given.definition.keywords;
+            job.random_distribution =
+                distribution(given.required()?, keywords, given.kb_base, &mut given.notes)?;
+            Ok(())
+        }),
+    pattern(
+        "random_sequence_stride",
+        Kind::Bool,
+        "Each repetition of random_distribution=sequence lies behind the last one",
+    )
+    .default("0")
+    .lands(put!(random_sequence_stride, boolean())),
     pattern(
         "percentage_random",
         Kind::Int,

@@ -1,6 +1,7 @@
 //! Zones, of the workload and of the device, and placement of data by the device.
 
 use crate::definition::{Category, Definition, Kind, Limits};
+use crate::values::{Given, zone_skip};
 
 const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Zones, kind, help)
@@ -8,15 +9,31 @@ const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition
 
 /// All of it.
 pub static ZONES: &[Definition] = &[
-    zones("zonemode", Kind::Str, "What zones mean").default("none").keywords(&[
-        ("none", "Nothing"),
-        ("strided", "Parts of the file with gaps between"),
-        ("zbd", "The zones of a zoned block device"),
-    ]),
-    zones("zonesize", Kind::Str, "Bytes of I/O in a zone before the next").default("0"),
+    zones("zonemode", Kind::Str, "What zones mean")
+        .default("none")
+        .keywords(&[
+            ("none", "Nothing"),
+            ("strided", "Parts of the file with gaps between"),
+            ("zbd", "The zones of a zoned block device"),
+        ])
+        .lands(put_keyword!(zonemode, ZoneMode)),
+    zones("zonesize", Kind::Str, "Bytes of I/O in a zone before the next").default("0").lands(
+        |job, given| {
+            job.zonesize = bytes(given)?;
+            Ok(())
+        },
+    ),
     zones("zonecapacity", Kind::Str, "Bytes of a zone that can be used").default("0"),
-    zones("zonerange", Kind::Str, "Bytes of the file that a zone covers").default("0"),
-    zones("zoneskip", Kind::Size, "Bytes between the end of a zone and the next").default("0"),
+    zones("zonerange", Kind::Str, "Bytes of the file that a zone covers").default("0").lands(|job, given| {
+        job.zonerange = bytes(given)?;
+        Ok(())
+    }),
+    zones("zoneskip", Kind::Size, "Bytes between the end of a zone and the next").default("0").lands(
+        |job, given| {
+            job.zoneskip = zone_skip(given.required()?, given.kb_base, &mut given.notes)?;
+            Ok(())
+        },
+    ),
     zones("read_beyond_wp", Kind::Bool, "Read also what was not written yet").default("0"),
     zones("max_open_zones", Kind::Int, "Most zones that all jobs together keep open")
         .default("0")
@@ -59,3 +76,11 @@ pub static ZONES: &[Definition] = &[
     zones("plids", Kind::Str, "The placement handles to use").aliases(&["fdp_pli"]),
     zones("dp_scheme", Kind::Str, "File with the handles for ranges of offsets"),
 ];
+
+/// A number of bytes; a share of the file has no meaning for zones.
+fn bytes(given: &mut Given<'_>) -> Result<u64, String> {
+    if given.required()?.ends_with('%') {
+        return Err("is in bytes, not in percent".to_owned());
+    }
+    given.number()
+}

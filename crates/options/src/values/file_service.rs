@@ -1,7 +1,7 @@
-//! `file_service_type`: `random`, `roundrobin:4`.
+//! `file_service_type`: `random`, `roundrobin:4`, `zipf:1.2`.
 
-use super::{integer, keyword};
-use crate::{FileService, FileServiceKind};
+use super::{integer, keyword, skew};
+use crate::{FileService, FileServiceKind, SkewLaw};
 
 /// Reads the way in which files take turns, and how many I/Os each gets.
 pub fn file_service(
@@ -15,8 +15,21 @@ pub fn file_service(
         None => (text, ""),
     };
     let word = keyword(word, keywords)?;
-    let kind =
-        FileServiceKind::from_keyword(word).ok_or_else(|| format!("\"{word}\" is not supported yet"))?;
+    let law = match word {
+        "zipf" => Some(SkewLaw::Zipf),
+        "pareto" => Some(SkewLaw::Pareto),
+        "normal" | "gauss" => Some(SkewLaw::Normal),
+        _ => None,
+    };
+    if let Some(law) = law {
+        let kind = FileServiceKind::Skewed(skew(law, Some(count).filter(|text| !text.is_empty()))?);
+        return Ok(FileService { kind, ios: 1 });
+    }
+    let kind = match word {
+        "random" => FileServiceKind::Random,
+        "sequential" => FileServiceKind::Sequential,
+        _ => FileServiceKind::RoundRobin,
+    };
     let ios = match count {
         "" => 1,
         _ => match u64::try_from(integer(count, kb_base, notes)?) {
@@ -30,7 +43,7 @@ pub fn file_service(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry;
+    use crate::{Skew, registry};
 
     fn read(text: &str) -> Result<(FileServiceKind, u64), String> {
         let keywords = registry::find_job("file_service_type").unwrap().keywords;
@@ -42,7 +55,12 @@ mod tests {
         assert_eq!(read("random"), Ok((FileServiceKind::Random, 1)));
         assert_eq!(read("roundrobin:4"), Ok((FileServiceKind::RoundRobin, 4)));
         assert_eq!(read("sequential:"), Ok((FileServiceKind::Sequential, 1)));
-        assert_eq!(read("zipf:1.2"), Err("\"zipf\" is not supported yet".to_owned()));
+        let law = |law, value, centre| Ok((FileServiceKind::Skewed(Skew { law, value, centre }), 1));
+        assert_eq!(read("zipf:1.2"), law(SkewLaw::Zipf, 1.2, None));
+        assert_eq!(read("pareto"), law(SkewLaw::Pareto, 0.2, None));
+        assert_eq!(read("gauss:20:0.5"), law(SkewLaw::Normal, 20.0, Some(0.5)));
+        assert_eq!(read("pareto:2"), Err("the pareto power 2 is not between 0 and 1".to_owned()));
+        assert_eq!(read("zipf:x"), Err("\"x\" is not a number".to_owned()));
         assert_eq!(read("random:x"), Err("\"x\" is not a number".to_owned()));
         assert!(read("rand").unwrap_err().starts_with("not one of random, "));
     }

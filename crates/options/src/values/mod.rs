@@ -5,6 +5,7 @@
 
 mod block_size_split;
 mod cpus;
+mod distribution;
 mod file_service;
 mod floats;
 mod given;
@@ -20,9 +21,11 @@ mod read_write;
 mod size;
 mod sync_range;
 mod time;
+mod zone_skip;
 
 pub use block_size_split::{block_size_split, format_block_size_split};
 pub use cpus::{cpu_list, cpu_mask, number_set};
+pub use distribution::{distribution, skew};
 pub use file_service::file_service;
 pub use floats::floats;
 pub use given::{Given, Number};
@@ -39,3 +42,4 @@ pub use read_write::read_write;
 pub use size::size;
 pub use sync_range::sync_file_range;
 pub use time::{SECOND, time};
+pub use zone_skip::zone_skip;

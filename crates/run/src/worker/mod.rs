@@ -21,10 +21,16 @@ use files::FileTable;
 use io_loop::{Attempt, Failure, IoLoop, Missed, Parts, PassEnd, Rules};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
-use iolite_options::{FileServiceKind, JobOptions, RandomGenerator, ReadWrite, Sequencer};
+use iolite_options::{
+    FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
+    SkewLaw, ZoneMode, ZoneSkip,
+};
 use iolite_plan::{JobPlan, Layout, WorkerPlan};
 use iolite_types::{Direction, Operation, PerDirection};
-use iolite_workload::{AnyGenerator, BlockSize, FileOrder, General, Generator, Mix, Region};
+use iolite_workload::{
+    AnyGenerator, BlockSize, Distribution, FileOrder, General, Generator, Mix, Region, StridedZones, Zone,
+    ZoneSize,
+};
 use memory::Buffers;
 use pace::Pace;
 use std::io;
@@ -485,6 +491,7 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
             FileServiceKind::Random => FileOrder::Random,
             FileServiceKind::RoundRobin => FileOrder::RoundRobin,
             FileServiceKind::Sequential => FileOrder::Sequential,
+            FileServiceKind::Skewed(law) => FileOrder::Skewed(skew(law)),
         },
         ios_per_file: options.file_service_type.ios.max(1),
         open_files: if options.openfiles == 0 { count } else { (options.openfiles as usize).min(count) },
@@ -500,9 +507,13 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
         cover: !options.norandommap,
         cover_softly: options.softrandommap,
         lfsr: options.random_generator == RandomGenerator::Lfsr,
-        distribution: iolite_workload::Distribution::Even,
-        zones: None,
-        precondition: None,
+        distribution: distribution(options),
+        zones: strided_zones(options),
+        precondition: options.sprandom.then(|| iolite_workload::Precondition {
+            over_provisioning: options.spr_op,
+            cache: options.spr_cs,
+            regions: u64::from(options.spr_num_regions),
+        }),
         sequential_skip: if random { 0 } else { modifier },
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
         // What the page cache holds is dropped before each lap, or later laps would measure the cache.
@@ -516,6 +527,47 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
         endless: options.time_based,
         seed,
     }
+}
+
+fn skew(skew: iolite_options::Skew) -> iolite_workload::Skew {
+    use iolite_workload::Law;
+    let law = match skew.law {
+        SkewLaw::Zipf => Law::Zipf(skew.value),
+        SkewLaw::Pareto => Law::Pareto(skew.value),
+        SkewLaw::Normal => Law::Normal(skew.value),
+    };
+    iolite_workload::Skew { law, centre: skew.centre }
+}
+
+fn distribution(options: &JobOptions) -> Distribution {
+    match &options.random_distribution {
+        RandomDistribution::Random => Distribution::Even,
+        RandomDistribution::Skewed(law) => Distribution::Skewed(skew(*law)),
+        RandomDistribution::Zoned(zones) => Distribution::Zones(per_direction(|direction| {
+            let zone = |zone: &iolite_options::ZoneShare| Zone {
+                share: zone.share,
+                size: match zone.size {
+                    SizeValue::Bytes(bytes) => ZoneSize::Bytes(bytes),
+                    SizeValue::Percent(percent) => ZoneSize::Percent(f64::from(percent)),
+                },
+            };
+            zones[direction].iter().map(zone).collect()
+        })),
+        RandomDistribution::Sequence(blocks) => {
+            Distribution::Sequence { blocks: blocks.clone(), stride: options.random_sequence_stride }
+        }
+    }
+}
+
+fn strided_zones(options: &JobOptions) -> Option<StridedZones> {
+    (options.zonemode == ZoneMode::Strided).then(|| StridedZones {
+        size: options.zonesize,
+        range: options.zonerange,
+        skip: match options.zoneskip {
+            ZoneSkip::Bytes(bytes) => bytes,
+            ZoneSkip::Zones(zones) => options.zonesize.saturating_mul(u64::from(zones)),
+        },
+    })
 }
 
 fn per_direction<T>(mut value: impl FnMut(Direction) -> T) -> PerDirection<T> {

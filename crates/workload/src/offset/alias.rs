@@ -4,6 +4,8 @@
 //! Each entry keeps a part of its column of the table and leaves the rest to one other entry. A draw picks a column and
 //! then one of its two owners, both from one random number.
 
+use std::hint::select_unpredictable;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Alias {
     columns: Vec<Column>,
@@ -44,7 +46,8 @@ impl Alias {
         let product = u128::from(bits) * self.columns.len() as u128;
         let index = (product >> 64) as usize;
         let column = &self.columns[index];
-        if (product as u64) < column.own { index } else { column.other as usize }
+        // No processor can guess which owner it is.
+        select_unpredictable((product as u64) < column.own, index, column.other as usize)
     }
 }
 

@@ -1,0 +1,37 @@
+//! `zoneskip`: bytes, or a number of zones: `64k`, `2z`.
+
+use super::{integer, size};
+use crate::{SizeValue, ZoneSkip};
+
+/// Reads what is left out between two zones.
+pub fn zone_skip(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<ZoneSkip, String> {
+    let text = text.trim();
+    if let Some(zones) =
+        text.strip_suffix(['z', 'Z']).filter(|zones| zones.ends_with(|c: char| c.is_ascii_digit()))
+    {
+        let zones = integer(zones, kb_base, notes)?;
+        let zones =
+            u32::try_from(zones).map_err(|_| super::given::outside(zones, 0, i128::from(u32::MAX)))?;
+        return Ok(ZoneSkip::Zones(zones));
+    }
+    match size(text, kb_base, notes)? {
+        SizeValue::Bytes(bytes) => Ok(ZoneSkip::Bytes(bytes)),
+        SizeValue::Percent(_) => Err("is in bytes (64k) or zones (2z), not in percent".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_or_zones() {
+        let read = |text| zone_skip(text, 1024, &mut Vec::new());
+        assert_eq!(read("64k"), Ok(ZoneSkip::Bytes(65536)));
+        assert_eq!(read("0"), Ok(ZoneSkip::Bytes(0)));
+        assert_eq!(read("2z"), Ok(ZoneSkip::Zones(2)));
+        assert!(read("5%").unwrap_err().contains("not in percent"));
+        assert_eq!(read("-1"), Err("must not be negative".to_owned()));
+        assert!(read("z").is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! What zones and preconditioning demand of the rest of a job.
+
+use crate::layout::smallest_block;
+use iolite_options::{JobOptions, RandomDistribution, ReadWrite, ZoneMode};
+use iolite_types::Direction;
+
+/// What stands in the way: the option to blame, and why.
+pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
+    zones(options).into_iter().chain(preconditioning(options)).collect()
+}
+
+fn zones(options: &JobOptions) -> Option<(&'static str, String)> {
+    match options.zonemode {
+        ZoneMode::None if options.zonesize > 0 => {
+            Some(("zonesize", format!("zonesize={}: needs zonemode=strided", options.zonesize)))
+        }
+        ZoneMode::Strided if options.zonesize == 0 => {
+            Some(("zonemode", "zonemode=strided: needs a zonesize=".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+/// Preconditioning is about random writes of one size that cover the device.
+fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
+    if !options.sprandom {
+        return None;
+    }
+    let writes = Direction::Write;
+    let several_sizes = match (&options.bssplit, &options.bsrange) {
+        (Some(split), _) => split[writes].len() > 1,
+        (None, Some(range)) => range[writes].low != range[writes].high,
+        (None, None) => false,
+    };
+    let align = options.ba[writes];
+    let why = if options.rw != ReadWrite::RandWrite || options.rw_modifier.0 > 1 {
+        "needs rw=randwrite"
+    } else if several_sizes {
+        "needs a single block size"
+    } else if options.percentage_random[writes] < 100 {
+        "does not go with percentage_random"
+    } else if options.random_distribution != RandomDistribution::Random {
+        "does not go with random_distribution"
+    } else if options.zonemode != ZoneMode::None {
+        "does not go with zonemode"
+    } else if align != 0 && align != smallest_block(options) {
+        "does not go with a blockalign other than the block size"
+    } else {
+        return None;
+    };
+    Some(("sprandom", format!("sprandom=1: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{Range, ReadWriteModifier, Skew, SkewLaw};
+    use iolite_types::PerDirection;
+
+    fn found(change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
+        let mut options = JobOptions { rw: ReadWrite::RandWrite, ..JobOptions::default() };
+        change(&mut options);
+        obstacles(&options).into_iter().map(|(_, message)| message).collect()
+    }
+
+    #[test]
+    fn zones_need_a_mode_and_a_size() {
+        assert_eq!(found(|_| ()), [""; 0]);
+        assert_eq!(found(|o| o.zonesize = 4096), ["zonesize=4096: needs zonemode=strided"]);
+        assert_eq!(found(|o| o.zonemode = ZoneMode::Strided), ["zonemode=strided: needs a zonesize="]);
+        assert_eq!(found(|o| (o.zonemode, o.zonesize) = (ZoneMode::Strided, 4096)), [""; 0]);
+    }
+
+    #[test]
+    fn preconditioning_is_for_random_writes() {
+        let spr = |change: &dyn Fn(&mut JobOptions)| {
+            found(|o| {
+                o.sprandom = true;
+                change(o);
+            })
+        };
+        assert_eq!(spr(&|_| ()), [""; 0]);
+        assert_eq!(spr(&|o| o.rw = ReadWrite::RandRead), ["sprandom=1: needs rw=randwrite"]);
+        assert_eq!(spr(&|o| o.rw = ReadWrite::Write), ["sprandom=1: needs rw=randwrite"]);
+        assert_eq!(spr(&|o| o.rw_modifier = ReadWriteModifier(8)), ["sprandom=1: needs rw=randwrite"]);
+        let sizes = PerDirection::all(Range { low: 4096, high: 8192 });
+        assert_eq!(spr(&|o| o.bsrange = Some(sizes)), ["sprandom=1: needs a single block size"]);
+        let half = PerDirection::all(50);
+        assert_eq!(spr(&|o| o.percentage_random = half), ["sprandom=1: does not go with percentage_random"]);
+        let zipf = Skew { law: SkewLaw::Zipf, value: 1.2, centre: None };
+        assert_eq!(
+            spr(&|o| o.random_distribution = RandomDistribution::Skewed(zipf)),
+            ["sprandom=1: does not go with random_distribution"]
+        );
+        assert_eq!(
+            spr(&|o| (o.zonemode, o.zonesize) = (ZoneMode::Strided, 4096)),
+            ["sprandom=1: does not go with zonemode"]
+        );
+        assert_eq!(
+            spr(&|o| o.ba = PerDirection::all(512)),
+            ["sprandom=1: does not go with a blockalign other than the block size"]
+        );
+    }
+}
