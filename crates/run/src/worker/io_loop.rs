@@ -8,11 +8,14 @@
 //! a synchronous engine, after queue and commit of one that queues) and *complete* (it was reaped). Units of one
 //! commit share their issue stamp, units of one reap their completion stamp.
 
+mod full;
+mod rare;
+
 use super::files::FileTable;
-use super::pace::{Pace, Pause};
-use super::syncs::{Due, SyncSchedule};
+use super::pace::Pace;
+use super::syncs::SyncSchedule;
 use crate::clock::Clock;
-use crate::shared::{Control, Phase, attention};
+use crate::shared::{Control, Phase};
 use iolite_content::Content;
 use iolite_engine::{Completion, Engine, Errno, Outcome, Queued, Unit};
 use iolite_stats::live::LiveStats;
@@ -100,6 +103,18 @@ pub struct Attempt {
     pub offset: u64,
     /// How much.
     pub length: u64,
+}
+
+impl Attempt {
+    /// The work of this unit.
+    fn of(unit: &Unit) -> Attempt {
+        Attempt { operation: unit.operation, file: unit.file, offset: unit.offset, length: unit.length }
+    }
+
+    /// This I/O.
+    fn at(io: &Io) -> Attempt {
+        Attempt { operation: io.direction.into(), file: io.file, offset: io.offset, length: io.length }
+    }
 }
 
 /// How a pass ended.
@@ -404,7 +419,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                         self.reap(1);
                     }
                     if self.failure.is_some() {
-                        self.free.push(index);
+                        self.release(index);
                         return;
                     }
                 }
@@ -505,7 +520,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         for completion in &done {
             let stamps = self.stamps[completion.unit as usize];
             if stamps.uncounted && completion.outcome.is_ok() {
-                self.retire(completion.unit);
+                self.release(completion.unit);
                 continue;
             }
             self.complete(completion.unit, completion.outcome, stamps.start, stamps.issue, now);
@@ -550,113 +565,18 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if FULL {
             self.completed(index, direction, now.saturating_sub(start));
         }
-        self.free.push(index);
+        self.release(index);
     }
 
-    /// What else the completion of an I/O means to a full loop.
-    fn completed(&mut self, index: u32, direction: Direction, latency: u64) {
-        let unit = &self.units[index as usize];
-        self.files.left(unit.file);
-        if let Some(pace) = &mut self.pace {
-            pace.completed();
-        }
-        if latency > self.rules.max_latency_ns[direction.index()] {
-            let attempt = Attempt {
-                operation: unit.operation,
-                file: unit.file,
-                offset: unit.offset,
-                length: unit.length,
-            };
-            self.fail(Failure {
-                errno: Errno(libc::ETIMEDOUT),
-                attempt: Some(attempt),
-                missed: Some(Missed::Latency(latency)),
-            });
-        }
-    }
-
-    /// Frees a unit whose work was not counted.
-    #[cold]
-    fn retire(&mut self, index: u32) {
+    /// The unit is free for another I/O.
+    #[inline(always)]
+    fn release(&mut self, index: u32) {
         if FULL {
-            self.files.left(self.units[index as usize].file);
+            let unit = &mut self.units[index as usize];
+            unit.length = 0;
+            self.files.left(unit.file);
         }
         self.free.push(index);
-    }
-
-    #[cold]
-    fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
-        let unit = &self.units[index as usize];
-        match outcome {
-            Ok(_) => {
-                self.stats.syncs.add(1);
-                if self.rules.timed() {
-                    let latency = now.saturating_sub(issue);
-                    self.stats.sync.record(latency);
-                    self.stats.sync.record_bucket(latency);
-                }
-            }
-            Err(errno) => {
-                let attempt = Attempt {
-                    operation: unit.operation,
-                    file: unit.file,
-                    offset: unit.offset,
-                    length: unit.length,
-                };
-                self.fail(Failure { errno, attempt: Some(attempt), missed: None });
-            }
-        }
-        if FULL {
-            self.files.left(self.units[index as usize].file);
-        }
-        self.free.push(index);
-    }
-
-    /// An error, or less than was asked for.
-    #[cold]
-    fn complete_unusually(&mut self, index: u32, outcome: Outcome, start: u64) {
-        let unit = &mut self.units[index as usize];
-        let attempt =
-            Attempt { operation: unit.operation, file: unit.file, offset: unit.offset, length: unit.length };
-        match outcome {
-            Ok(bytes) if bytes > 0 && bytes < unit.length => {
-                if let Some(direction) = unit.operation.direction() {
-                    let counters = &self.stats.directions[direction.index()];
-                    counters.short.add(1);
-                    counters.bytes.add(bytes);
-                }
-                unit.buffer = unit.buffer.wrapping_add(bytes as usize);
-                unit.offset += bytes;
-                unit.length -= bytes;
-                self.stamps[index as usize].start = start;
-                self.partial.push(index);
-                return;
-            }
-            // Nothing moved: the file ends here, although the job was told otherwise.
-            Ok(_) => self.fail(Failure { errno: Errno(libc::EIO), attempt: Some(attempt), missed: None }),
-            Err(Errno(libc::ENOSPC)) if self.rules.fill_device => self.stopping = true,
-            Err(errno) => self.fail(Failure { errno, attempt: Some(attempt), missed: None }),
-        }
-        if FULL {
-            self.files.left(self.units[index as usize].file);
-        }
-        self.free.push(index);
-    }
-
-    /// Issues the rests of units that transferred less than was asked for.
-    #[cold]
-    fn issue_partial(&mut self) {
-        while let Some(index) = self.partial.pop() {
-            if self.failure.is_some() {
-                if FULL {
-                    self.files.left(self.units[index as usize].file);
-                }
-                self.free.push(index);
-                continue;
-            }
-            let start = self.stamps[index as usize].start;
-            self.issue(index, start);
-        }
     }
 
     /// Waits for everything in flight.
@@ -674,225 +594,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    #[cold]
-    fn fail(&mut self, failure: Failure) {
-        self.failure.get_or_insert(failure);
-        self.stopping = true;
-    }
-
-    /// Does what the controller asks.
-    #[cold]
-    fn attend(&mut self) {
-        let asked = self.control.attention();
-        if asked & attention::TERMINATE != 0 {
-            self.stopping = true;
-        }
-        if asked & attention::USAGE != 0 {
-            super::publish_usage(self.control);
-            self.control.answered(attention::USAGE);
-        }
-    }
-
-    /// The ramp, or the time, is over.
-    #[cold]
-    fn event(&mut self, now: u64) {
-        if !self.ramping {
-            self.stopping = true;
-            return;
-        }
-        self.ramping = false;
-        self.stamps.iter_mut().for_each(|stamps| stamps.uncounted = true);
-        self.stats.reset();
-        super::reset_usage(self.control);
-        self.control.counting_ns.store(now, Relaxed);
-        self.next_event = now.saturating_add(self.rules.runtime_ns);
-        self.control.set_phase(Phase::Running);
-    }
-
-    // What only a full loop needs.
-
-    /// Waits until the next I/O may be issued, and tells the workload in which direction it has to be.
-    fn keep_pace(&mut self) {
-        let now = self.clock.now();
-        let Some(pace) = &mut self.pace else { return };
-        let stats = self.stats;
-        let done = |direction: Direction| {
-            let counters = &stats.directions[direction.index()];
-            (counters.bytes.get(), counters.ios.get())
-        };
-        if let Some(missed) = pace.missed(now, done) {
-            let missed = Some(Missed::Rate(missed));
-            self.fail(Failure { errno: Errno(libc::EIO), attempt: None, missed });
-            return;
-        }
-        if let Some(pause) = pace.pause(now) {
-            self.think(pause);
-        }
-        let Some(pace) = &mut self.pace else { return };
-        let turn = pace.turn(self.clock.now());
-        self.generator.steer(turn.direction);
-        self.wait_until(turn.at);
-    }
-
-    /// Thinks, with nothing in flight: first busily, then asleep.
-    fn think(&mut self, pause: Pause) {
-        self.drain();
-        let began = self.clock.now();
-        let busy_until = began.saturating_add(pause.spin_ns);
-        while self.clock.now() < busy_until && self.control.attention() == 0 {
-            std::hint::spin_loop();
-        }
-        burn_cycles(pause.cycles);
-        self.wait_until(began.saturating_add(pause.length_ns));
-        let now = self.clock.now();
-        if let Some(pace) = &mut self.pace {
-            pace.paused(began, now);
-        }
-    }
-
-    /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile.
-    ///
-    /// Sleeps overshoot by some 80 µs, so the last of the time is spent watching the clock.
-    fn wait_until(&mut self, moment: u64) {
-        /// Shorter waits are spent watching the clock.
-        const SPIN_NS: u64 = 200_000;
-        /// How much earlier a sleep ends.
-        const EARLY_NS: u64 = 120_000;
-        /// The controller's word is looked for so often.
-        const MOST_NS: u64 = 20_000_000;
-        self.commit();
-        loop {
-            let now = self.clock.now();
-            if now >= self.next_event {
-                self.event(now);
-            }
-            if self.control.attention() != 0 {
-                self.attend();
-            }
-            if self.stopping || now >= moment {
-                return;
-            }
-            let left = moment.min(self.next_event.max(now)) - now;
-            let nap = if left > SPIN_NS { (left - EARLY_NS).min(MOST_NS) } else { 0 };
-            if self.in_flight > 0 {
-                self.reap_within(std::time::Duration::from_nanos(nap));
-            } else if nap > 0 {
-                std::thread::sleep(std::time::Duration::from_nanos(nap));
-            } else {
-                std::hint::spin_loop();
-            }
-        }
-    }
-
-    /// Everything that has to be so before this I/O can be issued; false = it cannot.
-    fn before(&mut self, io: &Io) -> bool {
-        if !self.files.is_open(io.file)
-            && let Err(error) = self.files.open(&mut self.engine, io.file)
-        {
-            let attempt = Attempt {
-                operation: io.direction.into(),
-                file: io.file,
-                offset: io.offset,
-                length: io.length,
-            };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
-            return false;
-        }
-        if self.rules.serialize_overlap {
-            while self.overlaps(io) && self.failure.is_none() {
-                self.commit();
-                self.reap(1);
-            }
-        }
-        if self.rules.write_barrier > 0 && io.direction == Direction::Write {
-            self.barrier_countdown -= 1;
-            if self.barrier_countdown == 0 {
-                self.drain();
-            }
-        }
-        if self.files.must_drain_for(io.file, io.direction) {
-            self.drain();
-        }
-        if let Err(error) = self.files.enter(io.file, io.direction) {
-            let attempt = Attempt {
-                operation: io.direction.into(),
-                file: io.file,
-                offset: io.offset,
-                length: io.length,
-            };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
-        }
-        self.failure.is_none()
-    }
-
-    /// What has to follow this I/O at once.
-    fn after(&mut self, io: &Io) {
-        if self.rules.write_barrier > 0 && io.direction == Direction::Write && self.barrier_countdown == 0 {
-            self.barrier_countdown = self.rules.write_barrier;
-            self.drain();
-        }
-    }
-
-    /// Does this I/O touch bytes of one in flight?
-    fn overlaps(&self, io: &Io) -> bool {
-        self.units.iter().any(|unit| {
-            unit.file == io.file
-                && unit.offset < io.offset + io.length
-                && io.offset < unit.offset + unit.length
-                && !self.free.contains(&unit.index)
-        })
-    }
-
-    /// Issues a sync.
-    fn submit_sync(&mut self, sync: Due) {
-        let start = self.start_stamp();
-        if self.stopping || !self.files.is_open(sync.file) {
-            return;
-        }
-        let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
-        let unit = &mut self.units[index as usize];
-        unit.operation = sync.operation;
-        unit.file = sync.file;
-        unit.offset = sync.offset;
-        unit.length = sync.length;
-        if let Err(error) = self.files.enter(sync.file, Direction::Write) {
-            self.fail(Failure { errno: error.into(), attempt: None, missed: None });
-        }
-        self.issue(index, start);
-        if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
-            self.make_room();
-        }
-    }
-
-    /// Closes a file that the workload is finished with.
-    fn close_file(&mut self, file: u32) {
-        self.drain();
-        if let Err(error) = self.files.close(&mut self.engine, file) {
-            let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
-        }
-    }
-
     /// The thread's resources, once more, at the end.
     pub fn finish(&self) {
         self.control.ended_ns.store(self.clock.now(), Relaxed);
         super::publish_usage(self.control);
-    }
-}
-
-/// Keeps the processor busy for so many cycles of its counter, or as many turns of a loop where there is none.
-fn burn_cycles(cycles: u64) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        // SAFETY: every x86-64 processor has the instruction.
-        let counter = || unsafe { std::arch::x86_64::_rdtsc() };
-        let began = counter();
-        while counter().wrapping_sub(began) < cycles {
-            std::hint::spin_loop();
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    for _ in 0..cycles {
-        std::hint::spin_loop();
     }
 }

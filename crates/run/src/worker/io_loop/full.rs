@@ -1,0 +1,203 @@
+//! What only a full loop needs: waiting for the right moment, syncs between I/Os, overlap checks, locks, and files that
+//! are opened and closed on the way.
+
+use super::{Attempt, Failure, IoLoop, Missed};
+use crate::worker::pace::Pause;
+use crate::worker::syncs::Due;
+use iolite_engine::{Engine, Errno};
+use iolite_types::{Direction, Operation};
+use iolite_workload::{Generator, Io};
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Waits until the next I/O may be issued, and tells the workload in which direction it has to be.
+    pub(super) fn keep_pace(&mut self) {
+        let now = self.clock.now();
+        let Some(pace) = &mut self.pace else { return };
+        let stats = self.stats;
+        let done = |direction: Direction| {
+            let counters = &stats.directions[direction.index()];
+            (counters.bytes.get(), counters.ios.get())
+        };
+        if let Some(missed) = pace.missed(now, done) {
+            let missed = Some(Missed::Rate(missed));
+            self.fail(Failure { errno: Errno(libc::EIO), attempt: None, missed });
+            return;
+        }
+        if let Some(pause) = pace.pause(now) {
+            self.think(pause);
+        }
+        let Some(pace) = &mut self.pace else { return };
+        let turn = pace.turn(self.clock.now());
+        self.generator.steer(turn.direction);
+        self.wait_until(turn.at);
+    }
+
+    /// Thinks, with nothing in flight: first busily, then asleep.
+    pub(super) fn think(&mut self, pause: Pause) {
+        self.drain();
+        let began = self.clock.now();
+        let busy_until = began.saturating_add(pause.spin_ns);
+        while self.clock.now() < busy_until && self.control.attention() == 0 {
+            std::hint::spin_loop();
+        }
+        burn_cycles(pause.cycles);
+        self.wait_until(began.saturating_add(pause.length_ns));
+        let now = self.clock.now();
+        if let Some(pace) = &mut self.pace {
+            pace.paused(began, now);
+        }
+    }
+
+    /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile.
+    ///
+    /// Sleeps overshoot by some 80 µs, so the last of the time is spent watching the clock.
+    pub(super) fn wait_until(&mut self, moment: u64) {
+        /// Shorter waits are spent watching the clock.
+        const SPIN_NS: u64 = 200_000;
+        /// How much earlier a sleep ends.
+        const EARLY_NS: u64 = 120_000;
+        /// The controller's word is looked for so often.
+        const MOST_NS: u64 = 20_000_000;
+        self.commit();
+        loop {
+            let now = self.clock.now();
+            if now >= self.next_event {
+                self.event(now);
+            }
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+            if self.stopping || now >= moment {
+                return;
+            }
+            let left = moment.min(self.next_event.max(now)) - now;
+            let nap = if left > SPIN_NS { (left - EARLY_NS).min(MOST_NS) } else { 0 };
+            if self.in_flight > 0 {
+                self.reap_within(std::time::Duration::from_nanos(nap));
+            } else if nap > 0 {
+                std::thread::sleep(std::time::Duration::from_nanos(nap));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Everything that has to be so before this I/O can be issued; false = it cannot.
+    pub(super) fn before(&mut self, io: &Io) -> bool {
+        if !self.files.is_open(io.file)
+            && let Err(error) = self.files.open(&mut self.engine, io.file)
+        {
+            let attempt = Attempt::at(io);
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+            return false;
+        }
+        if self.rules.serialize_overlap {
+            while self.overlaps(io) && self.failure.is_none() {
+                self.commit();
+                self.reap(1);
+            }
+        }
+        if self.rules.write_barrier > 0 && io.direction == Direction::Write {
+            self.barrier_countdown -= 1;
+            if self.barrier_countdown == 0 {
+                self.drain();
+            }
+        }
+        if self.files.must_drain_for(io.file, io.direction) {
+            self.drain();
+        }
+        if let Err(error) = self.files.enter(io.file, io.direction) {
+            let attempt = Attempt::at(io);
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+        }
+        self.failure.is_none()
+    }
+
+    /// What has to follow this I/O at once.
+    pub(super) fn after(&mut self, io: &Io) {
+        if self.rules.write_barrier > 0 && io.direction == Direction::Write && self.barrier_countdown == 0 {
+            self.barrier_countdown = self.rules.write_barrier;
+            self.drain();
+        }
+    }
+
+    /// Does this I/O touch bytes of one in flight?
+    pub(super) fn overlaps(&self, io: &Io) -> bool {
+        self.units.iter().any(|unit| {
+            unit.file == io.file
+                && unit.offset < io.offset + io.length
+                && io.offset < unit.offset + unit.length
+                // A unit that is not in flight has no length (see `release`).
+                && unit.length > 0
+        })
+    }
+
+    /// Issues a sync.
+    pub(super) fn submit_sync(&mut self, sync: Due) {
+        let start = self.start_stamp();
+        if self.stopping || !self.files.is_open(sync.file) {
+            return;
+        }
+        if self.files.must_drain_for(sync.file, Direction::Write) {
+            self.drain();
+        }
+        if let Err(error) = self.files.enter(sync.file, Direction::Write) {
+            let Due { operation, file, offset, length } = sync;
+            let attempt = Attempt { operation, file, offset, length };
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+            return;
+        }
+        let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
+        let unit = &mut self.units[index as usize];
+        unit.operation = sync.operation;
+        unit.file = sync.file;
+        unit.offset = sync.offset;
+        unit.length = sync.length;
+        self.issue(index, start);
+        if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
+            self.make_room();
+        }
+    }
+
+    /// Closes a file that the workload is finished with.
+    pub(super) fn close_file(&mut self, file: u32) {
+        self.drain();
+        if let Err(error) = self.files.close(&mut self.engine, file) {
+            let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
+            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+        }
+    }
+
+    /// What else the completion of an I/O means to a full loop.
+    pub(super) fn completed(&mut self, index: u32, direction: Direction, latency: u64) {
+        let unit = &self.units[index as usize];
+        if let Some(pace) = &mut self.pace {
+            pace.completed();
+        }
+        if latency > self.rules.max_latency_ns[direction.index()] {
+            let attempt = Attempt::of(unit);
+            self.fail(Failure {
+                errno: Errno(libc::ETIMEDOUT),
+                attempt: Some(attempt),
+                missed: Some(Missed::Latency(latency)),
+            });
+        }
+    }
+}
+
+/// Keeps the processor busy for so many cycles of its counter, or as many turns of a loop where there is none.
+fn burn_cycles(cycles: u64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every x86-64 processor has the instruction.
+        let counter = || unsafe { std::arch::x86_64::_rdtsc() };
+        let began = counter();
+        while counter().wrapping_sub(began) < cycles {
+            std::hint::spin_loop();
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    for _ in 0..cycles {
+        std::hint::spin_loop();
+    }
+}

@@ -1,0 +1,106 @@
+//! What happens rarely: syncs, short I/Os, errors, the controller's word, the end of the ramp and of the time.
+
+use super::{Attempt, Failure, IoLoop};
+use crate::shared::{Phase, attention};
+use crate::worker::{publish_usage, reset_usage};
+use iolite_engine::{Engine, Errno, Outcome};
+use iolite_workload::Generator;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    #[cold]
+    pub(super) fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
+        let unit = &self.units[index as usize];
+        match outcome {
+            Ok(_) => {
+                self.stats.syncs.add(1);
+                if self.rules.timed() {
+                    let latency = now.saturating_sub(issue);
+                    self.stats.sync.record(latency);
+                    self.stats.sync.record_bucket(latency);
+                }
+            }
+            Err(errno) => {
+                let attempt = Attempt::of(unit);
+                self.fail(Failure { errno, attempt: Some(attempt), missed: None });
+            }
+        }
+        self.release(index);
+    }
+
+    /// An error, or less than was asked for. The rest of a short I/O is issued like a unit of its own that was made
+    /// when the first part was: its total latency is that of the whole, its completion latency that of the rest.
+    #[cold]
+    pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, start: u64) {
+        let unit = &mut self.units[index as usize];
+        let attempt = Attempt::of(unit);
+        match outcome {
+            Ok(bytes) if bytes > 0 && bytes < unit.length => {
+                if let Some(direction) = unit.operation.direction() {
+                    let counters = &self.stats.directions[direction.index()];
+                    counters.short.add(1);
+                    counters.bytes.add(bytes);
+                }
+                unit.buffer = unit.buffer.wrapping_add(bytes as usize);
+                unit.offset += bytes;
+                unit.length -= bytes;
+                self.stamps[index as usize].start = start;
+                self.partial.push(index);
+                return;
+            }
+            // Nothing moved: the file ends here, although the job was told otherwise.
+            Ok(_) => self.fail(Failure { errno: Errno(libc::EIO), attempt: Some(attempt), missed: None }),
+            Err(Errno(libc::ENOSPC)) if self.rules.fill_device => self.stopping = true,
+            Err(errno) => self.fail(Failure { errno, attempt: Some(attempt), missed: None }),
+        }
+        self.release(index);
+    }
+
+    /// Issues the rests of units that transferred less than was asked for.
+    #[cold]
+    pub(super) fn issue_partial(&mut self) {
+        while let Some(index) = self.partial.pop() {
+            if self.failure.is_some() {
+                self.release(index);
+                continue;
+            }
+            let start = self.stamps[index as usize].start;
+            self.issue(index, start);
+        }
+    }
+
+    #[cold]
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+        self.stopping = true;
+    }
+
+    /// Does what the controller asks.
+    #[cold]
+    pub(super) fn attend(&mut self) {
+        let asked = self.control.attention();
+        if asked & attention::TERMINATE != 0 {
+            self.stopping = true;
+        }
+        if asked & attention::USAGE != 0 {
+            publish_usage(self.control);
+            self.control.answered(attention::USAGE);
+        }
+    }
+
+    /// The ramp, or the time, is over.
+    #[cold]
+    pub(super) fn event(&mut self, now: u64) {
+        if !self.ramping {
+            self.stopping = true;
+            return;
+        }
+        self.ramping = false;
+        self.stamps.iter_mut().for_each(|stamps| stamps.uncounted = true);
+        self.stats.reset();
+        reset_usage(self.control);
+        self.control.counting_ns.store(now, Relaxed);
+        self.next_event = now.saturating_add(self.rules.runtime_ns);
+        self.control.set_phase(Phase::Running);
+    }
+}
