@@ -2,11 +2,12 @@
 //!
 //! This file reads like a table of contents: options, plan, run, report. Each is a crate of its own.
 
+mod companions;
 mod console;
 mod session;
 
 use console::Console;
-use iolite_options::{Invocation, JobOptions, RunOptions};
+use iolite_options::{Invocation, JobOptions, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
 use iolite_run::{Prepared, RunError};
@@ -25,6 +26,9 @@ fn main() -> ExitCode {
     let name =
         if Path::new(&program).file_name().is_some_and(|name| name == "fio") { "fio" } else { "iolite" };
     let args: Vec<OsString> = args.collect();
+    if let Some(companion) = commands::called_by(&args) {
+        return companions::run(name, companion, &args[1..]);
+    }
     match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name == "fio") {
         Ok(Invocation::Print { text, status }) => {
             console::print(&text);

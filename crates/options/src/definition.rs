@@ -42,6 +42,48 @@ pub enum Category {
     Engine,
 }
 
+impl Category {
+    /// All themes, in the order of the manual.
+    pub const ALL: [Category; 15] = [
+        Category::Job,
+        Category::Files,
+        Category::Pattern,
+        Category::Depth,
+        Category::Durability,
+        Category::Buffers,
+        Category::Verify,
+        Category::Rates,
+        Category::Placement,
+        Category::Measurement,
+        Category::Logs,
+        Category::Errors,
+        Category::Replay,
+        Category::Zones,
+        Category::Engine,
+    ];
+
+    /// What the manual calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Category::Job => "The job itself",
+            Category::Files => "Files",
+            Category::Pattern => "Directions, offsets, block sizes",
+            Category::Depth => "Engine and depth",
+            Category::Durability => "Durability and caching",
+            Category::Buffers => "Buffers",
+            Category::Verify => "Verification",
+            Category::Replay => "Recording and replaying",
+            Category::Zones => "Zones and data placement",
+            Category::Placement => "CPUs, memory nodes, priorities, control groups",
+            Category::Rates => "Rates, think time, latency targets",
+            Category::Logs => "Logs",
+            Category::Measurement => "Measurement and reports",
+            Category::Errors => "Errors",
+            Category::Engine => "Options of engines",
+        }
+    }
+}
+
 /// The type of an option's value. It fixes the grammar of the value and the type line of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {

@@ -2,6 +2,8 @@
 
 mod assemble;
 mod command_line;
+pub mod commands;
+pub mod completion;
 mod defaults;
 pub mod definition;
 mod defs;
@@ -10,6 +12,7 @@ mod expression;
 pub mod help;
 mod job;
 mod jobfile;
+pub mod manual;
 mod parse;
 pub mod registry;
 mod rules;

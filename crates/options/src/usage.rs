@@ -1,5 +1,6 @@
 //! The text of `--help`.
 
+use crate::commands;
 use crate::run_options::{self, Argument};
 use std::fmt::Write;
 
@@ -27,6 +28,12 @@ pub(crate) fn usage(program: &str, version: &str) -> String {
         run_options::ALL.iter().partition(|option| option.land.is_some());
     for option in works {
         describe(&mut text, option);
+    }
+    text.push_str("\nCompanions (a first word that is none of a file here; behind it --help tells more):\n");
+    for command in commands::ALL {
+        // Writing to a String does not fail.
+        let left = format!("  {} {}", command.name, command.operand_words());
+        let _ = writeln!(text, "{left:<INDENT$}{}", command.help);
     }
     text.push_str("\nKnown, but not supported yet:\n");
     for option in not_yet {

@@ -8,6 +8,7 @@
 
 mod cli;
 mod common;
+mod companions;
 mod content;
 mod devices;
 mod differential;

@@ -1,0 +1,50 @@
+//! The companions: programs of their own behind a first word, `iolite dedupe FILE`.
+//!
+//! What they are called, their options and their help are data in [`iolite_options::commands`]; here is what they do.
+
+/// `writeln!` into a string, which cannot fail.
+macro_rules! line {
+    ($text:expr, $($format:tt)*) => { writeln!($text, $($format)*).expect("strings take everything") };
+}
+
+mod dedupe;
+mod zipf;
+
+use crate::console;
+use iolite_options::commands::{Asked, Command};
+use iolite_options::completion;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs a companion with the words behind its name.
+pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
+    let answer = command.read(words).and_then(|asked| {
+        if asked.value('h').is_some() {
+            return Ok(command.usage());
+        }
+        match command.name {
+            "completion" => complete(&asked),
+            "dedupe" => dedupe::run(&asked),
+            "zipf" => zipf::run(&asked),
+            name => unreachable!("companion {name} is in the table and has no code"),
+        }
+    });
+    match answer {
+        Ok(text) => {
+            console::print(&text);
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            crate::complain(program, &format_args!("{}: {why}", command.name));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn complete(asked: &Asked) -> Result<String, String> {
+    let [shell] = &asked.operands[..] else {
+        return Err("needs the name of one shell: bash, zsh or fish".to_owned());
+    };
+    let shell = shell.to_string_lossy();
+    completion::script(&shell).ok_or_else(|| format!("{shell} is not one of bash, zsh, fish"))
+}

@@ -1,0 +1,413 @@
+//! `iolite dedupe FILE`: how much of a file or device occurs more than once, and how far it compresses.
+//!
+//! Threads take stretches of the file in turn, hash the blocks in them, and count the hashes in a common [`Table`].
+
+mod table;
+
+use flate2::{Compress, Compression, FlushCompress, Status};
+use iolite_options::commands::Asked;
+use std::fmt::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use table::{Seen, Table, Totals};
+
+/// How much a thread takes at once.
+const STRETCH: u64 = 1 << 20;
+/// What addresses are a multiple of when reading around the page cache.
+const ALIGNMENT: usize = 4096;
+/// How often progress is shown.
+const PROGRESS: Duration = Duration::from_millis(250);
+/// Distinct blocks that are counted exactly: as many as fill a table of 8 Mi places to seven eighths.
+const ROOM: usize = 7 << 20;
+/// The same with `-B 1`.
+const LITTLE_ROOM: usize = 7 << 14;
+
+/// What was asked.
+struct Setting {
+    block: usize,
+    threads: usize,
+    list: bool,
+    direct: bool,
+    compare: bool,
+    compress: bool,
+    progress: bool,
+    room: usize,
+}
+
+/// The answer, to be printed.
+pub fn run(asked: &Asked) -> Result<String, String> {
+    let [path] = &asked.operands[..] else {
+        return Err("needs the name of one file or device".to_owned());
+    };
+    let setting = Setting::new(asked)?;
+    let path = Path::new(path);
+    let named = |error: io::Error| format!("{}: {}", path.display(), words(&error));
+    let check = Check::new(path, &setting).map_err(named)?;
+    if check.size == 0 {
+        return Err(format!("{}: smaller than one block of {} bytes", path.display(), setting.block));
+    }
+    let found = check.all().map_err(named)?;
+    Ok(check.report(path, &found))
+}
+
+impl Setting {
+    fn new(asked: &Asked) -> Result<Setting, String> {
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let switch = |letter, default| asked.switch(letter).map(|given| given.unwrap_or(default));
+        let block = asked.number('b', 512)?.unwrap_or(4096);
+        let direct = switch('o', false)?;
+        if direct && block % 512 != 0 {
+            return Err(format!("-b {block}: must be a multiple of 512 with -o 1"));
+        }
+        Ok(Setting {
+            block: usize::try_from(block)
+                .ok()
+                .filter(|&block| block <= 1 << 30)
+                .ok_or_else(|| format!("-b {block}: must be at most 1g"))?,
+            threads: match asked.number('t', 0)? {
+                None | Some(0) => processors(),
+                Some(threads) => usize::try_from(threads.min(1024)).unwrap_or(1024),
+            },
+            list: switch('d', false)?,
+            direct,
+            compare: switch('c', false)?,
+            compress: switch('C', false)?,
+            progress: switch('p', io::stderr().is_terminal())?,
+            room: if switch('B', false)? { LITTLE_ROOM } else { ROOM },
+        })
+    }
+}
+
+/// A file that is being checked.
+struct Check<'a> {
+    setting: &'a Setting,
+    file: File,
+    /// Bytes that are looked at: whole blocks.
+    size: u64,
+    table: Table,
+    /// Where the next stretch begins.
+    next: AtomicU64,
+    stop: AtomicBool,
+    /// Of the blocks that were compressed: bytes before and after.
+    before: AtomicU64,
+    after: AtomicU64,
+}
+
+impl<'a> Check<'a> {
+    fn new(path: &Path, setting: &'a Setting) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        if setting.direct {
+            options.custom_flags(libc::O_DIRECT);
+        }
+        let mut file = options.open(path)?;
+        let kind = file.metadata()?.file_type();
+        if !(kind.is_file() || kind.is_block_device()) {
+            return Err(io::Error::other("neither a regular file nor a block device"));
+        }
+        let size = file.seek(SeekFrom::End(0))?;
+        Ok(Check {
+            setting,
+            file,
+            size: size - size % setting.block as u64,
+            table: Table::new(setting.room, setting.list),
+            next: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            before: AtomicU64::new(0),
+            after: AtomicU64::new(0),
+        })
+    }
+
+    /// Looks at everything.
+    fn all(&self) -> io::Result<Totals> {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.setting.threads)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let result = self.some();
+                        if result.is_err() {
+                            self.stop.store(true, Relaxed);
+                        }
+                        result
+                    })
+                })
+                .collect();
+            if self.setting.progress {
+                while threads.iter().any(|thread| !thread.is_finished()) {
+                    let done = self.next.load(Relaxed).min(self.size);
+                    eprint!("\r{:.2}% done ", 100.0 * done as f64 / self.size as f64);
+                    std::thread::sleep(PROGRESS);
+                }
+                eprintln!("\r100.00% done");
+            }
+            threads.into_iter().try_for_each(|thread| match thread.join() {
+                Ok(result) => result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+        })?;
+        Ok(self.table.totals())
+    }
+
+    /// A thread's part: stretches, until there are no more.
+    fn some(&self) -> io::Result<()> {
+        let block = self.setting.block;
+        let stretch = (STRETCH / block as u64).max(1) * block as u64;
+        let mut buffer = Buffer::new(stretch as usize);
+        let mut other = Buffer::new(if self.setting.compare { block } else { 0 });
+        let mut compressor = Compressor::new(block);
+        let (mut before, mut after) = (0, 0);
+        while !self.stop.load(Relaxed) {
+            let start = self.next.fetch_add(stretch, Relaxed);
+            if start >= self.size {
+                break;
+            }
+            let length = stretch.min(self.size - start) as usize;
+            let data = &mut buffer.bytes()[..length];
+            self.file.read_exact_at(data, start)?;
+            for (number, block_data) in (0..).zip(data.chunks(block)) {
+                let offset = start + number * block as u64;
+                if self.count(block_data, offset, other.bytes())? && self.setting.compress {
+                    before += block as u64;
+                    after += compressor.compressed(block_data);
+                }
+            }
+        }
+        self.before.fetch_add(before, Relaxed);
+        self.after.fetch_add(after, Relaxed);
+        Ok(())
+    }
+
+    /// Counts a block; says whether it is a new one.
+    fn count(&self, data: &[u8], offset: u64, other: &mut [u8]) -> io::Result<bool> {
+        let mut hash = xxhash_rust::xxh3::xxh3_128(data);
+        loop {
+            let seen = self.table.look(hash);
+            if self.setting.compare
+                && let Some(first) = seen
+            {
+                self.file.read_exact_at(other, first)?;
+                if other != data {
+                    // Another block with the same hash: it is counted under the next one.
+                    hash = hash.wrapping_add(1 << 64);
+                    continue;
+                }
+            }
+            return Ok(self.table.count(hash, offset) == Seen::New);
+        }
+    }
+
+    fn report(&self, path: &Path, found: &Totals) -> String {
+        let Setting { threads, block, .. } = *self.setting;
+        let blocks = self.size / block as u64;
+        let repeated = blocks.saturating_sub(found.unique);
+        let mut text = String::new();
+        line!(text, "Will check <{}>, size <{}>, using {threads} threads", path.display(), self.size);
+        line!(text, "Threads({threads}): {blocks} items processed");
+        for (hash, offsets) in &found.listed {
+            line!(text, "hash {hash:032x}, count {}", offsets.len());
+            offsets.iter().for_each(|offset| line!(text, "\toffset {offset}"));
+        }
+        if found.sampled > 1 {
+            line!(text, "Estimated from 1 of {} distinct blocks", found.sampled);
+        }
+        line!(
+            text,
+            "Extents={blocks}, Unique extents={} Duplicated extents={}",
+            found.unique,
+            found.duplicated
+        );
+        line!(text, "De-dupe ratio: 1:{:.2}", repeated as f64 / found.unique.max(1) as f64);
+        if found.duplicated > 0 {
+            let share = 100.0 * found.duplicated as f64 / blocks as f64;
+            line!(text, "De-dupe working set at least: {share:.2}%");
+        }
+        line!(text, "Fio setting: dedupe_percentage={:.0}", 100.0 * repeated as f64 / blocks as f64);
+        if self.setting.compress {
+            let share = self.after.load(Relaxed) as f64 / self.before.load(Relaxed).max(1) as f64;
+            let capacity = share * (found.unique * block as u64) as f64;
+            line!(text, "Unique capacity {}", size(capacity));
+            line!(text, "Fio setting: buffer_compress_percentage={:.0}", 100.0 * (1.0 - share));
+        }
+        text
+    }
+}
+
+/// Compresses blocks one by one.
+struct Compressor {
+    state: Compress,
+    output: Vec<u8>,
+}
+
+impl Compressor {
+    fn new(block: usize) -> Self {
+        // What does not fit does not compress: then the block is kept as it is.
+        Compressor { state: Compress::new(Compression::default(), false), output: vec![0; block] }
+    }
+
+    /// How many bytes a block becomes, at most its own size.
+    fn compressed(&mut self, block: &[u8]) -> u64 {
+        self.state.reset();
+        match self.state.compress(block, &mut self.output, FlushCompress::Finish) {
+            Ok(Status::StreamEnd) => self.state.total_out(),
+            _ => block.len() as u64,
+        }
+    }
+}
+
+/// A buffer whose address suits direct reads.
+struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Buffer {
+    fn new(length: usize) -> Self {
+        let bytes = vec![0; length + ALIGNMENT];
+        let start = bytes.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+        Buffer { bytes, start, length }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.length]
+    }
+}
+
+/// The operating system's words for an error, without the number that the standard library adds.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// Bytes as a whole number with the letter of its unit.
+fn size(bytes: f64) -> String {
+    let mut value = bytes;
+    let mut unit = "b";
+    for larger in ["KB", "MB", "GB", "TB", "PB"] {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    format!("{value:.0}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::commands;
+    use std::os::unix::ffi::OsStrExt;
+
+    fn answer(data: &[u8], line: &str) -> Result<String, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, data).unwrap();
+        let dedupe = commands::ALL.iter().find(|command| command.name == "dedupe").unwrap();
+        let mut words: Vec<_> = line.split_whitespace().map(Into::into).collect();
+        words.push(std::ffi::OsStr::from_bytes(path.as_os_str().as_bytes()).to_owned());
+        run(&dedupe.read(&words)?)
+    }
+
+    /// A block of bytes that do not compress, different for each number.
+    fn block(number: u64, size: usize) -> Vec<u8> {
+        let mut state = number;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u8
+        };
+        (0..size).map(|_| next()).collect()
+    }
+
+    /// What fio-dedupe 3.33 says (with -B 0) of three times the same 16 blocks, and of nothing but zeros.
+    #[test]
+    fn the_words_of_the_reference() {
+        let once: Vec<u8> = (0..16).flat_map(|number| block(number, 4096)).collect();
+        let text = answer(&once.repeat(3), "-t 1").unwrap();
+        assert!(
+            text.ends_with(
+                "size <196608>, using 1 threads\nThreads(1): 48 items processed\n\
+             Extents=48, Unique extents=16 Duplicated extents=16\nDe-dupe ratio: 1:2.00\n\
+             De-dupe working set at least: 33.33%\nFio setting: dedupe_percentage=67\n"
+            ),
+            "{text}"
+        );
+        let text = answer(&vec![0; 1 << 20], "-t 1").unwrap();
+        assert!(
+            text.ends_with(
+                "Extents=256, Unique extents=1 Duplicated extents=1\nDe-dupe ratio: 1:255.00\n\
+             De-dupe working set at least: 0.39%\nFio setting: dedupe_percentage=100\n"
+            ),
+            "{text}"
+        );
+        let text = answer(&once, "-b 64k").unwrap();
+        assert!(
+            text.ends_with(
+                "Extents=1, Unique extents=1 Duplicated extents=0\nDe-dupe ratio: 1:0.00\n\
+             Fio setting: dedupe_percentage=0\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn threads_and_comparing_change_nothing() {
+        let data: Vec<u8> = (0..3000).flat_map(|number| block(number % 1000, 512)).collect();
+        for line in ["-t 1", "-t 7", "-c 1", "-o 0 -p 0 -t 3"] {
+            let text = answer(&data, &format!("-b 512 {line}")).unwrap();
+            assert!(text.contains("Extents=3000, Unique extents=1000 Duplicated extents=1000\n"), "{text}");
+        }
+    }
+
+    #[test]
+    fn compressible_blocks() {
+        let half: Vec<u8> =
+            (0..256).flat_map(|number| [block(number, 2048), vec![0; 2048]].concat()).collect();
+        let text = answer(&half, "-C 1").unwrap();
+        let setting = text.lines().last().unwrap().rsplit('=').next().unwrap().parse::<u32>().unwrap();
+        assert!((48..=51).contains(&setting), "{text}");
+        assert!(text.contains("Unique capacity 52"), "{text}");
+        let noise: Vec<u8> = (0..64).flat_map(|number| block(number, 4096)).collect();
+        assert!(answer(&noise, "-C 1").unwrap().contains("buffer_compress_percentage=0\n"));
+    }
+
+    #[test]
+    fn duplicates_are_listed_with_their_places() {
+        let data = [block(1, 512), block(2, 512), block(1, 512)].concat();
+        let text = answer(&data, "-b 512 -d 1").unwrap();
+        assert!(text.contains(", count 2\n\toffset 0\n\toffset 1024\n"), "{text}");
+    }
+
+    #[test]
+    fn with_little_room_the_numbers_are_estimates() {
+        let data: Vec<u8> = (0..160_000u64).flat_map(|n| (n % 130_000).to_le_bytes().repeat(64)).collect();
+        let text = answer(&data, "-b 512 -B 1").unwrap();
+        let unique: f64 =
+            text.split("Unique extents=").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        assert!(text.contains("Estimated from 1 of 2 distinct blocks\n"), "{text}");
+        assert!((unique / 130_000.0 - 1.0).abs() < 0.02, "{text}");
+        // 30,000 of 160,000 are repetitions: 18.75%.
+        assert!(
+            [17, 18, 19, 20].iter().any(|n| text.contains(&format!("dedupe_percentage={n}\n"))),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn mistakes() {
+        assert!(answer(b"short", "").unwrap_err().contains("smaller than one block"));
+        assert!(answer(&[0; 4096], "-b 100").unwrap_err().contains("at least 512"));
+        assert!(answer(&[0; 4096], "second").unwrap_err().contains("one file"));
+    }
+
+    #[test]
+    fn units() {
+        assert_eq!(size(12.0), "12b");
+        assert_eq!(size(333.0 * 1024.0), "333KB");
+        assert_eq!(size(24.0e6), "23MB");
+    }
+}

@@ -1,0 +1,210 @@
+//! The companions, beside the programs of fio that they stand for; and completion, in the shells themselves.
+
+use crate::common::{Program, program::Running, scratch};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn ours() -> Program {
+    Program { path: env!("CARGO_BIN_EXE_iolite").into(), is_peer: false }
+}
+
+/// Run another program, if it is installed.
+fn other(name: &str, dir: &Path, args: &[&str]) -> Option<String> {
+    let installed = std::env::split_paths(&std::env::var_os("PATH")?).any(|dir| dir.join(name).is_file());
+    installed.then(|| Running::start(Command::new(name).args(args).current_dir(dir)).wait().ok().stdout)
+}
+
+/// The number behind a word.
+fn number(text: &str, word: &str) -> f64 {
+    let rest = text.split(word).nth(1).unwrap_or_else(|| panic!("no {word:?} in {text}"));
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    rest[..end].parse().unwrap_or_else(|_| panic!("no number behind {word:?} in {text}"))
+}
+
+#[test]
+fn dedupe_finds_what_a_job_was_asked_for() {
+    let dir = scratch();
+    ours()
+        .line(
+            dir.path(),
+            "--name=job --filename=f --rw=write --bs=4k --size=16m --dedupe_percentage=30 \
+             --buffer_compress_percentage=60",
+        )
+        .ok();
+    let found = ours().line(dir.path(), "dedupe -C 1 -t 2 f").ok().stdout;
+    for (setting, asked) in [("dedupe_percentage=", 30.0), ("buffer_compress_percentage=", 60.0)] {
+        assert!((number(&found, setting) - asked).abs() <= 2.0, "{found}");
+    }
+    let Some(theirs) = other("fio-dedupe", dir.path(), &["-B", "0", "-p", "0", "-t", "2", "f"]) else {
+        crate::skip!("fio-dedupe is not installed");
+    };
+    // Line for line the same, but for what the program adds on compression.
+    let ours: Vec<&str> = found.lines().take(theirs.lines().count()).collect();
+    let theirs: Vec<&str> =
+        theirs.trim_start().lines().map(|line| line.rsplit('\r').next().unwrap_or(line)).collect();
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn dedupe_tells_what_is_wrong() {
+    let dir = scratch();
+    fs::write(dir.path().join("short"), b"x").unwrap();
+    for (line, reason) in [
+        ("dedupe", "one file"),
+        ("dedupe nosuch", "nosuch: No such file or directory"),
+        ("dedupe .", "neither a regular file nor a block device"),
+        ("dedupe short", "smaller than one block"),
+        ("dedupe -x short", "unknown option -x"),
+        ("dedupe -b 4kk short", "4kk"),
+    ] {
+        ours().line(dir.path(), line).refused().says(reason);
+    }
+    ours().line(dir.path(), "dedupe --help").ok().says("Usage: iolite dedupe [options] <file>");
+}
+
+#[test]
+fn zipf_shows_the_shares_of_the_peer() {
+    let dir = scratch();
+    let settings = ["-t zipf -i 1.1", "-t zipf -i 0.8", "-t pareto -i 0.2", "-t normal -i 20"];
+    for setting in settings {
+        let line = format!("{setting} -g 1 -b 16384 -o 5");
+        let table = ours().line(dir.path(), &format!("zipf {line}")).ok().stdout;
+        let words: Vec<&str> = line.split(' ').collect();
+        let Some(theirs) = other("fio-genzipf", dir.path(), &words) else {
+            crate::skip!("fio-genzipf is not installed");
+        };
+        let shares = |text: &str| -> Vec<f64> {
+            let rows = text.lines().filter(|line| line.starts_with("Top") || line.starts_with("|->"));
+            rows.map(|row| row.split('\t').nth(1).unwrap().trim().trim_end_matches('%').parse().unwrap())
+                .collect()
+        };
+        assert_eq!(shares(&table).len(), 5);
+        for (ours, theirs) in shares(&table).iter().zip(shares(&theirs)) {
+            assert!((ours - theirs).abs() < 3.0, "{setting}:\n{table}\n{theirs}");
+        }
+        // The words around the numbers are the same.
+        let text = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == ' ', "");
+        assert_eq!(text(table.lines().next().unwrap()), text(theirs.lines().next().unwrap()));
+        assert_eq!(table.lines().nth(2), theirs.lines().nth(2));
+        assert_eq!(table.lines().last(), theirs.lines().last(), "as many accesses as blocks");
+    }
+}
+
+#[test]
+fn a_job_file_of_the_name_comes_first() {
+    let dir = scratch();
+    fs::write(dir.path().join("zipf"), "[job]\nioengine=null\nsize=1m\n").unwrap();
+    let report = ours().line(dir.path(), "zipf").ok().stdout;
+    assert!(report.starts_with("job: (g=0)"), "{report}");
+    // And anywhere else the word is a job file that is not there.
+    ours().line(dir.path(), "--readonly dedupe").refused();
+}
+
+/// What bash offers for a line, with the cursor at its end.
+fn bash(dir: &Path, line: &str) -> Vec<String> {
+    let script = r#"
+        source ./completion.bash
+        COMP_LINE=$1 COMP_POINT=${#1}
+        COMP_WORDBREAKS=$' \t\n"\'><=;|&(:'
+        read -r -a COMP_WORDS <<<"$1"
+        [[ $1 == *' ' ]] && COMP_WORDS+=('')
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        _iolite
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let mut command = Command::new("bash");
+    command.args(["--norc", "--noprofile", "-c", script, "bash", line]).current_dir(dir);
+    let finished = Running::start(&mut command).wait().ok();
+    assert_eq!(finished.stderr, "", "{line}");
+    finished.stdout.lines().filter(|line| !line.is_empty()).map(String::from).collect()
+}
+
+fn script(dir: &Path, shell: &str) {
+    let text = ours().run(dir, ["completion", shell]).ok().stdout;
+    fs::write(dir.join(format!("completion.{shell}")), text).unwrap();
+}
+
+#[test]
+fn bash_completes() {
+    let dir = scratch();
+    script(dir.path(), "bash");
+    fs::write(dir.path().join("mine.fio"), "").unwrap();
+    let offered = |line: &str| bash(dir.path(), line);
+    assert_eq!(offered("iolite --io_si"), ["--io_size="]);
+    assert_eq!(offered("iolite --name=x --ioengine=io_u"), ["io_uring"]);
+    assert!(offered("iolite --rw=rand").contains(&"randread".to_owned()));
+    assert_eq!(offered("iolite -direct="), ["0", "1"]);
+    assert_eq!(offered("iolite --output-format=normal,js"), ["normal,json", "normal,json+"]);
+    assert_eq!(offered("iolite --cmdhelp=dedupe_g"), ["dedupe_global"]);
+    assert_eq!(offered("iolite --filename=mi"), ["mine.fio"]);
+    assert_eq!(offered("iolite mi"), ["mine.fio"]);
+    assert_eq!(offered("iolite --group_repo"), ["--group_reporting"]);
+    assert_eq!(offered("iolite zi"), ["zipf"]);
+    assert_eq!(offered("iolite completion "), ["bash", "zsh", "fish"]);
+    assert_eq!(offered("iolite dedupe -"), ["-b", "-t", "-d", "-o", "-c", "-B", "-p", "-C", "--help"]);
+    assert_eq!(offered("iolite dedupe mi"), ["mine.fio"]);
+    // An engine's own options, where the line says which engine.
+    assert!(offered("iolite --ioengine=io_uring --fixedb").contains(&"--fixedbufs".to_owned()));
+    assert!(offered("iolite --ioengine=psync --fixedb").is_empty());
+}
+
+#[test]
+fn fish_completes() {
+    let dir = scratch();
+    script(dir.path(), "fish");
+    let offered = |line: &str| {
+        let command = format!("source completion.fish; complete -C '{line}'");
+        other("fish", dir.path(), &["--no-config", "-c", &command])
+    };
+    let Some(engines) = offered("iolite --ioengine=io_u") else {
+        crate::skip!("fish is not installed");
+    };
+    assert_eq!(engines.split_whitespace().next(), Some("--ioengine=io_uring"), "{engines}");
+    assert!(offered("iolite --rw=rand").unwrap().contains("--rw=randread"));
+    assert!(offered("iolite --dedupe_gl").unwrap().contains("--dedupe_global"));
+    assert!(offered("iolite --ioengine=io_uring --fixedb").unwrap().contains("--fixedbufs"));
+    assert!(!offered("iolite --ioengine=psync --fixedb").unwrap().contains("--fixedbufs"));
+    assert!(offered("iolite zi").unwrap().contains("zipf"));
+    assert_eq!(offered("iolite completion z").unwrap().trim(), "zsh");
+}
+
+/// The functions of zsh that offer are replaced by ones that print.
+#[test]
+fn zsh_completes() {
+    let dir = scratch();
+    script(dir.path(), "zsh");
+    let offered = |line: &str| {
+        let command = format!(
+            r#"compdef() {{ : }}
+            compset() {{ : }}
+            compadd() {{ print -l -- "${{@:#--}}" }}
+            _files() {{ print FILES }}
+            _describe() {{ local a; for a in "$@"; do [[ -v $a ]] && print -l -- "${{(P@)a}}"; done; return 0 }}
+            source ./completion.zsh
+            words=({line}) CURRENT=$#words
+            _iolite"#
+        );
+        other("zsh", dir.path(), &["-f", "-c", &command])
+    };
+    let Some(engines) = offered("iolite --ioengine=io_u") else {
+        crate::skip!("zsh is not installed");
+    };
+    assert!(engines.lines().any(|line| line == "io_uring"), "{engines}");
+    assert_eq!(offered("iolite --direct=").unwrap(), "0\n1\n");
+    assert_eq!(offered("iolite --filename=x").unwrap(), "FILES\n");
+    let options = offered("iolite --ioengine=io_uring --").unwrap();
+    for option in ["--dedupe_global:", "--group_reporting:", "--fixedbufs:", "--output-format:"] {
+        assert!(options.lines().any(|line| line.starts_with(option)), "{option} is missing in {options}");
+    }
+    assert!(!offered("iolite --").unwrap().contains("--fixedbufs:"));
+    assert!(offered("iolite z").unwrap().contains("zipf:"));
+    assert_eq!(offered("iolite completion ''").unwrap(), "bash\nzsh\nfish\n");
+}
+
+#[test]
+fn completion_is_for_three_shells() {
+    let dir = scratch();
+    ours().line(dir.path(), "completion").refused().says("bash, zsh or fish");
+    ours().line(dir.path(), "completion tcsh").refused().says("tcsh");
+}

@@ -1,0 +1,294 @@
+//! The companions: programs of their own that are words of the one command line, `iolite dedupe FILE`.
+//!
+//! They must not get in the way of the language, in which a first word without dashes is a job file. So a companion is
+//! called only when the first word is exactly its name and there is no file of that name ([`Command::called_by`]); a
+//! job file `dedupe` is run as ever, and to call the companion beside it there is always another directory. Nothing
+//! else about the command line changes.
+//!
+//! Their options are letters, as those of the programs of fio that they stand for, with the same meanings: `-b 4096`,
+//! `-b4096`. All that is known about them is in the table [`ALL`], from which reading, help, manual and completion are
+//! derived.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::path::Path;
+
+/// A companion.
+#[derive(Debug)]
+pub struct Command {
+    /// Its name.
+    pub name: &'static str,
+    /// What stands behind its options; empty where there is nothing.
+    pub operand: &'static str,
+    /// The words that may stand there, where it is a choice.
+    pub choices: &'static [&'static str],
+    /// One line of help.
+    pub help: &'static str,
+    /// More of it, for the manual.
+    pub details: &'static str,
+    /// Its options.
+    pub options: &'static [CommandOption],
+}
+
+/// A letter of a companion, and its value if it has one.
+#[derive(Debug)]
+pub struct CommandOption {
+    /// The letter.
+    pub letter: char,
+    /// What its value is called; empty where it takes none.
+    pub value: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+const fn letter(letter: char, value: &'static str, help: &'static str) -> CommandOption {
+    CommandOption { letter, value, help }
+}
+
+/// All companions.
+pub static ALL: &[Command] = &[
+    Command {
+        name: "completion",
+        operand: "shell",
+        choices: &["bash", "zsh", "fish"],
+        help: "What a shell needs to complete the command line",
+        details: "For bash, put it into ~/.local/share/bash-completion/completions/iolite; for zsh, into a file \
+                  _iolite in a directory of $fpath; for fish, into ~/.config/fish/completions/iolite.fish.",
+        options: &[],
+    },
+    Command {
+        name: "dedupe",
+        operand: "file",
+        choices: &[],
+        help: "How much of a file occurs more than once, and how it compresses",
+        details: "Answers as fio-dedupe does, always exactly as long as its table has room: it keeps about 40 bytes \
+                  for each distinct block, of at most seven million. Beyond that it goes on with a half, a quarter, … \
+                  of the blocks, chosen by their content, and says that the numbers are estimates; they are within \
+                  about a tenth of a percent. What is shorter than a block at the end is left out.",
+        options: &[
+            letter('b', "bytes", "Size of a block (default 4096)"),
+            letter('t', "number", "Threads (default: one per processor)"),
+            letter('d', "0|1", "List what occurs more than once, and where"),
+            letter('o', "0|1", "Read around the page cache (O_DIRECT)"),
+            letter('c', "0|1", "Compare what has the same hash byte by byte"),
+            letter('B', "0|1", "Use little memory: a table of a hundred thousand blocks (default 0)"),
+            letter('p', "0|1", "Show progress on standard error (default: if it is a terminal)"),
+            letter('C', "0|1", "Compress each distinct block and tell by how much it shrinks (default 0)"),
+        ],
+    },
+    Command {
+        name: "zipf",
+        operand: "",
+        choices: &[],
+        help: "Which share of the accesses a random_distribution gives to which blocks",
+        details: "Draws as many accesses as there are blocks, counts them, and shows the blocks that were hit in \
+                  rows from the most to the least popular, as fio-genzipf does. Needs 4 bytes of memory per block.",
+        options: &[
+            letter('t', "law", "zipf (default), pareto or normal"),
+            letter(
+                'i',
+                "number",
+                "Its parameter: zipf's theta (default 1.2), pareto's power (0.3), or normal's deviation in percent (0)",
+            ),
+            letter('b', "bytes", "Size of a block (default 4096)"),
+            letter('g', "gigabytes", "Size of the data in GiB (default 500)"),
+            letter('o', "number", "Rows to show (default 20)"),
+            letter('p', "percent", "Tell how much data takes this share of the hits as well"),
+            letter('c', "", "Print rank and count of each block that was hit, separated by commas"),
+            letter('h', "", "Print this page"),
+        ],
+    },
+];
+
+/// What a companion was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Letters and their values (empty for those that take none), in order.
+    pub options: Vec<(char, String)>,
+    /// The words behind.
+    pub operands: Vec<OsString>,
+}
+
+impl Asked {
+    /// The last value given for a letter.
+    pub fn value(&self, letter: char) -> Option<&str> {
+        self.options.iter().rev().find(|(given, _)| *given == letter).map(|(_, value)| value.as_str())
+    }
+
+    /// A switch, `0` or `1`.
+    pub fn switch(&self, letter: char) -> Result<Option<bool>, String> {
+        match self.value(letter) {
+            None => Ok(None),
+            Some("0") => Ok(Some(false)),
+            Some("1") => Ok(Some(true)),
+            Some(other) => Err(format!("-{letter} {other}: not 0 or 1")),
+        }
+    }
+
+    /// A number from `least` on, with the suffixes of sizes.
+    pub fn number(&self, letter: char, least: u64) -> Result<Option<u64>, String> {
+        let Some(text) = self.value(letter) else { return Ok(None) };
+        let mut notes = Vec::new();
+        let value = crate::values::integer(text, 1024, &mut notes)
+            .map_err(|why| format!("-{letter} {text}: {why}"))?;
+        match u64::try_from(value) {
+            _ if !notes.is_empty() => Err(format!("-{letter} {text}: {}", notes.remove(0))),
+            Ok(value) if value >= least => Ok(Some(value)),
+            _ => Err(format!("-{letter} {text}: must be at least {least}")),
+        }
+    }
+
+    /// A number with a fraction, between the limits.
+    pub fn fraction(&self, letter: char, least: f64, most: f64) -> Result<Option<f64>, String> {
+        let Some(text) = self.value(letter) else { return Ok(None) };
+        match text.parse::<f64>() {
+            Ok(value) if (least..=most).contains(&value) => Ok(Some(value)),
+            Ok(_) => Err(format!("-{letter} {text}: must be between {least} and {most}")),
+            Err(_) => Err(format!("-{letter} {text}: not a number")),
+        }
+    }
+}
+
+/// The companion that these words (those behind the program's name) call, if they call one.
+pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
+    let first = words.first()?;
+    ALL.iter().find(|command| command.called_by(first))
+}
+
+impl Command {
+    /// Does this first word call it? Not when it is the name of a file: then that is a job file.
+    pub fn called_by(&self, word: &OsStr) -> bool {
+        word == self.name && !Path::new(word).exists()
+    }
+
+    /// Reads the words behind its name. The question for help is answered first, whatever else is wrong.
+    pub fn read(&self, words: &[OsString]) -> Result<Asked, String> {
+        let mut asked = Asked::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                asked.operands.extend(words.cloned());
+                break;
+            }
+            if word == "--help" {
+                asked.options.push(('h', String::new()));
+                continue;
+            }
+            let text = word.to_string_lossy();
+            let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+                asked.operands.push(word.clone());
+                continue;
+            };
+            let mut letters = letters.chars();
+            while let Some(letter) = letters.next() {
+                let Some(option) = self.options.iter().find(|option| option.letter == letter) else {
+                    if letter == 'h' {
+                        asked.options.push(('h', String::new()));
+                        continue;
+                    }
+                    return Err(format!("unknown option -{letter}; iolite {} --help lists them", self.name));
+                };
+                let mut value = String::new();
+                if !option.value.is_empty() {
+                    value = letters.by_ref().collect();
+                    if value.is_empty() {
+                        let next = words
+                            .next()
+                            .ok_or_else(|| format!("-{letter} needs a value: {}", option.value))?;
+                        value = next.to_string_lossy().into_owned();
+                    }
+                }
+                asked.options.push((letter, value));
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Its help page.
+    pub fn usage(&self) -> String {
+        let mut text = format!("{}.\n\nUsage: iolite {}", self.help, self.name);
+        if !self.options.is_empty() {
+            text.push_str(" [options]");
+        }
+        if !self.operand.is_empty() {
+            let _ = write!(text, " <{}>", self.operand_words());
+        }
+        text.push('\n');
+        if !self.options.is_empty() {
+            text.push_str("\nOptions:\n");
+        }
+        for option in self.options {
+            let left = format!("  -{} {}", option.letter, option.value);
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "{left:<16}{}", option.help);
+        }
+        let _ = writeln!(text, "\n{}", crate::manual::wrapped(self.details, 100));
+        text
+    }
+
+    /// What stands behind the options: a word for it, or the choice.
+    pub fn operand_words(&self) -> String {
+        if self.choices.is_empty() { self.operand.to_owned() } else { self.choices.join("|") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn command(name: &str) -> &'static Command {
+        ALL.iter().find(|command| command.name == name).unwrap()
+    }
+
+    #[test]
+    fn only_the_exact_first_word_calls() {
+        assert_eq!(called_by(&words("dedupe f")).map(|command| command.name), Some("dedupe"));
+        for line in ["", "job.fio dedupe", "--dedupe", "dedup f", "Dedupe f", "--name=dedupe"] {
+            assert!(called_by(&words(line)).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn letters_and_values() {
+        let asked = command("dedupe").read(&words("-b8k -C 1 file -d 0 -- -odd")).unwrap();
+        assert_eq!(asked.number('b', 1), Ok(Some(8192)));
+        assert_eq!(
+            (asked.switch('C'), asked.switch('d'), asked.switch('o')),
+            (Ok(Some(true)), Ok(Some(false)), Ok(None))
+        );
+        assert_eq!(asked.operands, ["file", "-odd"]);
+        let asked = command("zipf").read(&words("-cp 50 -i1.1")).unwrap();
+        assert_eq!(asked.options, [('c', String::new()), ('p', "50".into()), ('i', "1.1".into())]);
+        assert_eq!(asked.fraction('i', 0.0, 10.0), Ok(Some(1.1)));
+        assert_eq!(command("zipf").read(&words("--help")).unwrap().value('h'), Some(""));
+    }
+
+    #[test]
+    fn mistakes_name_the_option() {
+        let dedupe = command("dedupe");
+        assert!(dedupe.read(&words("-q")).unwrap_err().contains("-q"));
+        assert!(dedupe.read(&words("-b")).unwrap_err().contains("-b needs a value"));
+        let number = |line: &str| dedupe.read(&words(line)).unwrap().number('b', 512).unwrap_err();
+        assert!(number("-b 4kk").contains("4kk"));
+        assert!(number("-b 100x").contains("100x"));
+        assert!(number("-b 5").contains("at least 512"));
+        assert!(dedupe.read(&words("-d 2")).unwrap().switch('d').is_err());
+        assert!(command("zipf").read(&words("-i x")).unwrap().fraction('i', 0.0, 1.0).is_err());
+    }
+
+    #[test]
+    fn pages_name_every_option() {
+        for command in ALL {
+            let page = command.usage();
+            assert!(page.contains(&format!("Usage: iolite {}", command.name)));
+            for option in command.options {
+                assert!(page.contains(&format!("\n  -{} {}", option.letter, option.value)), "{page}");
+            }
+            assert!(page.lines().all(|line| line.chars().count() <= 120), "{page}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Completion of the command line for bash, zsh and fish, made from the tables: options, engine names, keywords.
+//!
+//! Each script is complete in itself: it asks nobody while the user waits, and works without the program.
+
+mod bash;
+mod fish;
+mod zsh;
+
+use crate::definition::{Definition, Kind};
+use crate::run_options::{self, Argument};
+use crate::{commands, engines, registry};
+
+/// The script for a shell.
+pub fn script(shell: &str) -> Option<String> {
+    match shell {
+        "bash" => Some(bash::script()),
+        "zsh" => Some(zsh::script()),
+        "fish" => Some(fish::script()),
+        _ => None,
+    }
+}
+
+/// What may stand behind the `=` of an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    /// Nothing: the option has no value.
+    None,
+    /// Something that cannot be guessed.
+    Anything,
+    /// The name of a file or directory.
+    File,
+    /// One of these words.
+    Words(Vec<&'static str>),
+}
+
+/// An option as a shell sees it.
+#[derive(Clone, Debug)]
+struct Word {
+    names: Vec<&'static str>,
+    help: String,
+    /// It may stand alone, without a value.
+    alone: bool,
+    value: Value,
+}
+
+/// The job options whose values are names of files.
+const FILES: &[&str] = &["filename", "directory", "opendir"];
+
+/// Everything with dashes that is no engine's own: options of the run, then job options.
+fn words() -> Vec<Word> {
+    let run = run_options::ALL.iter().filter(|option| option.land.is_some()).map(|option| Word {
+        names: vec![option.name],
+        help: option.help.join(" "),
+        alone: !matches!(option.argument, Argument::Required(_)),
+        value: run_value(option),
+    });
+    let jobs = registry::job_options().filter(|definition| definition.land.is_some()).map(job_word);
+    run.chain(jobs).collect()
+}
+
+/// The engines that can be used, with their own options.
+fn engine_words() -> Vec<(&'static str, Vec<Word>)> {
+    let of = |engine: &engines::EngineInfo| {
+        engine.options.iter().filter(|definition| definition.land.is_some()).map(|d| job_word(d)).collect()
+    };
+    let usable = engines::engines().iter().filter(|engine| engine.supported);
+    usable.map(|engine| (engine.name, of(engine))).collect()
+}
+
+fn job_word(definition: &'static Definition) -> Word {
+    let value = match definition.name {
+        "ioengine" => Value::Words(engine_names()),
+        name if FILES.contains(&name) => Value::File,
+        _ if !definition.keywords.is_empty() => {
+            Value::Words(definition.keywords.iter().map(|(keyword, _)| *keyword).collect())
+        }
+        _ if matches!(definition.kind, Kind::Bool | Kind::Flag) => Value::Words(vec!["0", "1"]),
+        _ => Value::Anything,
+    };
+    Word {
+        names: definition.names().collect(),
+        help: definition.help.to_owned(),
+        alone: definition.kind.value_is_optional(),
+        value,
+    }
+}
+
+fn run_value(option: &run_options::RunOption) -> Value {
+    match option.name {
+        "cmdhelp" => Value::Words(registry::job_options().map(|definition| definition.name).collect()),
+        "enghelp" => Value::Words(engine_names()),
+        "output" | "aux-path" => Value::File,
+        "output-format" => Value::Words(vec!["normal", "json", "json+", "terse"]),
+        "terse-version" => Value::Words(vec!["2", "3", "4", "5"]),
+        "eta" => Value::Words(vec!["always", "never", "auto"]),
+        "debug" => Value::Words(run_options::DEBUG_CATEGORIES.to_vec()),
+        _ if option.argument == Argument::None => Value::None,
+        _ => Value::Anything,
+    }
+}
+
+fn engine_names() -> Vec<&'static str> {
+    engines::engines().iter().filter(|engine| engine.supported).map(|engine| engine.name).collect()
+}
+
+fn companions() -> Vec<&'static str> {
+    commands::ALL.iter().map(|command| command.name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_those_of_the_tables() {
+        let words = words();
+        let value = |name: &str| {
+            let word = words.iter().find(|word| word.names.contains(&name));
+            word.unwrap_or_else(|| panic!("{name} is missing")).value.clone()
+        };
+        assert_eq!(value("blocksize"), Value::Anything);
+        assert_eq!(value("filename"), Value::File);
+        assert_eq!(value("direct"), Value::Words(vec!["0", "1"]));
+        assert_eq!(value("version"), Value::None);
+        let Value::Words(engines) = value("ioengine") else { panic!("no words") };
+        assert!(engines.contains(&"io_uring") && engines.contains(&"psync"));
+        let Value::Words(directions) = value("rw") else { panic!("no words") };
+        assert!(directions.contains(&"randread"));
+    }
+
+    #[test]
+    fn what_has_no_effect_is_not_offered() {
+        for word in words() {
+            let name = word.names[0];
+            let works = registry::find_job(name).is_some_and(|definition| definition.land.is_some());
+            let runs = run_options::ALL.iter().any(|option| option.name == name && option.land.is_some());
+            assert!(works || runs, "{name}");
+        }
+    }
+
+    #[test]
+    fn there_is_a_script_for_each_shell_that_is_named() {
+        for shell in commands::ALL[0].choices {
+            assert!(script(shell).is_some(), "{shell}");
+        }
+        assert!(script("tcsh").is_none());
+    }
+}

@@ -1,0 +1,53 @@
+//! Completion in fish: one `complete` per option.
+
+use super::{Value, Word, engine_words, words};
+use crate::commands;
+use std::fmt::Write;
+
+pub(super) fn script() -> String {
+    let mut text = String::from("# fish completion for iolite\n");
+    let names: Vec<&str> = commands::ALL.iter().map(|command| command.name).collect();
+    let none = format!("not __fish_seen_subcommand_from {}", names.join(" "));
+    for command in commands::ALL {
+        line(&mut text, &format!("-n __fish_is_first_token -a {} -d {}", command.name, quoted(command.help)));
+        let seen = quoted(&format!("__fish_seen_subcommand_from {}", command.name));
+        for option in command.options {
+            let value = if option.value.is_empty() { "" } else { " -x" };
+            line(&mut text, &format!("-n {seen} -s {}{value} -d {}", option.letter, quoted(option.help)));
+        }
+        if !command.choices.is_empty() {
+            line(&mut text, &format!("-n {seen} -f -a {}", quoted(&command.choices.join(" "))));
+        }
+    }
+    for word in words() {
+        option(&mut text, &word, &none);
+    }
+    for (engine, words) in engine_words() {
+        let chosen = format!("string match -qr -- '-ioengine[= ]{engine}( |$)' (commandline -p)");
+        words.iter().for_each(|word| option(&mut text, word, &chosen));
+    }
+    text
+}
+
+fn option(text: &mut String, word: &Word, condition: &str) {
+    let names: Vec<String> = word.names.iter().map(|name| format!("-l {name}")).collect();
+    let value = match &word.value {
+        Value::None => String::new(),
+        Value::Anything if word.alone => String::new(),
+        Value::Anything => " -x".to_owned(),
+        Value::File => " -r -F".to_owned(),
+        // A value that may be left out stands behind = only, and fish has no way to say so.
+        Value::Words(_) if word.alone => String::new(),
+        Value::Words(words) => format!(" -x -a {}", quoted(&words.join(" "))),
+    };
+    line(text, &format!("-n {} {}{value} -d {}", quoted(condition), names.join(" "), quoted(&word.help)));
+}
+
+fn line(text: &mut String, arguments: &str) {
+    // Writing to a String does not fail.
+    let _ = writeln!(text, "complete -c iolite {arguments}");
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+}
