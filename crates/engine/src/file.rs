@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// A new file's permission bits, as fio gives them to files that a job makes when it opens them.
-const CREATE_MODE: libc::c_uint = 0o600;
+/// A new file's permission bits, before the umask: those of files that are laid out before a job runs.
+const CREATE_MODE: libc::c_uint = 0o644;
 
 /// ioctl numbers of <linux/fs.h>.
 const BLKDISCARD: libc::c_ulong = 0x1277;

@@ -38,7 +38,7 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
     for (option, message) in placement(options, &Machine::here()) {
         blame(option, message);
     }
-    if let (Some(SizeValue::Bytes(size)), None, false) = (options.size, options.filesize, options.fill_device)
+    if let (Some(SizeValue::Bytes(size)), None) = (options.size, options.filesize)
         && size < smallest_block(options)
     {
         let block = smallest_block(options);

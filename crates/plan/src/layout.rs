@@ -4,7 +4,7 @@
 //! there, or be left to it. [`layout`] is a pure function of the options and of what was found.
 
 use iolite_options::{JobOptions, Range, SizeValue};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What was found under a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,23 @@ impl Layout {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.length))
     }
 
+    /// The layout with every regular file as large as it has become, for files that were made until the file system
+    /// was full. Files without room for one block are left out.
+    pub fn reached(&self, min_block: u64, size_of: impl Fn(&Path) -> u64) -> Layout {
+        let clipped = |file: &FileLayout| {
+            if file.kind != FileKind::Regular {
+                return Some(file.clone());
+            }
+            let size = size_of(&file.path);
+            let room = size.saturating_sub(file.offset) / min_block * min_block;
+            let length = file.length.min(room);
+            let extend_to = file.extend_to.map(|wanted| wanted.min(size));
+            (length >= min_block).then(|| FileLayout { length, extend_to, ..file.clone() })
+        };
+        let files: Vec<FileLayout> = self.files.iter().filter_map(clipped).collect();
+        Layout { files, pass_bytes: self.pass_bytes }
+    }
+
     /// Bytes of one pass.
     pub fn bytes_per_pass(&self) -> u64 {
         self.pass_bytes.unwrap_or_else(|| self.total_length())
@@ -72,11 +89,11 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Nothing says how large a file should be.
-    #[error("you need to specify size= ({path} {state}, so its own size cannot serve)")]
+    #[error("you need to specify size= ({path} {state}, so there is no size of its own to go by)")]
     NoSize {
         /// The file.
         path: String,
-        /// Whether it is missing or empty.
+        /// Whether it is missing, empty, or nothing that has a size.
         state: &'static str,
     },
     /// The region lies outside of the file.
@@ -98,7 +115,7 @@ pub enum LayoutError {
         path: String,
         /// The percentage.
         percent: u32,
-        /// Whether it is missing or empty.
+        /// Whether it is missing, empty, or nothing that has a size.
         state: &'static str,
     },
     /// Not one block fits.
@@ -150,6 +167,7 @@ fn pass_bytes(options: &JobOptions, layout: &Layout) -> Option<u64> {
         (Some(SizeValue::Percent(percent)), _, _) => Some(share(layout.total_length(), percent)),
         // Without time_based a pass over smaller files ends with them; it does not start over to reach the size.
         (None, Some(_), Some(SizeValue::Bytes(bytes))) if bytes < layout.total_length() => Some(bytes),
+        // (A percentage of filesize is the size of each region already.)
         _ => None,
     }
 }
@@ -159,13 +177,17 @@ fn one(
     context: LayoutContext,
     seed: u64,
     count: u64,
-    path: &std::path::Path,
+    path: &Path,
     facts: FileFacts,
 ) -> Result<FileLayout, LayoutError> {
     let fixed_size = facts.kind == FileKind::Block;
-    let sizeless = matches!(facts.kind, FileKind::Char | FileKind::Pipe);
     let real = facts.size.unwrap_or(0);
-    let state = if facts.size.is_none() { "does not exist" } else { "is empty" };
+    let state = match facts.kind {
+        FileKind::Char => "is a character device",
+        FileKind::Pipe => "is a pipe or a socket",
+        FileKind::Regular | FileKind::Block if facts.size.is_none() => "does not exist",
+        FileKind::Regular | FileKind::Block => "is empty",
+    };
     let name = || path.display().to_string();
     let min_block = smallest_block(options);
 
@@ -174,18 +196,27 @@ fn one(
         return Err(LayoutError::OffsetBehindEnd { path: name(), offset, size: real });
     }
     let available = real.saturating_sub(offset);
-    let wanted = if options.fill_device && !fixed_size {
-        // To the end of the file system: the region has no end of its own. Offsets stay positive as i64.
-        Some((i64::MAX as u64).saturating_sub(offset) / min_block * min_block)
-    } else if let Some(range) = options.filesize {
-        Some(pick(range, seed, min_block))
+    let wanted = if let Some(range) = options.filesize {
+        let whole = pick(range, seed, min_block);
+        match options.size {
+            Some(SizeValue::Percent(percent)) => Some(share(whole, percent)),
+            // The size of the file: the region is what the offset leaves of it. (Appending starts at its end.)
+            _ if offset > whole => {
+                return Err(LayoutError::OffsetBehindEnd { path: name(), offset, size: whole });
+            }
+            _ => Some(whole - offset),
+        }
     } else {
         match options.size {
             Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
-            Some(SizeValue::Percent(percent)) if real == 0 && !sizeless => {
+            Some(SizeValue::Percent(percent)) if real == 0 => {
                 return Err(LayoutError::PercentOfNothing { path: name(), percent, state });
             }
             Some(SizeValue::Percent(percent)) => Some(share(real, percent).min(available)),
+            // To the end of the file system: the region has no end of its own. Offsets stay positive as i64.
+            None if is_endless(options) && !fixed_size => {
+                Some((i64::MAX as u64).saturating_sub(offset) / min_block * min_block)
+            }
             None => None,
         }
     };
@@ -206,7 +237,7 @@ fn one(
     } else {
         (offset, length)
     };
-    let needs_data = facts.kind == FileKind::Regular && !context.diskless && !options.fill_device;
+    let needs_data = facts.kind == FileKind::Regular && !context.diskless;
     let end = offset.saturating_add(length);
     Ok(FileLayout {
         path: path.to_owned(),
@@ -217,6 +248,11 @@ fn one(
         extend_to: (needs_data && real < end).then_some(end),
         is_whole: offset == 0 && length >= real,
     })
+}
+
+/// Whether only the end of the file system ends the files: `fill_device` without a size.
+pub fn is_endless(options: &JobOptions) -> bool {
+    options.fill_device && options.size.is_none() && options.filesize.is_none()
 }
 
 /// `offset` plus the clone's `offset_increment`s. Where one of them is a percentage (of the real size), the sum is
@@ -236,7 +272,7 @@ fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> 
 }
 
 /// The smallest block size of the directions that the job uses.
-pub(crate) fn smallest_block(options: &JobOptions) -> u64 {
+pub fn smallest_block(options: &JobOptions) -> u64 {
     use iolite_types::Direction::{Read, Trim, Write};
     let used = [(Read, options.rw.reads()), (Write, options.rw.writes()), (Trim, options.rw.trims())];
     used.into_iter()
@@ -416,5 +452,88 @@ mod tests {
         });
         let file = &layout.unwrap().files[0];
         assert_eq!((file.offset, file.length, file.extend_to), (MIB, MIB, Some(2 * MIB)));
+    }
+
+    #[test]
+    fn filesize_is_the_size_of_the_file_not_of_the_region() {
+        let region = |facts, offset, filesize: u64, size: Option<SizeValue>| {
+            let layout = run(&[facts], 0, |o| {
+                o.offset = offset;
+                o.filesize = Some(Range { low: filesize, high: filesize });
+                o.size = size;
+            })?;
+            let file = &layout.files[0];
+            Ok((file.offset, file.length, file.extend_to))
+        };
+        use SizeValue::{Bytes, Percent};
+        const KIB: u64 = 1024;
+        assert_eq!(region(regular(None), Bytes(900 * KIB), MIB, None), Ok((900 * KIB, 124 * KIB, Some(MIB))));
+        assert_eq!(region(regular(None), Bytes(256 * KIB), MIB, None), Ok((256 * KIB, 768 * KIB, Some(MIB))));
+        assert_eq!(region(regular(Some(4 * MIB)), Bytes(0), MIB, None), Ok((0, MIB, None)));
+        // Percentages are of the filesize, and start at the offset.
+        assert_eq!(region(regular(None), Bytes(0), MIB, Some(Percent(50))), Ok((0, MIB / 2, Some(MIB / 2))));
+        assert_eq!(
+            region(regular(None), Bytes(256 * KIB), MIB, Some(Percent(50))),
+            Ok((256 * KIB, MIB / 2, Some(768 * KIB)))
+        );
+        assert!(matches!(
+            region(regular(None), Bytes(2 * MIB), MIB, None),
+            Err(LayoutError::OffsetBehindEnd { size: MIB, .. })
+        ));
+        assert!(matches!(
+            region(regular(None), Bytes(MIB), MIB, None),
+            Err(LayoutError::SmallerThanBlock { .. })
+        ));
+    }
+
+    #[test]
+    fn io_size_is_a_share_of_the_region_that_filesize_and_size_give() {
+        let layout = run(&[regular(None)], 0, |o| {
+            o.filesize = Some(Range { low: MIB, high: MIB });
+            o.size = Some(SizeValue::Percent(50));
+            o.io_size = Some(SizeValue::Percent(25));
+        });
+        assert_eq!(layout.unwrap().bytes_per_pass(), 128 << 10);
+    }
+
+    #[test]
+    fn filling_a_device_ends_with_the_size_where_one_is_given() {
+        let fill = |o: &mut JobOptions| {
+            o.fill_device = true;
+            o.rw = ReadWrite::Write;
+        };
+        let zero = FileFacts { kind: FileKind::Char, size: None };
+        for facts in [regular(None), zero] {
+            let layout = run(&[facts], 0, |o| {
+                fill(o);
+                size(MIB)(o);
+            });
+            assert_eq!(layout.unwrap().files[0].length, MIB);
+            assert!(run(&[facts], 0, fill).unwrap().files[0].length > 1 << 62);
+        }
+    }
+
+    #[test]
+    fn what_was_filled_is_as_large_as_it_became() {
+        let layout = run(&[regular(None); 3], 0, |o| {
+            o.fill_device = true;
+            o.offset = SizeValue::Bytes(4096);
+        });
+        let sizes = |path: &Path| if path == Path::new("f0") { 21_000 } else { 5000 };
+        let reached = layout.unwrap().reached(4096, sizes);
+        assert_eq!(reached.files.len(), 1);
+        assert_eq!((reached.files[0].length, reached.files[0].extend_to), (16_384, Some(21_000)));
+        assert_eq!(reached.bytes_per_pass(), 16_384);
+    }
+
+    #[test]
+    fn what_has_no_size_is_not_called_missing() {
+        for (kind, words) in [(FileKind::Char, "is a character device"), (FileKind::Pipe, "is a pipe")] {
+            let facts = FileFacts { kind, size: None };
+            let error = run(&[facts], 0, |_| {}).unwrap_err().to_string();
+            assert!(error.contains("need to specify size=") && error.contains(words), "{error}");
+            let percent = run(&[facts], 0, |o| o.size = Some(SizeValue::Percent(50))).unwrap_err();
+            assert!(percent.to_string().contains(words), "{percent}");
+        }
     }
 }

@@ -14,7 +14,9 @@ mod safety;
 mod workers;
 
 pub use dedupe::SharedContent;
-pub use layout::{FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, layout};
+pub use layout::{
+    FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,
+};
 pub use safety::{InUse, in_use};
 pub use workers::{JobPlan, Plan, WorkerPlan};
 

@@ -146,14 +146,20 @@ impl Work for Shared {
         let mut status = 0;
         for worker in &self.plan.workers {
             let job = self.plan.job_of(worker);
-            if !job.options.create_serialize {
+            // Filling a file system at once from several sides would leave sizes to chance.
+            if !job.options.create_serialize && !layout::fills(job) {
                 continue;
             }
             let number = worker.index as u32;
             let control = &self.arena.slot(worker.index).control;
             let mut note = |text| Message::Note(number, text).send(&self.messages);
             let stop = || control.terminating();
-            if let Err(error) = layout::create(job, &self.layouts[worker.index], worker, &mut note, &stop) {
+            let layout = &self.layouts[worker.index];
+            let mut made = layout::create(job, layout, worker, &mut note, &stop);
+            if layout::fills(job) {
+                made = made.and_then(|()| layout::reached(job, layout).map(drop));
+            }
+            if let Err(error) = made {
                 let errno = layout::errno_of(&error);
                 control.errno.store(errno, Relaxed);
                 Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);
@@ -166,10 +172,13 @@ impl Work for Shared {
     fn worker(&self, worker: u32) -> i32 {
         let index = worker as usize;
         let plan = &self.plan.workers[index];
+        let job = self.plan.job_of(plan);
+        // Files that were filled have the size that there was room for; that there is some has been seen before.
+        let filled = layout::fills(job).then(|| layout::reached(job, &self.layouts[index]).ok()).flatten();
         let worker = Worker {
-            job: self.plan.job_of(plan),
+            job,
             plan,
-            layout: &self.layouts[index],
+            layout: filled.as_ref().unwrap_or(&self.layouts[index]),
             slot: self.arena.slot(index),
             messages: &self.messages,
             clock: self.clock,

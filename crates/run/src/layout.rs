@@ -9,9 +9,10 @@ use iolite_plan::{
 };
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// How much is written at once when a file is filled.
@@ -63,7 +64,10 @@ fn of_worker(
             if !file.exists && !options.allow_file_create {
                 return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
             }
-            if let (FileKind::Regular, Some(size)) = (file.kind, file.extend_to) {
+            // (How large a file becomes that fills the file system is seen when it has.)
+            if let (FileKind::Regular, Some(size), false) =
+                (file.kind, file.extend_to, iolite_plan::is_endless(options))
+            {
                 known.insert(file.path.clone(), FileFacts { kind: FileKind::Regular, size: Some(size) });
             }
         }
@@ -115,6 +119,25 @@ fn facts(path: &Path) -> io::Result<FileFacts> {
     Ok(FileFacts { kind: FileKind::Regular, size: Some(metadata.len()) })
 }
 
+/// Whether the files are filled until the file system is full, so that their size is known only then.
+pub fn fills(job: &JobPlan) -> bool {
+    job.options.fill_device && job.options.rw.reads() && !job.engine.diskless && !job.options.create_on_open
+}
+
+/// The layout with the sizes that files which [`fills`] is true for have reached.
+///
+/// # Errors
+/// When there was no room for as much as one block.
+pub fn reached(job: &JobPlan, layout: &Layout) -> io::Result<Layout> {
+    let size_of = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let reached = layout.reached(iolite_plan::smallest_block(&job.options), size_of);
+    if reached.files.is_empty() {
+        let error = io::Error::from_raw_os_error(libc::ENOSPC);
+        return Err(explained(&error, "fill_device: there is no room for one block".into()));
+    }
+    Ok(reached)
+}
+
 /// Makes a worker's files what the job needs. `note` is told what is being laid out, `stop` asked now and then.
 pub fn create(
     job: &JobPlan,
@@ -156,7 +179,8 @@ pub fn create(
         if stop() {
             break;
         }
-        one(options, &file.path, size, &mut content, stop).map_err(|error| named(&file.path, &error))?;
+        one(options, &file.path, size, &mut content, note, stop)
+            .map_err(|error| named(&file.path, &error))?;
     }
     Ok(())
 }
@@ -201,32 +225,26 @@ fn describe(job: &str, files: &[(&FileLayout, u64)]) -> String {
 }
 
 /// Makes or extends one file. What it holds already stays; what is added is random data where the job may read it,
-/// and otherwise whatever `fallocate` gives.
+/// and otherwise whatever `fallocate` gives. With `fill_device` the end of the room is as good an end as the size.
 fn one(
     options: &JobOptions,
     path: &Path,
     size: u64,
     content: &mut Content,
+    note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)?;
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)?;
     let present = file.metadata()?.len();
+    // Room that is reserved at once is not found out about by filling it.
+    if !options.fill_device {
+        preallocate(options.fallocate, &file, size, note, stop)?;
+    }
     if options.rw.reads() || options.overwrite || options.pre_read {
-        preallocate(options.fallocate, &file, size, stop)?;
-        io::Seek::seek(&mut file, io::SeekFrom::Start(present))?;
-        let block = content::block(options).min(CHUNK);
-        let mut buffer = vec![0; CHUNK / block * block];
-        let mut at = present;
-        while at < size && !stop() {
-            let length = (size - at).min(buffer.len() as u64) as usize;
-            for (number, block_content) in (0..).zip(buffer[..length].chunks_mut(block)) {
-                content.prepare_write(block_content, at + number * block as u64);
-            }
-            file.write_all(&buffer[..length])?;
-            at += length as u64;
+        match fill(options, &file, present..size, content, stop) {
+            Err(error) if options.fill_device && is_full(&error) => {}
+            result => result?,
         }
-    } else {
-        preallocate(options.fallocate, &file, size, stop)?;
     }
     if options.create_fsync && !stop() {
         file.sync_all()?;
@@ -234,9 +252,50 @@ fn one(
     Ok(())
 }
 
-/// Gives a file its blocks or its size, as `fallocate` says. That a file system cannot is no error, except for
-/// `posix`, which was asked for by name and always can.
-fn preallocate(how: Fallocate, file: &File, size: u64, stop: &dyn Fn() -> bool) -> io::Result<()> {
+/// Writes this part of the file.
+fn fill(
+    options: &JobOptions,
+    file: &File,
+    part: Range<u64>,
+    content: &mut Content,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let block = content::block(options).min(CHUNK);
+    let mut buffer = vec![0; CHUNK / block * block];
+    let mut at = part.start;
+    let mut most = buffer.len() as u64;
+    while at < part.end && !stop() {
+        let length = (part.end - at).min(most) as usize;
+        for (number, block_content) in (0..).zip(buffer[..length].chunks_mut(block)) {
+            content.prepare_write(block_content, at + number * block as u64);
+        }
+        match file.write_all_at(&buffer[..length], at) {
+            // There may be room for a part of it still.
+            Err(error) if options.fill_device && is_full(&error) && length > block => most = block as u64,
+            result => {
+                result?;
+                at += length as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether this says that there is no more room.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+}
+
+/// Gives a file its blocks or its size, as `fallocate` says. That a file system cannot, or has no room for all of
+/// it, is no error: the job will find out where the room ends, as it would have anyway. But `posix`, which was asked
+/// for by name and always can, says so.
+fn preallocate(
+    how: Fallocate,
+    file: &File,
+    size: u64,
+    note: &mut dyn FnMut(String),
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
     let descriptor = file.as_raw_fd();
     let length = size as libc::off_t;
     loop {
@@ -252,8 +311,12 @@ fn preallocate(how: Fallocate, file: &File, size: u64, stop: &dyn Fn() -> bool) 
             0 => return Ok(()),
             libc::EINTR if stop() => return Ok(()),
             libc::EINTR => {}
-            // No room for all of it: the job will find out where the room ends, as it would have anyway.
-            libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOSPC if how != Fallocate::Posix => {
+            errno if how == Fallocate::Posix => {
+                let error = io::Error::from_raw_os_error(errno);
+                note(format!("posix_fallocate fails: {}", describe_error(&error)));
+                return Ok(());
+            }
+            libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOSPC | libc::EDQUOT | libc::EFBIG => {
                 return Ok(());
             }
             errno => return Err(io::Error::from_raw_os_error(errno)),
@@ -282,7 +345,7 @@ mod tests {
         std::fs::write(&path, b"precious").unwrap();
         let mut content = Content::new(&Spec::random(1));
         let options = JobOptions::default();
-        one(&options, &path, 5000, &mut content, &|| false).unwrap();
+        one(&options, &path, 5000, &mut content, &mut |_| (), &|| false).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.len(), 5000);
         assert_eq!(&bytes[..8], b"precious");
@@ -303,7 +366,7 @@ mod tests {
             let mut content = Content::new(&Spec::random(1));
             let options =
                 JobOptions { fallocate: how, rw: iolite_options::ReadWrite::Write, ..JobOptions::default() };
-            one(&options, &path, 1 << 20, &mut content, &|| false).unwrap();
+            one(&options, &path, 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), expected, "{how:?}");
         }
     }
@@ -316,5 +379,34 @@ mod tests {
         assert_eq!(errno_of(&error), libc::ENOSPC);
         assert_eq!(describe_error(&error), "/x: No space left on device and so on");
         assert!(error.to_string().starts_with("/x: "));
+    }
+
+    #[test]
+    fn a_file_too_large_for_posix_fallocate_is_told_and_left_to_the_job() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let options = JobOptions {
+            fallocate: Fallocate::Posix,
+            rw: iolite_options::ReadWrite::Write,
+            ..JobOptions::default()
+        };
+        let mut notes = Vec::new();
+        let mut content = Content::new(&Spec::random(1));
+        // Larger than any file can be.
+        let mut note = |text| notes.push(text);
+        one(&options, &path, i64::MAX as u64, &mut content, &mut note, &|| false).unwrap();
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].starts_with("posix_fallocate fails: "), "{notes:?}");
+    }
+
+    #[test]
+    fn nothing_is_reserved_where_the_device_is_to_be_filled() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let options =
+            JobOptions { fill_device: true, rw: iolite_options::ReadWrite::Write, ..JobOptions::default() };
+        let mut content = Content::new(&Spec::random(1));
+        one(&options, &path, 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 }

@@ -215,6 +215,33 @@ fn fill_device_ends_well_when_the_file_system_is_full() {
     assert_eq!(files_in(&mounted.directory), sizes(&[("a.0.0", written)]));
 }
 
+#[test]
+fn a_reader_with_fill_device_reads_what_there_was_room_for() {
+    let dir = scratch();
+    let mounted = match Mounted::new(dir.path(), 16 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = "--name=a --directory=mounted --rw=read --fill_device=1 --bs=4k --output-format=json";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let [read, _, _] = Json::parse(&run.stdout).job().bytes();
+    assert!(read > 8 << 20 && read < 16 << 20, "{read} bytes on an image of 16 MiB");
+    assert_eq!(files_in(&mounted.directory), sizes(&[("a.0.0", read)]));
+}
+
+#[test]
+fn posix_fallocate_without_room_is_told_and_the_job_goes_on() {
+    let dir = scratch();
+    let mounted = match Mounted::new(dir.path(), 16 << 20) {
+        Ok(mounted) => mounted,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = "--name=a --directory=mounted --rw=write --fallocate=posix --size=64M --io_size=1M";
+    let run = Program::under_test().line(dir.path(), line).ok().says("posix_fallocate fails: No space left");
+    assert!(run.stdout.contains("issued rwts: total=0,256,0,0"), "{run}");
+    drop(mounted);
+}
+
 /// The one thing in which we are deliberately stricter than fio.
 #[test]
 fn a_mounted_device_is_not_written() {

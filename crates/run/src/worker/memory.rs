@@ -112,21 +112,45 @@ fn mapping(options: &JobOptions, bytes: usize, sharing: libc::c_int) -> io::Resu
                 .map_err(|error| explain(error, huge))?
         }
         Some(path) => {
-            let existed = std::fs::exists(path)?;
-            let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-            let file = file.map_err(|error| explained(&error, format!("mem file {path}: {error}")))?;
-            if !existed {
-                // The mapping keeps it alive, and nothing of it stays behind.
-                std::fs::remove_file(path)?;
-            }
-            if file.metadata()?.len() < bytes as u64 {
-                // Devices have the size they have; mapping past it fails below.
-                let _ = file.set_len(bytes as u64);
-            }
+            let file = open_mem_file(path, bytes as u64)
+                .map_err(|error| explained(&error, format!("mem file {path}: {error}")))?;
             sys::map(bytes, sharing, file.as_raw_fd())?
         }
     };
     Ok((start.cast(), Origin::Mapping(start, bytes)))
+}
+
+/// Opens the file that is to be memory, and makes it large enough. One that is made for this is of this worker
+/// alone: the mapping keeps it alive, and nothing of it stays behind. One that was there before is shared.
+fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
+    let how = || {
+        let mut how = File::options();
+        how.read(true).write(true);
+        how
+    };
+    let file = loop {
+        match how().create_new(true).open(path) {
+            Ok(file) => match std::fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => break file,
+            },
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        match how().open(path) {
+            Ok(file) => break file,
+            // Another worker has made it and taken it away in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    };
+    let metadata = file.metadata()?;
+    // Memory behind the end of a file cannot be touched (SIGBUS). Devices have the size they have, and do not let
+    // themselves be mapped past it.
+    if metadata.is_file() && metadata.len() < bytes {
+        file.set_len(bytes)?;
+    }
+    Ok(file)
 }
 
 fn segment(bytes: usize, flags: libc::c_int) -> io::Result<(*mut u8, Origin)> {
@@ -205,5 +229,32 @@ mod tests {
     fn impossible_sizes_are_errors() {
         assert!(Buffers::new(&JobOptions::default(), u64::MAX, 2).is_err());
         assert!(Buffers::new(&JobOptions::default(), 1 << 62, 8).is_err());
+    }
+
+    #[test]
+    fn clones_may_make_the_same_file_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mem").display().to_string();
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let file = open_mem_file(&path, 4096).unwrap();
+                        assert_eq!(file.metadata().unwrap().len(), 4096);
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_memory_file_that_cannot_grow_is_an_error_with_its_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        let options = JobOptions { mem_file: Some(path.clone()), ..JobOptions::default() };
+        // More than any file system lets a file grow to.
+        let error = mapping(&options, i64::MAX as usize, libc::MAP_SHARED).err().unwrap();
+        assert!(error.to_string().starts_with(&format!("mem file {path}: ")), "{error}");
     }
 }
