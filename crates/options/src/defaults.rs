@@ -154,6 +154,10 @@ fn unset() -> JobOptions {
         rate_iops: PerDirection::all(0),
         rate_iops_min: PerDirection::all(0),
         max_latency: PerDirection::all(0),
+        latency_target: 0,
+        latency_window: 0,
+        latency_percentile: 0.0,
+        latency_run: false,
         serialize_overlap: false,
 
         cpus_allowed: Vec::new(),

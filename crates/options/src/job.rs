@@ -441,6 +441,12 @@ pub struct JobOptions {
     pub rate_iops_min: PerDirection<u64>,
     /// 0 = no limit.
     pub max_latency: PerDirection<u64>,
+    /// 0 = none.
+    pub latency_target: u64,
+    pub latency_window: u64,
+    /// Percent of the I/Os that must keep to the target.
+    pub latency_percentile: f64,
+    pub latency_run: bool,
 
     // placement
     /// From `cpus_allowed` or `cpumask`; empty = not set.

@@ -127,10 +127,14 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         latency_classes: LatencyClasses::default(),
         continued_errors: None,
         // A worker that never began has met no depth.
-        depth: if control.started_ns.load(Relaxed) == 0 { 0 } else { options.iodepth },
-        latency_target_ns: 0,
-        latency_window_ns: 0,
-        latency_percentile: 100.0,
+        depth: match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
+            (0, _) => 0,
+            (_, 0) => options.iodepth,
+            (_, found) => found,
+        },
+        latency_target_ns: options.latency_target.saturating_mul(1000),
+        latency_window_ns: options.latency_window.saturating_mul(1000),
+        latency_percentile: options.latency_percentile,
         display: display(options),
     }
 }

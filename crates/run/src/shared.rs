@@ -72,6 +72,8 @@ pub struct Control {
     pub errno: AtomicI32,
     /// Files that are open. Written by the worker.
     pub open_files: AtomicU32,
+    /// The depth that a latency target has found so far; 0 = the job's own. Written by the worker.
+    pub found_depth: AtomicU32,
     /// When its I/O began, in nanoseconds of the run's clock. Written by the worker.
     pub started_ns: AtomicU64,
     /// When counting began: the start, or the end of the ramp. Written by the worker.

@@ -81,3 +81,22 @@ fn an_io_that_takes_too_long_ends_the_job() {
     assert!(run.stderr.contains("exceeds max_latency"), "{run}");
     assert!(run.stdout.contains("err=110"), "{run}");
 }
+
+#[test]
+fn a_latency_target_is_told_with_the_depth_that_was_found() {
+    let dir = scratch();
+    let line = |target: &str| {
+        format!(
+            "--name=j --filename=f --size=1M --rw=randread --ioengine=libaio --direct=1 --iodepth=8 \
+             --latency_target={target} --latency_window=20ms --latency_percentile=99 --time_based --runtime=1 \
+             --output-format=json"
+        )
+    };
+    let found = |target: &str| {
+        let report = Json::parse(&Program::under_test().line(dir.path(), &line(target)).ok().stdout);
+        (report.job().int("latency_depth"), report.job().float("latency_percentile"))
+    };
+    // Nothing takes a minute, so the whole depth is good; nothing is done in no time, so not even 1 is.
+    assert_eq!(found("60s"), (8, 99.0));
+    assert_eq!(found("1us"), (1, 99.0));
+}

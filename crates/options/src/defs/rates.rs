@@ -90,12 +90,20 @@ pub static RATES: &[Definition] = &[
             }
         },
     ),
-    rates("latency_target", Kind::Time, "Find the depth at which I/Os take no longer than this").off(&["0"]),
-    rates("latency_window", Kind::Time, "How long each depth is tried").off(&["0"]),
+    rates("latency_target", Kind::Time, "Find the depth at which I/Os take no longer than this, in µs")
+        .lands(put!(latency_target, time(MICROSECOND))),
+    rates("latency_window", Kind::Time, "How long each depth is tried, in µs")
+        .lands(put!(latency_window, time(MICROSECOND))),
     rates("latency_percentile", Kind::FloatList, "Percent of I/Os that must keep to the target")
         .default("100")
-        .limits(Limits::Floats(0.0, 100.0)),
-    rates("latency_run", Kind::Bool, "Go on looking when a depth is found").default("0"),
+        .limits(Limits::Floats(0.0, 100.0))
+        .lands(|job, given| {
+            job.latency_percentile = given.floats(1)?.first().copied().unwrap_or(100.0);
+            Ok(())
+        }),
+    rates("latency_run", Kind::Bool, "Go on looking when a depth is found")
+        .default("0")
+        .lands(put!(latency_run, boolean())),
 ];
 
 /// Jobs that keep each other in step.

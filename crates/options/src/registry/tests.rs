@@ -280,7 +280,7 @@ fn an_option_without_effect_may_be_switched_off() {
     }
     assert!(job(&["log_entries=1k"]).is_ok(), "1k is 1024, the default");
     assert!(job(&["do_verify=0"]).is_err());
-    assert!(job(&["latency_target=1us"]).is_err());
+    assert!(job(&["log_offset=1"]).is_err());
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod rare;
 use super::files::FileTable;
 use super::pace::Pace;
 use super::syncs::SyncSchedule;
+use super::target::LatencyTarget;
 use crate::clock::Clock;
 use crate::shared::{Control, Phase};
 use iolite_content::Content;
@@ -152,6 +153,9 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     content: Option<Content>,
     syncs: SyncSchedule,
     pace: Option<Pace>,
+    target: Option<LatencyTarget>,
+    /// Most units in flight at present.
+    limit: u32,
     units: Vec<Unit>,
     stamps: Vec<Stamps>,
     /// Where each unit's buffer begins.
@@ -188,6 +192,8 @@ pub struct Parts<'a> {
     pub syncs: SyncSchedule,
     /// When I/Os may be issued; `None` = at once.
     pub pace: Option<Pace>,
+    /// Looks for the depth; `None` = it is given.
+    pub target: Option<LatencyTarget>,
     /// The files.
     pub files: FileTable,
     /// The first buffer.
@@ -223,6 +229,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             content: parts.content,
             syncs: parts.syncs,
             pace: parts.pace,
+            target: parts.target,
+            limit: parts.rules.depth,
             units,
             stamps: vec![Stamps::default(); depth],
             buffers: parts.buffers,
@@ -251,6 +259,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if let Some(pace) = &mut self.pace {
             pace.start(now);
         }
+        if let Some(target) = &mut self.target {
+            self.limit = target.start(now);
+            self.control.found_depth.store(self.limit, Relaxed);
+        }
         self.control.set_phase(if self.ramping { Phase::Ramping } else { Phase::Running });
     }
 
@@ -274,7 +286,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if self.stopping {
                 return PassEnd::Stopped;
             }
-            if FULL && self.pace.is_some() {
+            if FULL && (self.pace.is_some() || self.target.is_some()) {
+                self.seek_depth();
                 self.keep_pace();
                 if self.stopping {
                     return PassEnd::Stopped;
@@ -296,7 +309,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 Next::Lap => self.files.refresh(&self.engine),
                 Next::Done => return PassEnd::Finished,
             }
-            if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
+            if !E::SYNCHRONOUS && self.in_flight >= self.limit {
                 self.make_room();
             }
         }
@@ -397,7 +410,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     self.stamps[slot] = Stamps { start, issue: 0, uncounted: false };
                     self.in_flight += 1;
                     self.pending.push(index);
-                    if self.pending.len() as u32 >= self.rules.batch || self.in_flight >= self.rules.depth {
+                    if self.pending.len() as u32 >= self.rules.batch || self.in_flight >= self.limit {
                         self.commit();
                     }
                     return;
@@ -466,7 +479,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.commit();
         loop {
             self.reap(self.rules.complete_min);
-            if self.in_flight < self.rules.low.max(1) || self.failure.is_some() {
+            if self.in_flight < self.rules.low.min(self.limit).max(1) || self.failure.is_some() {
                 break;
             }
             if self.control.attention() != 0 {

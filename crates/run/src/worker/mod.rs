@@ -6,6 +6,7 @@ mod memory;
 mod pace;
 mod placement;
 mod syncs;
+mod target;
 mod usage;
 
 pub use placement::LockedMemory;
@@ -36,6 +37,7 @@ use pace::Pace;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use syncs::SyncSchedule;
+use target::LatencyTarget;
 
 /// What a worker is given.
 pub struct Worker<'a> {
@@ -195,6 +197,7 @@ impl Worker<'_> {
             content,
             syncs: sync_schedule(options),
             pace: Pace::new(options, self.plan.seed),
+            target: LatencyTarget::new(options),
             files,
             buffers: buffers.start,
             stride: buffers.stride,
@@ -431,6 +434,7 @@ fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::Spec) -> bo
         || workload.open_files < workload.files.len()
         || options.max_latency.values.iter().any(|&limit| limit > 0)
         || Pace::new(options, 1).is_some()
+        || options.latency_target > 0
 }
 
 fn sync_schedule(options: &JobOptions) -> SyncSchedule {

@@ -4,11 +4,35 @@
 use super::{Attempt, Failure, IoLoop, Missed};
 use crate::worker::pace::Pause;
 use crate::worker::syncs::Due;
+use crate::worker::target::Step;
 use iolite_engine::{Engine, Errno};
 use iolite_types::{Direction, Operation};
 use iolite_workload::{Generator, Io};
+use std::sync::atomic::Ordering::Relaxed;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Lets the search for a depth that keeps to the latency target take its next step.
+    pub(super) fn seek_depth(&mut self) {
+        let Some(target) = &mut self.target else { return };
+        let now = self.clock.now();
+        let anew = target.counts_anew() && !self.ramping;
+        match target.step(now) {
+            Step::Stay => {}
+            Step::Depth(depth) => {
+                self.limit = depth;
+                self.control.found_depth.store(depth, Relaxed);
+                if anew {
+                    self.count_anew(now);
+                }
+                while self.in_flight >= depth && self.failure.is_none() {
+                    self.commit();
+                    self.reap(1);
+                }
+            }
+            Step::Finished => self.stopping = true,
+        }
+    }
+
     /// Waits until the next I/O may be issued, and tells the workload in which direction it has to be.
     pub(super) fn keep_pace(&mut self) {
         let now = self.clock.now();
@@ -173,6 +197,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let unit = &self.units[index as usize];
         if let Some(pace) = &mut self.pace {
             pace.completed();
+        }
+        if let Some(target) = &mut self.target {
+            target.completed(latency);
         }
         if latency > self.rules.max_latency_ns[direction.index()] {
             let attempt = Attempt::of(unit);

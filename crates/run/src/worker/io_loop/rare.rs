@@ -96,11 +96,16 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         self.ramping = false;
+        self.count_anew(now);
+        self.next_event = now.saturating_add(self.rules.runtime_ns);
+        self.control.set_phase(Phase::Running);
+    }
+
+    /// Forgets what was measured so far. What is in flight belongs to that, and will not be counted.
+    pub(super) fn count_anew(&mut self, now: u64) {
         self.stamps.iter_mut().for_each(|stamps| stamps.uncounted = true);
         self.stats.reset();
         reset_usage(self.control);
         self.control.counting_ns.store(now, Relaxed);
-        self.next_event = now.saturating_add(self.rules.runtime_ns);
-        self.control.set_phase(Phase::Running);
     }
 }

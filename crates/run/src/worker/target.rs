@@ -1,0 +1,211 @@
+//! `latency_target`: finds the depth at which I/Os still keep to a latency.
+//!
+//! Each depth is tried for a window. While it is good (enough I/Os within the target) the depth doubles; after the first
+//! bad one it is narrowed down between the best good and the smallest bad one. What is measured is told for the
+//! depth that was found only: with each change counting starts over. The job ends one window after the depth is
+//! found, unless the full depth is good, or not even a depth of 1 is. With `latency_run` it goes on, the depth
+//! follows the storage, a step per window, and everything is counted. (All as fio does it.)
+
+use iolite_options::JobOptions;
+
+/// The search.
+#[derive(Clone, Copy, Debug)]
+pub struct LatencyTarget {
+    target_ns: u64,
+    window_ns: u64,
+    /// The share of I/Os that must keep to the target, 0..=1.
+    share: f64,
+    follows: bool,
+    most: u32,
+    /// The largest depth that was good; 0 = none yet.
+    good: u32,
+    /// The smallest depth that was bad; one more than the most = none yet.
+    bad: u32,
+    depth: u32,
+    found: bool,
+    since: u64,
+    seen: u64,
+    within: u64,
+}
+
+/// What a window's end brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing changes.
+    Stay,
+    /// Go on at this depth.
+    Depth(u32),
+    /// The depth was found and measured.
+    Finished,
+}
+
+impl LatencyTarget {
+    /// The search that a job asks for; `None` = none.
+    pub fn new(options: &JobOptions) -> Option<LatencyTarget> {
+        if options.latency_target == 0 {
+            return None;
+        }
+        let most = options.iodepth.max(1);
+        Some(LatencyTarget {
+            target_ns: options.latency_target.saturating_mul(1000),
+            // A window of nothing would end before it has seen an I/O.
+            window_ns: options.latency_window.max(1).saturating_mul(1000),
+            share: options.latency_percentile / 100.0,
+            follows: options.latency_run,
+            most,
+            good: 0,
+            bad: most + 1,
+            depth: 1,
+            found: false,
+            since: 0,
+            seen: 0,
+            within: 0,
+        })
+    }
+
+    /// Whether a change of depth begins a new measurement.
+    pub fn counts_anew(&self) -> bool {
+        !self.follows
+    }
+
+    /// The job begins now; the depth it begins with.
+    pub fn start(&mut self, now: u64) -> u32 {
+        self.begin_window(now);
+        self.depth
+    }
+
+    fn begin_window(&mut self, now: u64) {
+        self.since = now;
+        self.seen = 0;
+        self.within = 0;
+    }
+
+    /// An I/O took so long.
+    #[inline]
+    pub fn completed(&mut self, latency_ns: u64) {
+        self.seen += 1;
+        self.within += u64::from(latency_ns <= self.target_ns);
+    }
+
+    /// Looks whether a window is over. One without a single I/O goes on until there is one.
+    pub fn step(&mut self, now: u64) -> Step {
+        if now.saturating_sub(self.since) < self.window_ns || self.seen == 0 {
+            return Step::Stay;
+        }
+        let is_good = self.within as f64 >= self.share * self.seen as f64;
+        self.begin_window(now);
+        if self.found {
+            return self.after(is_good);
+        }
+        if is_good {
+            self.good = self.depth;
+        } else {
+            self.bad = self.depth;
+        }
+        let next = if self.bad > self.most {
+            (self.depth * 2).min(self.most)
+        } else {
+            self.good + (self.bad - self.good) / 2
+        };
+        if self.good + 1 >= self.bad {
+            self.found = true;
+        }
+        self.change(next.max(1))
+    }
+
+    /// A window after the search.
+    fn after(&mut self, is_good: bool) -> Step {
+        if self.follows {
+            let next = if is_good { self.depth + 1 } else { self.depth - 1 };
+            return self.change(next.clamp(1, self.most));
+        }
+        // At the ends there is nothing left to look for, but the job was asked to run.
+        if self.good == 0 || self.good == self.most { Step::Stay } else { Step::Finished }
+    }
+
+    fn change(&mut self, depth: u32) -> Step {
+        if depth == self.depth {
+            return Step::Stay;
+        }
+        self.depth = depth;
+        Step::Depth(depth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs windows over a storage whose I/Os take `latency(depth)` µs; the depths that were tried, and whether the job
+    /// ended by itself.
+    fn search(most: u32, follows: bool, latency: impl Fn(u32) -> u64) -> (Vec<u32>, bool) {
+        let options = JobOptions {
+            iodepth: most,
+            latency_target: 100,
+            latency_window: 1000,
+            latency_percentile: 90.0,
+            latency_run: follows,
+            ..JobOptions::default()
+        };
+        let mut target = LatencyTarget::new(&options).unwrap();
+        let mut depth = target.start(0);
+        let mut tried = vec![depth];
+        for window in 1..20 {
+            for _ in 0..10 {
+                target.completed(latency(depth) * 1000);
+            }
+            assert_eq!(target.step(window * 1_000_000 - 1), Step::Stay, "the window is not over");
+            match target.step(window * 1_000_000) {
+                Step::Stay => {}
+                Step::Depth(next) => {
+                    depth = next;
+                    tried.push(depth);
+                }
+                Step::Finished => return (tried, true),
+            }
+        }
+        (tried, false)
+    }
+
+    #[test]
+    fn doubles_then_narrows_down() {
+        let (tried, finished) = search(64, false, |depth| u64::from(depth) * 9);
+        assert_eq!(tried, [1, 2, 4, 8, 16, 12, 10, 11]);
+        assert!(finished);
+    }
+
+    #[test]
+    fn a_depth_that_is_good_throughout_is_kept() {
+        assert_eq!(search(10, false, |_| 50), (vec![1, 2, 4, 8, 10], false));
+    }
+
+    #[test]
+    fn a_target_out_of_reach_leaves_a_depth_of_one() {
+        assert_eq!(search(64, false, |_| 500), (vec![1], false));
+    }
+
+    #[test]
+    fn the_depth_follows_when_told() {
+        let (tried, finished) = search(64, true, |depth| u64::from(depth) * 30);
+        assert!(!finished);
+        assert!(tried[3..].iter().all(|depth| (2..=5).contains(depth)), "{tried:?}");
+        assert!(tried.len() > 8);
+    }
+
+    #[test]
+    fn a_share_of_slow_ios_is_allowed() {
+        let options = JobOptions {
+            iodepth: 4,
+            latency_target: 100,
+            latency_window: 1,
+            latency_percentile: 90.0,
+            ..JobOptions::default()
+        };
+        for (slow, expected) in [(10, Step::Depth(2)), (11, Step::Stay)] {
+            let mut target = LatencyTarget::new(&options).unwrap();
+            target.start(0);
+            (0..100).for_each(|io| target.completed(if io < slow { 200_000 } else { 50_000 }));
+            assert_eq!(target.step(1_000_000), expected, "{slow} of 100 slow");
+        }
+    }
+}
