@@ -1,6 +1,7 @@
 //! The checks that can be made on a job before anything runs.
 
 use crate::layout::smallest_block;
+use crate::safety::is_missing_device;
 use crate::{Problem, dedupe, files, in_use, offsets};
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions, SizeValue};
@@ -44,12 +45,19 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
         let block = smallest_block(options);
         blame("size", format!("size={size} is smaller than the smallest block size, {block}"));
     }
-    if changes && !engine.diskless && !options.allow_mounted_write {
-        let names: BTreeSet<_> =
-            (0..options.numjobs).flat_map(|clone| files::nominal(options, clone)).collect();
-        for name in names {
-            let is_block = std::fs::metadata(&name).is_ok_and(|found| found.file_type().is_block_device());
-            if is_block && let Some(reason) = in_use(&name) {
+    let names: BTreeSet<_> = if engine.diskless || options.opendir.is_some() {
+        BTreeSet::new()
+    } else {
+        (0..options.numjobs).flat_map(|clone| files::nominal(options, clone)).collect()
+    };
+    for name in names.iter().filter(|name| is_missing_device(name)) {
+        let message = format!("{} does not exist, and no file is made among devices", name.display());
+        blame("filename", message);
+    }
+    if changes && !options.allow_mounted_write {
+        for name in &names {
+            let is_block = std::fs::metadata(name).is_ok_and(|found| found.file_type().is_block_device());
+            if is_block && let Some(reason) = in_use(name) {
                 blame(
                     "filename",
                     format!(

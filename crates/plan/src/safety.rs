@@ -21,6 +21,8 @@ pub enum InUse {
     Held(String),
     /// The kernel refuses to open it exclusively.
     Busy,
+    /// The system does not say; why.
+    Unknown(String),
 }
 
 impl fmt::Display for InUse {
@@ -30,6 +32,7 @@ impl fmt::Display for InUse {
             InUse::Swap => f.write_str("it is used as swap"),
             InUse::Held(by) => write!(f, "the device {by} is built on it"),
             InUse::Busy => f.write_str("the system holds it open exclusively"),
+            InUse::Unknown(why) => write!(f, "it cannot be told whether it is in use: {why}"),
         }
     }
 }
@@ -37,14 +40,22 @@ impl fmt::Display for InUse {
 /// Major and minor number.
 type Device = (u32, u32);
 
-/// Why the block device at this path is in use; `None` when it is free, or no block device.
+/// Why the block device at this path is in use, or may be; `None` when it is free, or no block device.
 pub fn in_use(path: &Path) -> Option<InUse> {
     let device = block_device(path)?;
+    let (mounts, swaps) = match tables(Path::new("/proc")).and_then(|tables| {
+        // Without this its relatives are not known either.
+        explained(&sys(device), fs::metadata(sys(device)))?;
+        Ok(tables)
+    }) {
+        Ok(tables) => tables,
+        Err(why) => return Some(InUse::Unknown(why)),
+    };
     let family = family(device);
-    if let Some(place) = mounts().into_iter().find(|(mounted, _)| family.contains(mounted)) {
+    if let Some(place) = mounts.into_iter().find(|(mounted, _)| family.contains(mounted)) {
         return Some(InUse::Mounted(place.1));
     }
-    if swaps().iter().any(|swap| family.contains(swap)) {
+    if swaps.iter().any(|swap| family.contains(swap)) {
         return Some(InUse::Swap);
     }
     for &member in &family {
@@ -60,6 +71,25 @@ pub fn in_use(path: &Path) -> Option<InUse> {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(InUse::Busy),
         _ => None,
     }
+}
+
+/// Whether a file of this name would have to be made, and would come to lie among the device nodes: on the file
+/// system that /dev is. Who names it means a device that is not there. (Other file systems that are mounted below
+/// /dev, such as /dev/shm, are for files.)
+pub fn is_missing_device(path: &Path) -> bool {
+    if path == Path::new("-") || fs::metadata(path).is_ok() {
+        return false;
+    }
+    // Directories that are missing would be made as well.
+    let existing = path.ancestors().skip(1).find_map(|ancestor| {
+        let ancestor = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
+        fs::canonicalize(ancestor).ok()
+    });
+    let Some(place) = existing else { return false };
+    let number = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    // Where /dev is a mere directory of the root file system, its name has to tell.
+    number(&place).is_some_and(|device| number(Path::new("/dev")) == Some(device))
+        && (place.starts_with("/dev") || number(Path::new("/")) != number(&place))
 }
 
 fn block_device(path: &Path) -> Option<Device> {
@@ -118,12 +148,24 @@ fn names_in(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Mounted devices with the place they are mounted on. File systems over several devices (btrfs) have an anonymous
-/// number in the third field and one of their devices as the source, so both are looked at.
-fn mounts() -> Vec<(Device, String)> {
-    parse_mounts(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default(), block_device)
+/// What is mounted and where, and what is swap.
+type Tables = (Vec<(Device, String)>, Vec<Device>);
+
+/// Reads what the process file system mounted there tells. That it does not is an error: what is in use must not be
+/// taken for free.
+fn tables(proc: &Path) -> Result<Tables, String> {
+    let read = |name: &str| explained(&proc.join(name), fs::read_to_string(proc.join(name)));
+    Ok((parse_mounts(&read("self/mountinfo")?, block_device), parse_swaps(&read("swaps")?)))
 }
 
+/// The result, or words for its error.
+fn explained<T>(path: &Path, result: std::io::Result<T>) -> Result<T, String> {
+    result.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Mounted devices with the place they are mounted on. File systems over several devices (btrfs) have an anonymous
+/// number in the third field and one of their devices as the source, so both are looked at.
+///
 /// The format is documented in proc_pid_mountinfo(5).
 fn parse_mounts(text: &str, device_of: impl Fn(&Path) -> Option<Device>) -> Vec<(Device, String)> {
     let mut mounts = Vec::new();
@@ -164,8 +206,8 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-fn swaps() -> Vec<Device> {
-    let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
+/// The format is documented in proc_swaps(5).
+fn parse_swaps(text: &str) -> Vec<Device> {
     text.lines()
         .skip(1)
         .filter_map(|line| block_device(Path::new(&unescape(line.split_whitespace().next()?))))
@@ -196,5 +238,39 @@ mod tests {
     fn what_is_no_block_device_is_not_in_use() {
         assert_eq!(in_use(Path::new("/dev/null")), None);
         assert_eq!(in_use(Path::new("/no/such/thing")), None);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_an_error() {
+        let proc = tempfile::tempdir().unwrap();
+        let missing = |name: &str| {
+            let why = tables(proc.path()).unwrap_err();
+            assert!(why.contains(name) && why.contains("No such file"), "{why}");
+            let text = InUse::Unknown(why).to_string();
+            assert!(text.starts_with("it cannot be told whether it is in use: "), "{text}");
+        };
+        missing("self/mountinfo");
+        fs::create_dir(proc.path().join("self")).unwrap();
+        fs::write(proc.path().join("self/mountinfo"), "36 35 98:0 / /mnt rw - ext4 none rw\n").unwrap();
+        missing("swaps");
+        fs::write(proc.path().join("swaps"), "Filename Type Size Used Priority\n").unwrap();
+        assert_eq!(tables(proc.path()), Ok((vec![((98, 0), "/mnt".into())], vec![])));
+    }
+
+    #[test]
+    fn device_nodes_are_not_joined_by_regular_files() {
+        for name in ["/dev/no-such-device", "/dev/../dev/./no-such-device", "/dev/no/such/device"] {
+            assert!(is_missing_device(Path::new(name)), "{name}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!is_missing_device(&directory.path().join("new")));
+        assert!(!is_missing_device(Path::new("new")));
+        assert!(!is_missing_device(Path::new("-")));
+        assert!(!is_missing_device(Path::new("/dev/null")));
+        // Other file systems may be mounted below.
+        let number = |path: &str| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+        if number("/dev/shm").is_some_and(|shm| number("/dev") != Some(shm)) {
+            assert!(!is_missing_device(Path::new("/dev/shm/new")));
+        }
     }
 }

@@ -62,6 +62,7 @@ const JOB: &[Case] = &[
         "--name=g1 --size=64k --numjobs=2 --group_reporting --name=g2 --new_group --numjobs=2 --size=64k --group_reporting",
     ),
     (Exact, Nothing, "--name=first --rw=write --size=64k --name=second --wait_for=first --size=64k"),
+    (Exact, Nothing, "--name=last --exitall --exit_what=all --size=64k --name=never --stonewall --size=128k"),
     (Exact, Nothing, "--name=delayed --startdelay=200ms --size=64k"),
     (Open, Nothing, "--name=timed --size=1M --time_based --runtime=700ms"),
     (Open, Nothing, "--name=ramped --size=1M --time_based --runtime=700ms --ramp_time=300ms"),

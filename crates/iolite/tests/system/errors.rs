@@ -242,6 +242,23 @@ fn posix_fallocate_without_room_is_told_and_the_job_goes_on() {
     drop(mounted);
 }
 
+/// fio makes a regular file of that name.
+#[test]
+fn a_missing_device_does_not_become_a_file() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio makes the file");
+    }
+    let dir = scratch();
+    let missing = "/dev/iolite-no-such-device";
+    for rw in ["read", "write"] {
+        let line =
+            format!("--name=first --rw=write --size=64k --name=a --filename={missing} --rw={rw} --size=1M");
+        refused(dir.path(), &line).says(&format!("{missing} does not exist"));
+        assert!(!Path::new(missing).exists());
+    }
+}
+
 /// The one thing in which we are deliberately stricter than fio.
 #[test]
 fn a_mounted_device_is_not_written() {
