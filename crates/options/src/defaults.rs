@@ -158,6 +158,11 @@ fn unset() -> JobOptions {
         latency_window: 0,
         latency_percentile: 0.0,
         latency_run: false,
+        comm: None,
+        uid: None,
+        gid: None,
+        exec_prerun: None,
+        exec_postrun: None,
         serialize_overlap: false,
 
         cpus_allowed: Vec::new(),

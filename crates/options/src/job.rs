@@ -459,6 +459,12 @@ pub struct JobOptions {
     pub prio: Option<u32>,
     pub prioclass: Option<u32>,
 
+    pub comm: Option<String>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub exec_prerun: Option<String>,
+    pub exec_postrun: Option<String>,
+
     // measurement
     pub clocksource: Option<ClockSource>,
     pub gtod_reduce: bool,

@@ -15,6 +15,7 @@ mod differential;
 mod engines;
 mod errors;
 mod examples;
+mod machine;
 mod rates;
 mod seeds;
 mod signals;

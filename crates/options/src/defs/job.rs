@@ -66,8 +66,14 @@ pub static RUN: &[Definition] = &[
 
 /// What happens around it.
 pub static SURROUNDINGS: &[Definition] = &[
-    job("exec_prerun", Kind::Str, "Shell command to run before the job starts"),
-    job("exec_postrun", Kind::Str, "Shell command to run after the job has ended"),
+    job("exec_prerun", Kind::Str, "Shell command to run before the job starts").lands(|job, given| {
+        job.exec_prerun = Some(given.string()?);
+        Ok(())
+    }),
+    job("exec_postrun", Kind::Str, "Shell command to run after the job has ended").lands(|job, given| {
+        job.exec_postrun = Some(given.string()?);
+        Ok(())
+    }),
     job("ioscheduler", Kind::Str, "I/O scheduler to set for the device while the job runs"),
 ];
 

@@ -9,7 +9,12 @@ const fn placement(name: &'static str, kind: Kind, help: &'static str) -> Defini
 
 /// Who goes first.
 pub static PRIORITIES: &[Definition] = &[
-    placement("comm", Kind::Str, "Name of the worker processes in the process list"),
+    placement("comm", Kind::Str, "Name of the workers in the process list; 15 bytes of it are shown").lands(
+        |job, given| {
+            job.comm = Some(given.string()?);
+            Ok(())
+        },
+    ),
     placement("nice", Kind::Int, "Nice value of the workers")
         .default("0")
         .range(-20, 19)
@@ -71,6 +76,12 @@ pub static IDENTITY: &[Definition] = &[
         .under("cgroup")
         .default("0"),
     placement("cgroup_weight", Kind::Int, "I/O weight of the control group").under("cgroup").range(100, 1000),
-    placement("uid", Kind::Int, "User to run as, by number").min(0),
-    placement("gid", Kind::Int, "Group to run as, by number").min(0),
+    placement("uid", Kind::Int, "User to run as, by number").min(0).lands(|job, given| {
+        job.uid = Some(given.number()?);
+        Ok(())
+    }),
+    placement("gid", Kind::Int, "Group to run as, by number").min(0).lands(|job, given| {
+        job.gid = Some(given.number()?);
+        Ok(())
+    }),
 ];

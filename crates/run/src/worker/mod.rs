@@ -1,5 +1,6 @@
 //! One worker, from its set-up to its end, in a process or thread of its own.
 
+mod command;
 mod files;
 mod io_loop;
 mod memory;
@@ -75,7 +76,14 @@ impl Worker<'_> {
     pub fn run(&self) -> i32 {
         self.control().id.store(sys::thread_id(), Relaxed);
         self.enter(Phase::Created);
-        let status = match self.set_up_and_work() {
+        let worked = self.set_up_and_work();
+        if let Some(command) = &self.options().exec_postrun
+            && let Err(stop) = self.run_command(command::When::After, command)
+        {
+            // The job itself is over, and what it measured stands.
+            Message::Warning(self.number(), stop.what).send(self.messages);
+        }
+        let status = match worked {
             Ok(()) => 0,
             // The wait of one that is to stop was ended for just that: it is no failure.
             Err(stop) if stop.errno == libc::EINTR && self.stop_requested() => 0,
@@ -115,6 +123,9 @@ impl Worker<'_> {
         self.enter(Phase::SettingUp);
         placement::apply(options, self.plan.index)
             .map_err(|(option, error)| Stop::new(format!("func={option}"), &error))?;
+        if let Some(command) = &options.exec_prerun {
+            self.run_command(command::When::Before, command)?;
+        }
         if !options.create_serialize {
             let mut note = |text| Message::Note(self.number(), text).send(self.messages);
             layout::create(self.job, self.layout, self.plan, &mut note, &|| self.stop_requested())
@@ -136,6 +147,13 @@ impl Worker<'_> {
         };
         iolite_engine::build(self.job.engine.name, &config, WithEngine(self))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    /// Runs a command of the user's, and says where its output is.
+    fn run_command(&self, when: command::When, command: &str) -> Result<(), Stop> {
+        let name = &self.options().name;
+        Message::Note(self.number(), command::note(name, when)).send(self.messages);
+        command::run(name, when, command).map_err(|error| Stop::new("func=exec", &error))
     }
 
     fn wait_for_start(&self) {

@@ -33,6 +33,16 @@ pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, i
     if options.nice != 0 {
         set_nice(options.nice).map_err(|error| ("nice", error))?;
     }
+    if let Some(name) = &options.comm {
+        set_name(name).map_err(|error| ("comm", error))?;
+    }
+    // Last, since the rest may need privileges; the group first, since the user may not change it any more.
+    if let Some(group) = options.gid {
+        change_id(libc::SYS_setresgid, group).map_err(|error| ("gid", error))?;
+    }
+    if let Some(user) = options.uid {
+        change_id(libc::SYS_setresuid, user).map_err(|error| ("uid", error))?;
+    }
     Ok(())
 }
 
@@ -111,6 +121,25 @@ fn set_io_priority(class: Option<u32>, level: Option<u32>) -> io::Result<()> {
     let value = class.unwrap_or(BEST_EFFORT) << 13 | level.unwrap_or(0);
     // SAFETY: no pointers are involved; 0 means the calling thread.
     if unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Names the thread; the kernel keeps 15 bytes.
+fn set_name(name: &str) -> io::Result<()> {
+    let name = std::ffi::CString::new(name).map_err(io::Error::other)?;
+    // SAFETY: the string is terminated and lives through the call.
+    if unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Changes the user or group of this thread only: the C library's functions would change all threads of the process.
+fn change_id(call: libc::c_long, id: u32) -> io::Result<()> {
+    // SAFETY: no pointers are involved.
+    if unsafe { libc::syscall(call, id, id, id) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
