@@ -1,4 +1,5 @@
-//! Where output goes: the report to standard output or a file, the status line to the terminal.
+//! Where output goes: the report to standard output or a file, the status line to the terminal. Where standard output
+//! is for the data of a job, both stay out of it, on standard error.
 
 use iolite_options::RunOptions;
 use std::fs::File;
@@ -7,8 +8,7 @@ use std::path::Path;
 
 /// Writes text to standard output. A reader that has had enough (a closed pipe) is no error.
 pub fn print(text: &str) {
-    let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = Stream::Output.write(text.as_bytes());
 }
 
 /// Writes text to standard error. When even that cannot be written, there is nobody left to tell.
@@ -19,7 +19,27 @@ pub fn print_error(text: &str) {
 /// The report's destination.
 pub struct Console {
     file: Option<Destination>,
+    stream: Stream,
     error: Option<io::Error>,
+}
+
+/// The stream for what is not written to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    Output,
+    Error,
+}
+
+impl Stream {
+    fn write(self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Stream::Output => {
+                let mut out = io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+            Stream::Error => io::stderr().lock().write_all(bytes),
+        }
+    }
 }
 
 struct Destination {
@@ -39,28 +59,39 @@ impl std::fmt::Display for OpenError {
 }
 
 impl Console {
-    /// Opens what `--output` names.
-    pub fn open(run: &RunOptions) -> Result<Console, OpenError> {
+    /// Opens what `--output` names. `output_is_data`: a job writes its data to standard output.
+    pub fn open(run: &RunOptions, output_is_data: bool) -> Result<Console, OpenError> {
         let open = |path: &Path| {
             let file = File::options().write(true).create(true).truncate(false).open(path);
             let file = file.map_err(|error| OpenError(format!("--output={}: {error}", path.display())))?;
             Ok(Destination { file, fresh: true })
         };
         let file = run.output.as_deref().map(open).transpose()?;
-        Ok(Console { file, error: None })
+        let stream = if output_is_data { Stream::Error } else { Stream::Output };
+        Ok(Console { file, stream, error: None })
     }
 
     /// Writes a part of the report. The first error is kept and told at the end.
     pub fn write(&mut self, bytes: &[u8]) {
         let result = match &mut self.file {
-            None => {
-                let mut out = io::stdout().lock();
-                out.write_all(bytes).and_then(|()| out.flush())
-            }
+            None => self.stream.write(bytes),
             Some(destination) => destination.write(bytes),
         };
         if let Err(error) = result {
             self.error.get_or_insert(error);
+        }
+    }
+
+    /// Writes to the terminal, past the report. That nobody can see it is no error.
+    pub fn show(&self, text: &str) {
+        let _ = self.stream.write(text.as_bytes());
+    }
+
+    /// Whether somebody watches.
+    pub fn is_watched(&self) -> bool {
+        match self.stream {
+            Stream::Output => io::stdout().is_terminal(),
+            Stream::Error => io::stderr().is_terminal(),
         }
     }
 
@@ -84,11 +115,6 @@ impl Destination {
     }
 }
 
-/// Whether somebody watches standard output.
-pub fn is_watched() -> bool {
-    io::stdout().is_terminal()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +125,7 @@ mod tests {
         let path = directory.path().join("report");
         std::fs::write(&path, "a long old report").unwrap();
         let run = RunOptions { output: Some(path.clone()), ..RunOptions::default() };
-        let mut console = Console::open(&run).unwrap();
+        let mut console = Console::open(&run, false).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long old report");
         console.write(b"new");
         console.write(b"er");
@@ -110,7 +136,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
         let run = RunOptions { output: Some("/no/such/place".into()), ..RunOptions::default() };
-        let error = Console::open(&run).err().unwrap().to_string();
+        let error = Console::open(&run, false).err().unwrap().to_string();
         assert!(error.contains("--output=/no/such/place"), "{error}");
     }
 }

@@ -91,7 +91,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         Ok(prepared) => prepared,
         Err(error) => return refuse(name, &error),
     };
-    let mut console = match Console::open(run) {
+    let mut console = match Console::open(run, writes_to_output(&plan)) {
         Ok(console) => console,
         Err(error) => {
             complain(name, &error);
@@ -114,6 +114,16 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         outcome if outcome.failed => 1,
         _ => 0,
     }
+}
+
+/// Whether standard output is where some job's data goes.
+fn writes_to_output(plan: &Plan) -> bool {
+    plan.workers.iter().any(|worker| {
+        let job = plan.job_of(worker);
+        job.options.rw.writes()
+            && !job.engine.diskless
+            && worker.files.iter().any(|file| file == Path::new("-"))
+    })
 }
 
 fn refuse(name: &str, error: &RunError) -> u8 {

@@ -43,7 +43,7 @@ impl<'a> Session<'a> {
         let shown = match self.run.eta {
             EtaWhen::Always => true,
             EtaWhen::Never => false,
-            EtaWhen::Auto => console::is_watched() && (self.is_readable() || self.console.is_file()),
+            EtaWhen::Auto => self.console.is_watched() && (self.is_readable() || self.console.is_file()),
         };
         Settings {
             eta_interval: shown.then(|| Duration::from_millis(self.run.eta_interval)),
@@ -74,7 +74,7 @@ impl<'a> Session<'a> {
     pub fn end(&mut self, report: &Report) {
         let erased = self.live.erase();
         if !erased.is_empty() {
-            console::print(&erased);
+            self.console.show(&erased);
         }
         self.write(report);
     }
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
     fn clear_line(&mut self) {
         let erased = self.live.erase();
         if !erased.is_empty() {
-            console::print(&erased);
+            self.console.show(&erased);
         }
     }
 }
@@ -136,7 +136,7 @@ impl Observer for Session<'_> {
             self.last_newline = Instant::now();
             text += self.live.leave();
         }
-        console::print(&text);
+        self.console.show(&text);
     }
 
     fn status(&mut self, report: &Report) {

@@ -251,3 +251,22 @@ fn a_colon_in_a_name() {
     Program::under_test().run(dir.path(), ["--name=j", r"--filename=a\:b:c", "--size=8k", "--rw=write"]).ok();
     assert_eq!(files_in(dir.path()), sizes(&[("a:b", 4096), ("c", 4096)]));
 }
+
+/// fio mixes its report into the data.
+#[test]
+fn data_on_standard_output_is_alone_there() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio writes its report between the data");
+    }
+    let dir = scratch();
+    let line =
+        "--name=a --filename=- --ioengine=sync --rw=write --size=64k --buffer_pattern=0x61 --eta=always";
+    let run = program.line(dir.path(), line).ok();
+    assert!(run.stdout == "a".repeat(64 << 10), "{run}");
+    assert!(run.stderr.contains("issued rwts: total=0,16,0,0"), "{run}");
+    let run = program.line(dir.path(), &format!("{line} --output=report")).ok();
+    assert!(run.stdout == "a".repeat(64 << 10), "{run}");
+    let report = fs::read_to_string(dir.path().join("report")).unwrap();
+    assert!(report.contains("issued rwts: total=0,16,0,0"), "{report}");
+}
