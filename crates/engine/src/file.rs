@@ -315,4 +315,18 @@ mod tests {
         let both = OpenMode { read: true, write: true, ..OpenMode::default() };
         assert_eq!(standard_stream(both).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
+
+    #[test]
+    fn files_made_on_opening_are_as_readable_as_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let spec = FileSpec { path: path.clone(), kind: FileKind::Regular, size: 0 };
+        let mut files = Files::new(1, 0);
+        files.open(0, &spec, OpenMode { write: true, create: true, ..OpenMode::default() }).unwrap();
+        // What an ordinary new file gets is 0666 without the umask's bits; ours is not for others to write.
+        let ordinary = std::fs::File::create(directory.path().join("g")).unwrap();
+        let mode = |metadata: std::io::Result<Metadata>| metadata.unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(std::fs::metadata(&path)), mode(ordinary.metadata()) & 0o644);
+    }
 }
