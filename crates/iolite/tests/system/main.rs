@@ -16,6 +16,7 @@ mod engines;
 mod errors;
 mod examples;
 mod machine;
+mod offsets;
 mod rates;
 mod seeds;
 mod signals;
