@@ -7,10 +7,10 @@
 //! - A mix is drawn anew for each I/O; it is not corrected afterwards, and counts I/Os, not bytes.
 //! - A sequential workload ends on a file where the next I/O of the drawn direction does not fit any more; the
 //!   rest that is smaller than the smallest size is not used.
-//! - `rw=write:4k` adds 4k after each I/O. A position at the very end wraps to the start of the region when
-//!   that is the whole file; past the end, or at the end of a part of a file, the file is finished. A
-//!   negative skip wraps to as much before the end as it is long. A file that wraps is never finished: the
-//!   number of bytes ends the pass.
+//! - `rw=write:4k` adds 4k after each I/O. A position past the end wraps to the start of the region when that
+//!   is the whole file, unless the last I/O reached its end: then, and at the end of a part of a file, the
+//!   file is finished. A negative skip wraps to as much before the end as it is long. A file that wraps is
+//!   never finished: the number of bytes ends the pass. Only where an I/O would straddle the end is it.
 //! - `rw=randread:8` counts its runs over all directions. A run that reaches the end of the region goes on at
 //!   another random place.
 //! - A pass of more bytes than there are (`io_size` > `size`) starts over on all files when all are finished,
@@ -457,7 +457,7 @@ pub(crate) fn draw_mix(rng: &mut Rng, percent: u32) -> Direction {
 fn skipped(end: u64, skip: i64, length: u64, wraps: bool) -> u64 {
     match end.checked_add_signed(skip) {
         Some(position) if position < length => position,
-        Some(position) if !wraps || position > length => length,
+        Some(_) if !wraps || end >= length => length,
         None if skip < 0 => length.saturating_sub(skip.unsigned_abs()),
         _ => 0,
     }

@@ -45,8 +45,8 @@ pub struct Spec {
     pub precondition: Option<Precondition>,
     /// Sequential workloads: bytes added to the offset after each I/O (`rw=write:4k`; may be negative).
     pub sequential_skip: i64,
-    /// A skip to the very end of a region goes on at its beginning. So it is where regions are whole files; a
-    /// part of a file is finished there.
+    /// A skip past the end of a region goes on at its beginning, unless the I/O before it reached the end. So it
+    /// is where regions are whole files; a part of a file is finished there.
     pub skip_wraps: bool,
     /// A pass of several laps says when one is over ([`Next::Lap`](crate::Next::Lap)).
     pub announce_laps: bool,

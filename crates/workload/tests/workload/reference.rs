@@ -64,6 +64,9 @@ fn skips() {
     assert_eq!(with(-6 * k), in_k(&[0, 26, 24, 22, 20, 18, 16, 14]));
     assert_eq!(with(-8 * k), in_k(&[0, 24, 20, 16, 12, 8, 4, 0]));
     assert_eq!(with(-12 * k), in_k(&[0, 20, 12, 4, 20, 12, 4, 20]));
+    // Where an I/O reaches the end there is nothing to skip to.
+    let in_40k = Spec { sequential_skip: 8 * k, ..spec(40 * K) };
+    assert_eq!(offsets(&in_40k, 99), in_k(&[0, 12, 24, 36]));
     // The eighth would straddle the end.
     assert_eq!(with(4), [0, 4100, 8200, 12300, 16400, 20500, 24600]);
 }
