@@ -163,7 +163,7 @@ impl Worker<'_> {
 
     /// Everything that depends on the engine's type.
     fn with_engine<E: Engine>(&self, engine: E) -> Result<(), Stop> {
-        let workload = workload_spec(self.options(), self.layout, self.plan.seed);
+        let workload = workload_spec(self.job, self.layout, self.plan.seed);
         let full = needs_full_loop(self.options(), &workload);
         // A pace steers a mix, which only the general generator understands.
         let generator = if full {
@@ -494,7 +494,8 @@ fn rules(options: &JobOptions) -> Rules {
 }
 
 /// The worker's workload, from its options and files.
-fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_workload::Spec {
+fn workload_spec(job: &JobPlan, layout: &Layout, seed: u64) -> iolite_workload::Spec {
+    let options = &job.options;
     let rw = options.rw;
     let mix = match rw {
         ReadWrite::Read | ReadWrite::RandRead => Mix::Single(Direction::Read),
@@ -539,7 +540,7 @@ fn workload_spec(options: &JobOptions, layout: &Layout, seed: u64) -> iolite_wor
         sequential_skip: if random { 0 } else { modifier },
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
         // What the page cache holds is dropped before each lap, or later laps would measure the cache.
-        announce_laps: options.invalidate && !options.direct,
+        announce_laps: options.invalidate && !options.direct && !job.engine.diskless,
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
         identical: options.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,
