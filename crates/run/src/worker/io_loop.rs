@@ -63,13 +63,15 @@ pub struct Rules {
     pub serialize_overlap: bool,
     /// Every so many writes, one that nothing is in flight beside; 0 = never.
     pub write_barrier: u32,
+    /// Latencies decide something, so time is read even when none is reported.
+    pub time_decides: bool,
     /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
     pub max_latency_ns: [u64; 3],
 }
 
 impl Rules {
     fn timed(&self) -> bool {
-        self.slat || self.clat || self.lat
+        self.slat || self.clat || self.lat || self.time_decides
     }
 }
 
