@@ -58,21 +58,7 @@ pub(crate) mod tests {
 
     /// The options' defaults.
     pub(crate) fn options() -> EngineOptions {
-        EngineOptions {
-            hipri: false,
-            hipri_percentage: 100,
-            uncached: false,
-            nowait: false,
-            fixedbufs: false,
-            registerfiles: false,
-            sqthread_poll: false,
-            sqthread_poll_cpu: None,
-            nonvectored: None,
-            force_async: 0,
-            userspace_reap: false,
-            libaio_vectored: false,
-            thp: false,
-        }
+        iolite_options::JobOptions::default().engine
     }
 
     #[test]

@@ -1,21 +1,26 @@
 //! The controller: an event loop over ends of workers, messages, signals and timers.
 
+mod children;
+mod samples;
+mod telling;
+
 use crate::clock::Clock;
-use crate::collect::{self, Circumstances, Known};
+use crate::collect::Known;
 use crate::disk::Disks;
-use crate::eta;
 use crate::layout;
 use crate::limits;
 use crate::message::Message;
 use crate::shared::{Arena, Phase, attention};
-use crate::spawner::{Answer, Order, Spawner, Work};
+use crate::spawner::{Answer, Order, Spawner};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
-use crate::worker::{LockedMemory, Worker, describe_error};
+use crate::worker::{LockedMemory, describe_error};
+use children::Shared;
 use iolite_engine::EngineConfig;
 use iolite_options::ExitWhat;
 use iolite_plan::{Layout, Plan, Problem};
 use iolite_stats::{JobError, Report, Snapshot};
-use iolite_types::{Direction, PerDirection};
+use iolite_types::PerDirection;
+use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -132,87 +137,6 @@ fn probe(plan: &Plan) -> Vec<Problem> {
         .collect()
 }
 
-/// What the spawner's children need; copied into them by fork.
-struct Shared {
-    plan: Plan,
-    layouts: Vec<Layout>,
-    arena: Arc<Arena>,
-    messages: Socket,
-    clock: Clock,
-}
-
-impl Work for Shared {
-    fn lay_out(&self) -> i32 {
-        let mut status = 0;
-        for worker in &self.plan.workers {
-            let job = self.plan.job_of(worker);
-            // Filling a file system at once from several sides would leave sizes to chance.
-            if !job.options.create_serialize && !layout::fills(job) {
-                continue;
-            }
-            let number = worker.index as u32;
-            let control = &self.arena.slot(worker.index).control;
-            let mut note = |text| Message::Note(number, text).send(&self.messages);
-            let stop = || control.terminating();
-            let layout = &self.layouts[worker.index];
-            let mut made = layout::create(job, layout, worker, &mut note, &stop);
-            if layout::fills(job) {
-                made = made.and_then(|()| layout::reached(job, layout).map(drop));
-            }
-            if let Err(error) = made {
-                let errno = layout::errno_of(&error);
-                control.errno.store(errno, Relaxed);
-                Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);
-                status = 1;
-            }
-        }
-        status
-    }
-
-    fn worker(&self, worker: u32) -> i32 {
-        let index = worker as usize;
-        let plan = &self.plan.workers[index];
-        let job = self.plan.job_of(plan);
-        // Files that were filled have the size that there was room for; that there is some has been seen before.
-        let filled = layout::fills(job).then(|| layout::reached(job, &self.layouts[index]).ok()).flatten();
-        let worker = Worker {
-            job,
-            plan,
-            layout: filled.as_ref().unwrap_or(&self.layouts[index]),
-            slot: self.arena.slot(index),
-            messages: &self.messages,
-            clock: self.clock,
-        };
-        let run = std::panic::AssertUnwindSafe(|| worker.run());
-        std::panic::catch_unwind(run).unwrap_or_else(|_| {
-            let control = &self.arena.slot(index).control;
-            control.errno.store(libc::EFAULT, Relaxed);
-            let what = "func=worker: it ran into a defect of this program and was stopped".to_owned();
-            Message::Failed(index as u32, libc::EFAULT, what).send(&self.messages);
-            control.set_phase(Phase::Exited);
-            101
-        })
-    }
-
-    fn thread_over(&self, worker: u32) {
-        Message::ThreadOver(worker).send(&self.messages);
-    }
-
-    fn may_be_deaf(&self, worker: u32) -> bool {
-        let control = &self.arena.slot(worker as usize).control;
-        // Towards its end a worker syncs and closes, and that is not to be cut short.
-        control.terminating() && (Phase::Created..Phase::Finishing).contains(&control.phase())
-    }
-
-    fn interrupt_threads(&self) {
-        for worker in &self.plan.workers {
-            if self.plan.job_of(worker).options.thread && self.may_be_deaf(worker.index as u32) {
-                sys::interrupt_thread(self.arena.slot(worker.index).control.id.load(Relaxed));
-            }
-        }
-    }
-}
-
 /// How a worker ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -236,18 +160,6 @@ struct Member {
     not_before: u64,
     sampler: Sampler,
     known: Known,
-}
-
-/// Turns counters into samples per averaging period.
-#[derive(Clone, Debug, Default)]
-struct Sampler {
-    /// The reset count at which the counters below were read.
-    resets: u64,
-    started: bool,
-    bw_at: u64,
-    iops_at: u64,
-    bytes: PerDirection<u64>,
-    ios: PerDirection<u64>,
 }
 
 struct Controller<'a> {
@@ -691,259 +603,15 @@ impl<'a> Controller<'a> {
             self.begin_wave();
         }
     }
-
-    // Samples.
-
-    /// When the worker's next sample is due.
-    fn next_sample(&self, index: usize) -> Option<u64> {
-        let member = &self.members[index];
-        // A worker that is not running yet is looked at again when it says that it is; one that runs no more has
-        // nothing left to be sampled.
-        let is_running = self.arena.slot(index).control.phase().is_running();
-        if !member.released || !member.sampler.started || !is_running {
-            return None;
-        }
-        Some(member.sampler.bw_at.min(member.sampler.iops_at))
-    }
-
-    /// Takes the samples that are due. They cost the workers nothing, so `disable_bw` does not stop them (as with
-    /// fio).
-    fn sample(&mut self) {
-        let now = self.now();
-        for index in self.present() {
-            let member = &mut self.members[index];
-            if !member.released || member.end.is_some() {
-                continue;
-            }
-            let options = &self.plan.job_of(&self.plan.workers[index]).options;
-            let slot = self.arena.slot(index);
-            let counting = slot.control.counting_ns.load(Relaxed);
-            if counting == 0 || !slot.control.phase().is_running() {
-                continue;
-            }
-            let (bw_period, iops_period) = (
-                u64::from(options.bwavgtime.max(1)) * 1_000_000,
-                u64::from(options.iopsavgtime.max(1)) * 1_000_000,
-            );
-            let sampler = &mut member.sampler;
-            let resets = slot.stats.resets.get();
-            if !sampler.started || sampler.resets != resets {
-                *sampler = Sampler {
-                    resets,
-                    started: true,
-                    bw_at: counting + bw_period,
-                    iops_at: counting + iops_period,
-                    ..Sampler::default()
-                };
-                member.known.bw = PerDirection::default();
-                member.known.iops = PerDirection::default();
-            }
-            let live = |direction: Direction| &slot.stats.directions[direction.index()];
-            if now >= sampler.bw_at && slot.control.phase() == Phase::Running {
-                let span = now - (sampler.bw_at - bw_period);
-                for direction in Direction::ALL {
-                    let bytes = live(direction).bytes.get();
-                    let moved = bytes - std::mem::replace(&mut sampler.bytes[direction], bytes);
-                    if bytes > 0 {
-                        member.known.bw[direction].record(per_second(moved, span) / 1024);
-                    }
-                }
-                sampler.bw_at = now + bw_period;
-            }
-            if now >= sampler.iops_at && slot.control.phase() == Phase::Running {
-                let span = now - (sampler.iops_at - iops_period);
-                for direction in Direction::ALL {
-                    let ios = live(direction).ios.get();
-                    let done = ios - std::mem::replace(&mut sampler.ios[direction], ios);
-                    if ios > 0 {
-                        member.known.iops[direction].record(per_second(done, span));
-                    }
-                }
-                sampler.iops_at = now + iops_period;
-            }
-            // In the ramp nothing is sampled, and nothing is due.
-            if slot.control.phase() != Phase::Running {
-                sampler.bw_at = sampler.bw_at.max(now + bw_period);
-                sampler.iops_at = sampler.iops_at.max(now + iops_period);
-            }
-        }
-    }
-
-    // Telling.
-
-    fn tell_on_the_way(&mut self, observer: &mut dyn Observer) {
-        let now = self.now();
-        if let Some(interval) = self.settings.eta_interval
-            && now >= self.next_eta
-        {
-            self.next_eta = now + interval.as_nanos() as u64;
-            let snapshot = self.snapshot();
-            observer.snapshot(&snapshot);
-        }
-        if let Some(interval) = self.settings.status_interval
-            && now >= self.next_status
-        {
-            self.next_status = now + interval.as_nanos() as u64;
-            let report = self.fresh_report();
-            observer.status(&report);
-        }
-    }
-
-    /// Seconds that a worker has still to run.
-    fn left(&self, index: usize, now: u64) -> Option<f64> {
-        if self.members[index].end.is_some() {
-            return Some(0.0);
-        }
-        let slot = self.arena.slot(index);
-        let bytes = slot.stats.directions.iter().map(|direction| direction.bytes.get()).sum();
-        let options = &self.plan.job_of(&self.plan.workers[index]).options;
-        eta::seconds_left(options, &self.layouts[index], &slot.control, bytes, now)
-    }
-
-    /// Seconds left in all: the waves follow each other, and each lasts as long as its longest worker.
-    fn left_in_all(&self, now: u64) -> Option<f64> {
-        (self.wave..self.plan.waves)
-            .map(|wave| {
-                self.plan
-                    .workers
-                    .iter()
-                    .filter(|worker| worker.wave == wave)
-                    .map(|worker| self.left(worker.index, now))
-                    .try_fold(0.0, |longest: f64, left| Some(longest.max(left?)))
-            })
-            .sum()
-    }
-
-    fn snapshot(&mut self) -> Snapshot {
-        let now = self.now();
-        let mut bytes: PerDirection<u64> = PerDirection::default();
-        let mut ios: PerDirection<u64> = PerDirection::default();
-        let mut snapshot = Snapshot { kb_base: 1024, ..Snapshot::default() };
-        for worker in &self.plan.workers {
-            let options = &self.plan.job_of(worker).options;
-            let slot = self.arena.slot(worker.index);
-            let member = &self.members[worker.index];
-            snapshot.states.push(state_letter(member, slot.control.phase(), options));
-            if member.ordered && member.end.is_none() {
-                snapshot.running += 1;
-                snapshot.open_files += slot.control.open_files.load(Relaxed);
-            }
-            let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
-            for (direction, used) in Direction::ALL.into_iter().zip(used) {
-                snapshot.shown[direction] |= used;
-                if used && member.ordered && member.end.is_none() {
-                    snapshot.limits.min_bandwidth += options.rate_min[direction];
-                    snapshot.limits.max_bandwidth += options.rate[direction];
-                    snapshot.limits.min_iops += options.rate_iops_min[direction];
-                    snapshot.limits.max_iops += options.rate_iops[direction];
-                }
-                bytes[direction] += slot.stats.directions[direction.index()].bytes.get();
-                ios[direction] += slot.stats.directions[direction.index()].ios.get();
-            }
-            snapshot.kb_base = options.kb_base;
-            snapshot.unit_base = options.unit_base;
-        }
-        let (before, old_bytes, old_ios) = std::mem::replace(&mut self.last_snapshot, (now, bytes, ios));
-        let span = now.saturating_sub(before);
-        for direction in Direction::ALL {
-            snapshot.bandwidth[direction] = per_second(since(old_bytes[direction], bytes[direction]), span);
-            snapshot.iops[direction] = per_second(since(old_ios[direction], ios[direction]), span);
-        }
-        if let Some(left) = self.left_in_all(now) {
-            snapshot.percent = Some(eta::percent(now as f64 / 1e9, left));
-            snapshot.eta_s = Some(left.round() as u64);
-        }
-        snapshot
-    }
-
-    /// A report in which running workers have just published their resources.
-    fn fresh_report(&mut self) -> Report {
-        let running = |controller: &Self, index: usize| {
-            controller.members[index].released && controller.members[index].end.is_none()
-        };
-        let asked: Vec<usize> = (0..self.members.len()).filter(|&index| running(self, index)).collect();
-        for &index in &asked {
-            self.arena.slot(index).control.ask(attention::USAGE);
-        }
-        if !asked.is_empty() {
-            std::thread::sleep(USAGE_PATIENCE);
-        }
-        let now = self.now();
-        for index in 0..self.members.len() {
-            self.members[index].known.eta_s = if running(self, index) {
-                self.left(index, now).map(|left| left.round() as u64)
-            } else {
-                None
-            };
-        }
-        self.report()
-    }
-
-    fn report(&self) -> Report {
-        let at = Circumstances {
-            plan: self.plan,
-            timestamp_ms: sys::wall_ns() / 1_000_000,
-            now_ns: self.now(),
-            origin_ms: self.origin_ms,
-            disks: self.disks.report(),
-        };
-        collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known)
-    }
 }
 
 fn killed(signal: i32) -> JobError {
     JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}") }
 }
 
-fn per_second(amount: u64, span_ns: u64) -> u64 {
-    if span_ns == 0 { 0 } else { (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64 }
-}
-
-/// By how much a counter has grown. The end of a ramp sets counters back, and then what they show is new.
-fn since(before: u64, now: u64) -> u64 {
-    now.checked_sub(before).unwrap_or(now)
-}
-
-/// The letter of the status line.
-fn state_letter(member: &Member, phase: Phase, options: &iolite_options::JobOptions) -> u8 {
-    use iolite_options::ReadWrite::*;
-    match member.end {
-        Some(End::Done | End::Skipped) => return b'_',
-        Some(End::Failed) => return b'X',
-        Some(End::Killed) => return b'K',
-        None => {}
-    }
-    match phase {
-        Phase::Planned => b'P',
-        Phase::Created => b'C',
-        Phase::SettingUp | Phase::Ready => b'I',
-        Phase::PreReading => b'p',
-        Phase::Ramping => b'/',
-        Phase::Syncing => b'F',
-        Phase::Finishing => b'f',
-        Phase::Exited => b'E',
-        Phase::Running => match options.rw {
-            Read => b'R',
-            RandRead => b'r',
-            Write => b'W',
-            RandWrite => b'w',
-            Trim => b'D',
-            RandTrim => b'd',
-            Rw | TrimWrite => b'M',
-            RandRw | RandTrimWrite => b'm',
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters_that_were_set_back_begin_anew() {
-        assert_eq!(since(10, 25), 15);
-        assert_eq!(since(10, 4), 4);
-    }
 
     #[test]
     fn the_systems_refusals_are_words() {

@@ -23,21 +23,7 @@ pub const BOTH: OpenMode =
 
 /// The options' defaults.
 pub fn options() -> EngineOptions {
-    EngineOptions {
-        hipri: false,
-        hipri_percentage: 100,
-        uncached: false,
-        nowait: false,
-        fixedbufs: false,
-        registerfiles: false,
-        sqthread_poll: false,
-        sqthread_poll_cpu: None,
-        nonvectored: None,
-        force_async: 0,
-        userspace_reap: false,
-        libaio_vectored: false,
-        thp: false,
-    }
+    iolite_options::JobOptions::default().engine
 }
 
 /// An engine and options to try it with.

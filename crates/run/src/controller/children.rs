@@ -1,0 +1,93 @@
+//! What the spawner's children do: lay out files, be a worker.
+
+use crate::clock::Clock;
+use crate::layout;
+use crate::message::Message;
+use crate::shared::{Arena, Phase};
+use crate::spawner::Work;
+use crate::sys::{self, Socket};
+use crate::worker::Worker;
+use iolite_plan::{Layout, Plan};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the spawner's children need; copied into them by fork.
+pub(super) struct Shared {
+    pub(super) plan: Plan,
+    pub(super) layouts: Vec<Layout>,
+    pub(super) arena: Arc<Arena>,
+    pub(super) messages: Socket,
+    pub(super) clock: Clock,
+}
+
+impl Work for Shared {
+    fn lay_out(&self) -> i32 {
+        let mut status = 0;
+        for worker in &self.plan.workers {
+            let job = self.plan.job_of(worker);
+            // Filling a file system at once from several sides would leave sizes to chance.
+            if !job.options.create_serialize && !layout::fills(job) {
+                continue;
+            }
+            let number = worker.index as u32;
+            let control = &self.arena.slot(worker.index).control;
+            let mut note = |text| Message::Note(number, text).send(&self.messages);
+            let stop = || control.terminating();
+            let layout = &self.layouts[worker.index];
+            let mut made = layout::create(job, layout, worker, &mut note, &stop);
+            if layout::fills(job) {
+                made = made.and_then(|()| layout::reached(job, layout).map(drop));
+            }
+            if let Err(error) = made {
+                let errno = layout::errno_of(&error);
+                control.errno.store(errno, Relaxed);
+                Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);
+                status = 1;
+            }
+        }
+        status
+    }
+
+    fn worker(&self, worker: u32) -> i32 {
+        let index = worker as usize;
+        let plan = &self.plan.workers[index];
+        let job = self.plan.job_of(plan);
+        // Files that were filled have the size that there was room for; that there is some has been seen before.
+        let filled = layout::fills(job).then(|| layout::reached(job, &self.layouts[index]).ok()).flatten();
+        let worker = Worker {
+            job,
+            plan,
+            layout: filled.as_ref().unwrap_or(&self.layouts[index]),
+            slot: self.arena.slot(index),
+            messages: &self.messages,
+            clock: self.clock,
+        };
+        let run = std::panic::AssertUnwindSafe(|| worker.run());
+        std::panic::catch_unwind(run).unwrap_or_else(|_| {
+            let control = &self.arena.slot(index).control;
+            control.errno.store(libc::EFAULT, Relaxed);
+            let what = "func=worker: it ran into a defect of this program and was stopped".to_owned();
+            Message::Failed(index as u32, libc::EFAULT, what).send(&self.messages);
+            control.set_phase(Phase::Exited);
+            101
+        })
+    }
+
+    fn thread_over(&self, worker: u32) {
+        Message::ThreadOver(worker).send(&self.messages);
+    }
+
+    fn may_be_deaf(&self, worker: u32) -> bool {
+        let control = &self.arena.slot(worker as usize).control;
+        // Towards its end a worker syncs and closes, and that is not to be cut short.
+        control.terminating() && (Phase::Created..Phase::Finishing).contains(&control.phase())
+    }
+
+    fn interrupt_threads(&self) {
+        for worker in &self.plan.workers {
+            if self.plan.job_of(worker).options.thread && self.may_be_deaf(worker.index as u32) {
+                sys::interrupt_thread(self.arena.slot(worker.index).control.id.load(Relaxed));
+            }
+        }
+    }
+}

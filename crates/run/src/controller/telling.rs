@@ -1,0 +1,163 @@
+//! What is told on the way: snapshots for the status line, and reports.
+
+use super::samples::{per_second, since};
+use super::{Controller, End, Member, Observer, USAGE_PATIENCE};
+use crate::collect::{self, Circumstances};
+use crate::eta;
+use crate::shared::{Phase, attention};
+use crate::sys;
+use iolite_stats::{Report, Snapshot};
+use iolite_types::{Direction, PerDirection};
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Controller<'_> {
+    pub(super) fn tell_on_the_way(&mut self, observer: &mut dyn Observer) {
+        let now = self.now();
+        if let Some(interval) = self.settings.eta_interval
+            && now >= self.next_eta
+        {
+            self.next_eta = now + interval.as_nanos() as u64;
+            let snapshot = self.snapshot();
+            observer.snapshot(&snapshot);
+        }
+        if let Some(interval) = self.settings.status_interval
+            && now >= self.next_status
+        {
+            self.next_status = now + interval.as_nanos() as u64;
+            let report = self.fresh_report();
+            observer.status(&report);
+        }
+    }
+
+    /// Seconds that a worker has still to run.
+    pub(super) fn left(&self, index: usize, now: u64) -> Option<f64> {
+        if self.members[index].end.is_some() {
+            return Some(0.0);
+        }
+        let slot = self.arena.slot(index);
+        let bytes = slot.stats.directions.iter().map(|direction| direction.bytes.get()).sum();
+        let options = &self.plan.job_of(&self.plan.workers[index]).options;
+        eta::seconds_left(options, &self.layouts[index], &slot.control, bytes, now)
+    }
+
+    /// Seconds left in all: the waves follow each other, and each lasts as long as its longest worker.
+    pub(super) fn left_in_all(&self, now: u64) -> Option<f64> {
+        (self.wave..self.plan.waves)
+            .map(|wave| {
+                self.plan
+                    .workers
+                    .iter()
+                    .filter(|worker| worker.wave == wave)
+                    .map(|worker| self.left(worker.index, now))
+                    .try_fold(0.0, |longest: f64, left| Some(longest.max(left?)))
+            })
+            .sum()
+    }
+
+    pub(super) fn snapshot(&mut self) -> Snapshot {
+        let now = self.now();
+        let mut bytes: PerDirection<u64> = PerDirection::default();
+        let mut ios: PerDirection<u64> = PerDirection::default();
+        let mut snapshot = Snapshot { kb_base: 1024, ..Snapshot::default() };
+        for worker in &self.plan.workers {
+            let options = &self.plan.job_of(worker).options;
+            let slot = self.arena.slot(worker.index);
+            let member = &self.members[worker.index];
+            snapshot.states.push(state_letter(member, slot.control.phase(), options));
+            if member.ordered && member.end.is_none() {
+                snapshot.running += 1;
+                snapshot.open_files += slot.control.open_files.load(Relaxed);
+            }
+            let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
+            for (direction, used) in Direction::ALL.into_iter().zip(used) {
+                snapshot.shown[direction] |= used;
+                if used && member.ordered && member.end.is_none() {
+                    snapshot.limits.min_bandwidth += options.rate_min[direction];
+                    snapshot.limits.max_bandwidth += options.rate[direction];
+                    snapshot.limits.min_iops += options.rate_iops_min[direction];
+                    snapshot.limits.max_iops += options.rate_iops[direction];
+                }
+                bytes[direction] += slot.stats.directions[direction.index()].bytes.get();
+                ios[direction] += slot.stats.directions[direction.index()].ios.get();
+            }
+            snapshot.kb_base = options.kb_base;
+            snapshot.unit_base = options.unit_base;
+        }
+        let (before, old_bytes, old_ios) = std::mem::replace(&mut self.last_snapshot, (now, bytes, ios));
+        let span = now.saturating_sub(before);
+        for direction in Direction::ALL {
+            snapshot.bandwidth[direction] = per_second(since(old_bytes[direction], bytes[direction]), span);
+            snapshot.iops[direction] = per_second(since(old_ios[direction], ios[direction]), span);
+        }
+        if let Some(left) = self.left_in_all(now) {
+            snapshot.percent = Some(eta::percent(now as f64 / 1e9, left));
+            snapshot.eta_s = Some(left.round() as u64);
+        }
+        snapshot
+    }
+
+    /// A report in which running workers have just published their resources.
+    pub(super) fn fresh_report(&mut self) -> Report {
+        let running = |controller: &Self, index: usize| {
+            controller.members[index].released && controller.members[index].end.is_none()
+        };
+        let asked: Vec<usize> = (0..self.members.len()).filter(|&index| running(self, index)).collect();
+        for &index in &asked {
+            self.arena.slot(index).control.ask(attention::USAGE);
+        }
+        if !asked.is_empty() {
+            std::thread::sleep(USAGE_PATIENCE);
+        }
+        let now = self.now();
+        for index in 0..self.members.len() {
+            self.members[index].known.eta_s = if running(self, index) {
+                self.left(index, now).map(|left| left.round() as u64)
+            } else {
+                None
+            };
+        }
+        self.report()
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let at = Circumstances {
+            plan: self.plan,
+            timestamp_ms: sys::wall_ns() / 1_000_000,
+            now_ns: self.now(),
+            origin_ms: self.origin_ms,
+            disks: self.disks.report(),
+        };
+        collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known)
+    }
+}
+
+/// The letter of the status line.
+fn state_letter(member: &Member, phase: Phase, options: &iolite_options::JobOptions) -> u8 {
+    use iolite_options::ReadWrite::*;
+    match member.end {
+        Some(End::Done | End::Skipped) => return b'_',
+        Some(End::Failed) => return b'X',
+        Some(End::Killed) => return b'K',
+        None => {}
+    }
+    match phase {
+        Phase::Planned => b'P',
+        Phase::Created => b'C',
+        Phase::SettingUp | Phase::Ready => b'I',
+        Phase::PreReading => b'p',
+        Phase::Ramping => b'/',
+        Phase::Syncing => b'F',
+        Phase::Finishing => b'f',
+        Phase::Exited => b'E',
+        Phase::Running => match options.rw {
+            Read => b'R',
+            RandRead => b'r',
+            Write => b'W',
+            RandWrite => b'w',
+            Trim => b'D',
+            RandTrim => b'd',
+            Rw | TrimWrite => b'M',
+            RandRw | RandTrimWrite => b'm',
+        },
+    }
+}
