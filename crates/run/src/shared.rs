@@ -80,8 +80,6 @@ pub struct Control {
     pub counting_ns: AtomicU64,
     /// When its I/O ended; 0 = not yet. Written by the worker.
     pub ended_ns: AtomicU64,
-    /// Passes over its files that it has finished. Written by the worker.
-    pub passes: AtomicU64,
     /// User CPU time, µs. Written by the worker.
     pub user_us: AtomicU64,
     /// System CPU time, µs. Written by the worker.

@@ -187,8 +187,6 @@ pub struct LiveStats {
     pub total_complete: Word,
     /// Syncs completed.
     pub syncs: Word,
-    /// Errors that were gone on after.
-    pub errors: Word,
     /// Per direction, in the order of `Direction::ALL`.
     pub directions: [LiveDirection; 3],
     /// Latency of syncs.

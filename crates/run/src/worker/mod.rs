@@ -254,7 +254,6 @@ impl Worker<'_> {
         while left > 0 && !io_loop.is_over() {
             let end = io_loop.pass();
             left -= 1;
-            self.control().passes.fetch_add(1, Relaxed);
             if options.end_fsync && (options.rw.writes() || options.rw.trims()) && io_loop.failure.is_none() {
                 let before = self.control().phase();
                 self.control().set_phase(Phase::Syncing);
