@@ -51,7 +51,7 @@ pub fn layout_spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> 
 
 /// The smallest write.
 pub fn block(options: &JobOptions) -> usize {
-    crate::worker::block_size(options, Direction::Write).min().max(SMALLEST_BLOCK) as usize
+    crate::worker::translate::block_size(options, Direction::Write).min().max(SMALLEST_BLOCK) as usize
 }
 
 fn piece(piece: &iolite_options::PatternPiece) -> PatternPiece {

@@ -8,12 +8,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The last complete live line of a run: they end in a carriage return (or a newline) and are redrawn in
-/// place.
+/// The last complete live line of a run whose workers still had files open: one more may come while they put their
+/// things away. Lines end in a carriage return (or a newline) and are redrawn in place.
 #[track_caller]
 fn live_line(output: &str) -> String {
-    let mut lines =
-        output.split(['\r', '\n']).filter(|line| line.starts_with("Jobs: ") && line.contains("[eta "));
+    let mut lines = output
+        .split(['\r', '\n'])
+        .filter(|line| line.starts_with("Jobs: ") && line.contains("[eta ") && !line.contains("(f=0)"));
     // `--eta-newline` goes on in the same line where the text before was not finished.
     let line = lines.next_back().unwrap_or_else(|| panic!("no live line in {output}"));
     line[line.rfind("Jobs: ").expect("it starts so")..].to_string()

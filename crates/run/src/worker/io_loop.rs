@@ -8,8 +8,11 @@
 //! a synchronous engine, after queue and commit of one that queues) and *complete* (it was reaped). Units of one
 //! commit share their issue stamp, units of one reap their completion stamp.
 
+mod failure;
 mod full;
 mod rare;
+
+pub use failure::{Attempt, Failure, Missed};
 
 use super::files::FileTable;
 use super::pace::Pace;
@@ -18,7 +21,7 @@ use super::target::LatencyTarget;
 use crate::clock::Clock;
 use crate::shared::{Control, Phase};
 use iolite_content::Content;
-use iolite_engine::{Completion, Engine, Errno, Outcome, Queued, Unit};
+use iolite_engine::{Completion, Engine, Outcome, Queued, Unit};
 use iolite_stats::live::LiveStats;
 use iolite_stats::{batch_class, depth_class};
 use iolite_types::{Direction, Operation};
@@ -75,51 +78,6 @@ impl Rules {
     }
 }
 
-/// What ended a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The errno.
-    pub errno: Errno,
-    /// What was attempted; `None` = reaping or committing.
-    pub attempt: Option<Attempt>,
-    /// What was demanded of it and not met.
-    pub missed: Option<Missed>,
-}
-
-/// A demand on speed that was not met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
-    /// A rate, over a cycle.
-    Rate(super::pace::Missed),
-    /// `max_latency`, by an I/O that took so many nanoseconds.
-    Latency(u64),
-}
-
-/// An I/O that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// What was to be done.
-    pub operation: Operation,
-    /// In which file.
-    pub file: u32,
-    /// Where.
-    pub offset: u64,
-    /// How much.
-    pub length: u64,
-}
-
-impl Attempt {
-    /// The work of this unit.
-    fn of(unit: &Unit) -> Attempt {
-        Attempt { operation: unit.operation, file: unit.file, offset: unit.offset, length: unit.length }
-    }
-
-    /// This I/O.
-    fn at(io: &Io) -> Attempt {
-        Attempt { operation: io.direction.into(), file: io.file, offset: io.offset, length: io.length }
-    }
-}
-
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassEnd {
@@ -136,6 +94,15 @@ struct Stamps {
     issue: u64,
     /// It was in flight when the ramp ended: it belongs to the ramp, and is not counted.
     uncounted: bool,
+}
+
+/// When a unit that is done was made and reaped, in nanoseconds of the clock; zeros when no time is read.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// It was made.
+    start: u64,
+    /// It was reaped.
+    complete: u64,
 }
 
 /// The loop and everything it works with.
@@ -578,7 +545,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         if FULL {
-            self.completed(index, direction, now.saturating_sub(start));
+            self.completed(index, direction, Times { start, complete: now });
         }
         self.release(index);
     }

@@ -8,9 +8,12 @@ mod pace;
 mod placement;
 mod syncs;
 mod target;
+mod telling;
+pub(crate) mod translate;
 mod usage;
 
 pub use placement::LockedMemory;
+pub use telling::describe_error;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::clock::Clock;
@@ -20,25 +23,19 @@ use crate::message::Message;
 use crate::shared::{Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
-use io_loop::{Attempt, Failure, IoLoop, Missed, Parts, PassEnd, Rules};
+use io_loop::{Failure, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
-use iolite_options::{
-    FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
-    SkewLaw, ZoneMode, ZoneSkip,
-};
+use iolite_options::JobOptions;
 use iolite_plan::{JobPlan, Layout, WorkerPlan};
-use iolite_types::{Direction, Operation, PerDirection};
-use iolite_workload::{
-    AnyGenerator, BlockSize, Distribution, FileOrder, General, Generator, Mix, Region, StridedZones, Zone,
-    ZoneSize,
-};
+use iolite_types::Direction;
+use iolite_workload::{AnyGenerator, General, Generator};
 use memory::Buffers;
 use pace::Pace;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use syncs::SyncSchedule;
 use target::LatencyTarget;
+use translate::{needs_full_loop, rules, sync_schedule, workload_spec};
 
 /// What a worker is given.
 pub struct Worker<'a> {
@@ -365,55 +362,6 @@ impl Worker<'_> {
         buffers.iter_mut().for_each(|buffer| content.fill(buffer));
         content.needs_prepare().then_some(content)
     }
-
-    /// Tells the reader of the report what failed, and says it once more for the job's own line.
-    fn tell(&self, failure: Failure, file: Option<String>) -> Stop {
-        let error = io::Error::from_raw_os_error(failure.errno.0);
-        if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
-            let unit = if option == "rate_min" { "B/s" } else { "IOPS" };
-            let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.options().name);
-            Message::Warning(self.number(), line).send(self.messages);
-            return Stop { errno: failure.errno.0, what: format!("func={option}") };
-        }
-        let Some(Attempt { operation, offset, length, .. }) = failure.attempt else {
-            return Stop { errno: failure.errno.0, what: "func=getevents".into() };
-        };
-        let name = operation_name(operation);
-        let file = file.unwrap_or_default();
-        let text = describe_error(&error);
-        if let Some(Missed::Latency(latency)) = failure.missed {
-            let line = format!(
-                "latency of {latency} nsec exceeds max_latency: {file} {name} offset={offset}, buflen={length}"
-            );
-            Message::Warning(self.number(), line).send(self.messages);
-            return Stop { errno: failure.errno.0, what: format!("file={file}, func=max_latency") };
-        }
-        let line = format!("io_u error on file {file}: {text}: {name} offset={offset}, buflen={length}");
-        Message::Warning(self.number(), line).send(self.messages);
-        Stop { errno: failure.errno.0, what: format!("file={file}, func={name}") }
-    }
-}
-
-/// The operating system's words for an error, without the number that the standard library adds.
-pub fn describe_error(error: &io::Error) -> String {
-    let mut text = error.to_string();
-    while let Some(start) = text.find(" (os error ")
-        && let Some(length) = text[start..].find(')')
-    {
-        text.replace_range(start..=start + length, "");
-    }
-    text
-}
-
-fn operation_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Trim => "trim",
-        Operation::Sync => "sync",
-        Operation::DataSync => "datasync",
-        Operation::SyncFileRange => "sync_file_range",
-    }
 }
 
 /// Continues with an engine of a known type.
@@ -439,176 +387,5 @@ impl<E: Engine> iolite_workload::Visitor for WithGenerator<'_, '_, E> {
 
     fn visit<G: Generator>(self, generator: G) -> Self::Output {
         self.worker.work::<E, G, false>(self.engine, generator, self.workload)
-    }
-}
-
-/// Whether the job needs anything that the plain loop leaves out.
-fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
-    !sync_schedule(options).is_empty()
-        || options.write_barrier > 0
-        || (options.serialize_overlap && options.iodepth > 1)
-        || options.lockfile != iolite_options::LockFile::None
-        || workload.open_files < workload.files.len()
-        || options.max_latency.values.iter().any(|&limit| limit > 0)
-        || Pace::new(options, 1).is_some()
-        || options.latency_target > 0
-}
-
-fn sync_schedule(options: &JobOptions) -> SyncSchedule {
-    let range = options.sync_file_range.map_or(0, |range| range.interval);
-    SyncSchedule::new(u64::from(options.fsync), u64::from(options.fdatasync), range)
-}
-
-fn rules(options: &JobOptions) -> Rules {
-    let depth = options.iodepth.max(1);
-    let complete_min = options.iodepth_batch_complete_min.min(depth);
-    let complete_max = match options.iodepth_batch_complete_max {
-        0 => complete_min.max(1),
-        max => max.clamp(complete_min.max(1), depth.max(complete_min)),
-    };
-    let measured = |disabled: bool| !disabled && options.stats;
-    Rules {
-        depth,
-        batch: options.iodepth_batch.clamp(1, depth),
-        complete_min,
-        complete_max,
-        low: if options.iodepth_low == 0 { depth } else { options.iodepth_low.min(depth) },
-        slat: measured(options.disable_slat),
-        clat: measured(options.disable_clat),
-        lat: measured(options.disable_lat),
-        slat_buckets: options.slat_percentiles,
-        // The latency classes of the report come from this histogram, so it is kept in any case.
-        clat_buckets: true,
-        lat_buckets: options.lat_percentiles,
-        ramp_ns: options.ramp_time.saturating_mul(1000),
-        runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
-        fill_device: options.fill_device,
-        serialize_overlap: options.serialize_overlap && depth > 1,
-        write_barrier: options.write_barrier,
-        time_decides: options.latency_target > 0 || options.max_latency.values.iter().any(|&limit| limit > 0),
-        max_latency_ns: options.max_latency.values.map(|limit| match limit {
-            0 => u64::MAX,
-            limit => limit.saturating_mul(1000),
-        }),
-    }
-}
-
-/// The worker's workload, from its options and files.
-fn workload_spec(job: &JobPlan, layout: &Layout, seed: u64) -> iolite_workload::Spec {
-    let options = &job.options;
-    let rw = options.rw;
-    let mix = match rw {
-        ReadWrite::Read | ReadWrite::RandRead => Mix::Single(Direction::Read),
-        ReadWrite::Write | ReadWrite::RandWrite => Mix::Single(Direction::Write),
-        ReadWrite::Trim | ReadWrite::RandTrim => Mix::Single(Direction::Trim),
-        ReadWrite::Rw | ReadWrite::RandRw => Mix::ReadWrite(options.rwmixread),
-        ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => Mix::TrimWrite,
-    };
-    let random = rw.is_random();
-    let block_size = per_direction(|direction| block_size(options, direction));
-    let modifier = options.rw_modifier.0;
-    let count = layout.files.len();
-    iolite_workload::Spec {
-        files: layout.files.iter().map(|file| Region { offset: file.offset, length: file.length }).collect(),
-        file_order: match options.file_service_type.kind {
-            FileServiceKind::Random => FileOrder::Random,
-            FileServiceKind::RoundRobin => FileOrder::RoundRobin,
-            FileServiceKind::Sequential => FileOrder::Sequential,
-            FileServiceKind::Skewed(law) => FileOrder::Skewed(skew(law)),
-        },
-        ios_per_file: options.file_service_type.ios.max(1),
-        open_files: if options.openfiles == 0 { count } else { (options.openfiles as usize).min(count) },
-        mix,
-        random_percent: if random { options.percentage_random } else { PerDirection::all(0) },
-        align: per_direction(|direction| match options.ba[direction] {
-            0 => block_size[direction].min(),
-            align => align,
-        }),
-        block_size,
-        unaligned: options.bs_unaligned,
-        size_by_randomness: options.bs_is_seq_rand,
-        cover: !options.norandommap,
-        cover_softly: options.softrandommap,
-        lfsr: options.random_generator == RandomGenerator::Lfsr,
-        distribution: distribution(options),
-        zones: strided_zones(options),
-        precondition: options.sprandom.then(|| iolite_workload::Precondition {
-            over_provisioning: options.spr_op,
-            cache: options.spr_cs,
-            regions: u64::from(options.spr_num_regions),
-        }),
-        sequential_skip: if random { 0 } else { modifier },
-        skip_wraps: layout.files.iter().all(|file| file.is_whole),
-        // What the page cache holds is dropped before each lap, or later laps would measure the cache.
-        announce_laps: options.invalidate && !options.direct && !job.engine.diskless,
-        ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
-        identical: options.rw_sequencer == Sequencer::Identical,
-        pass_bytes: layout.pass_bytes,
-        total_ios: (options.number_ios > 0).then_some(options.number_ios),
-        // One long pass, so what happens between passes (`end_fsync`, `unlink_each_loop`) happens once or not at all
-        // (as with fio).
-        endless: options.time_based,
-        seed,
-    }
-}
-
-fn skew(skew: iolite_options::Skew) -> iolite_workload::Skew {
-    use iolite_workload::Law;
-    let law = match skew.law {
-        SkewLaw::Zipf => Law::Zipf(skew.value),
-        SkewLaw::Pareto => Law::Pareto(skew.value),
-        SkewLaw::Normal => Law::Normal(skew.value),
-    };
-    iolite_workload::Skew { law, centre: skew.centre }
-}
-
-fn distribution(options: &JobOptions) -> Distribution {
-    match &options.random_distribution {
-        RandomDistribution::Random => Distribution::Even,
-        RandomDistribution::Skewed(law) => Distribution::Skewed(skew(*law)),
-        RandomDistribution::Zoned(zones) => Distribution::Zones(per_direction(|direction| {
-            let zone = |zone: &iolite_options::ZoneShare| Zone {
-                share: zone.share,
-                size: match zone.size {
-                    SizeValue::Bytes(bytes) => ZoneSize::Bytes(bytes),
-                    SizeValue::Percent(percent) => ZoneSize::Percent(f64::from(percent)),
-                },
-            };
-            zones[direction].iter().map(zone).collect()
-        })),
-        RandomDistribution::Sequence(blocks) => {
-            Distribution::Sequence { blocks: blocks.clone(), stride: options.random_sequence_stride }
-        }
-    }
-}
-
-fn strided_zones(options: &JobOptions) -> Option<StridedZones> {
-    (options.zonemode == ZoneMode::Strided).then(|| StridedZones {
-        size: options.zonesize,
-        range: options.zonerange,
-        skip: match options.zoneskip {
-            ZoneSkip::Bytes(bytes) => bytes,
-            ZoneSkip::Zones(zones) => options.zonesize.saturating_mul(u64::from(zones)),
-        },
-    })
-}
-
-fn per_direction<T>(mut value: impl FnMut(Direction) -> T) -> PerDirection<T> {
-    PerDirection::new(value(Direction::Read), value(Direction::Write), value(Direction::Trim))
-}
-
-/// The sizes of the I/Os of a direction.
-pub fn block_size(options: &JobOptions, direction: Direction) -> BlockSize {
-    if let Some(split) = &options.bssplit
-        && !split[direction].is_empty()
-    {
-        return BlockSize::Split(split[direction].iter().map(|entry| (entry.size, entry.percent)).collect());
-    }
-    match &options.bsrange {
-        Some(range) if range[direction].low != range[direction].high => {
-            BlockSize::Range(range[direction].low, range[direction].high)
-        }
-        Some(range) => BlockSize::Fixed(range[direction].low),
-        None => BlockSize::Fixed(options.bs[direction]),
     }
 }

@@ -1,7 +1,7 @@
 //! What only a full loop needs: waiting for the right moment, syncs between I/Os, overlap checks, locks, and files that
 //! are opened and closed on the way.
 
-use super::{Attempt, Failure, IoLoop, Missed};
+use super::{Attempt, Failure, IoLoop, Missed, Times};
 use crate::worker::pace::Pause;
 use crate::worker::syncs::Due;
 use crate::worker::target::Step;
@@ -193,7 +193,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     /// What else the completion of an I/O means to a full loop.
-    pub(super) fn completed(&mut self, index: u32, direction: Direction, latency: u64) {
+    pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) {
+        let latency = times.complete.saturating_sub(times.start);
         let unit = &self.units[index as usize];
         if let Some(pace) = &mut self.pace {
             pace.completed();
