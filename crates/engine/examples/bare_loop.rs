@@ -122,6 +122,7 @@ fn units(layout: &BufferLayout) -> Vec<Unit> {
             index: index as u32,
             file: 0,
             operation: Operation::Read,
+            priority: 0,
         })
         .collect()
 }
@@ -154,17 +155,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = EngineOptions {
         hipri: has("hipri"),
         hipri_percentage: 100,
-        uncached: false,
-        nowait: false,
         fixedbufs: has("fixedbufs"),
         registerfiles: has("registerfiles"),
         sqthread_poll: has("sqthread_poll"),
-        sqthread_poll_cpu: None,
         nonvectored: has("vectored").then_some(false),
-        force_async: 0,
         userspace_reap: true,
         libaio_vectored: has("vectored"),
-        thp: false,
+        ..iolite_options::JobOptions::default().engine
     };
     let config = EngineConfig {
         direct: has("direct"),

@@ -166,30 +166,50 @@ impl IoUringEngine {
     #[inline(always)]
     fn transfer(&mut self, unit: &Unit, file: Fd) -> Entry {
         let write = unit.operation == Operation::Write;
-        let (buffer, length, offset, rw_flags) =
-            (unit.buffer, command_length(unit), unit.offset, self.rw_flags);
+        let (buffer, length, offset) = (unit.buffer, command_length(unit), unit.offset);
+        let (rw_flags, priority) = (self.rw_flags, unit.priority);
         if let Some(fixed) = &self.fixed
             && let Some(piece) = fixed.piece_of(buffer, unit.length)
         {
             return if write {
-                opcode::WriteFixed::new(file, buffer, length, piece).offset(offset).rw_flags(rw_flags).build()
+                opcode::WriteFixed::new(file, buffer, length, piece)
+                    .offset(offset)
+                    .rw_flags(rw_flags)
+                    .ioprio(priority)
+                    .build()
             } else {
-                opcode::ReadFixed::new(file, buffer, length, piece).offset(offset).rw_flags(rw_flags).build()
+                opcode::ReadFixed::new(file, buffer, length, piece)
+                    .offset(offset)
+                    .rw_flags(rw_flags)
+                    .ioprio(priority)
+                    .build()
             };
         }
         if self.transfers == Transfers::Vectored {
             let segment = &mut self.segments[unit.index as usize];
             *segment = libc::iovec { iov_base: buffer.cast(), iov_len: unit.length as usize };
             return if write {
-                opcode::Writev::new(file, segment, 1).offset(offset).rw_flags(rw_flags).build()
+                opcode::Writev::new(file, segment, 1)
+                    .offset(offset)
+                    .rw_flags(rw_flags)
+                    .ioprio(priority)
+                    .build()
             } else {
-                opcode::Readv::new(file, segment, 1).offset(offset).rw_flags(rw_flags).build()
+                opcode::Readv::new(file, segment, 1)
+                    .offset(offset)
+                    .rw_flags(rw_flags)
+                    .ioprio(priority)
+                    .build()
             };
         }
         if write {
-            opcode::Write::new(file, buffer, length).offset(offset).rw_flags(rw_flags).build()
+            opcode::Write::new(file, buffer, length)
+                .offset(offset)
+                .rw_flags(rw_flags)
+                .ioprio(priority)
+                .build()
         } else {
-            opcode::Read::new(file, buffer, length).offset(offset).rw_flags(rw_flags).build()
+            opcode::Read::new(file, buffer, length).offset(offset).rw_flags(rw_flags).ioprio(priority).build()
         }
     }
 

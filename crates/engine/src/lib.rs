@@ -61,6 +61,9 @@ pub struct Unit {
     pub file: u32,
     /// What is to be done.
     pub operation: Operation,
+    /// The I/O priority as the kernel writes it (`iolite_types::io_priority`); 0 = that of the thread. Only libaio
+    /// and io_uring can tell the kernel one per I/O.
+    pub priority: u16,
 }
 
 // SAFETY: the buffer belongs to the unit's slab, which moves with the unit.

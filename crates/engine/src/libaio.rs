@@ -24,6 +24,8 @@ const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
 const IOCB_CMD_PREADV: u16 = 7;
 const IOCB_CMD_PWRITEV: u16 = 8;
+/// The block's priority counts.
+const IOCB_FLAG_IOPRIO: u32 = 1 << 1;
 
 /// `struct iocb` of <linux/aio_abi.h> on a little-endian machine (on others key and flags change places).
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +150,8 @@ impl LibaioEngine {
         block.rw_flags = self.rw_flags;
         block.descriptor = self.files.raw(unit.file) as u32;
         block.offset = unit.offset as i64;
+        block.priority = unit.priority as i16;
+        block.flags = if unit.priority == 0 { 0 } else { IOCB_FLAG_IOPRIO };
         if self.vectored {
             let segment = &mut self.segments[index];
             *segment = libc::iovec { iov_base: unit.buffer.cast(), iov_len: unit.length as usize };
@@ -405,7 +409,15 @@ mod tests {
         engine.prepare(&BufferLayout { start, stride: 1, count: UNITS, depth: UNITS, files: 1 }).unwrap();
         for index in 0..UNITS as u32 {
             let buffer = start.wrapping_add(index as usize);
-            let unit = Unit { buffer, length: 1, offset: 0, index, file: 0, operation: Operation::Read };
+            let unit = Unit {
+                buffer,
+                length: 1,
+                offset: 0,
+                index,
+                file: 0,
+                operation: Operation::Read,
+                priority: 0,
+            };
             // SAFETY: the memory outlives the engine.
             assert_eq!(unsafe { engine.queue(&unit) }, Queued::Queued);
         }

@@ -312,6 +312,7 @@ mod tests {
                 index: 0,
                 file: 0,
                 operation: Operation::Read,
+                priority: 0,
             };
             // SAFETY: the buffer is larger than every unit here.
             let answer = unsafe { engine.queue(&unit) };

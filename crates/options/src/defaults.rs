@@ -172,6 +172,7 @@ fn unset() -> JobOptions {
         nice: 0,
         prio: None,
         prioclass: None,
+        priohint: None,
 
         clocksource: None,
         gtod_reduce: false,
@@ -205,6 +206,11 @@ fn unset() -> JobOptions {
             userspace_reap: false,
             libaio_vectored: false,
             thp: false,
+            cmdprio_percentage: PerDirection::all(0),
+            cmdprio_class: PerDirection::all(0),
+            cmdprio: PerDirection::all(0),
+            cmdprio_hint: PerDirection::all(0),
+            cmdprio_bssplit: PerDirection::default(),
         },
 
         given: Vec::new(),

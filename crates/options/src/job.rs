@@ -258,6 +258,17 @@ pub enum PatternPiece {
     Offset,
 }
 
+/// One entry of `cmdprio_bssplit`: how many of the I/Os of a size have a priority of their own, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorityShare {
+    /// The block size in bytes.
+    pub size: u64,
+    /// Percent of the I/Os of this size. Those of one size sum to at most 100.
+    pub percent: u32,
+    /// As the kernel writes it; `None` = what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
+    pub priority: Option<u16>,
+}
+
 /// Options of the engines that exist so far. One flat set: an option that several engines share is one field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // the names are the options' own
@@ -278,6 +289,13 @@ pub struct EngineOptions {
     pub userspace_reap: bool,
     pub libaio_vectored: bool,
     pub thp: bool,
+    pub cmdprio_percentage: PerDirection<u32>,
+    /// 0 = the highest there is.
+    pub cmdprio_class: PerDirection<u32>,
+    pub cmdprio: PerDirection<u32>,
+    pub cmdprio_hint: PerDirection<u32>,
+    /// Empty where a direction has none.
+    pub cmdprio_bssplit: PerDirection<Vec<PriorityShare>>,
 }
 
 /// Everything one job section asked for.
@@ -458,6 +476,7 @@ pub struct JobOptions {
     pub nice: i32,
     pub prio: Option<u32>,
     pub prioclass: Option<u32>,
+    pub priohint: Option<u32>,
 
     pub comm: Option<String>,
     pub uid: Option<u32>,
@@ -505,5 +524,17 @@ impl JobOptions {
     /// Was this option (by its canonical name) given, in this section or a global one?
     pub fn is_set(&self, canonical_name: &str) -> bool {
         self.origins.contains_key(canonical_name)
+    }
+
+    /// The I/O priority that the workers have (`prio`, `prioclass`, `priohint`), as the kernel writes it; `None` =
+    /// the one they are started with.
+    pub fn io_priority(&self) -> Option<u16> {
+        // A level without a class is one of the class that everything has by default.
+        const BEST_EFFORT: u32 = 2;
+        let given = [self.prioclass, self.prio, self.priohint];
+        given.iter().any(Option::is_some).then(|| {
+            let class = self.prioclass.unwrap_or(BEST_EFFORT);
+            iolite_types::io_priority(class, self.prio.unwrap_or(0), self.priohint.unwrap_or(0))
+        })
     }
 }

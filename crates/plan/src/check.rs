@@ -33,6 +33,14 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
     if options.iodepth == 0 {
         blame("iodepth", "iodepth=0: the depth is at least 1".into());
     }
+    let by_size = options.engine.cmdprio_bssplit.values.iter().any(|shares| !shares.is_empty());
+    if by_size && options.engine.cmdprio_percentage.values.iter().any(|&percent| percent > 0) {
+        let remedy = "give one of them";
+        blame(
+            "cmdprio_bssplit",
+            format!("cmdprio_percentage and cmdprio_bssplit exclude each other: {remedy}"),
+        );
+    }
     if options.time_based && options.runtime == 0 {
         blame("time_based", "time_based needs a runtime= to say when the job ends".into());
     }

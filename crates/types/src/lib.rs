@@ -69,6 +69,12 @@ impl Operation {
     }
 }
 
+/// An I/O priority as the kernel writes it (linux/ioprio.h): class (1 real time, 2 best effort, 3 idle), level within
+/// it (0 is the highest), and a hint for the device.
+pub const fn io_priority(class: u32, level: u32, hint: u32) -> u16 {
+    ((class & 7) << 13 | (hint & 1023) << 3 | level & 7) as u16
+}
+
 impl From<Direction> for Operation {
     #[inline(always)]
     fn from(direction: Direction) -> Self {
@@ -141,5 +147,13 @@ mod tests {
             assert_eq!(Operation::from(direction).direction(), Some(direction));
         }
         assert_eq!(Operation::Sync.direction(), None);
+    }
+
+    #[test]
+    fn priorities_have_the_kernels_layout() {
+        assert_eq!(io_priority(0, 0, 0), 0);
+        assert_eq!(io_priority(1, 0, 0), 1 << 13);
+        assert_eq!(io_priority(2, 7, 0), 2 << 13 | 7);
+        assert_eq!(io_priority(3, 1, 1023), 0x7ff9);
     }
 }

@@ -98,6 +98,7 @@ impl Buffers {
             index,
             file: 0,
             operation,
+            priority: 0,
         }
     }
 }

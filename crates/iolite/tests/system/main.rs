@@ -17,6 +17,7 @@ mod errors;
 mod examples;
 mod machine;
 mod offsets;
+mod priorities;
 mod rates;
 mod seeds;
 mod signals;

@@ -29,7 +29,12 @@ pub static PRIORITIES: &[Definition] = &[
             job.prioclass = Some(given.number()?);
             Ok(())
         }),
-    placement("priohint", Kind::Int, "I/O priority hint for the device").range(0, 1023),
+    placement("priohint", Kind::Int, "I/O priority hint for the device").range(0, 1023).lands(
+        |job, given| {
+            job.priohint = Some(given.number()?);
+            Ok(())
+        },
+    ),
 ];
 
 /// CPUs and memory nodes.

@@ -2,6 +2,7 @@
 
 use super::local::{HIPRI, NOWAIT, UNCACHED};
 use crate::definition::{Definition, Kind};
+use crate::values::{per_direction, priority_shares};
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)
@@ -98,13 +99,30 @@ static DEAC: Definition = option("deac", Kind::Bool, "Deallocate with write-zero
 /// Which share of the I/Os has a priority of its own, and which.
 static CMDPRIO_PERCENTAGE: Definition =
     option("cmdprio_percentage", Kind::Int, "Percent of I/Os with an I/O priority of their own")
-        .range(0, 100);
-static CMDPRIO_CLASS: Definition = option("cmdprio_class", Kind::Int, "Class of that priority").range(1, 3);
-static CMDPRIO_HINT: Definition = option("cmdprio_hint", Kind::Int, "Hint of that priority").range(0, 1023);
-static CMDPRIO: Definition =
-    option("cmdprio", Kind::Int, "Level of that priority, 0 (highest) to 7").range(0, 7);
+        .range(0, 100)
+        .lands(|job, given| given.numbers_into(&mut job.engine.cmdprio_percentage));
+static CMDPRIO_CLASS: Definition = option("cmdprio_class", Kind::Int, "Class of that priority")
+    .range(1, 3)
+    .lands(|job, given| given.numbers_into(&mut job.engine.cmdprio_class));
+static CMDPRIO_HINT: Definition = option("cmdprio_hint", Kind::Int, "Hint of that priority")
+    .range(0, 1023)
+    .lands(|job, given| given.numbers_into(&mut job.engine.cmdprio_hint));
+static CMDPRIO: Definition = option("cmdprio", Kind::Int, "Level of that priority, 0 (highest) to 7")
+    .range(0, 7)
+    .lands(|job, given| given.numbers_into(&mut job.engine.cmdprio));
 static CMDPRIO_BSSPLIT: Definition =
-    option("cmdprio_bssplit", Kind::Str, "Percent of I/Os with their own priority, per block size");
+    option("cmdprio_bssplit", Kind::Str, "Percent of I/Os with their own priority, per block size").lands(
+        |job, given| {
+            let parts = per_direction(given.required()?, &[','], &mut given.notes)?;
+            for (shares, part) in job.engine.cmdprio_bssplit.values.iter_mut().zip(parts) {
+                if let Some(part) = part {
+                    *shares = priority_shares(part, given.kb_base, &mut given.notes)?;
+                }
+            }
+            given.notes.dedup();
+            Ok(())
+        },
+    );
 
 /// `io_uring` and `io_uring_cmd`
 pub static IO_URING: &[&Definition] = &[

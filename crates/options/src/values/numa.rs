@@ -30,6 +30,8 @@ pub fn numa_policy(text: &str, notes: &mut Vec<String>) -> Result<NumaPolicy, St
             return Err(format!("{word} takes no list of nodes"));
         }
         (NumaPolicyMode::Default | NumaPolicyMode::Local, None) => Vec::new(),
+        // Among all there are.
+        (NumaPolicyMode::Interleave, None) => Vec::new(),
         (_, None | Some("")) => return Err(format!("{word} needs a list of nodes, such as {word}:0")),
         (_, Some(nodes)) => numa_nodes(nodes, notes)?,
     };
@@ -53,6 +55,7 @@ mod tests {
         assert_eq!(read("bind:0,2-3"), Ok((NumaPolicyMode::Bind, vec![0, 2, 3])));
         assert_eq!(read("prefer:1"), Ok((NumaPolicyMode::Prefer, vec![1])));
         assert_eq!(read("interleave:all"), Ok((NumaPolicyMode::Interleave, vec![])));
+        assert_eq!(read("interleave"), Ok((NumaPolicyMode::Interleave, vec![])));
         assert_eq!(read("prefer:0-1"), Err("prefer takes exactly one node".to_owned()));
         assert_eq!(read("bind"), Err("bind needs a list of nodes, such as bind:0".to_owned()));
         assert_eq!(read("default:0"), Err("default takes no list of nodes".to_owned()));

@@ -16,6 +16,7 @@ pub use failure::{Attempt, Failure, Missed};
 
 use super::files::FileTable;
 use super::pace::Pace;
+use super::priority::Priorities;
 use super::syncs::SyncSchedule;
 use super::target::LatencyTarget;
 use crate::clock::Clock;
@@ -123,6 +124,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     syncs: SyncSchedule,
     pace: Option<Pace>,
     target: Option<LatencyTarget>,
+    priorities: Option<Priorities>,
     /// Most units in flight at present.
     limit: u32,
     units: Vec<Unit>,
@@ -163,6 +165,10 @@ pub struct Parts<'a> {
     pub pace: Option<Pace>,
     /// Looks for the depth; `None` = it is given.
     pub target: Option<LatencyTarget>,
+    /// The I/O priority of the worker; 0 = none was given.
+    pub priority: u16,
+    /// Draws the priority of each I/O; `None` = all have the worker's.
+    pub priorities: Option<Priorities>,
     /// The files.
     pub files: FileTable,
     /// The first buffer.
@@ -184,6 +190,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 index: index as u32,
                 file: 0,
                 operation: Operation::Read,
+                priority: parts.priority,
             })
             .collect();
         IoLoop {
@@ -199,6 +206,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             syncs: parts.syncs,
             pace: parts.pace,
             target: parts.target,
+            priorities: parts.priorities,
             limit: parts.rules.depth,
             units,
             stamps: vec![Stamps::default(); depth],
@@ -305,6 +313,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         unit.offset = io.offset;
         unit.file = io.file;
         unit.operation = io.direction.into();
+        if FULL && let Some(priorities) = &mut self.priorities {
+            unit.priority = priorities.draw(io.direction, io.length);
+        }
         if io.direction == Direction::Write
             && let Some(content) = &mut self.content
         {

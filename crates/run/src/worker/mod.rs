@@ -6,6 +6,7 @@ mod io_loop;
 mod memory;
 mod pace;
 mod placement;
+mod priority;
 mod syncs;
 mod target;
 mod telling;
@@ -32,6 +33,7 @@ use iolite_types::Direction;
 use iolite_workload::{AnyGenerator, General, Generator};
 use memory::Buffers;
 use pace::Pace;
+use priority::Priorities;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
@@ -213,6 +215,8 @@ impl Worker<'_> {
             syncs: sync_schedule(options),
             pace: Pace::new(options, self.plan.seed),
             target: LatencyTarget::new(options),
+            priority: options.io_priority().unwrap_or(0),
+            priorities: Priorities::new(options, self.plan.seed),
             files,
             buffers: buffers.start,
             stride: buffers.stride,

@@ -27,8 +27,8 @@ pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, i
     if let Some(policy) = &options.numa_mem_policy {
         set_memory_policy(policy.mode, &policy.nodes).map_err(|error| ("numa_mem_policy", error))?;
     }
-    if options.prio.is_some() || options.prioclass.is_some() {
-        set_io_priority(options.prioclass, options.prio).map_err(|error| ("prio", error))?;
+    if let Some(priority) = options.io_priority() {
+        set_io_priority(priority).map_err(|error| ("prio", error))?;
     }
     if options.nice != 0 {
         set_nice(options.nice).map_err(|error| ("nice", error))?;
@@ -114,13 +114,11 @@ fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-fn set_io_priority(class: Option<u32>, level: Option<u32>) -> io::Result<()> {
-    // linux/ioprio.h. A level without a class is one of the class that everything has by default.
-    const BEST_EFFORT: u32 = 2;
+fn set_io_priority(priority: u16) -> io::Result<()> {
+    // linux/ioprio.h
     const WHO_PROCESS: libc::c_long = 1;
-    let value = class.unwrap_or(BEST_EFFORT) << 13 | level.unwrap_or(0);
     // SAFETY: no pointers are involved; 0 means the calling thread.
-    if unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) } != 0 {
+    if unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, libc::c_long::from(priority)) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())

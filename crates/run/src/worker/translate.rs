@@ -2,6 +2,7 @@
 
 use super::io_loop::Rules;
 use super::pace::Pace;
+use super::priority::Priorities;
 use super::syncs::SyncSchedule;
 use iolite_options::{
     FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
@@ -21,6 +22,7 @@ pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::
         || options.max_latency.values.iter().any(|&limit| limit > 0)
         || Pace::new(options, 1).is_some()
         || options.latency_target > 0
+        || Priorities::new(options, 1).is_some()
 }
 
 pub(super) fn sync_schedule(options: &JobOptions) -> SyncSchedule {

@@ -19,9 +19,14 @@ pub struct Call {
     pub length: u64,
 }
 
-/// Run `program` in `dir` under strace and return every pread and pwrite on files of `dir`, in the order in
-/// which they were made. `None` when there is no strace, or it may not trace.
-pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Vec<Call>)> {
+/// Run `program` in `dir` under strace and return what strace wrote about these system calls (`io_submit,openat`), in
+/// all processes and threads. `None` when there is no strace, or it may not trace.
+pub fn system_calls(
+    program: &Program,
+    dir: &Path,
+    calls: &str,
+    args: &[String],
+) -> Option<(Finished, String)> {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success())
     {
         return None;
@@ -29,13 +34,20 @@ pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finis
     let logs = scratch();
     let log = logs.path().join("log");
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-y", "--seccomp-bpf", "-e", "trace=pread64,pwrite64", "-o"]).arg(&log);
+    command.args(["-f", "-qq", "-y", "--seccomp-bpf", "-e", &format!("trace={calls}"), "-o"]).arg(&log);
     command.arg("--").arg(&program.path).args(args).current_dir(dir);
     let finished = Running::start(&mut command).wait();
     let log = std::fs::read(&log).expect("strace has written its log");
+    Some((finished, String::from_utf8_lossy(&log).into_owned()))
+}
+
+/// Run `program` in `dir` under strace and return every pread and pwrite on files of `dir`, in the order in
+/// which they were made. `None` when there is no strace, or it may not trace.
+pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Vec<Call>)> {
+    let (finished, log) = system_calls(program, dir, "pread64,pwrite64", args)?;
     let dir = dir.canonicalize().expect("the directory exists");
     let prefix = format!("<{}/", dir.display());
-    Some((finished, parse(&String::from_utf8_lossy(&log), &prefix)))
+    Some((finished, parse(&log, &prefix)))
 }
 
 /// The calls on files whose path begins with `prefix` in a log of strace.
