@@ -4,6 +4,7 @@
 
 mod companions;
 mod console;
+mod self_tests;
 mod session;
 
 use console::Console;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
             console::print(&text);
             ExitCode::from(status)
         }
+        Ok(Invocation::Test(test)) => self_tests::run(name, &test),
         Ok(Invocation::Run { batches, run, warnings }) => {
             warnings.iter().for_each(|warning| complain(name, &format_args!("warning: {warning}")));
             if run.warnings_fatal && !warnings.is_empty() {

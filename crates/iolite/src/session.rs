@@ -7,10 +7,11 @@ use iolite_plan::Plan;
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion, describe_errno};
-use iolite_run::{Observer, Settings};
+use iolite_run::{Observer, Settings, Trigger};
 use iolite_stats::{JobError, Report, Snapshot};
 use iolite_types::{Direction, PerDirection};
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Tells what happens, in the formats that were asked for.
@@ -49,6 +50,12 @@ impl<'a> Session<'a> {
             eta_interval: shown.then(|| Duration::from_millis(self.run.eta_interval)),
             status_interval: (self.run.status_interval > 0)
                 .then(|| Duration::from_millis(self.run.status_interval)),
+            status_files: status_files(self.run),
+            trigger: Trigger {
+                file: self.run.trigger_file.clone(),
+                after: self.run.trigger_timeout.map(Duration::from_millis),
+                command: self.run.trigger.clone(),
+            },
         }
     }
 
@@ -150,6 +157,14 @@ impl Observer for Session<'_> {
             self.console.write(format!("\n{}: terminating on signal {signal}\n", self.name).as_bytes());
         }
     }
+}
+
+/// The files whose appearance asks for a report: where users of fio know it, and beside the run's other files.
+fn status_files(run: &RunOptions) -> Vec<PathBuf> {
+    const NAME: &str = "fio-dump-status";
+    let mut files = vec![std::env::temp_dir().join(NAME)];
+    files.extend(run.aux_path.as_ref().map(|directory| directory.join(NAME)));
+    files
 }
 
 /// The formats asked for, each once, in the order in which users expect them.

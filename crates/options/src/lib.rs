@@ -90,6 +90,8 @@ pub enum Invocation {
         /// Suspicious input that is accepted.
         warnings: Vec<Diagnostic>,
     },
+    /// Measure something about this machine.
+    Test(SelfTest),
     /// Print this text (help, version, `--showcmd`, …) and exit with this status.
     Print {
         /// The whole text, with its final newline.

@@ -56,6 +56,7 @@ pub(crate) fn parse_in(
     let batches = batches(&asked, &sections, &files, &mut assembler);
     warnings.extend(sections_not_found(&asked, &sections, &files));
     warnings.extend(defaults_not_shared(&sections, &files));
+    warnings.extend(trigger_never_pulled(&asked));
 
     let errors = tidy(errors, paths.clone());
     let warnings = tidy(warnings, paths.clone());
@@ -152,6 +153,15 @@ fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<D
     })
 }
 
+/// A trigger needs something that pulls it.
+fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
+    let run = &asked.run;
+    (run.trigger.is_some() && run.trigger_file.is_none() && run.trigger_timeout.is_none()).then(|| {
+        let message = "--trigger: nothing pulls it without --trigger-file or --trigger-timeout".to_owned();
+        Diagnostic { origin: Some(Origin::CommandLine(0)), message }
+    })
+}
+
 /// In the order of the places, and each once: a wrong default would otherwise be repeated for every job.
 ///
 /// `paths` are the job files in their order; the files that they include come behind them.
@@ -198,6 +208,7 @@ fn answer(question: &Question, program: &str) -> Invocation {
             let help = help::engine_help(name.as_deref());
             (help.text, help.status)
         }
+        Question::SelfTest(test) => return Invocation::Test(test.clone()),
         Question::DebugCategories => (format!("debug categories: {}, all\n", DEBUG_CATEGORIES.join(", ")), 0),
     };
     Invocation::Print { text, status }

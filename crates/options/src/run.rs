@@ -52,6 +52,12 @@ pub struct RunOptions {
     pub max_jobs: u32,
     /// `--aux-path`: where files made by the run itself go.
     pub aux_path: Option<PathBuf>,
+    /// `--trigger-file`: the trigger is pulled when it appears.
+    pub trigger_file: Option<PathBuf>,
+    /// `--trigger-timeout`: the trigger is pulled after so many milliseconds.
+    pub trigger_timeout: Option<u64>,
+    /// `--trigger`: what the trigger runs.
+    pub trigger: Option<String>,
 }
 
 impl Default for RunOptions {
@@ -69,6 +75,18 @@ impl Default for RunOptions {
             warnings_fatal: false,
             max_jobs: 4096,
             aux_path: None,
+            trigger_file: None,
+            trigger_timeout: None,
+            trigger: None,
         }
     }
+}
+
+/// A measurement of this machine that needs no jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SelfTest {
+    /// `--cpuclock-test`
+    Clock,
+    /// `--memcpytest`: these ways to copy, or all where none is named.
+    Copies(Vec<String>),
 }

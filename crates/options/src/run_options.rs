@@ -4,7 +4,7 @@
 //! from it.
 
 use crate::values::{SECOND, time};
-use crate::{EtaWhen, OutputFormat, RunOptions};
+use crate::{EtaWhen, OutputFormat, RunOptions, SelfTest};
 use std::path::PathBuf;
 
 /// What the command line asked for besides jobs.
@@ -39,6 +39,7 @@ pub(crate) enum Question {
     CommandHelp(Option<String>),
     EngineHelp(Option<String>),
     DebugCategories,
+    SelfTest(SelfTest),
 }
 
 /// What stands after an option.
@@ -311,7 +312,13 @@ pub(crate) static ALL: &[RunOption] = &[
     ),
     option("inflate-log", 'X', Required("file"), &["Print a compressed log"], None),
     option("crctest", 'G', Optional("names"), &["Measure the speed of the checksums"], None),
-    option("cpuclock-test", 'T', NoArgument, &["Check the CPU's clock"], None),
+    option(
+        "cpuclock-test",
+        'T',
+        NoArgument,
+        &["Check that the processors' clocks agree and never go back, and exit"],
+        Some(|asked, _| ask(asked, Question::SelfTest(SelfTest::Clock))),
+    ),
     option("server", 'S', Optional("address"), &["Serve requests from other machines"], None),
     option(
         "daemonize",
@@ -322,19 +329,58 @@ pub(crate) static ALL: &[RunOption] = &[
     ),
     option("client", 'C', Required("host"), &["Run the jobs on this machine, where a server listens"], None),
     option("remote-config", 'R', Required("file"), &["Run a job file that is on the server's side"], None),
-    option("trigger-file", 'W', Required("file"), &["Run the trigger when this file appears"], None),
-    option("trigger-timeout", 'B', Required("time"), &["Run the trigger at this time"], None),
-    option("trigger", 'H', Required("command"), &["The command to run as trigger here"], None),
+    option(
+        "trigger-file",
+        'W',
+        Required("file"),
+        &["Pull the trigger when this file appears (it is removed): the", "command is run, and the run ends"],
+        Some(|asked, value| {
+            asked.run.trigger_file = Some(PathBuf::from(value));
+            Ok(())
+        }),
+    ),
+    option(
+        "trigger-timeout",
+        'B',
+        Required("time"),
+        &["Pull the trigger when the jobs have run this long"],
+        Some(|asked, value| {
+            asked.run.trigger_timeout = Some(milliseconds(asked, value, 0)?);
+            Ok(())
+        }),
+    ),
+    option(
+        "trigger",
+        'H',
+        Required("command"),
+        &["What the trigger runs in a shell; without it, it only ends the run"],
+        Some(|asked, value| {
+            asked.run.trigger = Some(value.to_owned());
+            Ok(())
+        }),
+    ),
     option(
         "trigger-remote",
         'J',
         Required("command"),
-        &["The command to run as trigger on the servers"],
+        &["What the trigger runs on the servers; only with --client"],
         None,
     ),
     option("profile", 'p', Required("name"), &["Run a predefined profile of jobs"], None),
-    option("memcpytest", 'M', Optional("names"), &["Measure the speed of memory copies"], None),
-    option("latency-log", 'l', Required("file"), &["Superseded by the job option write_lat_log"], None),
+    option(
+        "memcpytest",
+        'M',
+        Optional("names"),
+        &["Measure the speed of memory copies by size: memcpy, memmove,", "simple, hybrid"],
+        Some(|asked, value| ask(asked, Question::SelfTest(SelfTest::Copies(names(value))))),
+    ),
+    option(
+        "latency-log",
+        'l',
+        Required("file"),
+        &["Refused as in fio: superseded by the job option write_lat_log"],
+        Some(|_, _| Err("superseded by the job option write_lat_log".to_owned())),
+    ),
 ];
 
 fn ask(asked: &mut Asked, question: Question) -> Result<(), String> {
@@ -344,6 +390,11 @@ fn ask(asked: &mut Asked, question: Question) -> Result<(), String> {
 
 fn given(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// Names between commas.
+fn names(value: &str) -> Vec<String> {
+    value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 fn output_format(asked: &mut Asked, value: &str) -> Result<(), String> {

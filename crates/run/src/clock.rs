@@ -56,6 +56,18 @@ impl Clock {
         Clock { kind: Kind::Counter { start, factor }, origin_ns: start_ns }
     }
 
+    /// What it reads, in words.
+    pub fn description(&self) -> String {
+        match self.kind {
+            Kind::Counter { factor, .. } => {
+                let megahertz = 1000.0 * (1u64 << SHIFT) as f64 / factor as f64;
+                format!("the processor's invariant counter, {megahertz:.2} MHz")
+            }
+            Kind::Monotonic => "the system's, the processor has no counter to rely on".to_owned(),
+            Kind::TimeOfDay => "the system's wall clock".to_owned(),
+        }
+    }
+
     /// The clock that a job asked for.
     pub fn chosen(self, source: Option<ClockSource>) -> Clock {
         match source {

@@ -3,6 +3,7 @@
 mod children;
 mod samples;
 mod telling;
+mod watch;
 
 use crate::clock::Clock;
 use crate::collect::Known;
@@ -23,9 +24,13 @@ use iolite_types::PerDirection;
 use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use watch::Watch;
+
+pub use watch::Trigger;
 
 /// Workers that may be ordered and not begun yet. Keeps the sockets between controller and spawner from filling up
 /// in both directions at once.
@@ -39,12 +44,16 @@ const USAGE_PATIENCE: Duration = Duration::from_millis(5);
 const STOP_PATIENCE_NS: u64 = 100_000_000;
 
 /// What the run is to tell on its way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Between two snapshots for the status line; `None` = no status line.
     pub eta_interval: Option<Duration>,
     /// Between two status dumps; `None` = only when asked by SIGUSR1.
     pub status_interval: Option<Duration>,
+    /// Each of these files, when it appears, asks for a status dump.
+    pub status_files: Vec<PathBuf>,
+    /// What ends the run early.
+    pub trigger: Trigger,
 }
 
 /// Who is told what happens.
@@ -172,6 +181,7 @@ struct Controller<'a> {
     messages: Socket,
     signals: SignalQueue,
     spawner: Spawner,
+    watch: Watch,
     disks: Disks,
     /// Held until the run is over.
     _locked: LockedMemory,
@@ -220,6 +230,7 @@ impl<'a> Controller<'a> {
             messages: mine,
             signals,
             spawner,
+            watch: Watch::new(settings.trigger.clone(), settings.status_files.clone()),
             disks,
             _locked: locked,
             wave: 0,
@@ -239,6 +250,7 @@ impl<'a> Controller<'a> {
         let system = |error| RunError::System("the run cannot be controlled", error);
         if self.lay_out(observer).map_err(system)? {
             self.begin_wave();
+            self.watch.begin(self.now());
             while !self.is_over() {
                 self.start_what_may_start().map_err(system)?;
                 self.wait().map_err(system)?;
@@ -246,8 +258,10 @@ impl<'a> Controller<'a> {
                 self.interrupt().map_err(system)?;
                 self.sample();
                 self.tell_on_the_way(observer);
+                self.look_around(observer);
                 self.advance();
             }
+            self.finish_trigger(observer);
         }
         let failed = self.members.iter().any(|member| {
             member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
@@ -427,6 +441,7 @@ impl<'a> Controller<'a> {
         if self.settings.status_interval.is_some() {
             due = due.min(self.next_status);
         }
+        due = due.min(self.watch.due());
         let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
         sys::wait_readable(&descriptors, self.until(due.min(self.next_interrupt)))
     }

@@ -15,10 +15,12 @@ mod eta;
 mod layout;
 mod limits;
 mod message;
+mod processors;
 mod shared;
 mod spawner;
 mod sys;
 mod worker;
 
 pub use clock::Clock;
-pub use controller::{Observer, Outcome, Prepared, RunError, Settings};
+pub use controller::{Observer, Outcome, Prepared, RunError, Settings, Trigger};
+pub use processors::{processors, run_on};

@@ -65,7 +65,7 @@ fn long(options: &mut JobOptions) {
 
 fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
     let plan = Plan::build(jobs, &RunOptions::default()).expect("the plan is in order");
-    let settings = Settings { eta_interval: Some(Duration::from_millis(20)), status_interval: None };
+    let settings = Settings { eta_interval: Some(Duration::from_millis(20)), ..Settings::default() };
     Prepared::new(&plan).expect("the files are in order").perform(settings, scene).expect("it can be run")
 }
 

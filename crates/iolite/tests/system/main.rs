@@ -22,3 +22,4 @@ mod rates;
 mod seeds;
 mod signals;
 mod status;
+mod watching;

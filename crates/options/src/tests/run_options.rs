@@ -21,6 +21,9 @@ fn options_of_the_run() {
         "--max-jobs=7",
         "--alloc-size=100",
         "--aux-path=/tmp",
+        "--trigger-file=t",
+        "--trigger-timeout=90",
+        "--trigger=ls -l",
     ]);
     assert_eq!(
         ran.run,
@@ -37,6 +40,9 @@ fn options_of_the_run() {
             warnings_fatal: true,
             max_jobs: 7,
             aux_path: Some(PathBuf::from("/tmp")),
+            trigger_file: Some(PathBuf::from("t")),
+            trigger_timeout: Some(90_000),
+            trigger: Some("ls -l".to_owned()),
         }
     );
     let formats = |words: &[&str]| run(&[&["--name=a"], words].concat()).run.output_format;
@@ -94,14 +100,10 @@ fn known_options_that_do_nothing_yet_are_errors() {
         &["--client=host"],
         &["--daemonize", "pid"],
         &["--remote-config=x"],
-        &["--trigger=x"],
-        &["--trigger-file=x"],
-        &["--trigger-timeout=x"],
         &["--trigger-remote=x"],
         &["--idle-prof=system"],
         &["--inflate-log=x"],
         &["--crctest"],
-        &["--cpuclock-test"],
         &["--bandwidth-log"],
         &["--merge-blktrace-only"],
         &["--profile=x"],
@@ -117,6 +119,22 @@ fn known_options_that_do_nothing_yet_are_errors() {
         errors(&["--name=a", "--debug=io,job:3"]),
         ["command line: --debug=io,job:3: not supported yet"]
     );
+}
+
+#[test]
+fn a_trigger_that_nothing_pulls_is_suspicious() {
+    let warnings = run(&["--name=a", "--trigger=ls"]).warnings;
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("--trigger-file or --trigger-timeout"), "{warnings:?}");
+}
+
+#[test]
+fn measurements_of_the_machine() {
+    let asked = |word: &str| invoke(&[word], "");
+    assert_eq!(asked("--cpuclock-test"), Ok(Invocation::Test(SelfTest::Clock)));
+    assert_eq!(asked("--memcpytest"), Ok(Invocation::Test(SelfTest::Copies(Vec::new()))));
+    let names = ["memcpy", "hybrid"].map(str::to_owned).to_vec();
+    assert_eq!(asked("--memcpytest=memcpy,hybrid"), Ok(Invocation::Test(SelfTest::Copies(names))));
 }
 
 #[test]

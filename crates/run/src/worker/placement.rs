@@ -1,6 +1,7 @@
 //! Where a worker runs: CPUs, memory nodes, priorities.
 
 use crate::layout::explained;
+use crate::processors::run_on;
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicyMode};
 use std::io;
 
@@ -15,14 +16,14 @@ pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, i
             CpusPolicy::Shared => &cpus[..],
             CpusPolicy::Split => std::slice::from_ref(&cpus[worker % cpus.len()]),
         };
-        bind(chosen).map_err(|error| ("cpus_allowed", error))?;
+        run_on(chosen).map_err(|error| ("cpus_allowed", error))?;
     }
     if !options.numa_cpu_nodes.is_empty() {
         let mut cpus = Vec::new();
         for node in &options.numa_cpu_nodes {
             cpus.extend(cpus_of_node(*node).map_err(|error| ("numa_cpu_nodes", error))?);
         }
-        bind(&cpus).map_err(|error| ("numa_cpu_nodes", error))?;
+        run_on(&cpus).map_err(|error| ("numa_cpu_nodes", error))?;
     }
     if let Some(policy) = &options.numa_mem_policy {
         set_memory_policy(policy.mode, &policy.nodes).map_err(|error| ("numa_mem_policy", error))?;
@@ -42,23 +43,6 @@ pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, i
     }
     if let Some(user) = options.uid {
         change_id(libc::SYS_setresuid, user).map_err(|error| ("uid", error))?;
-    }
-    Ok(())
-}
-
-fn bind(cpus: &[u32]) -> io::Result<()> {
-    // SAFETY: the set is plain data; CPU_SET stays inside of it for numbers below its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for &cpu in cpus {
-            if cpu as usize >= libc::CPU_SETSIZE as usize {
-                return Err(io::Error::from_raw_os_error(libc::EINVAL));
-            }
-            libc::CPU_SET(cpu as usize, &mut set);
-        }
-        if libc::sched_setaffinity(0, size_of_val(&set), &raw const set) != 0 {
-            return Err(io::Error::last_os_error());
-        }
     }
     Ok(())
 }

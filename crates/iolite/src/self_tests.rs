@@ -1,0 +1,68 @@
+//! Measurements of this machine that need no jobs: `--cpuclock-test`, `--memcpytest`.
+
+mod clock;
+mod copies;
+
+use crate::{complain, console};
+use iolite_options::SelfTest;
+use std::fmt::Write;
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Runs one, and prints what came of it.
+pub fn run(program: &'static str, test: &SelfTest) -> ExitCode {
+    let outcome = match test {
+        SelfTest::Clock => clock::check(),
+        SelfTest::Copies(names) => copies::measure(names),
+    };
+    match outcome {
+        Ok(text) => {
+            console::print(&text);
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            complain(program, &problem);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How long one speed is measured.
+const SPAN: Duration = Duration::from_millis(20);
+
+/// MiB per second at which `work` gets through `bytes` bytes, repeated for a while.
+fn speed(bytes: usize, mut work: impl FnMut()) -> f64 {
+    /// The clock is read once in so much data.
+    const STEP: usize = 1 << 20;
+    let rounds = (STEP / bytes.max(1)).max(1);
+    work();
+    let began = Instant::now();
+    let mut done = 0;
+    loop {
+        for _ in 0..rounds {
+            work();
+        }
+        done += rounds * bytes;
+        let elapsed = began.elapsed();
+        if elapsed >= SPAN {
+            return done as f64 / (1 << 20) as f64 / elapsed.as_secs_f64();
+        }
+    }
+}
+
+/// The entries of a table that are asked for, in its order; all where none is named.
+fn chosen<'a, T>(
+    option: &str,
+    table: &'a [(&'static str, T)],
+    names: &[String],
+) -> Result<Vec<&'a (&'static str, T)>, String> {
+    if let Some(unknown) = names.iter().find(|name| table.iter().all(|(known, _)| known != name)) {
+        let known: Vec<_> = table.iter().map(|(name, _)| *name).collect();
+        return Err(format!("{option}: unknown \"{unknown}\" ({})", known.join(", ")));
+    }
+    Ok(table
+        .iter()
+        .filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| wanted == name))
+        .collect())
+}

@@ -1,0 +1,56 @@
+//! The processors that this process may use, and a thread that is tied to one of them.
+
+use std::io;
+
+/// The numbers of the processors that this process may use.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn processors() -> io::Result<Vec<u32>> {
+    // SAFETY: the set is plain data, valid as zeros, and filled in by the call; CPU_ISSET stays inside of it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((0..libc::CPU_SETSIZE as usize)
+            .filter(|&cpu| libc::CPU_ISSET(cpu, &set))
+            .map(|cpu| cpu as u32)
+            .collect())
+    }
+}
+
+/// Ties the calling thread to these processors.
+///
+/// # Errors
+/// When there are none of these numbers, or they may not be used.
+pub fn run_on(cpus: &[u32]) -> io::Result<()> {
+    // SAFETY: the set is plain data; CPU_SET stays inside of it for numbers below its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &cpu in cpus {
+            if cpu as usize >= libc::CPU_SETSIZE as usize {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            libc::CPU_SET(cpu as usize, &mut set);
+        }
+        if libc::sched_setaffinity(0, size_of_val(&set), &raw const set) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_runs_where_it_is_tied_to() {
+        let all = processors().unwrap();
+        let last = *all.last().unwrap();
+        let tied = std::thread::spawn(move || run_on(&[last]).and_then(|()| processors())).join().unwrap();
+        assert_eq!(tied.unwrap(), [last]);
+        assert!(run_on(&[u32::MAX]).is_err());
+    }
+}
