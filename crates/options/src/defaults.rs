@@ -174,6 +174,10 @@ fn unset() -> JobOptions {
         prioclass: None,
         priohint: None,
 
+        continue_on_error: ErrorKinds::NONE,
+        ignore_error: IgnoredErrors::default(),
+        error_dump: false,
+
         clocksource: None,
         gtod_reduce: false,
         disable_lat: false,

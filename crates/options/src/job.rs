@@ -269,6 +269,36 @@ pub struct PriorityShare {
     pub priority: Option<u16>,
 }
 
+/// After errors of which kinds of I/O a job goes on: `continue_on_error`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorKinds {
+    /// Reads.
+    pub read: bool,
+    /// Writes, trims and syncs.
+    pub write: bool,
+    /// Data that is not what was written.
+    pub verify: bool,
+}
+
+impl ErrorKinds {
+    /// After none.
+    pub const NONE: ErrorKinds = ErrorKinds { read: false, write: false, verify: false };
+    /// After all.
+    pub const ALL: ErrorKinds = ErrorKinds { read: true, write: true, verify: true };
+}
+
+/// Errors that a job goes on after, by their numbers: `ignore_error`. A list that is not empty takes the place of
+/// those that `continue_on_error` stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IgnoredErrors {
+    /// Of reads.
+    pub read: Vec<i32>,
+    /// Of writes, trims and syncs.
+    pub write: Vec<i32>,
+    /// Of verification.
+    pub verify: Vec<i32>,
+}
+
 /// Options of the engines that exist so far. One flat set: an option that several engines share is one field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)] // the names are the options' own
@@ -483,6 +513,11 @@ pub struct JobOptions {
     pub gid: Option<u32>,
     pub exec_prerun: Option<String>,
     pub exec_postrun: Option<String>,
+
+    // errors
+    pub continue_on_error: ErrorKinds,
+    pub ignore_error: IgnoredErrors,
+    pub error_dump: bool,
 
     // measurement
     pub clocksource: Option<ClockSource>,

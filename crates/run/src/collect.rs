@@ -1,7 +1,7 @@
 //! The report, from what the workers published.
 
 use crate::shared::{Control, Slot};
-use iolite_options::JobOptions;
+use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions};
 use iolite_plan::Plan;
 use iolite_stats::{
     DirectionReport, DiskReport, Display, GroupDirection, GroupReport, Histogram, JobError, JobReport,
@@ -15,6 +15,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Known {
     /// The error that ended it.
     pub error: Option<JobError>,
+    /// The first error that it went on after.
+    pub went_on: Option<JobError>,
     /// Samples of bandwidth and IOPS.
     pub bw: PerDirection<Samples>,
     /// Samples of IOPS.
@@ -91,8 +93,8 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
                 issued,
                 short: live.short.get(),
                 dropped: live.dropped.get(),
-                // A direction that never completed anything has no rates to show.
-                runtime_ms: if live.ios.get() == 0 && live.bytes.get() == 0 { 0 } else { runtime_ms },
+                // A direction that never moved anything has no rates to show.
+                runtime_ms: if live.bytes.get() == 0 { 0 } else { runtime_ms },
                 slat,
                 clat,
                 lat,
@@ -108,7 +110,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         group,
         members: 1,
         pid: control.id.load(Relaxed),
-        error: known.error.clone(),
+        error: known.error.as_ref().or(known.went_on.as_ref()).cloned(),
         start_ms: at.origin_ms + control.started_ns.load(Relaxed) / 1_000_000,
         elapsed_s: (at.now_ns.div_ceil(1_000_000_000)).max(1),
         eta_s: known.eta_s,
@@ -125,7 +127,8 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         },
         depths: slot.stats.depths(),
         latency_classes: LatencyClasses::default(),
-        continued_errors: None,
+        continued_errors: goes_on(options)
+            .then(|| (slot.stats.errors.get(), i32::try_from(slot.stats.first_error.get()).unwrap_or(0))),
         // A worker that never began has met no depth.
         depth: match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
             (0, _) => 0,
@@ -137,6 +140,11 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         latency_percentile: options.latency_percentile,
         display: display(options),
     }
+}
+
+/// Whether the job goes on after some kind of error.
+fn goes_on(options: &JobOptions) -> bool {
+    options.continue_on_error != ErrorKinds::NONE || options.ignore_error != IgnoredErrors::default()
 }
 
 /// Milliseconds in which the worker's I/O was counted, so far or in all; at least one once it has begun.
@@ -183,6 +191,11 @@ fn merge(into: &mut JobReport, other: &JobReport) {
         merge_latency(&mut mine.lat, &theirs.lat);
         mine.bw += &theirs.bw;
         mine.iops += &theirs.iops;
+    }
+    if let Some((count, first)) = other.continued_errors {
+        let (sum, earliest) = into.continued_errors.get_or_insert((0, 0));
+        *sum += count;
+        *earliest = if *earliest == 0 { first } else { *earliest };
     }
     into.sync.ios += other.sync.ios;
     merge_latency(&mut into.sync.lat, &other.sync.lat);

@@ -487,6 +487,9 @@ impl<'a> Controller<'a> {
                     observer.failed(id, &error);
                     self.members[index].known.error.get_or_insert(error);
                 }
+                Message::WentOn(worker, errno, what) => {
+                    self.members[worker as usize].known.went_on.get_or_insert(JobError { errno, what });
+                }
                 Message::ThreadOver(worker) => self.ended(worker as usize, ChildEnd::Exited(0), observer),
             }
         }
@@ -621,7 +624,11 @@ impl<'a> Controller<'a> {
 }
 
 fn killed(signal: i32) -> JobError {
-    JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}") }
+    let why = match signal {
+        libc::SIGBUS => ": a mapped file became shorter, or its medium failed",
+        _ => "",
+    };
+    JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}{why}") }
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ pub enum Message {
     Warning(u32, String),
     /// The job ended with this errno; the text says what failed.
     Failed(u32, i32, String),
+    /// The first error that the job goes on after; the text says what failed.
+    WentOn(u32, i32, String),
     /// A thread worker is over (processes are waited for instead).
     ThreadOver(u32),
 }
@@ -30,6 +32,7 @@ impl Message {
             Message::Warning(worker, text) => (2, *worker, 0, text.as_str()),
             Message::Failed(worker, errno, text) => (3, *worker, *errno, text.as_str()),
             Message::ThreadOver(worker) => (4, *worker, 0, ""),
+            Message::WentOn(worker, errno, text) => (5, *worker, *errno, text.as_str()),
         };
         let mut bytes = Vec::with_capacity(9 + text.len().min(MOST_TEXT));
         bytes.push(tag);
@@ -57,6 +60,7 @@ impl Message {
             1 => Message::Note(worker, text),
             2 => Message::Warning(worker, text),
             3 => Message::Failed(worker, errno, text),
+            5 => Message::WentOn(worker, errno, text),
             _ => Message::ThreadOver(worker),
         }))
     }
@@ -74,6 +78,7 @@ mod tests {
             Message::Note(1, "a: Laying out IO file (1 file / 1MiB)".into()),
             Message::Failed(2, 28, "write".into()),
             Message::Warning(3, String::new()),
+            Message::WentOn(3, 5, "read".into()),
             Message::ThreadOver(4),
         ];
         messages.iter().for_each(|message| message.send(&one));

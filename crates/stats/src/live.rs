@@ -187,6 +187,10 @@ pub struct LiveStats {
     pub total_complete: Word,
     /// Syncs completed.
     pub syncs: Word,
+    /// Errors of the kinds that the job counts. The end of a ramp does not forget them.
+    pub errors: Word,
+    /// The first of them; 0 = there was none.
+    pub first_error: Word,
     /// Per direction, in the order of `Direction::ALL`.
     pub directions: [LiveDirection; 3],
     /// Latency of syncs.

@@ -15,6 +15,7 @@ mod differential;
 mod engines;
 mod errors;
 mod examples;
+mod failures;
 mod machine;
 mod offsets;
 mod priorities;

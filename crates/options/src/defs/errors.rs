@@ -1,6 +1,7 @@
 //! What happens on errors.
 
 use crate::definition::{Category, Definition, Kind};
+use crate::{ErrorKinds, values};
 
 const fn errors(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Errors, kind, help)
@@ -9,7 +10,12 @@ const fn errors(name: &'static str, kind: Kind, help: &'static str) -> Definitio
 /// Errors that are none.
 pub static IGNORED: &[Definition] =
     &[errors("ignore_error", Kind::Str, "Errors that do not count, per kind: READ,WRITE,VERIFY with colons")
-        .under("rw")];
+        .under("rw")
+        .lands(|job, given| {
+            let text = given.required()?;
+            job.ignore_error = values::ignored_errors(text, &mut given.notes)?;
+            Ok(())
+        })];
 
 /// Whether a job goes on.
 pub static POLICY: &[Definition] = &[
@@ -25,6 +31,19 @@ pub static POLICY: &[Definition] = &[
             ("0", "Same as none"),
             ("1", "Same as all"),
         ])
-        .off(&["0"]),
-    errors("error_dump", Kind::Bool, "Describe each error that does not end the job").default("0"),
+        .lands(|job, given| {
+            let io = |read, write| ErrorKinds { read, write, verify: false };
+            job.continue_on_error = match given.keyword()? {
+                "read" => io(true, false),
+                "write" => io(false, true),
+                "io" => io(true, true),
+                "verify" => ErrorKinds { verify: true, ..ErrorKinds::NONE },
+                "all" | "1" => ErrorKinds::ALL,
+                _ => ErrorKinds::NONE,
+            };
+            Ok(())
+        }),
+    errors("error_dump", Kind::Bool, "Describe each error that does not end the job")
+        .default("0")
+        .lands(put!(error_dump, boolean())),
 ];

@@ -6,6 +6,7 @@
 mod block_size_split;
 mod cpus;
 mod distribution;
+mod errors;
 mod file_service;
 mod floats;
 mod given;
@@ -27,6 +28,7 @@ mod zone_skip;
 pub use block_size_split::{block_size_split, format_block_size_split};
 pub use cpus::{cpu_list, cpu_mask, number_set};
 pub use distribution::{distribution, skew};
+pub use errors::ignored_errors;
 pub use file_service::file_service;
 pub use floats::floats;
 pub use given::{Given, Number};

@@ -8,10 +8,12 @@
 //! a synchronous engine, after queue and commit of one that queues) and *complete* (it was reaped). Units of one
 //! commit share their issue stamp, units of one reap their completion stamp.
 
+mod errors;
 mod failure;
 mod full;
 mod rare;
 
+pub use errors::ErrorPolicy;
 pub use failure::{Attempt, Failure, Missed};
 
 use super::files::FileTable;
@@ -117,6 +119,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     /// What ended the job, if something did.
     pub failure: Option<Failure>,
     rules: Rules,
+    errors: ErrorPolicy<'a>,
     control: &'a Control,
     stats: &'a LiveStats,
     clock: Clock,
@@ -151,6 +154,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
 pub struct Parts<'a> {
     /// The numbers.
     pub rules: Rules,
+    /// What is done about failed I/Os.
+    pub errors: ErrorPolicy<'a>,
     /// Between controller and worker.
     pub control: &'a Control,
     /// Where the measurements go.
@@ -199,6 +204,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             files: parts.files,
             failure: None,
             rules: parts.rules,
+            errors: parts.errors,
             control: parts.control,
             stats: parts.stats,
             clock: parts.clock,
@@ -412,7 +418,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                         self.reap(1);
                     }
                     if self.failure.is_some() {
-                        self.release(index);
+                        self.drop_unit(index);
                         return;
                     }
                 }

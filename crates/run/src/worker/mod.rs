@@ -24,7 +24,7 @@ use crate::message::Message;
 use crate::shared::{Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
-use io_loop::{Failure, IoLoop, Parts, PassEnd};
+use io_loop::{ErrorPolicy, Failure, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_options::JobOptions;
@@ -208,6 +208,7 @@ impl Worker<'_> {
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
         let parts = Parts {
             rules: rules(options),
+            errors: ErrorPolicy::new(options, self.messages, self.number()),
             control: self.control(),
             stats: &self.slot.stats,
             clock: self.clock.chosen(options.clocksource),

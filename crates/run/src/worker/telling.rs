@@ -3,13 +3,13 @@
 use super::io_loop::{Attempt, Failure, Missed};
 use super::{Stop, Worker, pace};
 use crate::message::Message;
+use iolite_engine::Errno;
 use iolite_types::Operation;
 use std::io;
 
 impl Worker<'_> {
-    /// Tells the reader of the report what failed, and says it once more for the job's own line.
+    /// What ended the job, for the job's own line. What the loop has not told yet is told the reader of the report.
     pub(super) fn tell(&self, failure: Failure, file: Option<String>) -> Stop {
-        let error = io::Error::from_raw_os_error(failure.errno.0);
         if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
             let unit = if option == "rate_min" { "B/s" } else { "IOPS" };
             let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.options().name);
@@ -21,7 +21,6 @@ impl Worker<'_> {
         };
         let name = operation_name(operation);
         let file = file.unwrap_or_default();
-        let text = describe_error(&error);
         if let Some(Missed::Latency(latency)) = failure.missed {
             let line = format!(
                 "latency of {latency} nsec exceeds max_latency: {file} {name} offset={offset}, buflen={length}"
@@ -29,10 +28,21 @@ impl Worker<'_> {
             Message::Warning(self.number(), line).send(self.messages);
             return Stop { errno: failure.errno.0, what: format!("file={file}, func=max_latency") };
         }
-        let line = format!("io_u error on file {file}: {text}: {name} offset={offset}, buflen={length}");
-        Message::Warning(self.number(), line).send(self.messages);
-        Stop { errno: failure.errno.0, what: format!("file={file}, func={name}") }
+        Stop { errno: failure.errno.0, what: failed_operation(&file, operation) }
     }
+}
+
+/// What failed, for the heading of a report.
+pub(super) fn failed_operation(file: &str, operation: Operation) -> String {
+    format!("file={file}, func={}", operation_name(operation))
+}
+
+/// The line about an I/O that failed; `why` follows the system's words for the error.
+pub(super) fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &str) -> String {
+    let Attempt { operation, offset, length, .. } = attempt;
+    let text = describe_error(&errno.into());
+    let name = operation_name(*operation);
+    format!("io_u error on file {file}: {text}{why}: {name} offset={offset}, buflen={length}")
 }
 
 /// The operating system's words for an error, without the number that the standard library adds.

@@ -111,8 +111,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if !self.files.is_open(io.file)
             && let Err(error) = self.files.open(&mut self.engine, io.file)
         {
-            let attempt = Attempt::at(io);
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+            self.refused(Attempt::at(io), error.into());
             return false;
         }
         if self.rules.serialize_overlap {
@@ -131,8 +130,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.drain();
         }
         if let Err(error) = self.files.enter(io.file, io.direction) {
-            let attempt = Attempt::at(io);
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+            self.refused(Attempt::at(io), error.into());
         }
         self.failure.is_none()
     }
@@ -167,8 +165,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         if let Err(error) = self.files.enter(sync.file, Direction::Write) {
             let Due { operation, file, offset, length } = sync;
-            let attempt = Attempt { operation, file, offset, length };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+            self.refused(Attempt { operation, file, offset, length }, error.into());
             return;
         }
         let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
@@ -187,8 +184,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn close_file(&mut self, file: u32) {
         self.drain();
         if let Err(error) = self.files.close(&mut self.engine, file) {
-            let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
-            self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed: None });
+            self.refused(Attempt { operation: Operation::Sync, file, offset: 0, length: 0 }, error.into());
         }
     }
 
@@ -204,6 +200,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         if latency > self.rules.max_latency_ns[direction.index()] {
             let attempt = Attempt::of(unit);
+            self.count_error(attempt.operation, Errno(libc::ETIMEDOUT));
             self.fail(Failure {
                 errno: Errno(libc::ETIMEDOUT),
                 attempt: Some(attempt),

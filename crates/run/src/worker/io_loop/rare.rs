@@ -1,16 +1,16 @@
 //! What happens rarely: syncs, short I/Os, errors, the controller's word, the end of the ramp and of the time.
 
-use super::{Attempt, Failure, IoLoop};
+use super::errors::NOTHING_MOVED;
+use super::{Failure, IoLoop};
 use crate::shared::{Phase, attention};
 use crate::worker::{publish_usage, reset_usage};
-use iolite_engine::{Engine, Errno, Outcome};
+use iolite_engine::{Engine, Outcome};
 use iolite_workload::Generator;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
-        let unit = &self.units[index as usize];
         match outcome {
             Ok(_) => {
                 self.stats.syncs.add(1);
@@ -20,10 +20,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     self.stats.sync.record_bucket(latency);
                 }
             }
-            Err(errno) => {
-                let attempt = Attempt::of(unit);
-                self.fail(Failure { errno, attempt: Some(attempt), missed: None });
-            }
+            Err(errno) => self.io_failed(index, errno),
         }
         self.release(index);
     }
@@ -33,7 +30,6 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, start: u64) {
         let unit = &mut self.units[index as usize];
-        let attempt = Attempt::of(unit);
         match outcome {
             Ok(bytes) if bytes > 0 && bytes < unit.length => {
                 if let Some(direction) = unit.operation.direction() {
@@ -49,9 +45,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 return;
             }
             // Nothing moved: the file ends here, although the job was told otherwise.
-            Ok(_) => self.fail(Failure { errno: Errno(libc::EIO), attempt: Some(attempt), missed: None }),
-            Err(Errno(libc::ENOSPC)) if self.rules.fill_device => self.stopping = true,
-            Err(errno) => self.fail(Failure { errno, attempt: Some(attempt), missed: None }),
+            Ok(_) => self.io_failed(index, NOTHING_MOVED),
+            Err(errno) => self.io_failed(index, errno),
         }
         self.release(index);
     }
@@ -61,12 +56,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn issue_partial(&mut self) {
         while let Some(index) = self.partial.pop() {
             if self.failure.is_some() {
-                self.release(index);
+                self.drop_unit(index);
                 continue;
             }
             let start = self.stamps[index as usize].start;
             self.issue(index, start);
         }
+    }
+
+    /// Gives up a unit that was made and will not be issued (any more).
+    #[cold]
+    pub(super) fn drop_unit(&mut self, index: u32) {
+        if let Some(direction) = self.units[index as usize].operation.direction() {
+            self.stats.directions[direction.index()].dropped.add(1);
+        }
+        self.release(index);
     }
 
     #[cold]

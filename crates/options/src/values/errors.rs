@@ -1,0 +1,103 @@
+//! Lists of errors, by name or number: `EIO:ENOSPC,28,EILSEQ`.
+
+use crate::IgnoredErrors;
+
+/// Names and numbers of one block of `libc`'s constants.
+macro_rules! numbered {
+    ($($name:ident)+) => {
+        &[$((stringify!($name), libc::$name)),+]
+    };
+}
+
+/// Linux's names for its error numbers.
+static NAMES: &[(&str, i32)] = numbered! {
+    EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG ENOEXEC EBADF ECHILD EAGAIN EWOULDBLOCK ENOMEM EACCES EFAULT ENOTBLK
+    EBUSY EEXIST EXDEV ENODEV ENOTDIR EISDIR EINVAL ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK
+    EPIPE EDOM ERANGE EDEADLK ENAMETOOLONG ENOLCK ENOSYS ENOTEMPTY ELOOP ENOMSG EIDRM ENOSTR ENODATA ETIME ENOSR
+    ENONET ENOLINK ECOMM EPROTO EBADMSG EOVERFLOW ENOTUNIQ EBADFD EREMCHG EILSEQ ERESTART EUSERS ENOTSOCK
+    EDESTADDRREQ EMSGSIZE EPROTOTYPE ENOPROTOOPT EPROTONOSUPPORT ESOCKTNOSUPPORT EOPNOTSUPP ENOTSUP EPFNOSUPPORT
+    EAFNOSUPPORT EADDRINUSE EADDRNOTAVAIL ENETDOWN ENETUNREACH ENETRESET ECONNABORTED ECONNRESET ENOBUFS EISCONN
+    ENOTCONN ESHUTDOWN ETOOMANYREFS ETIMEDOUT ECONNREFUSED EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE
+    EUCLEAN EREMOTEIO EDQUOT ENOMEDIUM EMEDIUMTYPE ECANCELED ENOKEY EKEYEXPIRED EKEYREVOKED EKEYREJECTED
+    EOWNERDEAD ENOTRECOVERABLE ERFKILL EHWPOISON
+};
+
+/// The largest number that the kernel can answer with.
+const LARGEST: i32 = 4095;
+
+/// Lists for reads, writes and verification, separated by commas; errors in a list are separated by colons.
+pub fn ignored_errors(text: &str, notes: &mut Vec<String>) -> Result<IgnoredErrors, String> {
+    let mut lists = text.split(',').map(|list| error_list(list, notes));
+    let mut next = || lists.next().transpose().map(Option::unwrap_or_default);
+    let ignored = IgnoredErrors { read: next()?, write: next()?, verify: next()? };
+    match lists.next() {
+        None => Ok(ignored),
+        Some(_) => Err("has more than three lists (read, write, verify)".to_owned()),
+    }
+}
+
+fn error_list(text: &str, notes: &mut Vec<String>) -> Result<Vec<i32>, String> {
+    text.split(':').map(str::trim).filter(|word| !word.is_empty()).map(|word| error(word, notes)).collect()
+}
+
+fn error(word: &str, notes: &mut Vec<String>) -> Result<i32, String> {
+    if let Some(&(_, number)) = NAMES.iter().find(|(name, _)| *name == word) {
+        return Ok(number);
+    }
+    let unknown = || {
+        let names = NAMES.iter().map(|(name, _)| *name);
+        let meant = crate::registry::closest(&word.to_uppercase(), names);
+        let meant = meant.map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        format!("\"{word}\" is neither an error's name nor its number{meant}")
+    };
+    let number: i64 = word.parse().map_err(|_| unknown())?;
+    let number = i32::try_from(number.unsigned_abs()).map_err(|_| unknown())?;
+    if number == 0 || number > LARGEST {
+        notes.push(format!("there is no error {number}"));
+    }
+    Ok(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<[Vec<i32>; 3], String> {
+        let ignored = ignored_errors(text, &mut Vec::new())?;
+        Ok([ignored.read, ignored.write, ignored.verify])
+    }
+
+    #[test]
+    fn a_list_for_each_kind() {
+        assert_eq!(read("EAGAIN,ENOSPC:122"), Ok([vec![11], vec![28, 122], vec![]]));
+        assert_eq!(read(",28"), Ok([vec![], vec![28], vec![]]));
+        assert_eq!(read(",,EILSEQ:"), Ok([vec![], vec![], vec![84]]));
+        assert_eq!(read("-5"), Ok([vec![5], vec![], vec![]]));
+        assert!(read("EIO,EIO,EIO,EIO").is_err_and(|error| error.contains("three lists")));
+    }
+
+    #[test]
+    fn what_is_no_error() {
+        let error = read("eio").unwrap_err();
+        assert_eq!(error, "\"eio\" is neither an error's name nor its number; did you mean EIO?");
+        assert!(read("EFOO").is_err());
+        assert!(read("5x").is_err());
+        let mut notes = Vec::new();
+        assert!(ignored_errors("99999", &mut notes).is_ok());
+        assert_eq!(notes, ["there is no error 99999"]);
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[-A-Z0-9:, ]{0,30}") {
+            let _ = read(&text);
+        }
+
+        #[test]
+        fn numbers_read_back(numbers in prop::collection::vec(1..LARGEST, 1..5)) {
+            let text: Vec<String> = numbers.iter().map(i32::to_string).collect();
+            prop_assert_eq!(read(&text.join(":")), Ok([numbers, vec![], vec![]]));
+        }
+    }
+}
