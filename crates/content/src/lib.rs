@@ -32,6 +32,7 @@ mod dedupe;
 mod pattern;
 mod random;
 mod scramble;
+pub mod verify;
 
 pub use compress::Compress;
 pub use dedupe::{Dedupe, Share, WorkingSet};

@@ -1,0 +1,120 @@
+//! What a wrong block looks like, in words; `inquiry.rs` finds it out.
+
+use super::Kind;
+use std::fmt;
+use std::ops::Range;
+
+/// What a wrong block looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Diagnosis {
+    /// All of it is zero: it was never written, was discarded, or zeros were returned.
+    Zeros,
+    /// These bytes (offsets in the file) are zero, in whole sectors, and should not be; the rest is right.
+    ZeroedSectors(Range<u64>),
+    /// A block that belongs to another place.
+    Misdirected {
+        /// Where it belongs.
+        belongs_to: u64,
+    },
+    /// An earlier write to this place: the later one was lost.
+    Older {
+        /// Number of the write that was found.
+        found: u64,
+        /// Number of the write that should be there.
+        expected: u64,
+    },
+    /// A write to this place, but none that should be there: another job's, or a later one.
+    OtherWrite,
+    /// Only a part of the write is there.
+    Torn {
+        /// The sector (offset in the file) at which it was cut.
+        at: u64,
+        /// Whether the write is there up to that place; otherwise it is there from that place on.
+        beginning: bool,
+    },
+    /// A single bit is wrong.
+    BitFlip {
+        /// The byte, as an offset in the file.
+        offset: u64,
+        /// Its bit; 0 is the lowest.
+        bit: u8,
+    },
+    /// The data has moved by so many bytes, towards higher offsets if positive.
+    Shifted(i64),
+    /// It was written as a block of another length.
+    WrongLength {
+        /// Bytes of the interval that was written.
+        written: u64,
+    },
+    /// It was written with another method.
+    OtherKind(u8),
+    /// Another pattern than the expected one; its first bytes in hexadecimal.
+    OtherPattern(String),
+    /// A part of the data is wrong, in no way that is known.
+    Damaged,
+    /// Nothing that is known.
+    Unknown,
+}
+
+impl Diagnosis {
+    /// Its name, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Diagnosis::Zeros => "zeros",
+            Diagnosis::ZeroedSectors(_) => "zeroed_sectors",
+            Diagnosis::Misdirected { .. } => "misdirected",
+            Diagnosis::Older { .. } => "older",
+            Diagnosis::OtherWrite => "other_write",
+            Diagnosis::Torn { .. } => "torn",
+            Diagnosis::BitFlip { .. } => "bit_flip",
+            Diagnosis::Shifted(_) => "shifted",
+            Diagnosis::WrongLength { .. } => "wrong_length",
+            Diagnosis::OtherKind(_) => "other_kind",
+            Diagnosis::OtherPattern(_) => "other_pattern",
+            Diagnosis::Damaged => "damaged",
+            Diagnosis::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Diagnosis::Zeros => to.write_str("zeros: never written, discarded, or lost"),
+            Diagnosis::ZeroedSectors(Range { start, end }) => {
+                write!(to, "zeroed sectors: {} bytes at offset {start} are zero", end - start)
+            }
+            Diagnosis::Misdirected { belongs_to } => {
+                write!(to, "a misdirected block: it belongs to offset {belongs_to}")
+            }
+            Diagnosis::Older { found, expected } => {
+                write!(to, "an older generation: write {found} is there, write {expected} was lost")
+            }
+            Diagnosis::OtherWrite => to.write_str("another write to the same place"),
+            Diagnosis::Torn { at, beginning } => {
+                let (there, missing) = if *beginning { ("before", "behind") } else { ("from", "before") };
+                write!(
+                    to,
+                    "a torn write: what is {there} offset {at} is right, and {missing} it is other data"
+                )
+            }
+            Diagnosis::BitFlip { offset, bit } => {
+                write!(to, "a bit flip: bit {bit} of the byte at offset {offset}")
+            }
+            Diagnosis::Shifted(by) => {
+                let where_to = if *by > 0 { "higher" } else { "lower" };
+                write!(to, "shifted data: it has moved by {} bytes to {where_to} offsets", by.unsigned_abs())
+            }
+            Diagnosis::WrongLength { written } => {
+                write!(to, "a block of wrong length: it was written as one of {written} bytes")
+            }
+            Diagnosis::OtherKind(number) => {
+                let name = Kind::from_number(*number).map_or("unknown", Kind::name);
+                write!(to, "a block that was written with verify={name} (type {number})")
+            }
+            Diagnosis::OtherPattern(bytes) => write!(to, "another pattern: {bytes}…"),
+            Diagnosis::Damaged => to.write_str("damaged data"),
+            Diagnosis::Unknown => to.write_str("nothing that is known"),
+        }
+    }
+}
