@@ -1,6 +1,6 @@
 //! Prints what one call of `next()` costs, for the main shapes of workloads.
 //!
-//! `cargo run --release -p iolite-workload --example next_cost`
+//! `cargo run --release -p iolite-workload --example next_cost [PART OF A NAME]`
 
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::*;
@@ -87,6 +87,15 @@ fn main() {
             "randread bsrange 4k-64k",
             Spec { block_size: PerDirection::all(BlockSize::Range(size, 16 * size)), ..random.clone() },
         ),
+        (
+            "randread bssplit of 4",
+            Spec {
+                block_size: PerDirection::all(BlockSize::Split(
+                    [1, 2, 4, 8].map(|times| (times * size, 25)).to_vec(),
+                )),
+                ..random.clone()
+            },
+        ),
         ("randread:8", Spec { ios_per_random: 8, ..random.clone() }),
         ("zipf:1.2", Spec { distribution: law(Law::Zipf(1.2)), ..random.clone() }),
         ("zipf:0.9", Spec { distribution: law(Law::Zipf(0.9)), ..random.clone() }),
@@ -102,7 +111,8 @@ fn main() {
         ("randread 50 %", Spec { random_percent: PerDirection::all(50), ..random }),
     ];
     println!("{:<26} {:>8} {:>8}  ns per next()", "workload", "chosen", "general");
-    for (name, spec) in shapes {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    for (name, spec) in shapes.into_iter().filter(|(name, _)| name.contains(&wanted)) {
         let chosen = new(&spec).expect("memory for a map").visit(Cost);
         let general = Cost.visit(General::new(&spec).expect("memory for a map"));
         println!("{name:<26} {chosen:>8.2} {general:>8.2}");

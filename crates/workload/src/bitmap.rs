@@ -8,7 +8,7 @@
 use crate::Error;
 
 /// The visited blocks of a range.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bitmap {
     length: u64,
     free: u64,
@@ -91,16 +91,36 @@ impl Bitmap {
         self.levels[level][index] ^ self.reversed
     }
 
+    /// The word of a block will be looked at soon: it may come nearer.
+    #[inline(always)]
+    pub fn prefetch(&self, block: u64) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(word) = self.levels[0].get((block / 64) as usize) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a hint about memory that is there; it changes nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = block;
+    }
+
     /// Whether a block has been visited.
     pub fn is_visited(&self, block: u64) -> bool {
         self.visited(0, (block / 64) as usize) >> (block % 64) & 1 == 1
     }
 
     /// The first free block at or after `start`, or else the first of all; `None` when there is none.
-    #[inline]
+    #[inline(always)]
     pub fn next_free(&self, start: u64) -> Option<u64> {
         if self.free == 0 {
             return None;
+        }
+        let index = start / 64;
+        if let Some(word) = self.levels[0].get(index as usize) {
+            let candidates = !(word ^ self.reversed) & from_bit(start % 64);
+            if candidates != 0 {
+                return Some(index * 64 + u64::from(candidates.trailing_zeros()));
+            }
         }
         self.free_from(start).or_else(|| self.free_from(0))
     }
@@ -134,8 +154,20 @@ impl Bitmap {
     }
 
     /// How many blocks from `start` on are free without a gap, at most `limit`.
-    #[inline]
+    #[inline(always)]
     pub fn free_run(&self, start: u64, limit: u64) -> u64 {
+        if limit > 64 || start >= self.length {
+            return self.long_free_run(start, limit);
+        }
+        // The 64 bits from there on, out of two words: nothing to predict.
+        let (index, bit) = ((start / 64) as usize, start % 64);
+        let words = &self.levels[0];
+        let beyond = words.get(index + 1).map_or(u64::MAX, |word| word ^ self.reversed);
+        let visited = (words[index] ^ self.reversed) >> bit | beyond << 1 << (63 - bit);
+        u64::from(visited.trailing_zeros()).min(limit)
+    }
+
+    fn long_free_run(&self, start: u64, limit: u64) -> u64 {
         let end = start.saturating_add(limit).min(self.length);
         let mut position = start;
         while position < end {
@@ -163,6 +195,32 @@ impl Bitmap {
             self.free -= u64::from(fresh.count_ones());
             self.mark(0, index, bits);
             position = next;
+        }
+    }
+
+    /// Marks `count` blocks from `start` on as visited, which all exist and are free.
+    #[inline(always)]
+    pub fn visit_free(&mut self, start: u64, count: u64) {
+        if count == 0 || count > 64 {
+            return self.visit(start, count);
+        }
+        let (index, bit) = ((start / 64) as usize, start % 64);
+        let bits = u64::MAX >> (64 - count);
+        self.free -= count;
+        self.flip(index, bits << bit);
+        let beyond = bits >> 1 >> (63 - bit);
+        if beyond != 0 {
+            self.flip(index + 1, beyond);
+        }
+    }
+
+    /// Marks free blocks of one word as visited. Flipping their bits does it, whatever the bits mean at present.
+    #[inline(always)]
+    fn flip(&mut self, index: usize, bits: u64) {
+        let word = &mut self.levels[0][index];
+        *word ^= bits;
+        if *word ^ self.reversed == u64::MAX && self.levels.len() > 1 {
+            self.mark(1, index / 64, 1 << (index % 64));
         }
     }
 
@@ -231,6 +289,11 @@ mod tests {
                     prop_assert_eq!(map.next_free(start), expected);
                     let run = (start..length).take(limit as usize).take_while(|&b| !model[b as usize]).count();
                     prop_assert_eq!(map.free_run(start, limit), run as u64);
+                    let mut marked = map.clone();
+                    marked.visit(start, run as u64);
+                    let mut flipped = map.clone();
+                    flipped.visit_free(start, run as u64);
+                    prop_assert_eq!(flipped, marked);
                     prop_assert_eq!(map.is_visited(start), model[start as usize]);
                 }
             }

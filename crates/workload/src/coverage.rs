@@ -26,13 +26,13 @@
 
 use crate::{
     BlockSize, Distribution, Error, Mix, Spec,
-    bitmap::Bitmap,
     lfsr::Lfsr,
     offset::{Chooser, Tables},
     permutation::Permutation,
     precondition::Regions,
     rng::{Rng, SplitMix64},
     sizes::Sizes,
+    unvisited::Unvisited,
 };
 use iolite_types::Direction;
 
@@ -130,7 +130,7 @@ enum Kind {
     Uniform { align: [u64; 3] },
     Permutation { block: u64, order: Permutation },
     Lfsr { block: u64, order: Lfsr },
-    Bitmap { block: u64, map: Bitmap },
+    Unvisited(Unvisited),
     Chosen { align: [u64; 3], choosers: Box<[Option<Chooser>; 3]> },
     Regions { block: u64, regions: Box<Regions> },
 }
@@ -156,8 +156,8 @@ impl Coverage {
                 Kind::Permutation { block, order: Permutation::new(length / block, keys.next_u64()) }
             }
             Strategy::Lfsr(block) => Kind::Lfsr { block, order: Lfsr::new(length / block, keys.next_u64()) },
-            Strategy::Bitmap(block) => match Bitmap::new(reachable(spec, length) / block) {
-                Ok(map) => Kind::Bitmap { block, map },
+            Strategy::Bitmap(block) => match Unvisited::new(length, reachable(spec, length), block) {
+                Ok(unvisited) => Kind::Unvisited(unvisited),
                 Err(_) if spec.cover_softly => uniform(spec),
                 Err(error) => return Err(error),
             },
@@ -180,7 +180,7 @@ impl Coverage {
             Kind::Uniform { .. } => {}
             Kind::Permutation { order, .. } => order.rekey(self.keys.next_u64()),
             Kind::Lfsr { order, .. } => order.rekey(self.keys.next_u64()),
-            Kind::Bitmap { map, .. } => map.clear(),
+            Kind::Unvisited(unvisited) => unvisited.clear(),
             Kind::Chosen { choosers, .. } => choosers.iter_mut().flatten().for_each(Chooser::restart),
             Kind::Regions { regions, .. } => regions.rekey(self.keys.next_u64()),
         }
@@ -190,6 +190,9 @@ impl Coverage {
     pub(crate) fn rewind(&mut self, seed: u64, file: usize) {
         self.keys = lap_keys(seed, file);
         self.restart();
+        if let Kind::Unvisited(unvisited) = &mut self.kind {
+            unvisited.rewind();
+        }
     }
 
     /// A place for an I/O of `direction`; `None` when every block has been visited, or none can be.
@@ -226,11 +229,12 @@ impl Coverage {
                     return Some(Place { offset, length: sizes.draw(lengths, room) });
                 }
             },
-            Kind::Bitmap { block, map } => {
-                if map.free() == 0 {
+            Kind::Unvisited(unvisited) => {
+                if unvisited.is_exhausted() {
                     return None;
                 }
-                free_place(map, *block, self.length, sizes, offsets, lengths)
+                unvisited
+                    .next(sizes, offsets, lengths)
                     .or_else(|| at_random(self.length, sizes.min(), sizes, offsets, lengths))
             }
         }
@@ -277,38 +281,4 @@ fn at_random(length: u64, align: u64, sizes: &Sizes, offsets: &mut Rng, lengths:
     let slots = length.checked_sub(sizes.min())? / align + 1;
     let offset = offsets.below(slots) * align;
     Some(Place { offset, length: sizes.draw(lengths, length - offset) })
-}
-
-/// The first free place at or after a random one, marked as visited.
-#[inline]
-fn free_place(
-    map: &mut Bitmap,
-    block: u64,
-    length: u64,
-    sizes: &Sizes,
-    offsets: &mut Rng,
-    lengths: &mut Rng,
-) -> Option<Place> {
-    let smallest = sizes.min();
-    if smallest == block {
-        // All I/Os begin at a block of the map, which ends where the last one fits.
-        let free = map.next_free(offsets.below(map.length()))?;
-        let offset = free * block;
-        let most = (sizes.max() - 1) / block + 1;
-        let room = (map.free_run(free, most) * block).min(length - offset);
-        let place = Place { offset, length: sizes.draw(lengths, room) };
-        map.visit(free, (place.length - 1) / block + 1);
-        return Some(place);
-    }
-    let slots = length / smallest;
-    let start = offsets.below(slots) * smallest / block;
-    let fits = |free: &u64| *free * block / smallest < slots;
-    let free = map.next_free(start).filter(fits).or_else(|| map.next_free(0).filter(fits))?;
-    let offset = free * block / smallest * smallest;
-    let run = map.free_run(free, sizes.max().div_ceil(block));
-    let gap = (free + run) * block - offset;
-    let room = gap.max(smallest).min(length - offset);
-    let place = Place { offset, length: sizes.draw(lengths, room) };
-    map.visit(offset / block, place.length.div_ceil(block));
-    Some(place)
 }

@@ -18,6 +18,7 @@ mod rotation;
 mod sizes;
 mod spec;
 mod strided;
+mod unvisited;
 
 pub use fast::{FastGenerator, fast};
 pub use general::General;

@@ -18,11 +18,13 @@ pub(crate) enum Sizes {
         high: u64,
         count: u64,
         exact: bool,
+        /// `low` as a power of two, when it is one.
+        shift: Option<u32>,
     },
     /// Anything from the first to the second.
     Any(u64, u64),
-    /// Sizes with their shares, and the sum of the shares.
-    Shares(Vec<(u64, u32)>, u64),
+    /// Sizes with their shares.
+    Shares(Shares),
 }
 
 impl Sizes {
@@ -33,15 +35,13 @@ impl Sizes {
             BlockSize::Range(low, high) if unaligned => Sizes::Any((*low).max(1), *high),
             BlockSize::Range(low, high) => {
                 let (low, high) = ((*low).max(1), *high);
-                Sizes::Multiples { low, high, count: high / low, exact: high.is_multiple_of(low) }
+                let shift = low.is_power_of_two().then(|| low.trailing_zeros());
+                Sizes::Multiples { low, high, count: high / low, exact: high.is_multiple_of(low), shift }
             }
             BlockSize::Split(entries) => match entries.as_slice() {
                 [] => Sizes::Fixed(1),
                 [(size, _)] => Sizes::Fixed((*size).max(1)),
-                _ => {
-                    let total = entries.iter().map(|&(_, share)| u64::from(share)).sum();
-                    Sizes::Shares(entries.iter().map(|&(size, share)| (size.max(1), share)).collect(), total)
-                }
+                _ => Sizes::Shares(Shares::new(entries)),
             },
         }
     }
@@ -59,7 +59,7 @@ impl Sizes {
     pub(crate) fn min(&self) -> u64 {
         match self {
             Sizes::Fixed(size) | Sizes::Multiples { low: size, .. } | Sizes::Any(size, _) => *size,
-            Sizes::Shares(entries, _) => entries.iter().map(|&(size, _)| size).min().unwrap_or(1),
+            Sizes::Shares(shares) => shares.min,
         }
     }
 
@@ -69,7 +69,7 @@ impl Sizes {
         match self {
             Sizes::Fixed(size) => *size,
             Sizes::Multiples { high: size, .. } | Sizes::Any(_, size) => *size,
-            Sizes::Shares(entries, _) => entries.iter().map(|&(size, _)| size).max().unwrap_or(1),
+            Sizes::Shares(shares) => shares.max,
         }
     }
 
@@ -78,40 +78,74 @@ impl Sizes {
     pub(crate) fn draw(&self, rng: &mut Rng, room: u64) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
-            // The same draw as below without a division, for the usual case.
-            Sizes::Multiples { low, count, exact: true, high } if room >= *high => {
-                (1 + rng.below(*count)) * low
+            // The same draws as below without a division, for the usual cases.
+            Sizes::Multiples { low, count, exact: true, shift, .. } => {
+                let fitting = match shift {
+                    Some(shift) => room >> shift,
+                    None => room / low,
+                };
+                (1 + rng.below(fitting.min(*count))) * low
             }
             Sizes::Multiples { low, high, .. } => {
                 let limit = if room >= *high { *high } else { room / low * low };
                 (1 + rng.below(limit)).next_multiple_of(*low).min(limit)
             }
             Sizes::Any(low, high) => low + rng.below(room.min(*high) - low + 1),
-            Sizes::Shares(entries, total) => draw_share(entries, *total, rng, room),
+            Sizes::Shares(shares) => shares.draw(rng, room),
         }
     }
 }
 
-fn draw_share(entries: &[(u64, u32)], total: u64, rng: &mut Rng, room: u64) -> u64 {
-    let fits = |size: u64| size <= room;
-    let total = if entries.iter().all(|&(size, _)| fits(size)) {
-        total
-    } else {
-        entries.iter().filter(|entry| fits(entry.0)).map(|entry| u64::from(entry.1)).sum()
-    };
-    let mut ticket = rng.below(total);
-    let mut fitting = entries.iter().filter(|entry| fits(entry.0));
-    let smallest = entries.iter().map(|entry| entry.0).min().unwrap_or(1);
-    fitting
-        .find_map(|&(size, share)| {
+/// Shares are per cents; a table for anything much finer would only fill the processor's cache.
+const MOST_TICKETS: u64 = 1000;
+
+/// Several sizes, each with its share of the I/Os.
+#[derive(Clone, Debug)]
+pub(crate) struct Shares {
+    entries: Vec<(u64, u32)>,
+    /// The size of each ticket, as many as the shares add up to; none when that is too many. A look into a table, where a walk along the
+    /// shares would be a branch that cannot be predicted.
+    tickets: Vec<u64>,
+    min: u64,
+    max: u64,
+}
+
+impl Shares {
+    fn new(entries: &[(u64, u32)]) -> Shares {
+        let entries: Vec<_> = entries.iter().map(|&(size, share)| (size.max(1), share)).collect();
+        let sizes = || entries.iter().map(|&(size, _)| size);
+        let (min, max) = (sizes().min().unwrap_or(1), sizes().max().unwrap_or(1));
+        let total: u64 = entries.iter().map(|&(_, share)| u64::from(share)).sum();
+        let ticket = |&(size, share): &(u64, u32)| std::iter::repeat_n(size, share as usize);
+        let tickets =
+            if total <= MOST_TICKETS { entries.iter().flat_map(ticket).collect() } else { Vec::new() };
+        Shares { entries, tickets, min, max }
+    }
+
+    #[inline(always)]
+    fn draw(&self, rng: &mut Rng, room: u64) -> u64 {
+        if room >= self.max && !self.tickets.is_empty() {
+            let ticket = rng.below(self.tickets.len() as u64);
+            return self.tickets.get(ticket as usize).copied().unwrap_or(self.min);
+        }
+        self.draw_fitting(rng, room)
+    }
+
+    /// Among the sizes that fit, with the same proportions.
+    #[cold]
+    fn draw_fitting(&self, rng: &mut Rng, room: u64) -> u64 {
+        let fitting = || self.entries.iter().filter(|entry| entry.0 <= room);
+        let mut ticket = rng.below(fitting().map(|entry| u64::from(entry.1)).sum());
+        let drawn = fitting().find_map(|&(size, share)| {
             let share = u64::from(share);
             if ticket < share {
                 return Some(size);
             }
             ticket -= share;
             None
-        })
-        .unwrap_or(smallest)
+        });
+        drawn.unwrap_or(self.min)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,126 @@
+//! Random places of several sizes over one range, each byte once while that can be (see [`coverage`](crate::coverage)).
+//!
+//! The place is chosen one I/O ahead, so that the part of the map that the next one needs is on its way from
+//! memory while this one is issued: a map of a large device does not fit into a processor's caches.
+
+use crate::{
+    Error,
+    bitmap::Bitmap,
+    coverage::Place,
+    rng::{Rng, scale},
+    sizes::Sizes,
+};
+
+/// Which blocks of a range have not been visited yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Unvisited {
+    map: Bitmap,
+    block: Block,
+    length: u64,
+    /// Where the next I/O goes, as a fraction of the range in units of 2^-64.
+    ahead: Option<u64>,
+}
+
+/// The size of the map's blocks. Nearly always a power of two, and then nothing has to be divided by it.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    size: u64,
+    shift: Option<u32>,
+}
+
+impl Block {
+    fn new(size: u64) -> Block {
+        Block { size, shift: size.is_power_of_two().then(|| size.trailing_zeros()) }
+    }
+
+    /// How many whole blocks there are in so many bytes.
+    #[inline(always)]
+    fn whole(self, bytes: u64) -> u64 {
+        match self.shift {
+            Some(shift) => bytes >> shift,
+            None => bytes / self.size,
+        }
+    }
+
+    /// How many blocks so many bytes, at least one, touch.
+    #[inline(always)]
+    fn touched(self, bytes: u64) -> u64 {
+        self.whole(bytes - 1) + 1
+    }
+}
+
+impl Unvisited {
+    /// Nothing of `length` bytes has been visited, of which I/Os can reach the first `reachable`. Fails when the
+    /// map's memory cannot be had.
+    pub(crate) fn new(length: u64, reachable: u64, block: u64) -> Result<Unvisited, Error> {
+        Ok(Unvisited { map: Bitmap::new(reachable / block)?, block: Block::new(block), length, ahead: None })
+    }
+
+    /// Forgets what has been visited.
+    pub(crate) fn clear(&mut self) {
+        self.map.clear();
+    }
+
+    /// Forgets the choice for the next I/O too, so that a sequence can be repeated from its beginning.
+    pub(crate) fn rewind(&mut self) {
+        self.ahead = None;
+    }
+
+    /// Whether every block has been visited.
+    #[inline(always)]
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.map.free() == 0
+    }
+
+    /// Where the next I/O should go, as a fraction; and draws the one after it.
+    #[inline(always)]
+    fn draw(&mut self, offsets: &mut Rng) -> u64 {
+        let next = offsets.next_u64();
+        self.map.prefetch(scale(next, self.map.length()));
+        match self.ahead.replace(next) {
+            Some(fraction) => fraction,
+            None => offsets.next_u64(),
+        }
+    }
+
+    /// The first place at or after a random one that has not been visited, which then has been.
+    #[inline(always)]
+    pub(crate) fn next(&mut self, sizes: &Sizes, offsets: &mut Rng, lengths: &mut Rng) -> Option<Place> {
+        let fraction = self.draw(offsets);
+        if sizes.min() == self.block.size {
+            self.at_a_block(fraction, sizes, lengths)
+        } else {
+            self.at_a_multiple(fraction, sizes, lengths)
+        }
+    }
+
+    /// All I/Os begin at a block of the map, which ends where the last one fits.
+    #[inline(always)]
+    fn at_a_block(&mut self, fraction: u64, sizes: &Sizes, lengths: &mut Rng) -> Option<Place> {
+        let block = self.block;
+        let free = self.map.next_free(scale(fraction, self.map.length()))?;
+        let offset = free * block.size;
+        let most = block.touched(sizes.max());
+        let room = (self.map.free_run(free, most) * block.size).min(self.length - offset);
+        let length = sizes.draw(lengths, room);
+        self.map.visit_free(free, block.touched(length));
+        Some(Place { offset, length })
+    }
+
+    /// I/Os begin at multiples of their own smallest size, and may overlap where the gap is smaller than that.
+    fn at_a_multiple(&mut self, fraction: u64, sizes: &Sizes, lengths: &mut Rng) -> Option<Place> {
+        let Unvisited { map, block, length, .. } = self;
+        let (block, smallest) = (*block, sizes.min());
+        let slots = *length / smallest;
+        let start = block.whole(scale(fraction, slots) * smallest);
+        let fits = |free: &u64| *free * block.size / smallest < slots;
+        let free = map.next_free(start).filter(fits).or_else(|| map.next_free(0).filter(fits))?;
+        let offset = free * block.size / smallest * smallest;
+        let run = map.free_run(free, block.touched(sizes.max()));
+        let gap = (free + run) * block.size - offset;
+        let room = gap.max(smallest).min(*length - offset);
+        let place = Place { offset, length: sizes.draw(lengths, room) };
+        map.visit(block.whole(offset), block.touched(place.length));
+        Some(place)
+    }
+}
