@@ -4,11 +4,12 @@
 
 mod companions;
 mod console;
+mod debug;
 mod self_tests;
 mod session;
 
 use console::Console;
-use iolite_options::{Invocation, JobOptions, RunOptions, commands};
+use iolite_options::{Invocation, JobOptions, OutputFormat, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
 use iolite_run::{Prepared, RunError};
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     if let Some(companion) = commands::called_by(&args) {
         return companions::run(name, companion, &args[1..]);
     }
+    debug::set_up(iolite_options::debug_wish(&args));
     match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name == "fio") {
         Ok(Invocation::Print { text, status }) => {
             console::print(&text);
@@ -75,6 +77,9 @@ fn program(name: &str) -> Program {
 ///
 /// Several job files are one run with one report, in which each file waits for the one before.
 fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) -> u8 {
+    if !run.output_format.contains(&OutputFormat::Normal) {
+        debug::use_standard_error();
+    }
     let mut jobs = Vec::new();
     for (position, mut batch) in batches.into_iter().enumerate() {
         if let Some(first) = batch.first_mut() {
@@ -93,7 +98,11 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         Ok(prepared) => prepared,
         Err(error) => return refuse(name, &error),
     };
-    let mut console = match Console::open(run, writes_to_output(&plan)) {
+    let output_is_data = writes_to_output(&plan);
+    if output_is_data {
+        debug::use_standard_error();
+    }
+    let mut console = match Console::open(run, output_is_data) {
         Ok(console) => console,
         Err(error) => {
             complain(name, &error);

@@ -62,6 +62,19 @@ impl<'a> Assembler<'a> {
 
     /// Applies one setting; what was given, under its canonical name, where that is right.
     fn setting(&mut self, job: &mut JobOptions, setting: &Setting) -> Option<(String, String)> {
+        let applied = self.apply_one(job, setting);
+        tracing::debug!(
+            target: "parse",
+            "{}: {}{} {}",
+            setting.key_origin,
+            setting.key,
+            setting.value.as_ref().map(|value| format!("={value}")).unwrap_or_default(),
+            if applied.is_some() { "applied" } else { "refused" }
+        );
+        applied
+    }
+
+    fn apply_one(&mut self, job: &mut JobOptions, setting: &Setting) -> Option<(String, String)> {
         let Some(definition) = registry::find(&setting.key, &job.ioengine) else {
             let error = unknown(setting, &job.ioengine, self.errors.len() < ERRORS_WITH_SUGGESTION);
             self.errors.push(error);

@@ -28,7 +28,7 @@ mod usage;
 pub mod values;
 
 pub use job::*;
-pub use parse::parse;
+pub use parse::{debug_wish, parse};
 pub use run::*;
 
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ pub enum Invocation {
         /// batch, together with those of the first file. There may be no batch at all with `--parse-only`.
         batches: Vec<Vec<JobOptions>>,
         /// Options of the run as a whole.
-        run: RunOptions,
+        run: Box<RunOptions>,
         /// Suspicious input that is accepted.
         warnings: Vec<Diagnostic>,
     },

@@ -6,7 +6,7 @@ use crate::jobfile::{self, Surroundings};
 use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
 use crate::sys::MachineFacts;
-use crate::{Diagnostic, Invocation, JobOptions, Origin, OutputFormat, help, showcmd, usage};
+use crate::{DebugWish, Diagnostic, Invocation, JobOptions, Origin, OutputFormat, help, showcmd, usage};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Read;
@@ -32,6 +32,14 @@ pub fn parse(
         standard_input: &mut standard_input as &mut dyn Read,
     };
     parse_in(args, surroundings, invoked_as_fio)
+}
+
+/// What `--debug` asks for on this command line. It is wanted before anything else is understood, because parsing is
+/// among what can be told about; mistakes are left to [`parse`].
+pub fn debug_wish(args: &[OsString]) -> DebugWish {
+    let Scanned { asked, .. } =
+        command_line::scan(args, &MachineFacts::of_this_machine(), &mut Vec::new(), &mut Vec::new());
+    asked.run.debug
 }
 
 /// [`parse`], with everything that it asks the system for.
@@ -81,7 +89,7 @@ pub(crate) fn parse_in(
     if asked.append_terse && !asked.run.output_format.contains(&OutputFormat::Terse) {
         asked.run.output_format.push(OutputFormat::Terse);
     }
-    Ok(Invocation::Run { batches, run: asked.run, warnings })
+    Ok(Invocation::Run { batches, run: Box::new(asked.run), warnings })
 }
 
 /// The jobs of each file; those of the command line go with the first one.

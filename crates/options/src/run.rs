@@ -25,6 +25,15 @@ pub enum OutputFormat {
     Terse,
 }
 
+/// `--debug`: what is to be told about the inside.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DebugWish {
+    /// The categories, by name.
+    pub categories: Vec<String>,
+    /// `job:N`: only what belongs to these workers, counted from 1; empty = everything.
+    pub workers: Vec<u32>,
+}
+
 /// Options of the run as a whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
@@ -52,6 +61,8 @@ pub struct RunOptions {
     pub max_jobs: u32,
     /// `--aux-path`: where files made by the run itself go.
     pub aux_path: Option<PathBuf>,
+    /// `--debug`
+    pub debug: DebugWish,
     /// `--trigger-file`: the trigger is pulled when it appears.
     pub trigger_file: Option<PathBuf>,
     /// `--trigger-timeout`: the trigger is pulled after so many milliseconds.
@@ -75,6 +86,7 @@ impl Default for RunOptions {
             warnings_fatal: false,
             max_jobs: 4096,
             aux_path: None,
+            debug: DebugWish::default(),
             trigger_file: None,
             trigger_timeout: None,
             trigger: None,

@@ -295,9 +295,9 @@ pub(crate) static ALL: &[RunOption] = &[
         Required("categories"),
         &[
             "Say more about these, separated by commas: process, file, io, mem,",
-            "blktrace, verify, random, parse, diskutil, job:N, mutex, profile,",
+            "blktrace, verify, random, parse, diskutil, job, mutex, profile,",
             "time, net, rate, compress, steadystate, helperthread, zbd, all;",
-            "\"help\" lists them",
+            "job:N leaves only what belongs to the Nth job; help lists them",
         ],
         Some(debug),
     ),
@@ -462,15 +462,18 @@ fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
         return ask(asked, Question::DebugCategories);
     }
     for category in value.split(',').map(str::trim) {
-        let known = match category.strip_prefix("job:") {
-            Some(number) => number.parse::<u32>().is_ok(),
-            None => category == "all" || DEBUG_CATEGORIES.contains(&category),
-        };
-        if known {
-            // Declared, listed and checked, but nothing is said about it anywhere yet.
-            return Err("not supported yet".to_owned());
-        } else {
+        let wish = &mut asked.run.debug;
+        if let Some(number) = category.strip_prefix("job:") {
+            match number.parse() {
+                Ok(number) if number > 0 => wish.workers.push(number),
+                _ => asked.notes.push(format!("\"{category}\": jobs are counted from 1; ignored")),
+            }
+        } else if category == "all" {
+            wish.categories = DEBUG_CATEGORIES.map(str::to_owned).to_vec();
+        } else if !DEBUG_CATEGORIES.contains(&category) {
             asked.notes.push(format!("unknown category \"{category}\"; ignored (--debug=help lists them)"));
+        } else if !wish.categories.iter().any(|known| known == category) {
+            wish.categories.push(category.to_owned());
         }
     }
     Ok(())

@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tracing::debug;
 use watch::Watch;
 
 pub use watch::Trigger;
@@ -203,6 +204,8 @@ impl<'a> Controller<'a> {
         let system = |what| move |error| RunError::System(what, error);
         let clock = Clock::calibrate();
         let now = clock.now();
+        debug!(target: "time", "clock: {}", clock.description());
+        crate::debug::plan(plan, &layouts);
         let origin_ms = (sys::wall_ns() - now) / 1_000_000;
         let arena = Arc::new(Arena::new(plan.workers.len()).map_err(system("no memory for the statistics"))?);
         let (mine, theirs) = Socket::pair().map_err(system("no socket for messages"))?;
@@ -361,6 +364,7 @@ impl<'a> Controller<'a> {
 
     fn begin_wave(&mut self) {
         self.wave_begun = self.now();
+        debug!(target: "process", "wave {} of {} begins", self.wave + 1, self.plan.waves);
         for index in self.present() {
             let worker = &self.plan.workers[index];
             let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
@@ -401,6 +405,7 @@ impl<'a> Controller<'a> {
                 let thread = self.plan.job_of(&self.plan.workers[index]).options.thread;
                 let number = index as u32;
                 self.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
+                debug!(target: "process", job = number + 1, "worker {} is ordered, thread={thread}", number + 1);
                 self.members[index].ordered = true;
                 waiting += 1;
             }
@@ -416,6 +421,7 @@ impl<'a> Controller<'a> {
             let may_go = together || self.is_late(index) || control.terminating();
             if control.phase() == Phase::Ready && !self.members[index].released && may_go {
                 self.members[index].released = true;
+                debug!(target: "mutex", job = index + 1, "worker {}: gate opened", index + 1);
                 self.arena.slot(index).control.open_gate();
             }
         }
@@ -443,6 +449,7 @@ impl<'a> Controller<'a> {
         }
         due = due.min(self.watch.due());
         let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
+        debug!(target: "helperthread", "waits, at most {:?}", self.until(due.min(self.next_interrupt)));
         sys::wait_readable(&descriptors, self.until(due.min(self.next_interrupt)))
     }
 
@@ -518,6 +525,7 @@ impl<'a> Controller<'a> {
     }
 
     fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, observer: &mut dyn Observer) {
+        debug!(target: "process", job = index + 1, "worker {} ended: {end:?}", index + 1);
         let control = &self.arena.slot(index).control;
         if control.ended_ns.load(Relaxed) == 0 && control.started_ns.load(Relaxed) > 0 {
             control.ended_ns.store(self.clock.now(), Relaxed);
@@ -557,6 +565,7 @@ impl<'a> Controller<'a> {
         if member.end.is_some() {
             return;
         }
+        debug!(target: "process", job = index + 1, "worker {} is asked to stop", index + 1);
         if member.ordered {
             self.arena.slot(index).control.ask(attention::TERMINATE);
             self.expect_stops();
@@ -595,6 +604,7 @@ impl<'a> Controller<'a> {
 
     fn handle_signals(&mut self, observer: &mut dyn Observer) {
         while let Some(signal) = self.signals.next() {
+            debug!(target: "process", "signal {signal}");
             if signal == libc::SIGUSR1 {
                 let report = self.fresh_report();
                 observer.status(&report);

@@ -6,6 +6,7 @@ use iolite_stats::{DiskCounters, DiskReport};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use tracing::debug;
 
 /// A disk that is watched.
 struct Disk {
@@ -43,12 +44,17 @@ impl Disks {
                 }
             }
         }
+        for disk in &disks {
+            debug!(target: "diskutil", "{}: watched", disk.directory.display());
+        }
         Disks(disks)
     }
 
     /// What the disks did since.
     pub fn report(&self) -> Vec<DiskReport> {
-        self.0.iter().map(Disk::report).collect()
+        let reports: Vec<DiskReport> = self.0.iter().map(Disk::report).collect();
+        reports.iter().for_each(|disk| debug!(target: "diskutil", "{disk:?}"));
+        reports
     }
 }
 

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use tracing::debug;
 
 /// How much is written at once when a file is filled.
 const CHUNK: usize = 1 << 20;
@@ -176,6 +177,7 @@ pub fn create(
     note(describe(&options.name, &needed));
     let mut content = Content::new(&content::layout_spec(options, layout, plan));
     for (file, size) in needed {
+        debug!(target: "file", "{}: made {size} bytes large", file.path.display());
         if stop() {
             break;
         }

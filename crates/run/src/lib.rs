@@ -10,6 +10,7 @@ mod clock;
 mod collect;
 mod content;
 mod controller;
+mod debug;
 mod disk;
 mod eta;
 mod layout;

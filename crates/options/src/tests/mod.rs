@@ -42,7 +42,7 @@ struct Ran {
 fn run_with(words: &[&str], input: &str) -> Ran {
     match invoke(words, input) {
         Ok(Invocation::Run { batches, run, warnings }) => {
-            Ran { batches, run, warnings: warnings.iter().map(Diagnostic::to_string).collect() }
+            Ran { batches, run: *run, warnings: warnings.iter().map(Diagnostic::to_string).collect() }
         }
         other => panic!("{words:?} does not run: {other:?}"),
     }

@@ -22,6 +22,8 @@ fn options_of_the_run() {
         "--alloc-size=100",
         "--aux-path=/tmp",
         "--trigger-file=t",
+        "--debug=io,job:2",
+        "--debug=mem,io",
         "--trigger-timeout=90",
         "--trigger=ls -l",
     ]);
@@ -40,6 +42,7 @@ fn options_of_the_run() {
             warnings_fatal: true,
             max_jobs: 7,
             aux_path: Some(PathBuf::from("/tmp")),
+            debug: DebugWish { categories: vec!["io".to_owned(), "mem".to_owned()], workers: vec![2] },
             trigger_file: Some(PathBuf::from("t")),
             trigger_timeout: Some(90_000),
             trigger: Some("ls -l".to_owned()),
@@ -115,10 +118,6 @@ fn known_options_that_do_nothing_yet_are_errors() {
         );
     }
     assert_eq!(errors(&["-S"]), ["command line: --server: not supported yet (from \"-S\")"]);
-    assert_eq!(
-        errors(&["--name=a", "--debug=io,job:3"]),
-        ["command line: --debug=io,job:3: not supported yet"]
-    );
 }
 
 #[test]

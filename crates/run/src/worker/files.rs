@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
+use tracing::debug;
 
 /// The files of a worker.
 pub struct FileTable {
@@ -86,6 +87,7 @@ impl FileTable {
     pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         let spec = &self.specs[file as usize];
         engine.open(file, spec, self.mode)?;
+        debug!(target: "file", "{}: opened, {:?}", spec.path.display(), self.mode);
         self.open[file as usize] = true;
         if let Some(descriptor) = engine.descriptor(file) {
             if self.invalidate {
@@ -115,6 +117,7 @@ impl FileTable {
         if !std::mem::take(&mut self.open[file as usize]) {
             return Ok(());
         }
+        debug!(target: "file", "{}: closed", self.name(file));
         let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
         engine.close(file)?;
         synced
@@ -201,7 +204,10 @@ impl FileTable {
     /// An I/O on this file is about to be issued.
     pub fn enter(&mut self, file: u32, direction: Direction) -> io::Result<()> {
         match &mut self.locks {
-            Some(locks) => locks.enter(file, direction),
+            Some(locks) => {
+                debug!(target: "mutex", "file {file}: lock for {direction:?}");
+                locks.enter(file, direction)
+            }
             None => Ok(()),
         }
     }
@@ -209,6 +215,7 @@ impl FileTable {
     /// An I/O on this file is done.
     pub fn left(&mut self, file: u32) {
         if let Some(locks) = &mut self.locks {
+            debug!(target: "mutex", "file {file}: one user less of its lock");
             locks.left(file);
         }
     }

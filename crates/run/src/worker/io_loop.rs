@@ -433,6 +433,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if count == 0 {
             return;
         }
+        if FULL {
+            tracing::trace!(target: "io", "commit: {count}, {} in flight", self.in_flight);
+        }
         if let Err(errno) = self.engine.commit() {
             self.fail(Failure { errno, attempt: None, missed: None });
         }

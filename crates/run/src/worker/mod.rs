@@ -37,6 +37,7 @@ use priority::Priorities;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
+use tracing::debug;
 use translate::{needs_full_loop, rules, sync_schedule, workload_spec};
 
 /// What a worker is given.
@@ -73,6 +74,8 @@ impl Stop {
 impl Worker<'_> {
     /// Does everything. Failures are told to the controller; the exit status says whether there was one.
     pub fn run(&self) -> i32 {
+        // What is told from here on belongs to this worker.
+        let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
         self.control().id.store(sys::thread_id(), Relaxed);
         self.enter(Phase::Created);
         let worked = self.set_up_and_work();
@@ -109,6 +112,7 @@ impl Worker<'_> {
     }
 
     fn enter(&self, phase: Phase) {
+        debug!(target: "process", "{}: {phase:?}", self.options().name);
         self.control().set_phase(phase);
         Message::Phase(self.number()).send(self.messages);
     }
@@ -157,11 +161,15 @@ impl Worker<'_> {
 
     fn wait_for_start(&self) {
         self.enter(Phase::Ready);
+        debug!(target: "mutex", "{}: waits at its gate", self.options().name);
         self.control().wait_at_gate();
+        debug!(target: "mutex", "{}: the gate is open", self.options().name);
     }
 
     /// Everything that depends on the engine's type.
     fn with_engine<E: Engine>(&self, engine: E) -> Result<(), Stop> {
+        let options = self.options();
+        debug!(target: "io", "{}: engine {}, depth {}", options.name, self.job.engine.name, options.iodepth);
         let workload = workload_spec(self.job, self.layout, self.plan.seed);
         let full = needs_full_loop(self.options(), &workload);
         // A pace steers a mix, which only the general generator understands.
@@ -190,6 +198,7 @@ impl Worker<'_> {
         let largest = largest.unwrap_or(1);
         let mut buffers = Buffers::new(options, largest, options.iodepth as usize)
             .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
+        debug!(target: "mem", "{}: {} buffers of {} bytes at {:?}", options.name, buffers.count, buffers.stride, buffers.start);
         let content = self.fill(&mut buffers);
         if options.pre_read {
             self.enter(Phase::PreReading);
@@ -237,6 +246,7 @@ impl Worker<'_> {
         // The engine waits for what it may still have in flight, and then the buffers can go.
         drop(io_loop);
         drop(buffers);
+        debug!(target: "mem", "{}: buffers given back", options.name);
         match failure {
             Some(Failure { errno: Errno(libc::EINTR), .. }) if self.stop_requested() => {}
             Some(failure) => return Err(self.tell(failure, names)),

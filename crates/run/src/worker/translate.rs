@@ -22,6 +22,9 @@ pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::
         || options.max_latency.values.iter().any(|&limit| limit > 0)
         || Pace::new(options, 1).is_some()
         || options.latency_target > 0
+        // Only a full loop tells about single I/Os.
+        || tracing::enabled!(target: "io", tracing::Level::TRACE)
+        || tracing::enabled!(target: "random", tracing::Level::TRACE)
         || Priorities::new(options, 1).is_some()
 }
 

@@ -9,6 +9,7 @@ use iolite_engine::{Engine, Errno};
 use iolite_types::{Direction, Operation};
 use iolite_workload::{Generator, Io};
 use std::sync::atomic::Ordering::Relaxed;
+use tracing::trace;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Lets the search for a depth that keeps to the latency target take its next step.
@@ -52,6 +53,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         let Some(pace) = &mut self.pace else { return };
         let turn = pace.turn(self.clock.now());
+        trace!(target: "rate", "next {:?} {} ns from now", turn.direction, turn.at.saturating_sub(now));
         self.generator.steer(turn.direction);
         self.wait_until(turn.at);
     }
@@ -60,6 +62,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn think(&mut self, pause: Pause) {
         self.drain();
         let began = self.clock.now();
+        trace!(target: "rate", "thinks for {} ns, {} of them busily", pause.length_ns, pause.spin_ns);
         let busy_until = began.saturating_add(pause.spin_ns);
         while self.clock.now() < busy_until && self.control.attention() == 0 {
             std::hint::spin_loop();
@@ -108,6 +111,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Everything that has to be so before this I/O can be issued; false = it cannot.
     pub(super) fn before(&mut self, io: &Io) -> bool {
+        trace!(target: "random", "file {}: {:?} at {:#x}", io.file, io.direction, io.offset);
+        trace!(target: "io", "fill: {}", self.in_words(&Attempt::at(io)));
         if !self.files.is_open(io.file)
             && let Err(error) = self.files.open(&mut self.engine, io.file)
         {
@@ -132,6 +137,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Err(error) = self.files.enter(io.file, io.direction) {
             self.refused(Attempt::at(io), error.into());
         }
+        trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.in_flight);
         self.failure.is_none()
     }
 
@@ -141,6 +147,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.barrier_countdown = self.rules.write_barrier;
             self.drain();
         }
+    }
+
+    /// An I/O, for those who want to see each.
+    fn in_words(&self, attempt: &Attempt) -> String {
+        let Attempt { operation, file, offset, length } = attempt;
+        format!("off={offset:#x}, len={length:#x}, {operation:?}, file={}", self.files.name(*file))
     }
 
     /// Does this I/O touch bytes of one in flight?
@@ -192,6 +204,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) {
         let latency = times.complete.saturating_sub(times.start);
         let unit = &self.units[index as usize];
+        trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&Attempt::of(unit)));
         if let Some(pace) = &mut self.pace {
             pace.completed();
         }

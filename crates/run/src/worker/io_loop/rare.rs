@@ -7,6 +7,7 @@ use crate::worker::{publish_usage, reset_usage};
 use iolite_engine::{Engine, Outcome};
 use iolite_workload::Generator;
 use std::sync::atomic::Ordering::Relaxed;
+use tracing::debug;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
@@ -30,6 +31,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, start: u64) {
         let unit = &mut self.units[index as usize];
+        debug!(target: "io", "complete: {outcome:?} for {unit:?}");
         match outcome {
             Ok(bytes) if bytes > 0 && bytes < unit.length => {
                 if let Some(direction) = unit.operation.direction() {
@@ -96,9 +98,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn event(&mut self, now: u64) {
         if !self.ramping {
+            debug!(target: "time", "the time is over after {} ns", now - self.control.started_ns.load(Relaxed));
             self.stopping = true;
             return;
         }
+        debug!(target: "time", "the ramp is over after {} ns; counting begins", now - self.control.started_ns.load(Relaxed));
         self.ramping = false;
         self.count_anew(now);
         self.next_event = now.saturating_add(self.rules.runtime_ns);

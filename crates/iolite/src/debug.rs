@@ -1,0 +1,136 @@
+//! `--debug`: prints what the crates tell through `tracing`.
+//!
+//! Each category is a target. A target that nobody asked for is switched off where it is told, once, so it costs a
+//! load and a comparison at most. Lines look as fio's do: category, process, text. They are written whole, so those of
+//! several processes do not mix.
+
+use iolite_options::DebugWish;
+use std::cell::Cell;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Metadata, Subscriber};
+
+/// Whether lines go to standard error, because standard output is for programs.
+static TO_ERROR: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The worker that this thread is, from 1; 0 = none.
+    static WORKER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Prints what is wished from here on; nothing is set up when nothing is.
+pub fn set_up(wish: DebugWish) {
+    if !wish.categories.is_empty() {
+        // Fails only when there is one already, and this is the only place that makes one.
+        let _ = tracing::subscriber::set_global_default(Printer(wish));
+    }
+}
+
+/// Keeps standard output free for what a program is to read there.
+pub fn use_standard_error() {
+    TO_ERROR.store(true, Relaxed);
+}
+
+struct Printer(DebugWish);
+
+impl Printer {
+    fn wants(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() || self.0.categories.iter().any(|category| category == metadata.target())
+    }
+
+    fn wants_worker(&self, worker: u64) -> bool {
+        self.0.workers.is_empty() || self.0.workers.iter().any(|&wanted| u64::from(wanted) == worker)
+    }
+}
+
+impl Subscriber for Printer {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        if self.wants(metadata) { Interest::always() } else { Interest::never() }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.wants(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(LevelFilter::TRACE)
+    }
+
+    /// The only spans are workers; their number is their identity.
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut line = Line::default();
+        span.record(&mut line);
+        Id::from_u64(line.worker.max(1))
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line { worker: WORKER.get(), text: String::new() };
+        event.record(&mut line);
+        if !self.wants_worker(line.worker) {
+            return;
+        }
+        let text = format!("{:<8} {:<6} {}\n", event.metadata().target(), std::process::id(), line.text);
+        // There is nobody left to tell that nobody reads this.
+        let _ = if TO_ERROR.load(Relaxed) {
+            io::stderr().lock().write_all(text.as_bytes())
+        } else {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        };
+    }
+
+    fn enter(&self, span: &Id) {
+        WORKER.set(span.into_u64());
+    }
+
+    fn exit(&self, _span: &Id) {
+        WORKER.set(0);
+    }
+}
+
+/// What an event says, and which worker it is about.
+#[derive(Default)]
+struct Line {
+    worker: u64,
+    text: String,
+}
+
+impl Visit for Line {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if matches!(field.name(), "job" | "number") {
+            self.worker = value;
+        } else {
+            self.record_debug(field, &value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a String does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.text, "{value:?}"),
+            name => write!(self.text, " {name}={value:?}"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_chosen_by_number() {
+        let printer =
+            |workers: &[u32]| Printer(DebugWish { categories: Vec::new(), workers: workers.to_vec() });
+        assert!(printer(&[]).wants_worker(0) && printer(&[]).wants_worker(7));
+        assert!(printer(&[2, 7]).wants_worker(7) && !printer(&[2, 7]).wants_worker(0));
+    }
+}

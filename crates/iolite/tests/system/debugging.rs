@@ -1,0 +1,90 @@
+//! `--debug`: every category tells something, and what programs read stays free of it.
+
+use crate::common::{Json, Program, scratch};
+
+/// The lines of a category.
+fn lines<'a>(output: &'a str, category: &str) -> Vec<&'a str> {
+    output.lines().filter(|line| line.split_whitespace().next() == Some(category)).collect()
+}
+
+#[test]
+fn every_category_tells_something_about_a_job() {
+    const CATEGORIES: [&str; 18] = [
+        "process",
+        "file",
+        "io",
+        "mem",
+        "blktrace",
+        "verify",
+        "random",
+        "parse",
+        "diskutil",
+        "job",
+        "mutex",
+        "time",
+        "net",
+        "rate",
+        "compress",
+        "steadystate",
+        "helperthread",
+        "zbd",
+    ];
+    let dir = scratch();
+    let job = "--name=j --filename=f --rw=randread --size=64k --bs=4k --lockfile=exclusive --ioengine=libaio";
+    for category in CATEGORIES {
+        let run = Program::under_test().line(dir.path(), &format!("--debug={category} {job}")).ok();
+        // Disk statistics need a disk below the directory.
+        assert!(category == "diskutil" || !lines(&run.stdout, category).is_empty(), "{category}: {run}");
+        let others = CATEGORIES.iter().filter(|other| **other != category);
+        for other in others {
+            assert_eq!(lines(&run.stdout, other), [""; 0], "only {category} was asked for: {run}");
+        }
+    }
+    let all = Program::under_test().line(dir.path(), &format!("--debug=all {job}")).ok();
+    for category in CATEGORIES.iter().filter(|category| **category != "diskutil") {
+        assert!(!lines(&all.stdout, category).is_empty(), "{category}: {all}");
+    }
+}
+
+#[test]
+fn each_io_is_told_and_json_stays_json() {
+    let dir = scratch();
+    let job = "--output-format=json --name=j --filename=f --rw=randrw --size=64k --bs=4k --iodepth=4 --ioengine=libaio";
+    let run = Program::under_test().line(dir.path(), &format!("--debug=io {job}")).ok();
+    assert_eq!(Json::parse(&run.stdout).job().ios().iter().sum::<u64>(), 16);
+    assert!(run.stdout.starts_with('{'), "{run}");
+    for step in ["fill:", "queue:", "complete:"] {
+        assert_eq!(run.stderr.lines().filter(|line| line.contains(step)).count(), 16, "{step} {run}");
+    }
+    let plain = Program::under_test().line(dir.path(), job).ok();
+    assert_eq!(plain.stderr, "", "{plain}");
+}
+
+#[test]
+fn one_job_of_several() {
+    let dir = scratch();
+    for thread in ["", "--thread"] {
+        let line = format!(
+            "--debug=io,job:2 --name=a --filename=f --size=8k {thread} --name=b --filename=g --size=8k"
+        );
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        let told = lines(&run.stdout, "io");
+        assert!(told.iter().any(|line| line.contains("file=g")), "{run}");
+        assert!(!told.iter().any(|line| line.contains("file=f")), "{run}");
+    }
+}
+
+#[test]
+fn suspicious_wishes() {
+    let dir = scratch();
+    let program = Program::under_test();
+    program
+        .line(dir.path(), "--debug=nope --name=j --ioengine=null --size=4k")
+        .ok()
+        .says("unknown category \"nope\"");
+    program
+        .line(dir.path(), "--debug=job:x --name=j --ioengine=null --size=4k")
+        .ok()
+        .says("jobs are counted from 1");
+    program.line(dir.path(), "--debug=help").ok().says("helperthread");
+}

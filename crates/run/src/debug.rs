@@ -1,0 +1,75 @@
+//! What `--debug` tells about a plan before it is performed: the jobs, their files, their seeds, and what they ask of
+//! each subject that has options of its own.
+
+use iolite_options::JobOptions;
+use iolite_plan::{Layout, Plan};
+use tracing::debug;
+
+/// Tells everything that is known before the first worker starts.
+pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
+    for (worker, layout) in plan.workers.iter().zip(layouts) {
+        let number = worker.index + 1;
+        let planned = plan.job_of(worker);
+        let options = &planned.options;
+        let name = &options.name;
+        debug!(
+            target: "job", job = number,
+            "{number} is {name}, clone {}, wave {}, group {}, {:?}, engine {}",
+            worker.clone + 1, worker.wave + 1, planned.group, options.rw, options.ioengine
+        );
+        debug!(target: "random", job = number, "{name}: seed {:#x}, {:?}", worker.seed, options.random_distribution);
+        for file in &layout.files {
+            debug!(
+                target: "file", job = number,
+                "{name}: {} ({:?}), bytes {} to {}{}",
+                file.path.display(), file.kind, file.offset, file.offset.saturating_add(file.length),
+                file.extend_to.map(|size| format!(", to be made {size} large")).unwrap_or_default()
+            );
+        }
+        /// Tells the options of a subject; the target of an event has to be a constant.
+        macro_rules! subject {
+            ($($target:literal: $($prefix:literal),+;)+) => {$(
+                debug!(target: $target, job = number, "{name}: {}", given(options, &[$($prefix),+]));
+            )+};
+        }
+        subject! {
+            "blktrace": "read_iolog", "write_iolog", "replay_", "merge_blktrace";
+            "verify": "verify", "do_verify", "experimental_verify";
+            "net": "hostname", "port", "protocol", "nodelay", "listen", "interface", "http", "uri", "nfs_url";
+            "rate": "rate", "thinktime", "latency_target", "io_submit_mode";
+            "compress": "buffer_compress", "dedupe", "log_compression", "log_store_compressed";
+            "steadystate": "steadystate", "ss";
+            "zbd": "zonemode", "zone", "max_open_zones", "read_beyond_wp", "job_max_open_zones";
+        }
+    }
+}
+
+/// What a job was given of the options whose names begin so.
+fn given(options: &JobOptions, prefixes: &[&str]) -> String {
+    let concerns = |key: &str| prefixes.iter().any(|prefix| key.starts_with(prefix));
+    let given: Vec<String> = options
+        .given_global
+        .iter()
+        .chain(&options.given)
+        .filter(|(key, _)| concerns(key))
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    if given.is_empty() { "nothing of this is asked for".to_owned() } else { given.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_a_subject() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let options = JobOptions {
+            given_global: vec![pair("rate", "1m")],
+            given: vec![pair("bs", "4k"), pair("thinktime", "5")],
+            ..JobOptions::default()
+        };
+        assert_eq!(given(&options, &["rate", "thinktime"]), "rate=1m thinktime=5");
+        assert_eq!(given(&options, &["zone"]), "nothing of this is asked for");
+    }
+}
