@@ -1,0 +1,53 @@
+//! What is wrong with a trace, and where.
+
+use std::fmt;
+use std::io;
+
+/// A place in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The trace as a whole.
+    Whole,
+    /// A line of a text log, from 1.
+    Line(u64),
+    /// A record of a binary trace, from 1.
+    Record(u64),
+}
+
+/// Why a trace cannot be read, or read on.
+#[derive(Debug, thiserror::Error)]
+pub struct TraceError {
+    /// The trace's name.
+    pub trace: String,
+    /// Where in it.
+    pub place: Place,
+    /// What is wrong there, and what would help.
+    pub message: String,
+    /// What the system said, where it was the system.
+    #[source]
+    pub source: Option<io::Error>,
+}
+
+impl TraceError {
+    /// Something is wrong with the trace itself.
+    pub fn new(trace: &str, place: Place, message: impl Into<String>) -> TraceError {
+        TraceError { trace: trace.to_owned(), place, message: message.into(), source: None }
+    }
+
+    /// The system would not read or write it.
+    pub fn io(trace: &str, place: Place, error: io::Error) -> TraceError {
+        TraceError { trace: trace.to_owned(), place, message: error.to_string(), source: Some(error) }
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.trace)?;
+        match self.place {
+            Place::Whole => {}
+            Place::Line(line) => write!(f, ":{line}")?,
+            Place::Record(record) => write!(f, ": record {record}")?,
+        }
+        write!(f, ": {}", self.message)
+    }
+}

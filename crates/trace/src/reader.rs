@@ -1,0 +1,175 @@
+//! A reader of either kind of trace.
+
+use crate::blk::{BinaryReader, ByteOrder};
+use crate::source;
+use crate::text::{SIGNATURE, TextReader};
+use crate::{FileName, Place, Record, TextVersion, TraceError};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+
+/// How much of a trace is in memory at a time.
+const BUFFER: usize = 64 << 10;
+
+/// The kind of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A text log.
+    Text(TextVersion),
+    /// Records of blktrace.
+    Blktrace,
+}
+
+/// Where the bytes come from, with those that were looked at put back.
+type Input<S> = BufReader<io::Chain<io::Cursor<Vec<u8>>, S>>;
+
+/// Reads a trace of either kind.
+#[derive(Debug)]
+pub enum TraceReader<S> {
+    /// A text log.
+    Text(TextReader<Input<S>>),
+    /// Records of blktrace.
+    Binary(BinaryReader<Input<S>>),
+}
+
+impl TraceReader<File> {
+    /// Opens the trace of this name (see [`crate::open`]).
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no trace.
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let name = name_of(path);
+        let source = source::open(path).map_err(|error| TraceError::io(&name, Place::Whole, error))?;
+        TraceReader::new(source, &name)
+    }
+}
+
+impl<S: Read + AsRawFd> TraceReader<S> {
+    /// The descriptor, when nothing of what it gave waits to be read: only then has a reader to wait for more.
+    pub fn starved(&self) -> Option<RawFd> {
+        let input = match self {
+            TraceReader::Text(reader) => reader.input(),
+            TraceReader::Binary(reader) => reader.input(),
+        };
+        let (looked_at, source) = input.get_ref().get_ref();
+        let is_empty = input.buffer().is_empty() && looked_at.position() >= looked_at.get_ref().len() as u64;
+        is_empty.then(|| source.as_raw_fd())
+    }
+}
+
+impl<S: Read> TraceReader<S> {
+    /// A reader of what this gives; its first bytes tell which kind of trace it is.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no trace.
+    pub fn new(mut source: S, name: &str) -> Result<Self, TraceError> {
+        let mut start = Vec::with_capacity(SIGNATURE.len());
+        while start.len() < SIGNATURE.len() {
+            let mut byte = [0];
+            match source.read(&mut byte) {
+                Ok(0) => break,
+                Ok(_) => start.push(byte[0]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(TraceError::io(name, Place::Whole, error)),
+            }
+        }
+        let magic = start.first_chunk().copied().and_then(ByteOrder::of_magic);
+        let is_text = start.starts_with(SIGNATURE);
+        if start.is_empty() {
+            return Err(TraceError::new(name, Place::Whole, "it is empty"));
+        }
+        if magic.is_none() && !is_text {
+            return Err(TraceError::new(
+                name,
+                Place::Whole,
+                "this is no trace: it begins neither with \"fio version 2 iolog\" or \"fio version 3 iolog\" nor with \
+                 a record of blktrace",
+            ));
+        }
+        let input = BufReader::with_capacity(BUFFER, io::Cursor::new(start).chain(source));
+        if is_text {
+            return TextReader::new(input, name).map(TraceReader::Text);
+        }
+        Ok(TraceReader::Binary(BinaryReader::new(input, name)))
+    }
+
+    /// The next record; `None` at the end.
+    ///
+    /// # Errors
+    /// What is wrong there.
+    pub fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
+        match self {
+            TraceReader::Text(reader) => reader.next_record(),
+            TraceReader::Binary(reader) => reader.next_record(),
+        }
+    }
+
+    /// The files named so far.
+    pub fn files(&self) -> &[FileName] {
+        match self {
+            TraceReader::Text(reader) => reader.files(),
+            TraceReader::Binary(reader) => reader.files(),
+        }
+    }
+
+    /// Where the last record was.
+    pub fn place(&self) -> Place {
+        match self {
+            TraceReader::Text(reader) => reader.place(),
+            TraceReader::Binary(reader) => reader.place(),
+        }
+    }
+
+    /// Which kind it is.
+    pub fn format(&self) -> Format {
+        match self {
+            TraceReader::Text(reader) => Format::Text(reader.version()),
+            TraceReader::Binary(_) => Format::Blktrace,
+        }
+    }
+}
+
+/// What errors call a trace.
+pub(crate) fn name_of(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_tell() {
+        let reader = TraceReader::new(&b"fio version 2 iolog\n"[..], "t").unwrap();
+        assert_eq!(reader.format(), Format::Text(TextVersion::V2));
+        let mut bytes = Vec::new();
+        crate::blk::write(&mut bytes, ByteOrder::Big, &Default::default()).unwrap();
+        let mut reader = TraceReader::new(&bytes[..], "t").unwrap();
+        assert_eq!(reader.format(), Format::Blktrace);
+        assert!(reader.next_record().unwrap().is_none());
+        for bytes in [&b"0, 0, 4096\n"[..], b"fio", &[0; 100]] {
+            let error = TraceReader::new(bytes, "t").unwrap_err().to_string();
+            assert!(error.starts_with("t: this is no trace"), "{error}");
+        }
+        assert_eq!(TraceReader::new(&b""[..], "t").unwrap_err().to_string(), "t: it is empty");
+    }
+
+    #[test]
+    fn a_reader_is_starved_when_it_has_read_all_there_is() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "fio version 3 iolog\n0 f add\n").unwrap();
+        let mut reader = TraceReader::open(file.path()).unwrap();
+        assert!(reader.starved().is_none());
+        assert!(reader.next_record().unwrap().is_some());
+        assert!(reader.starved().is_some());
+        assert!(reader.next_record().unwrap().is_none());
+    }
+
+    #[test]
+    fn missing_traces_are_named() {
+        let error = TraceReader::open(Path::new("/no/such")).unwrap_err();
+        assert!(error.to_string().starts_with("/no/such: No such file"), "{error}");
+        assert!(error.source.is_some());
+    }
+}

@@ -1,0 +1,120 @@
+//! A look through a whole trace before anything is done with it.
+
+use crate::reader::name_of;
+use crate::{Event, FileName, Mapping, Place, TraceError, TraceReader};
+use iolite_types::{Operation, PerDirection};
+use std::io::Read;
+use std::path::Path;
+
+/// What a replay of a trace will need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// The files, in the order in which the trace names them.
+    pub files: Vec<ScannedFile>,
+    /// I/Os per direction.
+    pub ios: PerDirection<u64>,
+    /// Bytes per direction.
+    pub bytes: PerDirection<u64>,
+    /// Syncs of all sorts.
+    pub syncs: u64,
+    /// The largest read or write, in bytes.
+    pub largest: u64,
+    /// From the first event to the last, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+/// What a trace does to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScannedFile {
+    /// What the trace calls it.
+    pub name: FileName,
+    /// I/Os per direction.
+    pub ios: PerDirection<u64>,
+    /// The end of the farthest I/O of each direction, in bytes.
+    pub end: PerDirection<u64>,
+    /// The place of the first I/O of each direction.
+    pub first: PerDirection<Option<Place>>,
+}
+
+impl ScannedFile {
+    fn new(name: FileName) -> Self {
+        ScannedFile {
+            name,
+            ios: PerDirection::all(0),
+            end: PerDirection::all(0),
+            first: PerDirection::all(None),
+        }
+    }
+}
+
+/// Goes through a trace as it is after `mapping`. That there is no I/O left is an error.
+///
+/// # Errors
+/// The trace cannot be read to its end, or has no I/O.
+pub fn scan<S: Read>(mut reader: TraceReader<S>, path: &Path, mapping: &Mapping) -> Result<Scan, TraceError> {
+    let mut scan = Scan::default();
+    let (mut first_ns, mut last_ns) = (None, 0);
+    while let Some(record) = reader.next_record()? {
+        for name in &reader.files()[scan.files.len()..] {
+            scan.files.push(ScannedFile::new(name.clone()));
+        }
+        let first = *first_ns.get_or_insert(record.time_ns);
+        last_ns = record.time_ns.max(last_ns).max(first);
+        let Some(Event::Io { operation, offset, length }) = mapping.apply(record.event) else { continue };
+        let Some(direction) = operation.direction() else {
+            scan.syncs += 1;
+            continue;
+        };
+        let file = &mut scan.files[record.file as usize];
+        file.ios[direction] += 1;
+        file.end[direction] = file.end[direction].max(offset + length);
+        file.first[direction].get_or_insert(reader.place());
+        scan.ios[direction] += 1;
+        scan.bytes[direction] = scan.bytes[direction].saturating_add(length);
+        if operation != Operation::Trim {
+            scan.largest = scan.largest.max(length);
+        }
+    }
+    scan.duration_ns = last_ns - first_ns.unwrap_or(0);
+    if scan.ios.values == [0; 3] && scan.syncs == 0 {
+        return Err(TraceError::new(&name_of(path), Place::Whole, "there is no I/O in it to replay"));
+    }
+    Ok(scan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_types::Direction;
+
+    fn scanned(text: &str, mapping: &Mapping) -> Result<Scan, String> {
+        let reader = TraceReader::new(text.as_bytes(), "t").unwrap();
+        scan(reader, Path::new("t"), mapping).map_err(|error| error.to_string())
+    }
+
+    const LOG: &str = "fio version 3 iolog\n5 f add\n5 g add\n6 f open\n7 f write 4096 512\n8 f read 0 8192\n\
+                       9 f sync 0 0\n105 f trim 0 1048576\n";
+
+    #[test]
+    fn each_file_has_its_ends() {
+        let scan = scanned(LOG, &Mapping::default()).unwrap();
+        assert_eq!(
+            (scan.ios.values, scan.syncs, scan.largest, scan.duration_ns),
+            ([1, 1, 1], 1, 8192, 100_000)
+        );
+        assert_eq!(scan.files.len(), 2);
+        assert_eq!(scan.files[0].end.values, [8192, 4608, 1 << 20]);
+        assert_eq!(scan.files[0].first[Direction::Read], Some(Place::Line(6)));
+        assert_eq!(scan.files[1].ios.values, [0; 3]);
+    }
+
+    #[test]
+    fn what_is_skipped_does_not_count() {
+        let skip = crate::Kinds { read: true, trim: true, sync: true, write: false };
+        let scan = scanned(LOG, &Mapping { skip, ..Mapping::default() }).unwrap();
+        assert_eq!((scan.ios.values, scan.syncs, scan.largest), ([0, 1, 0], 0, 512));
+        let all = crate::Kinds { write: true, ..skip };
+        let error = scanned(LOG, &Mapping { skip: all, ..Mapping::default() }).unwrap_err();
+        assert_eq!(error, "t: there is no I/O in it to replay");
+    }
+}
