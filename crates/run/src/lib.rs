@@ -20,6 +20,7 @@ mod processors;
 mod shared;
 mod spawner;
 mod sys;
+pub mod verify_state;
 mod worker;
 
 pub use clock::Clock;

@@ -1,0 +1,409 @@
+//! Reads a state file, which may hold anything.
+
+use super::layout::{CHECKED, Covered, FRONT, Layout, MAGIC, PLACE_WORDS, VERSION};
+use super::{Setup, entry};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Descriptions are no longer than this.
+const LONGEST_DESCRIPTION: u64 = 1 << 30;
+
+/// Why a state file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is something else.
+    #[error("not a verify state of Iolite (no \"iolstate\" at its beginning)")]
+    Foreign,
+    /// A layout that we do not know.
+    #[error("its layout has version {0}, and this program knows version {VERSION}")]
+    Version(u64),
+    /// It is shorter or longer than it says.
+    #[error("cut or extended: it has {found} bytes and should have {wanted}")]
+    Length {
+        /// Its bytes.
+        found: u64,
+        /// What they should be.
+        wanted: u64,
+    },
+    /// It contradicts itself.
+    #[error("corrupt: {0}")]
+    Corrupt(String),
+}
+
+/// Which writes are insisted upon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Those that were acknowledged: enough where only the process was killed.
+    Completed,
+    /// Those that were covered by a flush: all that storage promises when the power fails.
+    Fsynced,
+}
+
+/// A write that had been issued and not been acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// Its number.
+    pub number: u64,
+    /// Index of its file.
+    pub file: u32,
+    /// Where.
+    pub offset: u64,
+    /// How much.
+    pub length: u64,
+}
+
+/// A place, and what may be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Index of the file.
+    pub file: u32,
+    /// Where the write began.
+    pub offset: u64,
+    /// Its length.
+    pub length: u64,
+    /// The writes that may be found.
+    pub accepted: Accepted,
+}
+
+/// Writes that are good answers: those from `oldest` to `latest`, and one that was in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The oldest one.
+    pub oldest: u64,
+    /// The latest one that was acknowledged.
+    pub latest: u64,
+    /// One that may have been done or not.
+    pub in_flight: Option<u64>,
+}
+
+/// How much of everything there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Blocks of which something is known.
+    pub blocks: u64,
+    /// Writes that stand as a whole.
+    pub writes: u64,
+    /// Those that the policy insists upon.
+    pub demands: u64,
+    /// Of these, those for which there is more than one good answer.
+    pub open: u64,
+}
+
+/// A state file that was read.
+#[derive(Debug)]
+pub struct Saved {
+    /// What was known before the first write.
+    pub setup: Setup,
+    /// Writes that were issued.
+    pub issued: u64,
+    /// Writes that were acknowledged.
+    pub acknowledged: u64,
+    /// Writes in flight.
+    pub in_flight: Vec<InFlight>,
+    /// For each file: the writes that are covered by a flush.
+    pub flushed: Vec<Covered>,
+    layout: Layout,
+    file: File,
+}
+
+impl Saved {
+    /// Reads a state file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, is something else, or is damaged.
+    pub fn open(path: &Path) -> Result<Saved, StateError> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut front = [0; FRONT as usize];
+        if length < MAGIC.len() as u64 || read(&file, 0, MAGIC.len() as u64)? != MAGIC {
+            return Err(StateError::Foreign);
+        }
+        if length < FRONT {
+            return Err(StateError::Length { found: length, wanted: FRONT });
+        }
+        file.read_exact_at(&mut front, 0)?;
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| front[at + byte]));
+        let (version, sum, wanted, description) = (word(8), word(16), word(24), word(32));
+        if version != VERSION {
+            return Err(StateError::Version(version));
+        }
+        if length != wanted {
+            return Err(StateError::Length { found: length, wanted });
+        }
+        if description > LONGEST_DESCRIPTION || FRONT + description > length {
+            return Err(corrupt(format_args!("a description of {description} bytes")));
+        }
+        let checked = read(&file, CHECKED, FRONT - CHECKED + description)?;
+        if xxh3_64(&checked) != sum {
+            return Err(corrupt(format_args!("the description does not have its checksum")));
+        }
+        let setup: Setup = serde_json::from_slice(&checked[(FRONT - CHECKED) as usize..])
+            .map_err(|why| corrupt(format_args!("the description: {why}")))?;
+        let layout = Layout::new(&setup, description)
+            .filter(|layout| layout.total == length)
+            .ok_or_else(|| corrupt(format_args!("the sizes of the description make no sense together")))?;
+        let counts = words(&file, layout.issued, 2)?;
+        let [issued, acknowledged] = counts[..] else {
+            return Err(corrupt(format_args!("no counters")));
+        };
+        let in_flight = in_flight(&file, &setup, &layout, issued)?;
+        let flushed = (0..setup.files.len() as u32).map(|number| covered(&file, &setup, &layout, number));
+        let flushed = flushed.collect::<Result<_, _>>()?;
+        let saved = Saved { setup, issued, acknowledged, in_flight, flushed, layout, file };
+        saved.check_counts()?;
+        Ok(saved)
+    }
+
+    fn check_counts(&self) -> Result<(), StateError> {
+        if self.acknowledged > self.issued {
+            let (acknowledged, issued) = (self.acknowledged, self.issued);
+            return Err(corrupt(format_args!("{acknowledged} writes acknowledged of {issued}")));
+        }
+        if let Some(flushed) = self.flushed.iter().find(|flushed| flushed.below > self.issued) {
+            return Err(corrupt(format_args!("{} writes flushed of {}", flushed.below, self.issued)));
+        }
+        Ok(())
+    }
+
+    /// What has to be in a file.
+    ///
+    /// # Errors
+    ///
+    /// The tables cannot be read, or are damaged.
+    pub fn file(&self, file: u32, policy: Policy) -> Result<SavedFile<'_>, StateError> {
+        let tables = &self.layout.tables[file as usize];
+        let needs_flushed = policy == Policy::Fsynced && !self.setup.is_durable;
+        let acknowledged = self.table(tables.acknowledged, tables.blocks)?;
+        let flushed = match tables.flushed.filter(|_| needs_flushed) {
+            Some(at) => self.table(at, tables.blocks)?,
+            None => Vec::new(),
+        };
+        let mut in_flight: Vec<_> =
+            self.in_flight.iter().filter(|write| write.file == file).copied().collect();
+        in_flight.sort_unstable_by_key(|write| write.offset);
+        Ok(SavedFile { saved: self, file, needs_flushed, acknowledged, flushed, in_flight })
+    }
+
+    fn table(&self, at: u64, blocks: u64) -> Result<Vec<u32>, StateError> {
+        let bytes = read(&self.file, at, 4 * blocks)?;
+        let (entries, _) = bytes.as_chunks::<4>();
+        let table: Vec<u32> = entries.iter().map(|entry| u32::from_le_bytes(*entry)).collect();
+        let limit = self.issued.min(entry::CYCLE);
+        let is_wrong = |value: u32| value != 0 && !(1..=limit).contains(&u64::from(value & entry::NUMBER));
+        match table.iter().position(|&value| is_wrong(value)) {
+            None => Ok(table),
+            Some(block) => {
+                let value = table[block];
+                Err(corrupt(format_args!(
+                    "block {block} has the entry {value:#x}, and {} writes were issued",
+                    self.issued
+                )))
+            }
+        }
+    }
+}
+
+/// What is known of a file.
+#[derive(Debug)]
+pub struct SavedFile<'a> {
+    saved: &'a Saved,
+    file: u32,
+    needs_flushed: bool,
+    acknowledged: Vec<u32>,
+    flushed: Vec<u32>,
+    /// Sorted by offset; they do not overlap.
+    in_flight: Vec<InFlight>,
+}
+
+impl SavedFile<'_> {
+    /// What has to be there, in the order of offsets.
+    pub fn demands(&self) -> impl Iterator<Item = Demand> {
+        self.writes().filter_map(|(first, last)| self.demand(first, last))
+    }
+
+    /// How much there is of everything.
+    pub fn summary(&self) -> Summary {
+        let demands = || self.demands().map(|demand| demand.accepted);
+        let is_open =
+            |accepted: &Accepted| accepted.oldest != accepted.latest || accepted.in_flight.is_some();
+        Summary {
+            blocks: self.acknowledged.iter().filter(|&&entry| entry != 0).count() as u64,
+            writes: self.writes().count() as u64,
+            demands: demands().count() as u64,
+            open: demands().filter(is_open).count() as u64,
+        }
+    }
+
+    /// First and last block of the writes that stand as a whole.
+    fn writes(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let (first, last) = whole_write(&self.acknowledged, from)?;
+            from = last + 1;
+            Some((first, last))
+        })
+    }
+
+    fn demand(&self, first: usize, last: usize) -> Option<Demand> {
+        let setup = &self.saved.setup;
+        let offset = setup.files[self.file as usize].offset + first as u64 * setup.block;
+        let length = (last - first + 1) as u64 * setup.block;
+        // Of a write that is overwritten in part, nobody knows what is there.
+        let in_flight = match self.over(offset, length) {
+            Over::Nothing => None,
+            Over::Same(number) => Some(number),
+            Over::Part => return None,
+        };
+        let number = latest(self.acknowledged[first], self.saved.issued);
+        let is_flushed = !self.needs_flushed || self.saved.flushed[self.file as usize].has(number);
+        let oldest = if is_flushed { number } else { self.flushed_before(first, last)? };
+        Some(Demand {
+            file: self.file,
+            offset,
+            length,
+            accepted: Accepted { oldest, latest: number, in_flight },
+        })
+    }
+
+    /// The flushed write that was here before. Where writes have all sizes, others may have come between that
+    /// overwrote a part, and any mixture may be left.
+    fn flushed_before(&self, first: usize, last: usize) -> Option<u64> {
+        let entries = self.flushed.get(first..=last).filter(|_| self.saved.setup.is_uniform)?;
+        let is_whole = whole_write(entries, 0) == Some((0, entries.len() - 1));
+        is_whole.then(|| latest(entries[0], self.saved.issued))
+    }
+
+    fn over(&self, offset: u64, length: u64) -> Over {
+        let after = self.in_flight.partition_point(|write| write.offset + write.length <= offset);
+        match self.in_flight.get(after) {
+            Some(write) if (write.offset, write.length) == (offset, length) => Over::Same(write.number),
+            Some(write) if write.offset < offset + length => Over::Part,
+            _ => Over::Nothing,
+        }
+    }
+}
+
+/// What is in flight over a write.
+enum Over {
+    Nothing,
+    Same(u64),
+    Part,
+}
+
+impl Accepted {
+    /// The number of the write to check a block for, in whose header is the number `found`: that one if it is a
+    /// good answer, otherwise the latest. `bits` of a number are in a header (64, or 16 in the old layout).
+    pub fn pick(&self, found: Option<u64>, bits: u32) -> u64 {
+        let mask = u64::MAX >> (64 - bits.clamp(1, 64));
+        let candidates = self.in_flight.into_iter().chain([self.latest]);
+        let Some(found) = found else { return self.latest };
+        if let Some(number) = candidates.into_iter().find(|number| number & mask == found & mask) {
+            return number;
+        }
+        // The latest number up to `latest` that ends like this.
+        let back = (self.latest.wrapping_sub(found)) & mask;
+        match self.latest.checked_sub(back) {
+            Some(number) if number >= self.oldest => number,
+            _ => self.latest,
+        }
+    }
+}
+
+/// First and last block of the first write at or behind `from` of which all blocks are there.
+fn whole_write(table: &[u32], from: usize) -> Option<(usize, usize)> {
+    let number = |block: usize| table[block] & entry::NUMBER;
+    let mut first = from;
+    while first < table.len() {
+        let mut last = first;
+        let goes_on = |last: usize| {
+            table[last] & entry::LAST == 0
+                && last + 1 < table.len()
+                && table[last + 1] & entry::FIRST == 0
+                && number(last + 1) == number(first)
+        };
+        if table[first] & entry::FIRST != 0 {
+            while goes_on(last) {
+                last += 1;
+            }
+            if table[last] & entry::LAST != 0 {
+                return Some((first, last));
+            }
+        }
+        first = last + 1;
+    }
+    None
+}
+
+/// The largest number below `issued` that an entry can stand for. (After a thousand million writes an entry that is
+/// older than those is taken for a younger one.)
+pub(super) fn latest(value: u32, issued: u64) -> u64 {
+    let kept = u64::from(value & entry::NUMBER).saturating_sub(1);
+    let last = issued.saturating_sub(1);
+    let number = last - last % entry::CYCLE + kept;
+    if number > last { number.saturating_sub(entry::CYCLE) } else { number }
+}
+
+fn covered(file: &File, setup: &Setup, layout: &Layout, number: u32) -> Result<Covered, StateError> {
+    if !setup.has_flushes {
+        return Ok(Covered::default());
+    }
+    let which = words(file, layout.which_flush(number), 1)?[0];
+    if which > 1 {
+        return Err(corrupt(format_args!("flush {which} of two counts for file {number}")));
+    }
+    let words = words(file, layout.covered(number, which), Layout::covered_words(setup.depth))?;
+    match words[..] {
+        [below, count, ref except @ ..] if count <= except.len() as u64 => {
+            Ok(Covered { below, except: except[..count as usize].to_vec() })
+        }
+        _ => Err(corrupt(format_args!(
+            "more writes in flight during a flush of file {number} than the depth allows"
+        ))),
+    }
+}
+
+fn in_flight(file: &File, setup: &Setup, layout: &Layout, issued: u64) -> Result<Vec<InFlight>, StateError> {
+    let words = words(file, layout.places, PLACE_WORDS * u64::from(setup.depth))?;
+    let mut writes = Vec::new();
+    for place in words.as_chunks::<{ PLACE_WORDS as usize }>().0 {
+        let [stored, file, offset, length] = *place;
+        let Some(number) = stored.checked_sub(1) else { continue };
+        let region = usize::try_from(file).ok().and_then(|file| setup.files.get(file));
+        let fits = region.is_some_and(|region| {
+            let end = offset.checked_add(length).filter(|_| length > 0);
+            offset >= region.offset && end.is_some_and(|end| end <= region.offset + region.length)
+        });
+        if !fits || number >= issued {
+            return Err(corrupt(format_args!(
+                "write {number} in flight at offset {offset}, length {length} of file {file}, of {issued} writes"
+            )));
+        }
+        writes.push(InFlight { number, file: file as u32, offset, length });
+    }
+    Ok(writes)
+}
+
+fn read(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    bytes.resize(length, 0);
+    file.read_exact_at(&mut bytes, at)?;
+    Ok(bytes)
+}
+
+fn words(file: &File, at: u64, count: u64) -> io::Result<Vec<u64>> {
+    let bytes = read(file, at, 8 * count)?;
+    Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+}
+
+fn corrupt(what: std::fmt::Arguments) -> StateError {
+    StateError::Corrupt(what.to_string())
+}
