@@ -12,15 +12,18 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct NullEngine {
     depth: usize,
-    /// What was queued, oldest first; the first `committed` of it may be reaped.
+    /// What was queued, oldest first. Those before `reaped` are gone, those before `committed` may be reaped.
     units: Vec<Completion>,
+    reaped: usize,
     committed: usize,
 }
 
 impl NullEngine {
     /// An engine for the given depth.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        Ok(NullEngine { depth: config.depth, units: Vec::with_capacity(config.depth), committed: 0 })
+        // Twice the depth, so that what is gone has to be removed only once in so many units.
+        let units = Vec::with_capacity(config.depth * 2);
+        Ok(NullEngine { depth: config.depth, units, reaped: 0, committed: 0 })
     }
 }
 
@@ -52,8 +55,13 @@ impl Engine for NullEngine {
         if self.depth == 1 {
             return Queued::Completed(Ok(bytes));
         }
-        if self.units.len() == self.depth {
+        if self.units.len() - self.reaped == self.depth {
             return Queued::Busy;
+        }
+        if self.units.len() == self.depth * 2 {
+            self.units.drain(..self.reaped);
+            self.committed -= self.reaped;
+            self.reaped = 0;
         }
         self.units.push(Completion { unit: unit.index, outcome: Ok(bytes) });
         Queued::Queued
@@ -74,14 +82,13 @@ impl Engine for NullEngine {
         _timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let count = self.committed.min(max);
-        done.extend_from_slice(&self.units[..count]);
-        if count == self.units.len() {
+        let count = (self.committed - self.reaped).min(max);
+        done.extend_from_slice(&self.units[self.reaped..self.reaped + count]);
+        self.reaped += count;
+        if self.reaped == self.units.len() {
             self.units.clear();
-        } else {
-            self.units.drain(..count);
+            (self.reaped, self.committed) = (0, 0);
         }
-        self.committed -= count;
         Ok(())
     }
 }

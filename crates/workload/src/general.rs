@@ -180,6 +180,8 @@ pub struct General {
     ios: u64,
     io_limit: u64,
     ios_at_lap: u64,
+    /// The last call of `next` began a lap.
+    lap_began: bool,
     smallest: u64,
 }
 
@@ -270,6 +272,7 @@ impl General {
             ios: 0,
             io_limit: io_limit(spec),
             ios_at_lap: 0,
+            lap_began: false,
             smallest,
         })
     }
@@ -389,6 +392,7 @@ impl General {
 
     fn start_lap(&mut self) {
         self.ios_at_lap = self.ios;
+        self.lap_began = true;
         self.rotation.restart();
         self.files.iter_mut().for_each(File::restart);
     }
@@ -466,6 +470,7 @@ fn skipped(end: u64, skip: i64, length: u64, wraps: bool) -> u64 {
 impl Generator for General {
     #[inline]
     fn next(&mut self) -> Next {
+        self.lap_began = false;
         loop {
             if self.limit_reached() {
                 return self.last_writes();
@@ -515,6 +520,11 @@ impl Generator for General {
             self.rotation.issued();
             return self.io(index, direction, place);
         }
+    }
+
+    #[inline(always)]
+    fn took_long(&self) -> bool {
+        self.lap_began
     }
 
     fn steer(&mut self, direction: Option<Direction>) {

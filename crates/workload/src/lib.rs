@@ -69,6 +69,13 @@ pub trait Generator {
         let _ = direction;
     }
 
+    /// Whether the last call of `next` took much longer than usual, because a lap was begun: whoever times things
+    /// should look at the clock again.
+    #[inline(always)]
+    fn took_long(&self) -> bool {
+        false
+    }
+
     /// Starts another pass with the same random choices as the very first one. This is what the loops of a job
     /// do whose choices are repeatable (`randrepeat`).
     fn rewind(&mut self);
@@ -146,6 +153,10 @@ impl Generator for AnyGenerator {
     #[inline]
     fn next(&mut self) -> Next {
         each!(self, generator => generator.next())
+    }
+
+    fn took_long(&self) -> bool {
+        each!(self, generator => generator.took_long())
     }
 
     fn restart(&mut self) {

@@ -1,7 +1,7 @@
 //! Random places of several sizes over one range, each byte once while that can be (see [`coverage`](crate::coverage)).
 //!
-//! The place is chosen one I/O ahead, so that the part of the map that the next one needs is on its way from
-//! memory while this one is issued: a map of a large device does not fit into a processor's caches.
+//! Places are chosen a few I/Os ahead, so that the part of the map that one needs is on its way from memory while
+//! those before it are issued: a map of a large device does not fit into a processor's caches.
 
 use crate::{
     Error,
@@ -17,9 +17,15 @@ pub(crate) struct Unvisited {
     map: Bitmap,
     block: Block,
     length: u64,
-    /// Where the next I/O goes, as a fraction of the range in units of 2^-64.
-    ahead: Option<u64>,
+    /// Where the next I/Os go, as fractions of the range in units of 2^-64; the next one is at `turn`.
+    ahead: [u64; AHEAD],
+    turn: usize,
+    /// How many of them have been drawn.
+    drawn: usize,
 }
+
+/// Memory takes some 100 ns to answer, and an I/O without a device a third of that.
+const AHEAD: usize = 4;
 
 /// The size of the map's blocks. Nearly always a power of two, and then nothing has to be divided by it.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +59,14 @@ impl Unvisited {
     /// Nothing of `length` bytes has been visited, of which I/Os can reach the first `reachable`. Fails when the
     /// map's memory cannot be had.
     pub(crate) fn new(length: u64, reachable: u64, block: u64) -> Result<Unvisited, Error> {
-        Ok(Unvisited { map: Bitmap::new(reachable / block)?, block: Block::new(block), length, ahead: None })
+        Ok(Unvisited {
+            map: Bitmap::new(reachable / block)?,
+            block: Block::new(block),
+            length,
+            ahead: [0; AHEAD],
+            turn: 0,
+            drawn: 0,
+        })
     }
 
     /// Forgets what has been visited.
@@ -63,7 +76,7 @@ impl Unvisited {
 
     /// Forgets the choice for the next I/O too, so that a sequence can be repeated from its beginning.
     pub(crate) fn rewind(&mut self) {
-        self.ahead = None;
+        self.drawn = 0;
     }
 
     /// Whether every block has been visited.
@@ -75,12 +88,16 @@ impl Unvisited {
     /// Where the next I/O should go, as a fraction; and draws the one after it.
     #[inline(always)]
     fn draw(&mut self, offsets: &mut Rng) -> u64 {
+        while self.drawn < AHEAD {
+            self.ahead[self.drawn] = offsets.next_u64();
+            self.drawn += 1;
+            self.turn = 0;
+        }
         let next = offsets.next_u64();
         self.map.prefetch(scale(next, self.map.length()));
-        match self.ahead.replace(next) {
-            Some(fraction) => fraction,
-            None => offsets.next_u64(),
-        }
+        let fraction = std::mem::replace(&mut self.ahead[self.turn], next);
+        self.turn = (self.turn + 1) % AHEAD;
+        fraction
     }
 
     /// The first place at or after a random one that has not been visited, which then has been.

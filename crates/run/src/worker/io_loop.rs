@@ -34,6 +34,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Without time stamps in the loop, the clock is read once in so many I/Os, to see whether the time is over.
 const CLOCK_INTERVAL: u32 = 16;
 
+/// Counting so many completions takes no longer than reading the clock: the stamp of their reaping is still fresh.
+const FRESH_BATCH: u32 = 2;
+
 /// What the loop is told once, at set-up.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
@@ -148,6 +151,9 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     ramping: bool,
     until_clock: u32,
     barrier_countdown: u32,
+    /// The stamp of the last commit or of the last reaping of a unit or two, while nothing but the plain loop's own few
+    /// steps has come after it: then it is also the moment at which the next unit is made. 0 = there is none.
+    fresh_stamp: u64,
 }
 
 /// What [`IoLoop::new`] needs beside engine and generator.
@@ -228,6 +234,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             ramping: false,
             until_clock: 0,
             barrier_countdown: parts.rules.write_barrier,
+            fresh_stamp: 0,
         }
     }
 
@@ -256,6 +263,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
 
     /// Issues I/O until the workload has no more, or something ends the job. Nothing is in flight afterwards.
     pub fn pass(&mut self) -> PassEnd {
+        self.fresh_stamp = 0;
         let end = self.issue_all();
         self.drain();
         end
@@ -289,7 +297,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                         self.close_file(file);
                     }
                 }
-                Next::Lap => self.files.refresh(&self.engine),
+                Next::Lap => {
+                    self.files.refresh(&self.engine);
+                    self.fresh_stamp = 0;
+                }
                 Next::Done => return PassEnd::Finished,
             }
             if !E::SYNCHRONOUS && self.in_flight >= self.limit {
@@ -347,7 +358,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn start_stamp(&mut self) -> u64 {
         if self.rules.timed() {
-            let start = self.clock.now();
+            let fresh = std::mem::take(&mut self.fresh_stamp);
+            let start =
+                if !FULL && fresh != 0 && !self.generator.took_long() { fresh } else { self.clock.now() };
             if start >= self.next_event {
                 self.event(start);
             }
@@ -460,6 +473,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         self.stats.end();
         self.pending.clear();
+        self.fresh_stamp = issue;
     }
 
     /// There is no room: waits as the rules for completion say.
@@ -487,6 +501,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
 
     #[inline(always)]
     fn reap_between(&mut self, min: u32, max: u32) {
+        self.fresh_stamp = 0;
         if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.done) {
             self.fail(Failure { errno, attempt: None, missed: None });
         }
@@ -530,6 +545,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.end();
         self.done = done;
         self.done.clear();
+        self.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
         if !self.partial.is_empty() {
             self.issue_partial();
         }

@@ -84,6 +84,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Does what the controller asks.
     #[cold]
     pub(super) fn attend(&mut self) {
+        self.fresh_stamp = 0;
         let asked = self.control.attention();
         if asked & attention::TERMINATE != 0 {
             self.stopping = true;
