@@ -188,6 +188,8 @@ fn unset() -> JobOptions {
         lat_percentiles: false,
         slat_percentiles: false,
         percentile_list: Vec::new(),
+        unified_rw_reporting: UnifiedReporting::None,
+        lat_from_intended_start: false,
         significant_figures: 0,
         kb_base: 1024,
         unit_base: 0,

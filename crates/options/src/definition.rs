@@ -38,13 +38,15 @@ pub enum Category {
     Measurement,
     /// What happens on errors.
     Errors,
+    /// Options that fio does not have.
+    Own,
     /// An I/O engine's own option.
     Engine,
 }
 
 impl Category {
     /// All themes, in the order of the manual.
-    pub const ALL: [Category; 15] = [
+    pub const ALL: [Category; 16] = [
         Category::Job,
         Category::Files,
         Category::Pattern,
@@ -59,6 +61,7 @@ impl Category {
         Category::Errors,
         Category::Replay,
         Category::Zones,
+        Category::Own,
         Category::Engine,
     ];
 
@@ -79,6 +82,7 @@ impl Category {
             Category::Logs => "Logs",
             Category::Measurement => "Measurement and reports",
             Category::Errors => "Errors",
+            Category::Own => "Beyond fio",
             Category::Engine => "Options of engines",
         }
     }

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn lists() {
         let all = command_help(Some("all")).text;
-        assert_eq!(all.lines().count(), 245);
+        assert_eq!(all.lines().count(), 245 + crate::defs::OWN.len(), "those of fio, then our own");
         assert!(all.starts_with("description             : "));
         assert!(all.contains("\n  bs                    : "));
         assert!(all.contains("\n    trim_backlog        : "));

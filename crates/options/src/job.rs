@@ -144,6 +144,8 @@ keyword_enum!(/// `rate_process`
     RateProcess { Linear = "linear", Poisson = "poisson" });
 keyword_enum!(/// `zonemode`
     ZoneMode { None = "none", Strided = "strided" });
+keyword_enum!(/// `unified_rw_reporting`
+    UnifiedReporting { None = "none", Mixed = "mixed", Both = "both" });
 keyword_enum!(/// The mode of `numa_mem_policy`
     NumaPolicyMode { Default = "default", Prefer = "prefer", Bind = "bind", Interleave = "interleave", Local = "local" });
 
@@ -531,6 +533,8 @@ pub struct JobOptions {
     pub slat_percentiles: bool,
     /// Sorted, at most 20.
     pub percentile_list: Vec<f64>,
+    pub unified_rw_reporting: UnifiedReporting,
+    pub lat_from_intended_start: bool,
     pub significant_figures: u32,
     /// 1024 or 1000.
     pub kb_base: u32,

@@ -14,6 +14,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_depth(job, warnings);
     settle_buffers(job, warnings);
     settle_time(job, warnings);
+    settle_intended_starts(job, warnings);
     if job.zonerange == 0 {
         job.zonerange = job.zonesize;
     }
@@ -119,6 +120,19 @@ fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         warnings.push(Diagnostic {
             origin: origin(job, "time_based"),
             message: "time_based: needs a runtime, ignored without one".to_owned(),
+        });
+    }
+}
+
+/// Only a rate says when an I/O is meant to begin.
+fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let has_rate = |direction: Direction| job.rate[direction] > 0 || job.rate_iops[direction] > 0;
+    if job.lat_from_intended_start && !Direction::ALL.into_iter().any(has_rate) {
+        job.lat_from_intended_start = false;
+        warnings.push(Diagnostic {
+            origin: origin(job, "lat_from_intended_start"),
+            message: "lat_from_intended_start: needs a rate (rate or rate_iops), ignored without one"
+                .to_owned(),
         });
     }
 }

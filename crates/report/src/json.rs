@@ -5,9 +5,9 @@
 
 mod writer;
 
+use crate::rates::Block;
 use crate::{Exporter, Program, clock, rates};
-use iolite_stats::{DirectionReport, DiskReport, Display, Histogram, JobReport, Latency, Report, midpoint};
-use iolite_types::Direction;
+use iolite_stats::{DiskReport, Display, Histogram, JobReport, Latency, Report, midpoint};
 use std::io::{self, Write};
 use writer::Writer;
 
@@ -60,13 +60,16 @@ impl Json {
         json.integer("eta", job.eta_s.unwrap_or(NO_ETA))?;
         json.integer("elapsed", job.elapsed_s)?;
         options(json, "job options", &job.options)?;
-        for (direction, measured) in job.directions.iter() {
-            self.direction(json, report, job, direction, measured)?;
+        let (apart, mixed): (Vec<_>, Vec<_>) =
+            rates::blocks(report, job).into_iter().partition(|block| block.direction.is_some());
+        apart.iter().try_for_each(|block| self.block(json, job, block))?;
+        if !apart.is_empty() {
+            json.open("sync")?;
+            json.integer("total_ios", job.sync.ios)?;
+            self.latency(json, "lat_ns", &job.sync.lat, &job.display, true)?;
+            json.close()?;
         }
-        json.open("sync")?;
-        json.integer("total_ios", job.sync.ios)?;
-        self.latency(json, "lat_ns", &job.sync.lat, &job.display, true)?;
-        json.close()?;
+        mixed.iter().try_for_each(|block| self.block(json, job, block))?;
         usage(json, job)?;
         distributions(json, job)?;
         if let Some((count, first)) = job.continued_errors {
@@ -80,17 +83,11 @@ impl Json {
         json.close()
     }
 
-    fn direction(
-        self,
-        json: &mut Writer,
-        report: &Report,
-        job: &JobReport,
-        direction: Direction,
-        measured: &DirectionReport,
-    ) -> io::Result<()> {
+    fn block(self, json: &mut Writer, job: &JobReport, block: &Block<'_>) -> io::Result<()> {
         let display = &job.display;
+        let measured = block.measured;
         let bandwidth = rates::bandwidth(measured);
-        json.open(direction.name())?;
+        json.open(block.name())?;
         json.integer("io_bytes", measured.bytes)?;
         json.integer("io_kbytes", measured.bytes / 1024)?;
         json.integer("bw_bytes", bandwidth)?;
@@ -105,9 +102,12 @@ impl Json {
         self.latency(json, "slat_ns", slat, display, display.slat_percentiles)?;
         self.latency(json, "clat_ns", &measured.clat, display, display.clat_percentiles)?;
         self.latency(json, "lat_ns", &measured.lat, display, display.lat_percentiles)?;
+        if display.intended {
+            self.latency(json, "lat_from_intended_start_ns", &measured.intended, display, true)?;
+        }
         json.integer("bw_min", measured.bw.min)?;
         json.integer("bw_max", measured.bw.max)?;
-        json.float("bw_agg", rates::share_of_group(report, job, direction))?;
+        json.float("bw_agg", rates::share_of_group(block))?;
         json.float("bw_mean", measured.bw.mean)?;
         json.float("bw_dev", measured.bw.deviation())?;
         json.integer("bw_samples", measured.bw.count)?;

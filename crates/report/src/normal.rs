@@ -4,13 +4,13 @@
 //! scripts know; the samples of fio 3.42 decide. A line whose numbers were not measured is left out.
 
 use crate::latency::Scale;
+use crate::rates::Block;
 use crate::units::{self, Units};
 use crate::{Exporter, Program, clock, describe_errno, percentiles, rates};
 use iolite_stats::{
     DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport, JobReport, Latency, Report,
-    Samples,
+    Samples, Unified,
 };
-use iolite_types::Direction;
 use std::io::{self, Write};
 
 /// Shares of depths are never shown below this, in percent.
@@ -49,9 +49,9 @@ fn has_something_to_tell(job: &JobReport) -> bool {
 
 fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     write_heading(report, job, out)?;
-    for (direction, measured) in job.directions.iter() {
-        if measured.runtime_ms > 0 {
-            write_direction(report, job, direction, measured, out)?;
+    for block in rates::blocks(report, job) {
+        if block.measured.runtime_ms > 0 {
+            write_block(job, &block, out)?;
         }
     }
     write_latency_classes(job, out)?;
@@ -85,23 +85,24 @@ fn write_heading(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::R
     }
 }
 
-fn write_direction(
-    report: &Report,
-    job: &JobReport,
-    direction: Direction,
-    measured: &DirectionReport,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn write_block(job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::Result<()> {
     let display = &job.display;
+    let measured = block.measured;
     let units = job_units(job);
     let bandwidth = rates::bandwidth(measured);
+    let (rate, rate_other) = if block.direction.is_none() && display.unified == Unified::Both {
+        // The second telling of the same has bytes without their unit, and so it is known to those who look for it.
+        let units = Units { unit_base: 0, ..units };
+        let bare = |rate: String| rate.trim_end_matches("B/s").to_owned();
+        (bare(units.rate(bandwidth)), bare(units.rate_other(bandwidth)))
+    } else {
+        (units.rate(bandwidth), units.rate_other(bandwidth))
+    };
     writeln!(
         out,
-        "  {}: IOPS={}, BW={} ({})({}/{}msec)",
-        direction.name(),
+        "  {}: IOPS={}, BW={rate} ({rate_other})({}/{}msec)",
+        block.name(),
         units::count(rates::iops(measured), display.significant_figures),
-        units.rate(bandwidth),
-        units.rate_other(bandwidth),
         units.bytes(measured.bytes),
         measured.runtime_ms
     )?;
@@ -110,6 +111,7 @@ fn write_direction(
         ("slat", &measured.slat, !display.synchronous, display.slat_percentiles),
         ("clat", &measured.clat, true, display.clat_percentiles),
         ("lat", &measured.lat, true, display.lat_percentiles),
+        ("ilat", &measured.intended, true, true),
     ];
     let shown = latencies.iter().filter(|(_, latency, shown, _)| *shown && latency.moments.count > 0);
     for (kind, latency, ..) in shown.clone() {
@@ -120,12 +122,7 @@ fn write_direction(
     }
 
     if measured.bw.count > 0 {
-        write_bandwidth_samples(
-            &measured.bw,
-            display.kb_base,
-            rates::share_of_group(report, job, direction),
-            out,
-        )?;
+        write_bandwidth_samples(&measured.bw, display.kb_base, rates::share_of_group(block), out)?;
     }
     let iops = &measured.iops;
     if iops.count > 0 {
@@ -243,7 +240,12 @@ fn write_depths(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
-    let [read, write, trim] = &job.directions.values;
+    let nothing = DirectionReport::default();
+    let [read, write, trim] = match &job.mixed {
+        // What is shown as one is counted in the first place.
+        Some(mixed) if job.display.unified == Unified::Mixed => [mixed, &nothing, &nothing],
+        _ => job.directions.values.each_ref(),
+    };
     writeln!(
         out,
         "     issued rwts: total={},{},{},{} short={},{},{},0 dropped={},{},{},0",
@@ -270,14 +272,17 @@ fn write_group(group: &GroupReport, out: &mut dyn Write) -> io::Result<()> {
         Units { kb_base: group.kb_base, unit_base: group.unit_base, figures: group.significant_figures };
     for (direction, moved) in group.directions.iter() {
         if moved.max_runtime_ms > 0 {
-            write_group_direction(direction, moved, units, out)?;
+            write_group_direction(direction.name(), moved, units, out)?;
         }
+    }
+    if group.mixed.max_runtime_ms > 0 {
+        write_group_direction("mixed", &group.mixed, units, out)?;
     }
     Ok(())
 }
 
 fn write_group_direction(
-    direction: Direction,
+    name: &str,
     moved: &GroupDirection,
     units: Units,
     out: &mut dyn Write,
@@ -285,7 +290,7 @@ fn write_group_direction(
     writeln!(
         out,
         "{:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",
-        direction.name().to_uppercase(),
+        name.to_uppercase(),
         units.rate(moved.bandwidth),
         units.rate_other(moved.bandwidth),
         units.rate(moved.min_bandwidth),

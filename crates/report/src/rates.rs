@@ -1,6 +1,6 @@
 //! Rates and shares that every format derives from the counts in the same way.
 
-use iolite_stats::{DirectionReport, DiskCounters, DiskReport, JobReport, Report, Samples};
+use iolite_stats::{DirectionReport, DiskCounters, DiskReport, JobReport, Report, Samples, Unified};
 use iolite_types::{Direction, PerDirection};
 
 /// Bytes per second, rounded down; 0 when the direction did not run.
@@ -50,17 +50,49 @@ fn sum(directions: &PerDirection<DirectionReport>, of: impl Fn(&DirectionReport)
     directions.iter().fold(0, |sum, (_, direction)| sum.saturating_add(of(direction)))
 }
 
-/// The mean of a job's bandwidth samples, in whole KiB/s, as a share of what its group moved in that direction: at
+/// One block of a job's numbers: a direction, or all of them as one.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// The direction; `None` = all.
+    pub direction: Option<Direction>,
+    /// What was measured.
+    pub measured: &'a DirectionReport,
+    /// Bytes per second that the job's group moved in the same.
+    group_bandwidth: u64,
+}
+
+impl Block<'_> {
+    /// What reports call it.
+    pub fn name(&self) -> &'static str {
+        self.direction.map_or("mixed", Direction::name)
+    }
+}
+
+/// The blocks that a job shows, in order.
+pub fn blocks<'a>(report: &Report, job: &'a JobReport) -> Vec<Block<'a>> {
+    let group = report.groups.iter().find(|group| group.id == job.group);
+    let apart = job.directions.iter().map(|(direction, measured)| Block {
+        direction: Some(direction),
+        measured,
+        group_bandwidth: group.map_or(0, |group| group.directions[direction].bandwidth),
+    });
+    let mixed = job.mixed.as_ref().map(|measured| Block {
+        direction: None,
+        measured,
+        group_bandwidth: group.map_or(0, |group| group.mixed.bandwidth),
+    });
+    apart.filter(|_| job.display.unified != Unified::Mixed).chain(mixed).collect()
+}
+
+/// The mean of a job's bandwidth samples, in whole KiB/s, as a share of what its group moved in the same direction: at
 /// most 100%, and that where the group moved less than one.
-pub fn share_of_group(report: &Report, job: &JobReport, direction: Direction) -> f64 {
-    let moved = group_bandwidth(report, job, direction) as f64 / 1024.0;
-    share(&job.directions[direction].bw, f64::trunc, moved)
+pub fn share_of_group(block: &Block<'_>) -> f64 {
+    share(&block.measured.bw, f64::trunc, block.group_bandwidth as f64 / 1024.0)
 }
 
 /// The same as the terse format has it: there the group's KiB/s are whole, and the mean is not.
-pub fn share_of_group_in_kib(report: &Report, job: &JobReport, direction: Direction) -> f64 {
-    let moved = (group_bandwidth(report, job, direction) / 1024) as f64;
-    share(&job.directions[direction].bw, |mean| mean, moved)
+pub fn share_of_group_in_kib(block: &Block<'_>) -> f64 {
+    share(&block.measured.bw, |mean| mean, (block.group_bandwidth / 1024) as f64)
 }
 
 fn share(samples: &Samples, mean: fn(f64) -> f64, moved: f64) -> f64 {
@@ -69,11 +101,6 @@ fn share(samples: &Samples, mean: fn(f64) -> f64, moved: f64) -> f64 {
         _ if moved < 1.0 => 100.0,
         _ => percent(mean(samples.mean), moved).min(100.0),
     }
-}
-
-fn group_bandwidth(report: &Report, job: &JobReport, direction: Direction) -> u64 {
-    let group = report.groups.iter().find(|group| group.id == job.group);
-    group.map_or(0, |group| group.directions[direction].bandwidth)
 }
 
 /// What the disks that an md or dm device is made of did on average, and the utilisation of the busiest. `None`
@@ -133,7 +160,7 @@ mod tests {
             report.groups[0].directions[Direction::Read].bandwidth = bandwidth;
             report.jobs[0].directions[Direction::Read].bw.mean = mean;
             let shares = [share_of_group, share_of_group_in_kib]
-                .map(|share| format!("{:.2}", share(&report, &report.jobs[0], Direction::Read)));
+                .map(|share| format!("{:.2}", share(&blocks(&report, &report.jobs[0])[0])));
             assert_eq!(shares, [exact, whole], "{mean} of {bandwidth}");
         }
     }

@@ -3,6 +3,7 @@
 //! The field order of each version is fixed for good; scripts count semicolons. Versions differ in what they
 //! tell: 2 has no program name and no disks, 3 has no trims, 5 adds samples of bandwidth and IOPS.
 
+use crate::rates::Block;
 use crate::{Exporter, Program, rates};
 use iolite_stats::{DirectionReport, DiskReport, JobReport, Latency, Report};
 use iolite_types::Direction;
@@ -58,9 +59,9 @@ impl Terse {
                 write!(out, "{};{};{};{};{error}", version as u32, program.version, job.name, job.group)?;
             }
         }
-        for direction in Direction::ALL {
-            if direction != Direction::Trim || self.version != TerseVersion::V3 {
-                self.direction(report, job, direction, out)?;
+        for block in rates::blocks(report, job) {
+            if block.direction != Some(Direction::Trim) || self.version != TerseVersion::V3 {
+                self.block(job, &block, out)?;
             }
         }
         usage(job, out)?;
@@ -82,14 +83,8 @@ impl Terse {
         if anything_more { writeln!(out) } else { Ok(()) }
     }
 
-    fn direction(
-        self,
-        report: &Report,
-        job: &JobReport,
-        direction: Direction,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let measured = &job.directions[direction];
+    fn block(self, job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::Result<()> {
+        let measured = block.measured;
         let display = &job.display;
         write!(
             out,
@@ -118,7 +113,7 @@ impl Terse {
         }
         (0..missing).try_for_each(|_| write!(out, ";0%=0"))?;
         moments(&measured.lat, out)?;
-        self.samples(measured, rates::share_of_group_in_kib(report, job, direction), out)
+        self.samples(measured, rates::share_of_group_in_kib(block), out)
     }
 
     fn samples(self, measured: &DirectionReport, share: f64, out: &mut dyn Write) -> io::Result<()> {

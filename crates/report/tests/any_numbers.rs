@@ -30,16 +30,31 @@ fn samples() -> BoxedStrategy<Samples> {
 }
 
 fn direction() -> BoxedStrategy<DirectionReport> {
-    (prop::array::uniform6(number()), prop::array::uniform3(latency()), samples(), samples())
-        .prop_map(|([bytes, ios, issued, short, dropped, runtime_ms], [slat, clat, lat], bw, iops)| {
-            DirectionReport { bytes, ios, issued, short, dropped, runtime_ms, slat, clat, lat, bw, iops }
-        })
+    (prop::array::uniform6(number()), prop::array::uniform4(latency()), samples(), samples())
+        .prop_map(
+            |([bytes, ios, issued, short, dropped, runtime_ms], [slat, clat, lat, intended], bw, iops)| {
+                DirectionReport {
+                    bytes,
+                    ios,
+                    issued,
+                    short,
+                    dropped,
+                    runtime_ms,
+                    slat,
+                    clat,
+                    lat,
+                    intended,
+                    bw,
+                    iops,
+                }
+            },
+        )
         .boxed()
 }
 
 fn display() -> BoxedStrategy<Display> {
-    (any::<[u32; 3]>(), prop::collection::vec(0.0..=100.0, 0..30), any::<[bool; 4]>())
-        .prop_map(|([kb_base, unit_base, significant_figures], mut percentiles, flags)| {
+    (any::<[u32; 3]>(), prop::collection::vec(0.0..=100.0, 0..30), any::<[bool; 5]>(), 0..3usize)
+        .prop_map(|([kb_base, unit_base, significant_figures], mut percentiles, flags, unified)| {
             percentiles.sort_by(f64::total_cmp);
             Display {
                 kb_base,
@@ -50,6 +65,8 @@ fn display() -> BoxedStrategy<Display> {
                 clat_percentiles: flags[1],
                 lat_percentiles: flags[2],
                 synchronous: flags[3],
+                intended: flags[4],
+                unified: [Unified::Apart, Unified::Mixed, Unified::Both][unified],
             }
         })
         .boxed()
@@ -87,6 +104,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 members,
                 depth,
                 continued_errors: (first != 0).then_some((n[0], first)),
+                mixed: (display.unified != Unified::Apart).then(|| values[0].clone()),
                 directions: PerDirection { values },
                 sync: SyncReport { ios: n[0], lat },
                 display,
@@ -111,18 +129,23 @@ fn job() -> BoxedStrategy<JobReport> {
         .boxed()
 }
 
+fn group_direction(n: [u64; 6]) -> GroupDirection {
+    GroupDirection {
+        bytes: n[0],
+        bandwidth: n[1],
+        min_bandwidth: n[2],
+        max_bandwidth: n[3],
+        min_runtime_ms: n[4],
+        max_runtime_ms: n[5],
+    }
+}
+
 fn group() -> BoxedStrategy<GroupReport> {
     (any::<[u32; 4]>(), prop::array::uniform6(number()))
         .prop_map(|([id, kb_base, unit_base, significant_figures], n)| GroupReport {
             id: id % 3,
-            directions: PerDirection::all(GroupDirection {
-                bytes: n[0],
-                bandwidth: n[1],
-                min_bandwidth: n[2],
-                max_bandwidth: n[3],
-                min_runtime_ms: n[4],
-                max_runtime_ms: n[5],
-            }),
+            directions: PerDirection::all(group_direction(n)),
+            mixed: group_direction(n),
             kb_base,
             unit_base,
             significant_figures,

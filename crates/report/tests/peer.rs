@@ -110,6 +110,7 @@ fn direction(value: &Value) -> DirectionReport {
         runtime_ms: integer(&value["runtime"]),
         slat: latency(&value["slat_ns"]),
         clat: latency(&value["clat_ns"]),
+        intended: Latency::default(),
         lat: latency(&value["lat_ns"]),
         bw: samples(value, "bw", "dev"),
         iops: samples(value, "iops", "stddev"),

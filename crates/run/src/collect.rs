@@ -1,11 +1,11 @@
 //! The report, from what the workers published.
 
 use crate::shared::{Control, Slot};
-use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions};
+use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
 use iolite_plan::Plan;
 use iolite_stats::{
     DirectionReport, DiskReport, Display, GroupDirection, GroupReport, Histogram, JobError, JobReport,
-    Latency, LatencyClasses, Report, Samples, SyncReport, Usage,
+    LatencyClasses, Report, Samples, SyncReport, Unified, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
@@ -66,6 +66,11 @@ pub fn report<'a>(
         let mut all = Histogram::default();
         job.directions.values.iter().for_each(|direction| all += &direction.clat.histogram);
         job.latency_classes = LatencyClasses::of(&all);
+        job.mixed = (job.display.unified != Unified::Apart).then(|| {
+            let mut mixed = DirectionReport::default();
+            job.directions.values.iter().for_each(|direction| mixed += direction);
+            mixed
+        });
         // Units that complete when they are queued have no submission latency.
         job.display.synchronous =
             job.directions.values.iter().all(|direction| direction.slat.moments.count == 0);
@@ -98,6 +103,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
                 slat,
                 clat,
                 lat,
+                intended: stats.intended_latency(direction.index()),
                 bw: known.bw[direction],
                 iops: known.iops[direction],
             }
@@ -116,6 +122,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         eta_s: known.eta_s,
         options: options.given.clone(),
         directions,
+        mixed: None,
         sync: SyncReport { ios: slot.stats.syncs.get(), lat: slot.stats.sync_latency() },
         job_runtime_ms: runtime_ms,
         usage: Usage {
@@ -169,6 +176,12 @@ fn display(options: &JobOptions) -> Display {
         slat_percentiles: options.slat_percentiles,
         clat_percentiles: options.clat_percentiles && !options.disable_clat,
         lat_percentiles: options.lat_percentiles,
+        unified: match options.unified_rw_reporting {
+            UnifiedReporting::None => Unified::Apart,
+            UnifiedReporting::Mixed => Unified::Mixed,
+            UnifiedReporting::Both => Unified::Both,
+        },
+        intended: options.lat_from_intended_start,
         ..Display::default()
     }
 }
@@ -180,17 +193,7 @@ fn merge(into: &mut JobReport, other: &JobReport) {
         into.error.clone_from(&other.error);
     }
     for (mine, theirs) in into.directions.values.iter_mut().zip(&other.directions.values) {
-        mine.bytes += theirs.bytes;
-        mine.ios += theirs.ios;
-        mine.issued += theirs.issued;
-        mine.short += theirs.short;
-        mine.dropped += theirs.dropped;
-        mine.runtime_ms = mine.runtime_ms.max(theirs.runtime_ms);
-        merge_latency(&mut mine.slat, &theirs.slat);
-        merge_latency(&mut mine.clat, &theirs.clat);
-        merge_latency(&mut mine.lat, &theirs.lat);
-        mine.bw += &theirs.bw;
-        mine.iops += &theirs.iops;
+        *mine += theirs;
     }
     if let Some((count, first)) = other.continued_errors {
         let (sum, earliest) = into.continued_errors.get_or_insert((0, 0));
@@ -198,7 +201,7 @@ fn merge(into: &mut JobReport, other: &JobReport) {
         *earliest = if *earliest == 0 { first } else { *earliest };
     }
     into.sync.ios += other.sync.ios;
-    merge_latency(&mut into.sync.lat, &other.sync.lat);
+    into.sync.lat += &other.sync.lat;
     into.job_runtime_ms += other.job_runtime_ms;
     into.usage.user_ms += other.usage.user_ms;
     into.usage.system_ms += other.usage.system_ms;
@@ -209,51 +212,54 @@ fn merge(into: &mut JobReport, other: &JobReport) {
     into.eta_s = into.eta_s.max(other.eta_s);
 }
 
-fn merge_latency(into: &mut Latency, other: &Latency) {
-    into.moments += &other.moments;
-    into.histogram += &other.histogram;
-}
-
 fn groups(plan: &Plan, jobs: &[JobReport]) -> Vec<GroupReport> {
     let count = plan.jobs.iter().map(|job| job.group + 1).max().unwrap_or(0);
     (0..count)
         .map(|id| {
             let members = || jobs.iter().filter(move |job| job.group == id);
             let first = plan.jobs.iter().find(|job| job.group == id);
-            let of = |direction: Direction| {
-                members().map(|job| &job.directions[direction]).filter(|job| job.runtime_ms > 0).fold(
-                    GroupDirection::default(),
-                    |mut sum, job| {
-                        let bandwidth = bandwidth(job.bytes, job.runtime_ms);
-                        let is_first = sum.max_runtime_ms == 0;
-                        let least = |a: u64, b: u64| if is_first { b } else { a.min(b) };
-                        sum.min_bandwidth = least(sum.min_bandwidth, bandwidth);
-                        sum.min_runtime_ms = least(sum.min_runtime_ms, job.runtime_ms);
-                        sum.max_bandwidth = sum.max_bandwidth.max(bandwidth);
-                        sum.max_runtime_ms = sum.max_runtime_ms.max(job.runtime_ms);
-                        sum.bytes += job.bytes;
-                        sum
-                    },
-                )
+            let apart = |direction: Direction| {
+                let shown = members().filter(|job| job.display.unified != Unified::Mixed);
+                group_direction(shown.map(|job| &job.directions[direction]))
             };
-            let finish = |direction| {
-                let mut sum = of(direction);
-                sum.bandwidth = bandwidth(sum.bytes, sum.max_runtime_ms);
-                sum
-            };
+            // The slowest and the fastest are single directions where they are shown apart, too.
+            let mixed = members().flat_map(|job| match job.display.unified {
+                Unified::Apart => &[],
+                Unified::Mixed => job.mixed.as_slice(),
+                Unified::Both => &job.directions.values[..],
+            });
             GroupReport {
                 id,
                 directions: PerDirection::new(
-                    finish(Direction::Read),
-                    finish(Direction::Write),
-                    finish(Direction::Trim),
+                    apart(Direction::Read),
+                    apart(Direction::Write),
+                    apart(Direction::Trim),
                 ),
+                mixed: group_direction(mixed),
                 kb_base: first.map_or(1024, |job| job.options.kb_base),
                 unit_base: first.map_or(0, |job| job.options.unit_base),
                 significant_figures: first.map_or(4, |job| job.options.significant_figures),
             }
         })
         .collect()
+}
+
+/// What these moved side by side.
+fn group_direction<'a>(parts: impl Iterator<Item = &'a DirectionReport>) -> GroupDirection {
+    let mut sum =
+        parts.filter(|part| part.runtime_ms > 0).fold(GroupDirection::default(), |mut sum, part| {
+            let bandwidth = bandwidth(part.bytes, part.runtime_ms);
+            let is_first = sum.max_runtime_ms == 0;
+            let least = |a: u64, b: u64| if is_first { b } else { a.min(b) };
+            sum.min_bandwidth = least(sum.min_bandwidth, bandwidth);
+            sum.min_runtime_ms = least(sum.min_runtime_ms, part.runtime_ms);
+            sum.max_bandwidth = sum.max_bandwidth.max(bandwidth);
+            sum.max_runtime_ms = sum.max_runtime_ms.max(part.runtime_ms);
+            sum.bytes += part.bytes;
+            sum
+        });
+    sum.bandwidth = bandwidth(sum.bytes, sum.max_runtime_ms);
+    sum
 }
 
 /// Bytes per second.

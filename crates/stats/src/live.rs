@@ -165,6 +165,8 @@ pub struct LiveDirection {
     pub clat: LiveLatency,
     /// Total latency.
     pub lat: LiveLatency,
+    /// Latency from the intended start.
+    pub intended: LiveLatency,
 }
 
 /// Everything that one worker measures.
@@ -248,6 +250,11 @@ impl LiveStats {
         [direction.slat.read(), direction.clat.read(), direction.lat.read()]
     }
 
+    /// The latency of a direction from the intended starts.
+    pub fn intended_latency(&self, direction: usize) -> Latency {
+        self.directions[direction].intended.read()
+    }
+
     /// The latency of syncs.
     pub fn sync_latency(&self) -> Latency {
         self.sync.read()
@@ -265,7 +272,7 @@ impl LiveStats {
             }
             direction.dropped.set(0);
             direction.runtime.set(0);
-            for latency in [&direction.slat, &direction.clat, &direction.lat] {
+            for latency in [&direction.slat, &direction.clat, &direction.lat, &direction.intended] {
                 latency.reset();
             }
         }

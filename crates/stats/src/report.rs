@@ -3,6 +3,7 @@
 use crate::{Depths, Histogram, LatencyClasses, Moments, Samples};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
+use std::ops::AddAssign;
 
 /// The whole report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +54,8 @@ pub struct JobReport {
     pub options: Vec<(String, String)>,
     /// Per direction.
     pub directions: PerDirection<DirectionReport>,
+    /// All directions together, where that is asked for.
+    pub mixed: Option<DirectionReport>,
     /// fsync, fdatasync, sync_file_range and syncfs.
     pub sync: SyncReport,
     /// Wall time of the job, summed over its members, in milliseconds.
@@ -77,6 +80,18 @@ pub struct JobReport {
     pub display: Display,
 }
 
+/// Whether directions are shown apart (`unified_rw_reporting`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unified {
+    /// Each on its own.
+    #[default]
+    Apart,
+    /// All as one.
+    Mixed,
+    /// Each on its own, then all as one.
+    Both,
+}
+
 /// How a job's numbers are to be shown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Display {
@@ -96,6 +111,10 @@ pub struct Display {
     pub lat_percentiles: bool,
     /// The engine completes in `queue`: no submission latency is shown.
     pub synchronous: bool,
+    /// Whether directions are shown apart.
+    pub unified: Unified,
+    /// Latency from the intended start was measured.
+    pub intended: bool,
 }
 
 impl Default for Display {
@@ -112,6 +131,8 @@ impl Default for Display {
             clat_percentiles: true,
             lat_percentiles: false,
             synchronous: true,
+            unified: Unified::Apart,
+            intended: false,
         }
     }
 }
@@ -123,6 +144,13 @@ pub struct Latency {
     pub moments: Moments,
     /// Empty when none was kept.
     pub histogram: Histogram,
+}
+
+impl AddAssign<&Latency> for Latency {
+    fn add_assign(&mut self, other: &Latency) {
+        self.moments += &other.moments;
+        self.histogram += &other.histogram;
+    }
 }
 
 /// What was measured in one direction.
@@ -146,10 +174,30 @@ pub struct DirectionReport {
     pub clat: Latency,
     /// Total latency.
     pub lat: Latency,
+    /// Latency from when a rate wanted the I/Os to begin, where that was measured.
+    pub intended: Latency,
     /// Bandwidth samples in KiB/s.
     pub bw: Samples,
     /// IOPS samples.
     pub iops: Samples,
+}
+
+/// Adds what was measured beside this: counts and rates add up, the longest run time counts.
+impl AddAssign<&DirectionReport> for DirectionReport {
+    fn add_assign(&mut self, other: &DirectionReport) {
+        self.bytes += other.bytes;
+        self.ios += other.ios;
+        self.issued += other.issued;
+        self.short += other.short;
+        self.dropped += other.dropped;
+        self.runtime_ms = self.runtime_ms.max(other.runtime_ms);
+        self.slat += &other.slat;
+        self.clat += &other.clat;
+        self.lat += &other.lat;
+        self.intended += &other.intended;
+        self.bw += &other.bw;
+        self.iops += &other.iops;
+    }
 }
 
 /// fsync and its relatives.
@@ -181,8 +229,10 @@ pub struct Usage {
 pub struct GroupReport {
     /// Its number.
     pub id: u32,
-    /// Per direction.
+    /// Per direction, of the jobs that show directions apart.
     pub directions: PerDirection<GroupDirection>,
+    /// All directions together, of the jobs that show them so.
+    pub mixed: GroupDirection,
     /// 1024 or 1000.
     pub kb_base: u32,
     /// 0, 8 or 1.

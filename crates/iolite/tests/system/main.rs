@@ -21,6 +21,7 @@ mod machine;
 mod offsets;
 mod priorities;
 mod rates;
+mod reporting;
 mod seeds;
 mod signals;
 mod status;

@@ -1,6 +1,7 @@
 //! What is measured, and how it is reported.
 
 use crate::ClockSource;
+use crate::UnifiedReporting;
 use crate::definition::{Category, Definition, Kind, Limits};
 
 const fn measurement(name: &'static str, kind: Kind, help: &'static str) -> Definition {
@@ -97,7 +98,14 @@ pub static LATENCIES: &[Definition] = &[
             ("1", "Same as mixed"),
             ("2", "Same as both"),
         ])
-        .off(&["0"]),
+        .lands(|job, given| {
+            job.unified_rw_reporting = match given.keyword()? {
+                "mixed" | "1" => UnifiedReporting::Mixed,
+                "both" | "2" => UnifiedReporting::Both,
+                _ => UnifiedReporting::None,
+            };
+            Ok(())
+        }),
 ];
 
 /// In what units sizes are written.

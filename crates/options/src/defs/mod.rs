@@ -30,6 +30,7 @@ mod files;
 mod job;
 mod logs;
 mod measurement;
+mod own;
 mod pattern;
 mod placement;
 mod rates;
@@ -39,9 +40,11 @@ mod zones;
 
 use crate::definition::Definition;
 
+#[cfg(test)]
+pub(crate) use own::OWN;
 pub(crate) use pattern::settle_block_sizes;
 
-/// Every job option, in the order in which the help lists them.
+/// Every job option, in the order in which the help lists them: those of fio, then our own.
 pub static ALL: &[&[Definition]] = &[
     job::IDENTITY,
     files::NAMES,
@@ -81,4 +84,5 @@ pub static ALL: &[&[Definition]] = &[
     buffers::HUGE_PAGES,
     rates::FLOW,
     measurement::STEADY_STATE,
+    own::OWN,
 ];

@@ -3,7 +3,7 @@
 use super::*;
 use crate::example::{self, latency, moments, samples};
 use iolite_stats::{DirectionReport, JobError};
-use iolite_types::PerDirection;
+use iolite_types::{Direction, PerDirection};
 
 /// The report's lines, the local time masked.
 fn normal(report: &Report) -> String {

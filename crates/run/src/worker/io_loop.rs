@@ -11,10 +11,12 @@
 mod errors;
 mod failure;
 mod full;
+mod intended;
 mod rare;
 
 pub use errors::ErrorPolicy;
 pub use failure::{Attempt, Failure, Missed};
+pub use intended::IntendedStarts;
 
 use super::files::FileTable;
 use super::pace::Pace;
@@ -130,6 +132,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     syncs: SyncSchedule,
     pace: Option<Pace>,
     target: Option<LatencyTarget>,
+    intended: Option<IntendedStarts>,
     priorities: Option<Priorities>,
     /// Most units in flight at present.
     limit: u32,
@@ -176,6 +179,8 @@ pub struct Parts<'a> {
     pub pace: Option<Pace>,
     /// Looks for the depth; `None` = it is given.
     pub target: Option<LatencyTarget>,
+    /// When units were meant to begin; `None` = nobody asks.
+    pub intended: Option<IntendedStarts>,
     /// The I/O priority of the worker; 0 = none was given.
     pub priority: u16,
     /// Draws the priority of each I/O; `None` = all have the worker's.
@@ -218,6 +223,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             syncs: parts.syncs,
             pace: parts.pace,
             target: parts.target,
+            intended: parts.intended,
             priorities: parts.priorities,
             limit: parts.rules.depth,
             units,
@@ -346,7 +352,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.syncs.wrote(io.file, io.offset, io.length);
         }
         if FULL && let Some(pace) = &mut self.pace {
-            pace.issued(io.direction, io.length);
+            let moment = pace.issued(io.direction, io.length);
+            if let Some(intended) = &mut self.intended {
+                intended.set(index, moment);
+            }
         }
         self.issue(index, start);
         if FULL {

@@ -24,7 +24,7 @@ use crate::message::Message;
 use crate::shared::{Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
-use io_loop::{ErrorPolicy, Failure, IoLoop, Parts, PassEnd};
+use io_loop::{ErrorPolicy, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_options::JobOptions;
@@ -225,6 +225,9 @@ impl Worker<'_> {
             syncs: sync_schedule(options),
             pace: Pace::new(options, self.plan.seed),
             target: LatencyTarget::new(options),
+            intended: options
+                .lat_from_intended_start
+                .then(|| IntendedStarts::new(options.iodepth.max(1) as usize)),
             priority: options.io_priority().unwrap_or(0),
             priorities: Priorities::new(options, self.plan.seed),
             files,

@@ -192,16 +192,20 @@ impl Pace {
         }
     }
 
-    /// An I/O was issued.
-    pub fn issued(&mut self, direction: Direction, bytes: u64) {
-        if let Some(limit) = &mut self.limits[direction] {
+    /// An I/O was issued. Gives the moment at which the rate wanted it to be; `None` where there is none.
+    pub fn issued(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
+        let limit = self.limits[direction].as_mut();
+        let intended = limit.map(|limit| {
+            let due = limit.due;
             limit.count(bytes);
-        }
+            due
+        });
         if let Some(think) = &mut self.think
             && think.by_issue
         {
             think.seen += 1;
         }
+        intended
     }
 
     /// An I/O was completed.

@@ -59,7 +59,9 @@ pub(super) fn rules(options: &JobOptions) -> Rules {
         fill_device: options.fill_device,
         serialize_overlap: options.serialize_overlap && depth > 1,
         write_barrier: options.write_barrier,
-        time_decides: options.latency_target > 0 || options.max_latency.values.iter().any(|&limit| limit > 0),
+        time_decides: options.lat_from_intended_start
+            || options.latency_target > 0
+            || options.max_latency.values.iter().any(|&limit| limit > 0),
         max_latency_ns: options.max_latency.values.map(|limit| match limit {
             0 => u64::MAX,
             limit => limit.saturating_mul(1000),

@@ -123,23 +123,34 @@ impl Job<'_> {
         })
     }
 
-    /// I/Os per direction: read, write, trim.
-    #[track_caller]
-    pub fn ios(&self) -> [u64; 3] {
-        ["read", "write", "trim"].map(|direction| self.int(&format!("{direction}.total_ios")))
+    /// The blocks of numbers that are shown: read, write, trim; or all directions as one.
+    fn blocks(&self) -> &'static [&'static str] {
+        if self.0.get("read").is_some() { &["read", "write", "trim"] } else { &["mixed"] }
     }
 
-    /// Bytes per direction: read, write, trim.
+    /// I/Os per direction: read, write, trim. Those of all are the first number where they are shown as one.
+    #[track_caller]
+    pub fn ios(&self) -> [u64; 3] {
+        self.of_blocks("total_ios")
+    }
+
+    /// Bytes likewise.
     #[track_caller]
     pub fn bytes(&self) -> [u64; 3] {
-        ["read", "write", "trim"].map(|direction| self.int(&format!("{direction}.io_bytes")))
+        self.of_blocks("io_bytes")
+    }
+
+    #[track_caller]
+    fn of_blocks(&self, key: &str) -> [u64; 3] {
+        let blocks = self.blocks();
+        std::array::from_fn(|i| blocks.get(i).map_or(0, |block| self.int(&format!("{block}.{key}"))))
     }
 
     /// What must hold of every job that ran without errors: the numbers agree with each other.
     #[track_caller]
     pub fn check_consistency(&self) {
         assert_eq!(self.int("error"), 0, "{}", self.name());
-        for direction in ["read", "write", "trim"] {
+        for direction in self.blocks() {
             let int = |key: &str| self.int(&format!("{direction}.{key}"));
             let float = |key: &str| self.float(&format!("{direction}.{key}"));
             let (ios, bytes) = (int("total_ios"), int("io_bytes"));
@@ -173,7 +184,7 @@ impl Job<'_> {
     /// this promise.)
     #[track_caller]
     pub fn check_latencies(&self) {
-        for direction in ["read", "write", "trim"] {
+        for direction in self.blocks() {
             let float = |key: &str| self.float(&format!("{direction}.{key}"));
             let measured = float("lat_ns.N") > 0.0 && float("clat_ns.N") > 0.0;
             for key in ["min", "max", "mean"] {

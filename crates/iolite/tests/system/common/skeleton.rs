@@ -154,7 +154,7 @@ pub fn mask(line: &str) -> String {
         masked.push('N');
         masked += match unit {
             "B" | "KiB" | "MiB" | "GiB" | "TiB" | "kB" | "MB" | "GB" | "TB" => "B",
-            "k" | "M" | "G" | "T" => "",
+            "k" | "M" | "G" | "T" | "Ki" | "Mi" | "Gi" | "Ti" => "",
             "ns" | "us" | "ms" | "s" => "s",
             other => other,
         };

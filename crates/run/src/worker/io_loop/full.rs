@@ -211,6 +211,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(target) = &mut self.target {
             target.completed(latency);
         }
+        if let Some(intended) = &self.intended {
+            let into = &self.stats.directions[direction.index()].intended;
+            intended.record(index, times.start, times.complete, into);
+        }
         if latency > self.rules.max_latency_ns[direction.index()] {
             let attempt = Attempt::of(unit);
             self.count_error(attempt.operation, Errno(libc::ETIMEDOUT));

@@ -1,0 +1,149 @@
+//! What reports show beyond the plain figures: directions as one, and latency from the intended start.
+
+use crate::common::{Json, Program, scratch, words};
+use crate::skip;
+
+const MIX: &str = "--name=j --ioengine=null --size=4M --rw=rw --bs=4k";
+
+fn json(line: &str) -> Json {
+    let dir = scratch();
+    let line = format!("{line} --output-format=json");
+    Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout)
+}
+
+fn text(line: &str) -> String {
+    let dir = scratch();
+    Program::under_test().line(dir.path(), line).ok().stdout
+}
+
+#[test]
+fn directions_as_one_in_json() {
+    for (value, apart, mixed) in [
+        ("none", true, false),
+        ("0", true, false),
+        ("mixed", false, true),
+        ("1", false, true),
+        ("both", true, true),
+        ("2", true, true),
+    ] {
+        let report = json(&format!("{MIX} --unified_rw_reporting={value}"));
+        let job = report.job();
+        for key in ["read", "write", "trim", "sync"] {
+            assert_eq!(job.0.get(key).is_some(), apart, "{value}: {key}");
+        }
+        assert_eq!(job.0.get("mixed").is_some(), mixed, "{value}");
+        if mixed {
+            assert_eq!((job.int("mixed.total_ios"), job.int("mixed.io_bytes")), (1024, 4 << 20));
+            assert_eq!(job.int("mixed.clat_ns.N"), 1024);
+            assert!(job.0["mixed"]["clat_ns"].get("percentile").is_some());
+        }
+        if mixed && apart {
+            assert_eq!(job.int("read.total_ios") + job.int("write.total_ios"), 1024);
+            for (key, of_both) in [("min", u64::min as fn(u64, u64) -> u64), ("max", u64::max)] {
+                let [read, write, mixed] =
+                    ["read", "write", "mixed"].map(|of| job.int(&format!("{of}.clat_ns.{key}")));
+                assert_eq!(mixed, of_both(read, write), "{key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn directions_as_one_in_text() {
+    let mixed = text(&format!("{MIX} --unified_rw_reporting=mixed"));
+    assert!(mixed.contains("\n  mixed: IOPS=") && mixed.contains("\n  MIXED: bw="), "{mixed}");
+    assert!(!mixed.contains("  read: ") && !mixed.contains("WRITE: "), "{mixed}");
+    assert!(mixed.contains("issued rwts: total=1024,0,0,0"), "{mixed}");
+    let both = text(&format!("{MIX} --unified_rw_reporting=both"));
+    let places = ["\n  read: ", "\n  write: ", "\n  mixed: ", "\n   READ: ", "\n  WRITE: ", "\n  MIXED: "]
+        .map(|line| both.find(line).unwrap_or_else(|| panic!("no {line:?} in {both}")));
+    assert!(places.is_sorted(), "{both}");
+    assert!(!both.contains("total=1024,0,0,0"), "{both}");
+}
+
+#[test]
+fn directions_as_one_in_terse() {
+    for (version, apart) in [(2, 3), (3, 2), (4, 3), (5, 3)] {
+        let fields = |value: &str| {
+            let line = format!(
+                "{MIX} --unified_rw_reporting={value} --output-format=terse --terse-version={version}"
+            );
+            text(&line).trim_end().split(';').count()
+        };
+        let block = (fields("none") - fields("mixed")) / (apart - 1);
+        assert_eq!(block, if version == 5 { 47 } else { 41 });
+        assert_eq!(fields("both"), fields("none") + block);
+    }
+}
+
+#[test]
+fn clones_are_merged_before_their_directions() {
+    let report = json(&format!("{MIX} --numjobs=3 --group_reporting --unified_rw_reporting=both"));
+    assert_eq!(report.job().int("mixed.total_ios"), 3 * 1024);
+}
+
+/// Jobs of one group that disagree: each shows what it is asked for, and the group shows both kinds.
+#[test]
+fn jobs_of_a_group_may_differ() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio adds what is not shown to what is");
+    }
+    let line = "--ioengine=null --size=64k --rw=rw --name=a --unified_rw_reporting=1 --name=b";
+    let report = program.line(scratch().path(), line).ok().stdout;
+    for line in ["  mixed: ", "  read: ", "  write: ", "   READ: ", "  WRITE: ", "  MIXED: "] {
+        assert_eq!(report.matches(&format!("\n{line}")).count(), 1, "{line:?} in {report}");
+    }
+    let mixed = report.lines().find(|line| line.starts_with("  MIXED: ")).expect("seen above");
+    assert!(mixed.contains("io=64.0KiB"), "{mixed}");
+}
+
+/// A pause of 100 ms after each hundred I/Os that are due every ms: the hundred behind it begin late.
+const PAUSES: &str = "--name=j --ioengine=null --size=4M --rate_iops=1000 --thinktime=100ms --thinktime_blocks=100 \
+                      --number_ios=300";
+
+#[test]
+fn latency_from_the_intended_start_shows_what_waiting_hides() {
+    if Program::under_test().is_peer {
+        skip!("an option of ours");
+    }
+    for process in ["linear", "poisson"] {
+        let report = json(&format!("{PAUSES} --lat_from_intended_start=1 --rate_process={process}"));
+        let job = report.job();
+        let key = |key: &str| job.int(&format!("read.lat_from_intended_start_ns.{key}"));
+        assert_eq!(key("N"), 300);
+        assert!(key("max") >= 90_000_000, "{process}: {}", key("max"));
+        // Two of three I/Os were late, a few of them by the whole pause.
+        let means =
+            ["lat_from_intended_start_ns", "lat_ns"].map(|key| job.float(&format!("read.{key}.mean")));
+        assert!(means[0] > means[1] + 10_000_000.0, "{process}: {means:?}");
+        assert!(job.0["read"]["lat_from_intended_start_ns"].get("percentile").is_some());
+    }
+    let report = text(&format!("{PAUSES} --lat_from_intended_start=1"));
+    assert!(report.contains("\n    ilat (") && report.contains("\n    ilat percentiles ("), "{report}");
+}
+
+#[test]
+fn pauses_that_do_not_count_are_not_waited_for() {
+    if Program::under_test().is_peer {
+        skip!("an option of ours");
+    }
+    let report = json(&format!("{PAUSES} --lat_from_intended_start=1 --rate_ignore_thinktime=1"));
+    // The schedule moves with the pauses: only what the machine itself was late with is left.
+    let mean = report.job().float("read.lat_from_intended_start_ns.mean");
+    assert!(mean < 30_000_000.0, "{mean}");
+}
+
+#[test]
+fn latency_from_the_intended_start_is_off_by_default_and_needs_a_rate() {
+    let report = json(PAUSES);
+    assert!(report.job().0["read"].get("lat_from_intended_start_ns").is_none());
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("an option of ours");
+    }
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=4k --lat_from_intended_start=1";
+    program.line(dir.path(), line).ok().says("needs a rate");
+    program.run(dir.path(), [&words(line)[..], &["--warnings-fatal".into()]].concat()).refused();
+}
