@@ -8,6 +8,7 @@ macro_rules! line {
 }
 
 mod dedupe;
+mod verify_state;
 mod zipf;
 
 use crate::console;
@@ -25,6 +26,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         match command.name {
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
+            "verify-state" => verify_state::run(&asked),
             "zipf" => zipf::run(&asked),
             name => unreachable!("companion {name} is in the table and has no code"),
         }

@@ -6,7 +6,7 @@
 //! else about the command line changes.
 //!
 //! Their options are letters, as those of the programs of fio that they stand for, with the same meanings: `-b 4096`,
-//! `-b4096`. All that is known about them is in the table [`ALL`], from which reading, help, manual and completion are
+//! `-b4096`. Those that stand for no program have words as well: `--policy=fsynced`. All that is known about them is in the table [`ALL`], from which reading, help, manual and completion are
 //! derived.
 
 use std::ffi::{OsStr, OsString};
@@ -30,11 +30,13 @@ pub struct Command {
     pub options: &'static [CommandOption],
 }
 
-/// A letter of a companion, and its value if it has one.
+/// An option of a companion, and its value if it has one.
 #[derive(Debug)]
 pub struct CommandOption {
     /// The letter.
     pub letter: char,
+    /// The same as a word, for `--word`; empty where there is none.
+    pub word: &'static str,
     /// What its value is called; empty where it takes none.
     pub value: &'static str,
     /// What it does.
@@ -42,7 +44,19 @@ pub struct CommandOption {
 }
 
 const fn letter(letter: char, value: &'static str, help: &'static str) -> CommandOption {
-    CommandOption { letter, value, help }
+    CommandOption { letter, word: "", value, help }
+}
+
+const fn word(letter: char, word: &'static str, value: &'static str, help: &'static str) -> CommandOption {
+    CommandOption { letter, word, value, help }
+}
+
+impl CommandOption {
+    /// How it can be written: `-j`, and `--json` where it has a word.
+    pub fn spellings(&self) -> impl Iterator<Item = String> {
+        let word = (!self.word.is_empty()).then(|| format!("--{}", self.word));
+        std::iter::once(format!("-{}", self.letter)).chain(word)
+    }
 }
 
 /// All companions.
@@ -74,6 +88,25 @@ pub static ALL: &[Command] = &[
             letter('B', "0|1", "Use little memory: a table of a hundred thousand blocks (default 0)"),
             letter('p', "0|1", "Show progress on standard error (default: if it is a terminal)"),
             letter('C', "0|1", "Compress each distinct block and tell by how much it shrinks (default 0)"),
+        ],
+    },
+    Command {
+        name: "verify-state",
+        operand: "file",
+        choices: &[],
+        help: "What an interrupted job had written, and what a check insists upon",
+        details: "Reads the state file that a job with verify_state_save leaves when it is interrupted or killed: how many \
+                  writes were issued and acknowledged, which were in flight, and for each file how many of them a later \
+                  run with verify_state_load insists upon, under either verify_policy. A damaged file is an error.",
+        options: &[
+            word('j', "json", "", "Answer in JSON"),
+            word(
+                'l',
+                "list",
+                "",
+                "List each write that is insisted upon, with the numbers that may be found",
+            ),
+            word('p', "policy", "completed|fsynced", "Under which verify_policy (default: completed)"),
         ],
     },
     Command {
@@ -175,6 +208,10 @@ impl Command {
                 continue;
             }
             let text = word.to_string_lossy();
+            if let Some(long) = text.strip_prefix("--") {
+                asked.options.push(self.long(long, &mut words)?);
+                continue;
+            }
             let Some(letters) = text.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
                 asked.operands.push(word.clone());
                 continue;
@@ -204,6 +241,28 @@ impl Command {
         Ok(asked)
     }
 
+    /// The option `--NAME`, `--NAME=VALUE` or `--NAME VALUE`.
+    fn long<'a>(
+        &self,
+        text: &str,
+        words: &mut impl Iterator<Item = &'a OsString>,
+    ) -> Result<(char, String), String> {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let Some(option) = self.options.iter().find(|option| !name.is_empty() && option.word == name) else {
+            return Err(format!("unknown option --{name}; iolite {} --help lists them", self.name));
+        };
+        let value = match (value, option.value) {
+            (Some(_), "") => return Err(format!("--{name} takes no value")),
+            (None, "") => String::new(),
+            (Some(value), _) => value.to_owned(),
+            (None, what) => {
+                let next = words.next().ok_or_else(|| format!("--{name} needs a value: {what}"))?;
+                next.to_string_lossy().into_owned()
+            }
+        };
+        Ok((option.letter, value))
+    }
+
     /// Its help page.
     pub fn usage(&self) -> String {
         let mut text = format!("{}.\n\nUsage: iolite {}", self.help, self.name);
@@ -218,9 +277,10 @@ impl Command {
             text.push_str("\nOptions:\n");
         }
         for option in self.options {
-            let left = format!("  -{} {}", option.letter, option.value);
+            let spellings: Vec<String> = option.spellings().collect();
+            let left = format!("  {} {}", spellings.join(", "), option.value);
             // Writing to a String does not fail.
-            let _ = writeln!(text, "{left:<16}{}", option.help);
+            let _ = writeln!(text, "{left:<16}{}{}", if left.len() < 16 { "" } else { "  " }, option.help);
         }
         let _ = writeln!(text, "\n{}", crate::manual::wrapped(self.details, 100));
         text
@@ -249,6 +309,23 @@ mod tests {
         assert_eq!(called_by(&words("dedupe f")).map(|command| command.name), Some("dedupe"));
         for line in ["", "job.fio dedupe", "--dedupe", "dedup f", "Dedupe f", "--name=dedupe"] {
             assert!(called_by(&words(line)).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn words_are_letters_by_another_name() {
+        let state = command("verify-state");
+        let asked = state.read(&words("--json --policy=fsynced f --policy completed")).unwrap();
+        assert_eq!((asked.value('j'), asked.value('p')), (Some(""), Some("completed")));
+        assert_eq!(asked.operands, words("f"));
+        for (line, why) in [
+            ("--jsn", "unknown option --jsn"),
+            ("--json=1", "takes no value"),
+            ("--policy", "needs a value: completed|fsynced"),
+            ("--=x", "unknown option --"),
+        ] {
+            let error = state.read(&words(line)).unwrap_err();
+            assert!(error.contains(why), "{line}: {error}");
         }
     }
 
@@ -286,7 +363,9 @@ mod tests {
             let page = command.usage();
             assert!(page.contains(&format!("Usage: iolite {}", command.name)));
             for option in command.options {
-                assert!(page.contains(&format!("\n  -{} {}", option.letter, option.value)), "{page}");
+                let spellings: Vec<String> = option.spellings().collect();
+                let line = format!("\n  {} {}", spellings.join(", "), option.value);
+                assert!(page.contains(&line), "{page}");
             }
             assert!(page.lines().all(|line| line.chars().count() <= 120), "{page}");
         }

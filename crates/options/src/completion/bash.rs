@@ -112,7 +112,7 @@ fn companion_cases() -> String {
     let mut text = String::new();
     for command in commands::ALL {
         let letters: Vec<String> =
-            command.options.iter().map(|option| format!("-{}", option.letter)).collect();
+            command.options.iter().flat_map(commands::CommandOption::spellings).collect();
         let operand = match (command.operand, command.choices) {
             ("", _) => ":".to_owned(),
             (_, []) => {

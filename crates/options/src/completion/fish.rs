@@ -13,7 +13,9 @@ pub(super) fn script() -> String {
         let seen = quoted(&format!("__fish_seen_subcommand_from {}", command.name));
         for option in command.options {
             let value = if option.value.is_empty() { "" } else { " -x" };
-            line(&mut text, &format!("-n {seen} -s {}{value} -d {}", option.letter, quoted(option.help)));
+            let word = if option.word.is_empty() { String::new() } else { format!(" -l {}", option.word) };
+            let names = format!("-s {}{word}", option.letter);
+            line(&mut text, &format!("-n {seen} {names}{value} -d {}", quoted(option.help)));
         }
         if !command.choices.is_empty() {
             line(&mut text, &format!("-n {seen} -f -a {}", quoted(&command.choices.join(" "))));

@@ -112,7 +112,8 @@ fn companions() -> String {
         let letters: Vec<String> = command
             .options
             .iter()
-            .map(|option| quoted(&format!("-{}:{}", option.letter, described_as(option.help))))
+            .flat_map(|option| option.spellings().map(|name| (name, described_as(option.help))))
+            .map(|(name, help)| quoted(&format!("{name}:{help}")))
             .collect();
         let operand = match (command.operand, command.choices) {
             ("", _) => ":".to_owned(),

@@ -132,7 +132,9 @@ fn companions(page: &mut Page) {
             } else {
                 format!(" \\fI{}\\fR", escaped(option.value))
             };
-            page.item(&format!("\\fB\\-{}\\fR{value}", option.letter), &format!("{}.", option.help));
+            let spelled = |name: String| format!("\\fB{}\\fR", name.replace('-', "\\-"));
+            let names: Vec<String> = option.spellings().map(spelled).collect();
+            page.item(&format!("{}{value}", names.join(", ")), &format!("{}.", option.help));
         }
     }
 }
