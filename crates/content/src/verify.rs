@@ -30,6 +30,7 @@ mod stamp;
 
 pub use check::{Expected, Verifier, Write};
 pub use diagnosis::Diagnosis;
+pub use digest::checksum;
 pub use header::{Header, HeaderFormat};
 pub use kind::Kind;
 pub use mismatch::{Differences, Field, Mismatch};

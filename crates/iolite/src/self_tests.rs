@@ -1,5 +1,6 @@
-//! Measurements of this machine that need no jobs: `--cpuclock-test`, `--memcpytest`.
+//! Measurements of this machine that need no jobs: `--crctest`, `--cpuclock-test`, `--memcpytest`.
 
+mod checksums;
 mod clock;
 mod copies;
 
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 /// Runs one, and prints what came of it.
 pub fn run(program: &'static str, test: &SelfTest) -> ExitCode {
     let outcome = match test {
+        SelfTest::Checksums(names) => checksums::measure(names),
         SelfTest::Clock => clock::check(),
         SelfTest::Copies(names) => copies::measure(names),
     };

@@ -97,6 +97,8 @@ impl Default for RunOptions {
 /// A measurement of this machine that needs no jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelfTest {
+    /// `--crctest`: these checksums, or all where none is named.
+    Checksums(Vec<String>),
     /// `--cpuclock-test`
     Clock,
     /// `--memcpytest`: these ways to copy, or all where none is named.

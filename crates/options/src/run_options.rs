@@ -311,7 +311,13 @@ pub(crate) static ALL: &[RunOption] = &[
         None,
     ),
     option("inflate-log", 'X', Required("file"), &["Print a compressed log"], None),
-    option("crctest", 'G', Optional("names"), &["Measure the speed of the checksums"], None),
+    option(
+        "crctest",
+        'G',
+        Optional("names"),
+        &["Measure the speed of the checksums that verify can use, and exit"],
+        Some(|asked, value| ask(asked, Question::SelfTest(SelfTest::Checksums(names(value))))),
+    ),
     option(
         "cpuclock-test",
         'T',

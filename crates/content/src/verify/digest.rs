@@ -45,6 +45,11 @@ impl Digest {
     }
 }
 
+/// The checksum of a block, as it is stored; empty for kinds that have none.
+pub fn checksum(kind: Kind, block: &[u8]) -> Vec<u8> {
+    digest(kind, &[block]).as_bytes().to_vec()
+}
+
 /// The checksum over these pieces, one behind the other. Kinds without one have an empty one.
 pub(super) fn digest(kind: Kind, pieces: &[&[u8]]) -> Digest {
     let stored = |sum: &[u8]| Digest::new(kind, sum);

@@ -95,5 +95,10 @@ fn the_machines_clock_and_copies() {
     let rows: Vec<&str> = copies.stdout.lines().collect();
     assert_eq!((rows[0], rows.len()), ("simple", 12), "{copies}");
     assert!(rows[1..].iter().all(|row| row.ends_with(" MiB/sec")), "{copies}");
+    let sums = program.line(dir.path(), "--crctest=crc32c,md5").ok();
+    let names: Vec<&str> = sums.stdout.lines().filter_map(|row| row.split(':').next()).collect();
+    assert_eq!(names, ["md5", "crc32c"], "{sums}");
+    assert_eq!(program.line(dir.path(), "--crctest").ok().stdout.lines().count(), 14);
+    program.line(dir.path(), "--crctest=nope").refused().says("sha3-512");
     program.line(dir.path(), "--memcpytest=nope").refused().says("memmove");
 }

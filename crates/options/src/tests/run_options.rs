@@ -106,7 +106,6 @@ fn known_options_that_do_nothing_yet_are_errors() {
         &["--trigger-remote=x"],
         &["--idle-prof=system"],
         &["--inflate-log=x"],
-        &["--crctest"],
         &["--bandwidth-log"],
         &["--merge-blktrace-only"],
         &["--profile=x"],
@@ -132,6 +131,7 @@ fn measurements_of_the_machine() {
     let asked = |word: &str| invoke(&[word], "");
     assert_eq!(asked("--cpuclock-test"), Ok(Invocation::Test(SelfTest::Clock)));
     assert_eq!(asked("--memcpytest"), Ok(Invocation::Test(SelfTest::Copies(Vec::new()))));
+    assert_eq!(asked("--crctest=md5"), Ok(Invocation::Test(SelfTest::Checksums(vec!["md5".into()]))));
     let names = ["memcpy", "hybrid"].map(str::to_owned).to_vec();
     assert_eq!(asked("--memcpytest=memcpy,hybrid"), Ok(Invocation::Test(SelfTest::Copies(names))));
 }
