@@ -4,7 +4,7 @@
 //! load and a comparison at most. Lines look as fio's do: category, process, text. They are written whole, so those of
 //! several processes do not mix.
 
-use iolite_options::DebugWish;
+use iolite_options::{DebugWish, OutputFormat, RunOptions};
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
@@ -24,10 +24,13 @@ thread_local! {
 }
 
 /// Prints what is wished from here on; nothing is set up when nothing is.
-pub fn set_up(wish: DebugWish) {
-    if !wish.categories.is_empty() {
+pub fn set_up(run: RunOptions) {
+    if !run.debug.categories.is_empty() {
+        if !run.output_format.contains(&OutputFormat::Normal) {
+            use_standard_error();
+        }
         // Fails only when there is one already, and this is the only place that makes one.
-        let _ = tracing::subscriber::set_global_default(Printer(wish));
+        let _ = tracing::subscriber::set_global_default(Printer(run.debug));
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! This file reads like a table of contents: options, plan, run, report. Each is a crate of its own.
 
+mod act;
 mod companions;
 mod console;
 mod debug;
@@ -9,7 +10,7 @@ mod self_tests;
 mod session;
 
 use console::Console;
-use iolite_options::{Invocation, JobOptions, OutputFormat, RunOptions, commands};
+use iolite_options::{Invocation, JobOptions, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
 use iolite_run::{Prepared, RunError};
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     if let Some(companion) = commands::called_by(&args) {
         return companions::run(name, companion, &args[1..]);
     }
-    debug::set_up(iolite_options::debug_wish(&args));
+    debug::set_up(iolite_options::run_options(&args));
     match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name == "fio") {
         Ok(Invocation::Print { text, status }) => {
             console::print(&text);
@@ -77,9 +78,6 @@ fn program(name: &str) -> Program {
 ///
 /// Several job files are one run with one report, in which each file waits for the one before.
 fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) -> u8 {
-    if !run.output_format.contains(&OutputFormat::Normal) {
-        debug::use_standard_error();
-    }
     let mut jobs = Vec::new();
     for (position, mut batch) in batches.into_iter().enumerate() {
         if let Some(first) = batch.first_mut() {

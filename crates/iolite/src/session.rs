@@ -1,5 +1,6 @@
 //! One run as its user sees it: the announcement, notes and status lines on the way, the report.
 
+use crate::act;
 use crate::complain;
 use crate::console::{self, Console};
 use iolite_options::{EtaWhen, JobOptions, OutputFormat, RunOptions};
@@ -23,6 +24,8 @@ pub struct Session<'a> {
     exporters: Vec<Box<dyn Exporter>>,
     live: LiveLine,
     last_newline: Instant,
+    /// The slices of `--profile=act`.
+    slices: Option<act::Slices>,
 }
 
 impl<'a> Session<'a> {
@@ -36,6 +39,7 @@ impl<'a> Session<'a> {
             console,
             live: LiveLine::default(),
             last_newline: Instant::now(),
+            slices: (run.profile.as_deref() == Some("act")).then(act::Slices::default),
         }
     }
 
@@ -50,6 +54,7 @@ impl<'a> Session<'a> {
             eta_interval: shown.then(|| Duration::from_millis(self.run.eta_interval)),
             status_interval: (self.run.status_interval > 0)
                 .then(|| Duration::from_millis(self.run.status_interval)),
+            slice_interval: self.slices.is_some().then_some(act::SLICE),
             status_files: status_files(self.run),
             trigger: Trigger {
                 file: self.run.trigger_file.clone(),
@@ -82,6 +87,14 @@ impl<'a> Session<'a> {
         let erased = self.live.erase();
         if !erased.is_empty() {
             self.console.show(&erased);
+        }
+        if let Some(mut slices) = self.slices.take() {
+            slices.take(report);
+            if self.is_readable() {
+                self.console.write(slices.text().as_bytes());
+            } else {
+                console::print_error(&slices.text());
+            }
         }
         self.write(report);
     }
@@ -144,6 +157,12 @@ impl Observer for Session<'_> {
             text += self.live.leave();
         }
         self.console.show(&text);
+    }
+
+    fn slice(&mut self, report: &Report) {
+        if let Some(slices) = &mut self.slices {
+            slices.take(report);
+        }
     }
 
     fn status(&mut self, report: &Report) {

@@ -10,6 +10,7 @@
 //! The options of an engine are known from the place on where `--ioengine` chose it.
 
 use crate::definition::{Definition, Scope};
+use crate::profiles::Profile;
 use crate::run_options::{self, Argument, Asked, RunOption};
 use crate::section::{
     Section, Setting, could_be_a_typing_mistake, is_global_name, odd_global_name, shortened,
@@ -74,20 +75,23 @@ struct Scanner<'a> {
 enum Target {
     Run(&'static RunOption),
     Job(&'static Definition),
+    Profile(&'static Definition),
 }
 
 impl Target {
     fn name(self) -> &'static str {
         match self {
             Target::Run(option) => option.name,
-            Target::Job(definition) => definition.name,
+            Target::Job(definition) | Target::Profile(definition) => definition.name,
         }
     }
     fn argument(self) -> Argument {
         match self {
             Target::Run(option) => option.argument,
-            Target::Job(definition) if definition.kind.value_is_optional() => Argument::Optional("bool"),
-            Target::Job(_) => Argument::Required("value"),
+            Target::Job(definition) | Target::Profile(definition) if definition.kind.value_is_optional() => {
+                Argument::Optional("bool")
+            }
+            Target::Job(_) | Target::Profile(_) => Argument::Required("value"),
         }
     }
 }
@@ -196,6 +200,9 @@ impl Scanner<'_> {
         if name.is_empty() {
             return Lookup::Unknown;
         }
+        if let Some(definition) = self.profile().and_then(|profile| profile.option(name)) {
+            return Lookup::Found(Target::Profile(definition));
+        }
         if let Some(option) = run_options::ALL.iter().find(|option| option.name == name) {
             return Lookup::Found(Target::Run(option));
         }
@@ -219,7 +226,21 @@ impl Scanner<'_> {
         let of_job = registry::job_options()
             .chain(of_engine.iter().copied())
             .flat_map(|definition| definition.names().map(move |name| (name, Target::Job(definition))));
-        of_run.chain(of_job)
+        let of_profile = self.profile().map_or(&[][..], |profile| profile.options);
+        let of_profile = of_profile.iter().map(|definition| (definition.name, Target::Profile(definition)));
+        of_run.chain(of_profile).chain(of_job)
+    }
+
+    fn profile(&self) -> Option<&'static Profile> {
+        self.result.asked.profile.as_ref().map(|chosen| chosen.profile)
+    }
+
+    fn profile_option(&mut self, definition: &'static Definition, text: &str, value: Option<&str>) {
+        if let Some(chosen) = &mut self.result.asked.profile
+            && let Err(reason) = chosen.take(definition, value)
+        {
+            self.error(format!("{text}: {reason}"));
+        }
     }
 
     /// An option was recognised: fetches its value and puts it where it belongs.
@@ -243,6 +264,7 @@ impl Scanner<'_> {
         }
         match target {
             Target::Run(option) => self.run_option(option, text, value.as_deref()),
+            Target::Profile(definition) => self.profile_option(definition, text, value.as_deref()),
             Target::Job(definition) if definition.name == "name" && definition.scope == Scope::Job => {
                 self.begin_section(value.unwrap_or_default(), origin);
             }

@@ -93,6 +93,8 @@ fn run_value(option: &run_options::RunOption) -> Value {
         "output-format" => Value::Words(vec!["normal", "json", "json+", "terse"]),
         "terse-version" => Value::Words(vec!["2", "3", "4", "5"]),
         "eta" => Value::Words(vec!["always", "never", "auto"]),
+        "profile" => Value::Words(crate::profiles::ALL.iter().map(|profile| profile.name).collect()),
+        "trigger-file" | "remote-config" | "inflate-log" => Value::File,
         "debug" => Value::Words(run_options::DEBUG_CATEGORIES.to_vec()),
         _ if option.argument == Argument::None => Value::None,
         _ => Value::Anything,

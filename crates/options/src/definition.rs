@@ -140,6 +140,8 @@ pub enum Scope {
     Job,
     /// Only jobs with an engine that lists it (see [`crate::engines`]).
     Engine,
+    /// Options of a profile.
+    Profile,
 }
 
 /// Does an option have an effect?
@@ -224,6 +226,13 @@ impl Definition {
         let mut definition = Definition::job(name, Category::Engine, kind, help);
         definition.scope = Scope::Engine;
         definition.limits = Limits::None;
+        definition
+    }
+
+    /// An option of a profile, which makes jobs out of it.
+    pub const fn profile(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        let mut definition = Definition::engine(name, kind, help);
+        definition.scope = Scope::Profile;
         definition
     }
 

@@ -2,6 +2,7 @@
 
 use crate::definition::{Definition, Limits};
 use crate::engines::EngineInfo;
+use crate::profiles::Profile;
 use crate::{engines, registry};
 use std::fmt::Write;
 
@@ -26,6 +27,17 @@ pub fn command_help(argument: Option<&str>) -> Help {
         Some(name) => match registry::find_job(name) {
             Some(definition) => good(detail(definition)),
             None => good(nearest_option(name)),
+        },
+    }
+}
+
+/// `--cmdhelp` behind `--profile`: the profile's own options.
+pub(crate) fn profile_help(profile: &Profile, argument: Option<&str>) -> Help {
+    match argument {
+        None | Some("all") => good(list(profile.options.iter().copied())),
+        Some(name) => match profile.option(name) {
+            Some(definition) => good(detail(definition)),
+            None => command_help(argument),
         },
     }
 }

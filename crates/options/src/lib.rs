@@ -14,6 +14,7 @@ mod job;
 mod jobfile;
 pub mod manual;
 mod parse;
+pub mod profiles;
 pub mod registry;
 mod rules;
 mod run;
@@ -28,7 +29,7 @@ mod usage;
 pub mod values;
 
 pub use job::*;
-pub use parse::{debug_wish, parse};
+pub use parse::{parse, run_options};
 pub use run::*;
 
 use serde::{Deserialize, Serialize};

@@ -3,10 +3,11 @@
 use crate::assemble::{Assembler, in_file_order};
 use crate::command_line::{self, Scanned};
 use crate::jobfile::{self, Surroundings};
+use crate::profiles::Profile;
 use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
 use crate::sys::MachineFacts;
-use crate::{DebugWish, Diagnostic, Invocation, JobOptions, Origin, OutputFormat, help, showcmd, usage};
+use crate::{Diagnostic, Invocation, JobOptions, Origin, OutputFormat, RunOptions, help, showcmd, usage};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Read;
@@ -34,12 +35,12 @@ pub fn parse(
     parse_in(args, surroundings, invoked_as_fio)
 }
 
-/// What `--debug` asks for on this command line. It is wanted before anything else is understood, because parsing is
-/// among what can be told about; mistakes are left to [`parse`].
-pub fn debug_wish(args: &[OsString]) -> DebugWish {
+/// What this command line asks of the run as a whole. `--debug` is wanted before anything else is understood, because
+/// parsing is among what can be told about; mistakes are left to [`parse`].
+pub fn run_options(args: &[OsString]) -> RunOptions {
     let Scanned { asked, .. } =
         command_line::scan(args, &MachineFacts::of_this_machine(), &mut Vec::new(), &mut Vec::new());
-    asked.run.debug
+    asked.run
 }
 
 /// [`parse`], with everything that it asks the system for.
@@ -51,10 +52,19 @@ pub(crate) fn parse_in(
     let program = if invoked_as_fio { "fio" } else { "iolite" };
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let Scanned { mut asked, sections, files } =
+    let Scanned { mut asked, mut sections, files } =
         command_line::scan(args, &surroundings.facts, &mut errors, &mut warnings);
+    let profile = asked.profile.take();
     if let Some(question) = asked.question.take() {
-        return if errors.is_empty() { Ok(answer(&question, program)) } else { Err(errors) };
+        let profile = profile.map(|chosen| chosen.profile);
+        return if errors.is_empty() { Ok(answer(&question, program, profile)) } else { Err(errors) };
+    }
+    if let Some(profile) = profile.filter(|_| errors.is_empty()) {
+        errors.extend(jobs_beside_profile(&sections, &files));
+        match profile.sections(&surroundings.facts) {
+            Ok(more) => sections.extend(more.into_iter().filter(|it| it.is_global || asked.wants(&it.name))),
+            Err(problem) => errors.push(problem),
+        }
     }
 
     let paths: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
@@ -161,6 +171,15 @@ fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<D
     })
 }
 
+/// A profile brings its own jobs, and is alone with them.
+fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagnostic> {
+    let own =
+        sections.iter().find(|section| !section.is_global).map(|section| format!("--name={}", section.name));
+    let own = own.or_else(|| files.first().map(|file| file.display().to_string()))?;
+    let message = format!("{own}: --profile brings the jobs of its own; run other jobs without it");
+    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
+}
+
 /// A trigger needs something that pulls it.
 fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
     let run = &asked.run;
@@ -204,12 +223,15 @@ fn no_jobs(mut warnings: Vec<Diagnostic>, program: &str) -> Result<Invocation, V
     Err(warnings)
 }
 
-fn answer(question: &Question, program: &str) -> Invocation {
+fn answer(question: &Question, program: &str, profile: Option<&Profile>) -> Invocation {
     let (text, status) = match question {
         Question::Version => (format!("{}\n", version(program)), 0),
         Question::Help => (usage::usage(program, &version(program)), 0),
         Question::CommandHelp(name) => {
-            let help = help::command_help(name.as_deref());
+            let help = match profile {
+                Some(profile) => help::profile_help(profile, name.as_deref()),
+                None => help::command_help(name.as_deref()),
+            };
             (help.text, help.status)
         }
         Question::EngineHelp(name) => {

@@ -61,6 +61,8 @@ pub struct RunOptions {
     pub max_jobs: u32,
     /// `--aux-path`: where files made by the run itself go.
     pub aux_path: Option<PathBuf>,
+    /// `--profile`: the name of the profile that made the jobs.
+    pub profile: Option<String>,
     /// `--debug`
     pub debug: DebugWish,
     /// `--trigger-file`: the trigger is pulled when it appears.
@@ -86,6 +88,7 @@ impl Default for RunOptions {
             warnings_fatal: false,
             max_jobs: 4096,
             aux_path: None,
+            profile: None,
             debug: DebugWish::default(),
             trigger_file: None,
             trigger_timeout: None,

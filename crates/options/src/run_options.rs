@@ -4,7 +4,7 @@
 //! from it.
 
 use crate::values::{SECOND, time};
-use crate::{EtaWhen, OutputFormat, RunOptions, SelfTest};
+use crate::{EtaWhen, OutputFormat, RunOptions, SelfTest, profiles};
 use std::path::PathBuf;
 
 /// What the command line asked for besides jobs.
@@ -16,6 +16,8 @@ pub(crate) struct Asked {
     pub sections: Vec<String>,
     /// `--showcmd`
     pub showcmd: bool,
+    /// `--profile`
+    pub profile: Option<profiles::Chosen>,
     /// `--append-terse`
     pub append_terse: bool,
     /// A question to answer instead of running anything.
@@ -372,7 +374,13 @@ pub(crate) static ALL: &[RunOption] = &[
         &["What the trigger runs on the servers; only with --client"],
         None,
     ),
-    option("profile", 'p', Required("name"), &["Run a predefined profile of jobs"], None),
+    option(
+        "profile",
+        'p',
+        Required("name"),
+        &["Run the jobs of this profile: tiobench, act; --cmdhelp behind it", "lists its options"],
+        Some(profile),
+    ),
     option(
         "memcpytest",
         'M',
@@ -396,6 +404,19 @@ fn ask(asked: &mut Asked, question: Question) -> Result<(), String> {
 
 fn given(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
+}
+
+fn profile(asked: &mut Asked, value: &str) -> Result<(), String> {
+    if let Some(chosen) = &asked.profile {
+        return Err(format!("the profile is {} already; one run has one profile", chosen.profile.name));
+    }
+    let Some(profile) = profiles::find(value) else {
+        let names: Vec<_> = profiles::ALL.iter().map(|profile| profile.name).collect();
+        return Err(format!("there is no such profile ({})", names.join(", ")));
+    };
+    asked.run.profile = Some(profile.name.to_owned());
+    asked.profile = Some(profiles::Chosen { profile, values: Vec::new() });
+    Ok(())
 }
 
 /// Names between commas.

@@ -51,6 +51,8 @@ pub struct Settings {
     pub eta_interval: Option<Duration>,
     /// Between two status dumps; `None` = only when asked by SIGUSR1.
     pub status_interval: Option<Duration>,
+    /// Between two slices of the run that are told on their own.
+    pub slice_interval: Option<Duration>,
     /// Each of these files, when it appears, asks for a status dump.
     pub status_files: Vec<PathBuf>,
     /// What ends the run early.
@@ -69,6 +71,8 @@ pub trait Observer {
     fn snapshot(&mut self, snapshot: &Snapshot);
     /// A full report on the way.
     fn status(&mut self, report: &Report);
+    /// A slice of the run is over; the report is of everything so far.
+    fn slice(&mut self, _report: &Report) {}
     /// This signal ends the run.
     fn terminating(&mut self, signal: i32);
 }
@@ -194,6 +198,8 @@ struct Controller<'a> {
     spawner_gone: bool,
     next_eta: u64,
     next_status: u64,
+    /// `u64::MAX` = there are no slices.
+    next_slice: u64,
     /// When workers that are asked to stop and have not are interrupted; `u64::MAX` = there are none.
     next_interrupt: u64,
     last_snapshot: (u64, PerDirection<u64>, PerDirection<u64>),
@@ -243,6 +249,7 @@ impl<'a> Controller<'a> {
             spawner_gone: false,
             next_eta: now + settings.eta_interval.map_or(0, |interval| interval.as_nanos() as u64),
             next_status: now + settings.status_interval.map_or(0, |interval| interval.as_nanos() as u64),
+            next_slice: settings.slice_interval.map_or(u64::MAX, |interval| now + interval.as_nanos() as u64),
             next_interrupt: u64::MAX,
             settings,
             last_snapshot: (now, PerDirection::default(), PerDirection::default()),
@@ -447,7 +454,7 @@ impl<'a> Controller<'a> {
         if self.settings.status_interval.is_some() {
             due = due.min(self.next_status);
         }
-        due = due.min(self.watch.due());
+        due = due.min(self.watch.due()).min(self.next_slice);
         let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
         debug!(target: "helperthread", "waits, at most {:?}", self.until(due.min(self.next_interrupt)));
         sys::wait_readable(&descriptors, self.until(due.min(self.next_interrupt)))

@@ -20,6 +20,7 @@ mod failures;
 mod machine;
 mod offsets;
 mod priorities;
+mod profiles;
 mod rates;
 mod reporting;
 mod seeds;

@@ -4,6 +4,7 @@ use super::{VALUES, engine_options, limits, meaning, of_category, value_name};
 use crate::commands;
 use crate::definition::{Category, Definition};
 use crate::engines;
+use crate::profiles;
 use crate::run_options::{self, Argument};
 
 /// A page that is being written.
@@ -75,6 +76,7 @@ pub fn roff() -> String {
     description(&mut page);
     options(&mut page);
     companions(&mut page);
+    of_profiles(&mut page);
     job_files(&mut page);
     job_options(&mut page);
     ending(&mut page);
@@ -135,6 +137,24 @@ fn companions(page: &mut Page) {
             let spelled = |name: String| format!("\\fB{}\\fR", name.replace('-', "\\-"));
             let names: Vec<String> = option.spellings().map(spelled).collect();
             page.item(&format!("{}{value}", names.join(", ")), &format!("{}.", option.help));
+        }
+    }
+}
+
+fn of_profiles(page: &mut Page) {
+    page.section("profiles");
+    page.text(
+        "Jobs that need no job file. The options of a profile are known behind \"--profile\" on the command line; a job \
+         option that is given there is a default of its jobs.",
+    );
+    for profile in profiles::ALL {
+        page.subsection(profile.name);
+        page.text(&format!("{}.", profile.help));
+        for definition in profile.options {
+            let term =
+                format!("\\fB\\-\\-{}\\fR=\\fI{}\\fR", escaped(definition.name), value_name(definition));
+            let default = definition.default.map(|text| format!(" Default {text}.")).unwrap_or_default();
+            page.item(&term, &format!("{}.{default}", definition.help));
         }
     }
 }

@@ -27,6 +27,12 @@ impl Controller<'_> {
             let report = self.fresh_report();
             observer.status(&report);
         }
+        if let Some(interval) = self.settings.slice_interval
+            && now >= self.next_slice
+        {
+            self.next_slice += interval.as_nanos() as u64;
+            observer.slice(&self.report());
+        }
     }
 
     /// Seconds that a worker has still to run.

@@ -1,0 +1,131 @@
+//! `--profile`: the jobs it makes are those that fio makes, and its options change them.
+
+use crate::common::{Json, Program, files_in, scratch};
+use crate::skip;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A job of a profile with everything that is set for it.
+type Job = (String, BTreeMap<String, String>);
+
+/// Settings in the order in which they were made become jobs; those before the first name are defaults.
+fn jobs(settings: impl Iterator<Item = (String, String)>) -> Vec<Job> {
+    let mut defaults = BTreeMap::new();
+    let mut jobs: Vec<Job> = Vec::new();
+    for (key, value) in settings {
+        match (key.as_str(), jobs.last_mut()) {
+            ("name", _) => jobs.push((value, defaults.clone())),
+            (_, Some((_, job))) => _ = job.insert(key, value),
+            (_, None) => _ = defaults.insert(key, value),
+        }
+    }
+    jobs
+}
+
+/// What our profile makes, as `--debug=profile` tells it.
+#[track_caller]
+fn ours(dir: &Path, arguments: &str) -> Vec<Job> {
+    let run = Program::under_test().line(dir, &format!("--debug=profile --parse-only {arguments}")).ok();
+    let mut settings = Vec::new();
+    for line in run.stdout.lines() {
+        let (_, rest) = line.split_once(": [").unwrap_or_else(|| panic!("{run}"));
+        let (name, rest) = rest.split_once("] ").unwrap_or_else(|| panic!("{run}"));
+        if !name.is_empty() {
+            settings.push(("name".to_string(), name.to_string()));
+        }
+        for setting in rest.split_whitespace() {
+            let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
+            settings.push((key.to_string(), value.to_string()));
+        }
+    }
+    jobs(settings.into_iter())
+}
+
+/// What fio's makes, as `--debug=parse` tells it behind the word that the profile is loaded.
+fn theirs(peer: &Program, dir: &Path, arguments: &str) -> Vec<Job> {
+    let run = peer.line(dir, &format!("--debug=parse,profile {arguments}"));
+    let (_, loaded) = run.stdout.split_once("loading profile").unwrap_or_else(|| panic!("{run}"));
+    let settings = loaded.lines().filter_map(|line| {
+        let (_, setting) = line.split_once(" handle_option=")?;
+        let (key, value) = setting.split_once(", ptr=")?;
+        Some((key.to_string(), value.replace("(null)", "")))
+    });
+    jobs(settings)
+}
+
+#[test]
+fn the_jobs_are_those_of_fio() {
+    let Some(peer) = Program::peer() else { skip!("fio is not installed") };
+    let dir = scratch();
+    let tiobench = "--profile=tiobench";
+    assert_eq!(ours(dir.path(), tiobench), theirs(&peer, dir.path(), &format!("{tiobench} --parse-only")));
+    for device in ["d1", "d2"] {
+        std::fs::write(dir.path().join(device), vec![7; 4 << 20]).expect("a file can be written");
+    }
+    // fio crashes on other arguments.
+    for arguments in [
+        "--device-names=d1",
+        "--device-names=d1,d2 --load=3",
+        "--device-names=d1 --threads-per-queue=3 --read-req-num-512-blocks=5 --load=2",
+        "--device-names=d1,d2 --prep",
+    ] {
+        let arguments = format!("--profile=act --test-duration=1 {arguments}");
+        let expected = theirs(&peer, dir.path(), &arguments);
+        let mut found = ours(dir.path(), &arguments);
+        if arguments.contains("prep") {
+            found.iter_mut().for_each(|(_, job)| assert!(!job.contains_key("runtime")));
+        }
+        assert_eq!(found, expected, "{arguments}");
+    }
+}
+
+#[test]
+fn options_of_tiobench() {
+    let dir = scratch();
+    std::fs::create_dir(dir.path().join("there")).expect("a directory can be made");
+    let line =
+        "--output-format=json --profile=tiobench --size=2 --block=16384 --numruns=2 --dir=there --threads=2";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let json = Json::parse(&run.stdout);
+    let names: Vec<String> = json.jobs().iter().map(|job| job.name().to_string()).collect();
+    assert_eq!(names, ["seqwrite", "randwrite", "seqread", "randread"]);
+    for job in json.jobs() {
+        // 2 MiB in blocks of 16 KiB, twice, by two threads.
+        assert_eq!(job.ios().iter().sum::<u64>(), 2 * 2 * 128, "{}", job.name());
+    }
+    let expected: Vec<_> = (1..=4).map(|number| (format!("there/.fio.tio.{number}"), 512 << 10)).collect();
+    assert_eq!(files_in(dir.path()), expected);
+    // With a unit it is what it says.
+    let sized = ours(dir.path(), "--profile=tiobench --size=64k");
+    assert_eq!(sized[0].1["size"], "65536");
+}
+
+#[test]
+fn options_of_act_and_its_table() {
+    let dir = scratch();
+    std::fs::write(dir.path().join("d"), vec![7; 4 << 20]).expect("a file can be written");
+    let line =
+        "--profile=act --device-names=d --test-duration=1s --threads-per-queue=2 --large-block-op-kbytes=64";
+    let made = ours(dir.path(), line);
+    assert_eq!(made[1].1["bs"], "65536");
+    assert_eq!(made[1].1["rate_iops"], "24", "1500 KB/s of records in 64 KiB, rounded up");
+    let run = Program::under_test().line(dir.path(), line).ok();
+    assert!(run.stdout.contains(" slice\t  1\t  8\t 64\t  1\t  8\t 64\n"), "{run}");
+    assert!(run.stdout.contains("\nact: test complete, device(s): "), "{run}");
+    let run = Program::under_test().line(dir.path(), &format!("--output-format=json {line}")).ok();
+    assert!(run.stdout.starts_with('{') && run.stderr.contains("act: test complete"), "{run}");
+}
+
+#[test]
+fn wrong_uses() {
+    let dir = scratch();
+    let program = Program::under_test();
+    program.line(dir.path(), "--profile=nope").refused().says("tiobench, act");
+    program.line(dir.path(), "--profile=act").refused().says("--device-names");
+    program.line(dir.path(), "--profile=tiobench --block=x").refused().says("--block=x");
+    program.line(dir.path(), "--profile=tiobench --size=0").refused().says("size=0");
+    program.line(dir.path(), "--profile=tiobench --name=a").refused().says("--name=a");
+    program.line(dir.path(), "--profile=act --cmdhelp").ok().says("large-block-op-kbytes   : ");
+    program.line(dir.path(), "--profile=act --cmdhelp=load").ok().says("default: 1");
+    assert!(files_in(dir.path()).is_empty());
+}

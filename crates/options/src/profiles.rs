@@ -1,0 +1,146 @@
+//! Profiles: jobs that are written down here instead of in a file, with a few options of their own.
+//!
+//! `--profile=NAME` brings a profile's jobs. Behind it on the command line its options are known, and come before job
+//! options of the same name; what is given of the language itself holds for the profile's jobs as a default. A profile
+//! gives sections of plain settings, which become jobs like those of any job file.
+
+mod act;
+mod tiobench;
+
+use crate::definition::{Definition, Kind};
+use crate::section::{Section, Setting};
+use crate::sys::MachineFacts;
+use crate::values::{SECOND, integer, time};
+use crate::{Diagnostic, Origin};
+
+/// Makes the sections out of what was asked, or says what is missing.
+type Jobs = fn(&Wishes<'_>) -> Result<Vec<Section>, String>;
+
+/// A profile.
+pub struct Profile {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is for.
+    pub help: &'static str,
+    /// Its own options.
+    pub options: &'static [&'static Definition],
+    jobs: Jobs,
+}
+
+impl std::fmt::Debug for Profile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// All profiles.
+pub static ALL: &[Profile] = &[tiobench::PROFILE, act::PROFILE];
+
+/// The profile of this name.
+pub fn find(name: &str) -> Option<&'static Profile> {
+    ALL.iter().find(|profile| profile.name == name)
+}
+
+impl Profile {
+    /// Its option of this name.
+    pub fn option(&self, name: &str) -> Option<&'static Definition> {
+        self.options.iter().find(|definition| definition.answers_to(name)).copied()
+    }
+}
+
+/// A profile that was chosen, and what was given of its options.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    /// Which.
+    pub profile: &'static Profile,
+    /// Options and values, in the order given.
+    pub values: Vec<(&'static str, String)>,
+}
+
+impl Chosen {
+    /// Takes a value, if it is one.
+    pub fn take(&mut self, definition: &'static Definition, value: Option<&str>) -> Result<(), String> {
+        let text = value.unwrap_or("1");
+        let mut notes = Vec::new();
+        match definition.kind {
+            Kind::Int | Kind::Flag | Kind::Bool => {
+                let number = integer(text, 1024, &mut notes)?;
+                if number < 0 || (number == 0 && definition.kind == Kind::Int) {
+                    return Err("must be at least 1".to_owned());
+                }
+            }
+            Kind::Time => {
+                time(text, SECOND, &mut notes)?;
+            }
+            _ => {}
+        }
+        if let Some(note) = notes.pop() {
+            return Err(note);
+        }
+        self.values.push((definition.name, text.to_owned()));
+        Ok(())
+    }
+
+    /// The sections of the profile's jobs.
+    pub fn sections(&self, facts: &MachineFacts) -> Result<Vec<Section>, Diagnostic> {
+        let origin = Origin::CommandLine(0);
+        let wishes = Wishes { chosen: self, facts };
+        let sections = (self.profile.jobs)(&wishes).map_err(|problem| Diagnostic {
+            origin: Some(origin),
+            message: format!("--profile={}: {problem}", self.profile.name),
+        })?;
+        for section in &sections {
+            let settings: Vec<String> = section
+                .settings
+                .iter()
+                .map(|setting| match &setting.value {
+                    Some(value) => format!("{}={value}", setting.key),
+                    None => setting.key.clone(),
+                })
+                .collect();
+            tracing::debug!(target: "profile", "{}: [{}] {}", self.profile.name, section.name, settings.join(" "));
+        }
+        Ok(sections)
+    }
+}
+
+/// What a profile asks when it makes its jobs.
+pub(crate) struct Wishes<'a> {
+    chosen: &'a Chosen,
+    facts: &'a MachineFacts,
+}
+
+impl Wishes<'_> {
+    /// The last value given for an option.
+    fn text(&self, option: &Definition) -> Option<&str> {
+        let mut given = self.chosen.values.iter().rev();
+        given.find(|(name, _)| *name == option.name).map(|(_, value)| value.as_str())
+    }
+
+    /// The same as a number. (That it is one was seen when it was given.)
+    fn number(&self, option: &Definition) -> Option<u64> {
+        integer(self.text(option)?, 1024, &mut Vec::new()).ok().and_then(|number| u64::try_from(number).ok())
+    }
+
+    /// The same in seconds, rounded up.
+    fn seconds(&self, option: &Definition) -> Option<u64> {
+        time(self.text(option)?, SECOND, &mut Vec::new()).ok().map(|time| time.div_ceil(SECOND))
+    }
+}
+
+/// A section: defaults where it has no name.
+fn section(name: &str, settings: &[(&str, &str)]) -> Section {
+    let origin = Origin::CommandLine(0);
+    let setting = |(key, value): &(&str, &str)| Setting {
+        key: (*key).to_owned(),
+        value: (!value.is_empty()).then(|| (*value).to_owned()),
+        key_origin: origin.clone(),
+        value_origin: origin.clone(),
+    };
+    Section {
+        name: name.to_owned(),
+        is_global: name.is_empty(),
+        settings: settings.iter().map(setting).collect(),
+        origin: origin.clone(),
+    }
+}
