@@ -23,6 +23,8 @@ pub struct EngineConfig {
     pub depth: usize,
     /// The job's files are opened with O_DIRECT.
     pub direct: bool,
+    /// Writes are to be whole or not at all (RWF_ATOMIC), for the engines that can ask for it.
+    pub atomic: bool,
     /// Files in the worker's list, open or not; indices are below this.
     pub files: usize,
     /// `SYNC_FILE_RANGE_*` flags of [`Operation::SyncFileRange`](iolite_types::Operation::SyncFileRange).
@@ -43,6 +45,7 @@ impl EngineConfig {
             options,
             depth: depth.max(1),
             direct: false,
+            atomic: false,
             files: 1,
             sync_file_range_flags: 0,
             access: AccessPattern::Normal,

@@ -13,7 +13,7 @@ mod setup;
 
 use self::buffers::FixedBuffers;
 use crate::file::Files;
-use crate::pvsync2::transfer_flags;
+use crate::pvsync2::TransferFlags;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Unit,
@@ -60,7 +60,7 @@ pub struct IoUringEngine {
     transfers: Transfers,
     fixed: Option<FixedBuffers>,
     segments: Vec<libc::iovec>,
-    rw_flags: i32,
+    rw_flags: TransferFlags,
     sync_file_range_flags: u32,
     depth: usize,
     /// Entries in the submission queue that `commit` has not seen.
@@ -123,7 +123,7 @@ impl IoUringEngine {
             transfers,
             fixed: None,
             segments: Vec::new(),
-            rw_flags: transfer_flags(config),
+            rw_flags: TransferFlags::new(config),
             sync_file_range_flags: config.sync_file_range_flags,
             depth,
             queued: 0,
@@ -167,7 +167,7 @@ impl IoUringEngine {
     fn transfer(&mut self, unit: &Unit, file: Fd) -> Entry {
         let write = unit.operation == Operation::Write;
         let (buffer, length, offset) = (unit.buffer, command_length(unit), unit.offset);
-        let (rw_flags, priority) = (self.rw_flags, unit.priority);
+        let (rw_flags, priority) = (self.rw_flags.of(write), unit.priority);
         if let Some(fixed) = &self.fixed
             && let Some(piece) = fixed.piece_of(buffer, unit.length)
         {

@@ -71,7 +71,8 @@ pub struct LibaioEngine {
     depth: usize,
     /// Data goes through the vectored commands.
     vectored: bool,
-    rw_flags: u32,
+    read_flags: u32,
+    write_flags: u32,
     /// One per unit of the slab.
     blocks: Vec<ControlBlock>,
     segments: Vec<libc::iovec>,
@@ -101,7 +102,9 @@ impl LibaioEngine {
             files: Files::new(config.files, config.sync_file_range_flags),
             depth: config.depth,
             vectored: config.options.libaio_vectored,
-            rw_flags: if config.options.nowait { libc::RWF_NOWAIT as u32 } else { 0 },
+            read_flags: if config.options.nowait { libc::RWF_NOWAIT as u32 } else { 0 },
+            write_flags: (if config.options.nowait { libc::RWF_NOWAIT } else { 0 }
+                | if config.atomic { libc::RWF_ATOMIC } else { 0 }) as u32,
             blocks: Vec::new(),
             segments: Vec::new(),
             queued: Vec::with_capacity(config.depth),
@@ -147,7 +150,7 @@ impl LibaioEngine {
         let Some(block) = self.blocks.get_mut(index) else { return false };
         let write = unit.operation == Operation::Write;
         block.data = u64::from(unit.index);
-        block.rw_flags = self.rw_flags;
+        block.rw_flags = if write { self.write_flags } else { self.read_flags };
         block.descriptor = self.files.raw(unit.file) as u32;
         block.offset = unit.offset as i64;
         block.priority = unit.priority as i16;

@@ -12,7 +12,7 @@ use crate::{EngineConfig, EngineError, Outcome, Unit};
 pub struct Pvsync2Engine {
     files: Files,
     /// Flags that every unit gets.
-    flags: libc::c_int,
+    flags: TransferFlags,
     priority: Priority,
 }
 
@@ -61,8 +61,26 @@ fn next_random(state: &mut u64) -> u64 {
     state.wrapping_mul(0x2545_F491_4F6C_DD1D)
 }
 
-/// The flags per call that the options ask for, polling left out.
-pub(crate) fn transfer_flags(config: &EngineConfig) -> libc::c_int {
+/// The flags per call that the options ask for, polling left out: of reads and of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TransferFlags {
+    pub(crate) read: libc::c_int,
+    pub(crate) write: libc::c_int,
+}
+
+impl TransferFlags {
+    pub(crate) fn new(config: &EngineConfig) -> TransferFlags {
+        let both = common_flags(config);
+        TransferFlags { read: both, write: both | if config.atomic { libc::RWF_ATOMIC } else { 0 } }
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(self, write: bool) -> libc::c_int {
+        if write { self.write } else { self.read }
+    }
+}
+
+fn common_flags(config: &EngineConfig) -> libc::c_int {
     let mut flags = 0;
     if config.options.uncached {
         flags |= libc::RWF_DONTCACHE;
@@ -78,7 +96,7 @@ impl Pvsync2Engine {
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(Pvsync2Engine {
             files: Files::new(config.files, config.sync_file_range_flags),
-            flags: transfer_flags(config),
+            flags: TransferFlags::new(config),
             priority: Priority::new(config),
         })
     }
@@ -97,7 +115,7 @@ impl Transfer for Pvsync2Engine {
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
         let segment = libc::iovec { iov_base: unit.buffer.cast(), iov_len: unit.length as usize };
         let offset = unit.offset as i64;
-        let flags = self.flags | self.priority.flag();
+        let flags = self.flags.of(write) | self.priority.flag();
         retry(&self.files, unit.file, |descriptor| {
             if write {
                 // SAFETY: the caller promises a buffer of this length.
@@ -134,10 +152,13 @@ mod tests {
     #[test]
     fn flags_follow_the_options() {
         let mut options = options();
-        assert_eq!(transfer_flags(&EngineConfig::new(options.clone(), 1)), 0);
+        let flags =
+            |options, atomic| TransferFlags::new(&EngineConfig { atomic, ..EngineConfig::new(options, 1) });
+        assert_eq!(flags(options.clone(), false), TransferFlags { read: 0, write: 0 });
+        assert_eq!(flags(options.clone(), true), TransferFlags { read: 0, write: 0x40 });
         options.uncached = true;
         options.nowait = true;
         // The kernel's numbers: RWF_NOWAIT 0x8, RWF_DONTCACHE 0x80.
-        assert_eq!(transfer_flags(&EngineConfig::new(options, 1)), 0x88);
+        assert_eq!(flags(options, true), TransferFlags { read: 0x88, write: 0xc8 });
     }
 }

@@ -138,6 +138,8 @@ keyword_enum!(/// `clocksource`
     ClockSource { GetTimeOfDay = "gettimeofday", ClockGetTime = "clock_gettime", Cpu = "cpu" });
 keyword_enum!(/// `cpus_allowed_policy`
     CpusPolicy { Shared = "shared", Split = "split" });
+keyword_enum!(/// `write_hint`
+    WriteHint { None = "none", Short = "short", Medium = "medium", Long = "long", Extreme = "extreme" });
 keyword_enum!(/// `thinktime_blocks_type`
     ThinktimeBlocks { Complete = "complete", Issue = "issue" });
 keyword_enum!(/// `rate_process`
@@ -352,6 +354,8 @@ pub struct JobOptions {
     pub runtime: u64,
     pub time_based: bool,
     pub ramp_time: u64,
+    /// Bytes; 0 = none.
+    pub ramp_size: u64,
     pub stats: bool,
 
     // files
@@ -427,6 +431,10 @@ pub struct JobOptions {
 
     // durability
     pub direct: bool,
+    /// Writes are whole or not at all, also when the power fails.
+    pub atomic: bool,
+    /// How long written data is expected to live; `None` = nothing is said.
+    pub write_hint: Option<WriteHint>,
     pub sync: SyncMode,
     pub fsync: u32,
     pub fdatasync: u32,
@@ -497,6 +505,10 @@ pub struct JobOptions {
     /// Percent of the I/Os that must keep to the target.
     pub latency_percentile: f64,
     pub latency_run: bool,
+    pub flow_id: u32,
+    /// The job's weight in its flow; 0 = it keeps in step with nobody.
+    pub flow: u32,
+    pub flow_sleep: u64,
 
     // placement
     /// From `cpus_allowed` or `cpumask`; empty = not set.
@@ -510,6 +522,10 @@ pub struct JobOptions {
     pub prioclass: Option<u32>,
     pub priohint: Option<u32>,
 
+    pub ioscheduler: Option<String>,
+    pub cgroup: Option<String>,
+    pub cgroup_weight: Option<u32>,
+    pub cgroup_nodelete: bool,
     pub comm: Option<String>,
     pub uid: Option<u32>,
     pub gid: Option<u32>,
@@ -523,6 +539,10 @@ pub struct JobOptions {
 
     // measurement
     pub clocksource: Option<ClockSource>,
+    /// The CPU of the thread that keeps the time for all.
+    pub gtod_cpu: Option<u32>,
+    /// The system's number of the clock that the report's start of the job is read from; 0 = the wall clock.
+    pub job_start_clock_id: u32,
     pub gtod_reduce: bool,
     pub disable_lat: bool,
     pub disable_clat: bool,

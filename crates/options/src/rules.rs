@@ -18,6 +18,9 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.zonerange == 0 {
         job.zonerange = job.zonesize;
     }
+    if job.atomic {
+        job.direct = true;
+    }
     if job.pre_read {
         // Reading files into the cache and dropping them from it again would be for nothing.
         job.invalidate = false;

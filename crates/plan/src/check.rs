@@ -33,6 +33,16 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
     if options.iodepth == 0 {
         blame("iodepth", "iodepth=0: the depth is at least 1".into());
     }
+    /// The engines that can ask for writes that are whole or not at all.
+    const ATOMIC: [&str; 3] = ["pvsync2", "libaio", "io_uring"];
+    if options.atomic && options.rw.writes() && !ATOMIC.contains(&engine.name) {
+        let message = format!(
+            "atomic=1: ioengine={} cannot ask for atomic writes; {} can",
+            engine.name,
+            ATOMIC.join(", ")
+        );
+        blame("atomic", message);
+    }
     let by_size = options.engine.cmdprio_bssplit.values.iter().any(|shares| !shares.is_empty());
     if by_size && options.engine.cmdprio_percentage.values.iter().any(|&percent| percent > 0) {
         let remedy = "give one of them";
@@ -107,6 +117,10 @@ fn placement(options: &JobOptions, machine: &Machine) -> Vec<(&'static str, Stri
     if let Some(cpu) = options.cpus_allowed.iter().find(|&&cpu| cpu >= machine.cpus) {
         let option = if options.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" };
         found.push((option, format!("{option}: there is no CPU {cpu}, the last is {}", machine.cpus - 1)));
+    }
+    if let Some(cpu) = options.gtod_cpu.filter(|&cpu| cpu >= machine.cpus) {
+        found
+            .push(("gtod_cpu", format!("gtod_cpu: there is no CPU {cpu}, the last is {}", machine.cpus - 1)));
     }
     let policy = options.numa_mem_policy.as_ref().map_or(&[][..], |policy| &policy.nodes[..]);
     for (option, nodes) in [("numa_cpu_nodes", &options.numa_cpu_nodes[..]), ("numa_mem_policy", policy)] {

@@ -6,6 +6,7 @@
 
 use crate::sys;
 use iolite_options::ClockSource;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many binary digits of the factor are behind the point.
 const SHIFT: u32 = 32;
@@ -30,6 +31,8 @@ enum Kind {
         factor: u64,
     },
     Monotonic,
+    /// What another thread writes there.
+    Kept(&'static AtomicU64),
     /// Microseconds, like the system call it is named after, from the wall clock.
     TimeOfDay,
 }
@@ -64,6 +67,7 @@ impl Clock {
                 format!("the processor's invariant counter, {megahertz:.2} MHz")
             }
             Kind::Monotonic => "the system's, the processor has no counter to rely on".to_owned(),
+            Kind::Kept(_) => "a word that a thread of its own keeps".to_owned(),
             Kind::TimeOfDay => "the system's wall clock".to_owned(),
         }
     }
@@ -71,6 +75,7 @@ impl Clock {
     /// The clock that a job asked for.
     pub fn chosen(self, source: Option<ClockSource>) -> Clock {
         match source {
+            _ if matches!(self.kind, Kind::Kept(_)) => self,
             None | Some(ClockSource::Cpu) => self,
             Some(ClockSource::ClockGetTime) => Clock { kind: Kind::Monotonic, ..self },
             Some(ClockSource::GetTimeOfDay) => {
@@ -81,6 +86,11 @@ impl Clock {
         }
     }
 
+    /// This clock, read from a word that somebody keeps.
+    pub fn kept_in(self, word: &'static AtomicU64) -> Clock {
+        Clock { kind: Kind::Kept(word), ..self }
+    }
+
     /// Nanoseconds since the start of the run.
     #[inline(always)]
     pub fn now(&self) -> u64 {
@@ -88,6 +98,7 @@ impl Clock {
             Kind::Counter { start, factor } => {
                 ((u128::from(counter().wrapping_sub(start)) * u128::from(factor)) >> SHIFT) as u64
             }
+            Kind::Kept(word) => word.load(Relaxed),
             Kind::Monotonic => sys::monotonic_ns() - self.origin_ns,
             Kind::TimeOfDay => (sys::wall_ns().wrapping_sub(self.origin_ns)) / 1000 * 1000,
         }

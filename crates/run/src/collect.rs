@@ -117,7 +117,10 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         members: 1,
         pid: control.id.load(Relaxed),
         error: known.error.as_ref().or(known.went_on.as_ref()).cloned(),
-        start_ms: at.origin_ms + control.started_ns.load(Relaxed) / 1_000_000,
+        start_ms: match options.job_start_clock_id {
+            0 => at.origin_ms + control.started_ns.load(Relaxed) / 1_000_000,
+            _ => control.own_start_ms.load(Relaxed),
+        },
         elapsed_s: (at.now_ns.div_ceil(1_000_000_000)).max(1),
         eta_s: known.eta_s,
         options: options.given.clone(),

@@ -5,6 +5,8 @@ mod samples;
 mod telling;
 mod watch;
 
+use crate::abilities;
+use crate::cgroup::ControlGroups;
 use crate::clock::Clock;
 use crate::collect::Known;
 use crate::disk::Disks;
@@ -14,6 +16,7 @@ use crate::message::Message;
 use crate::shared::{Arena, Phase, attention};
 use crate::spawner::{Answer, Order, Spawner};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
+use crate::ticker::Ticker;
 use crate::worker::{LockedMemory, describe_error};
 use children::Shared;
 use iolite_engine::EngineConfig;
@@ -113,6 +116,7 @@ impl<'a> Prepared<'a> {
     pub fn new(plan: &'a Plan) -> Result<Self, RunError> {
         let mut problems = probe(plan);
         problems.extend(limits::exceeded(plan));
+        problems.extend(abilities::missing(plan));
         match layout::resolve(plan) {
             Ok(layouts) if problems.is_empty() => Ok(Prepared { plan, layouts }),
             Ok(_) => Err(RunError::Problems(problems)),
@@ -186,8 +190,12 @@ struct Controller<'a> {
     messages: Socket,
     signals: SignalQueue,
     spawner: Spawner,
+    /// Removed when the spawner has ended all workers: fields are dropped in order.
+    _groups: ControlGroups,
     watch: Watch,
     disks: Disks,
+    /// The thread host keeps the time for all workers.
+    keeps_time: bool,
     /// Held until the run is over.
     _locked: LockedMemory,
     members: Vec<Member>,
@@ -221,15 +229,22 @@ impl<'a> Controller<'a> {
         let locked = plan.jobs.iter().map(|job| job.options.lockmem).max().unwrap_or(0);
         let locked = LockedMemory::new(locked).map_err(system("lockmem"))?;
         let disks = Disks::watch(plan);
+        let ticker = Ticker::new(plan, clock).map_err(system("no memory for the clock"))?;
+        let groups = ControlGroups::new(plan).map_err(RunError::Problems)?;
         let shared = Shared {
             plan: plan.clone(),
             layouts: layouts.clone(),
             arena: arena.clone(),
             messages: theirs,
             clock,
+            ticker,
         };
         let spawner = Spawner::start(shared).map_err(system("the spawner cannot be started"))?;
+        if ticker.is_some() {
+            spawner.order(Order::KeepTime).map_err(system("the clock cannot be started"))?;
+        }
         Ok(Controller {
+            keeps_time: ticker.is_some(),
             members: vec![Member::default(); plan.workers.len()],
             plan,
             layouts,
@@ -239,6 +254,7 @@ impl<'a> Controller<'a> {
             messages: mine,
             signals,
             spawner,
+            _groups: groups,
             watch: Watch::new(settings.trigger.clone(), settings.status_files.clone()),
             disks,
             _locked: locked,
@@ -477,6 +493,11 @@ impl<'a> Controller<'a> {
                         })
                         .collect();
                     threads.into_iter().for_each(|index| self.ended(index, end, observer));
+                    if self.keeps_time {
+                        // Time stands still for the others, too.
+                        observer.warning("the thread that kept the time (gtod_cpu) is gone: the run ends");
+                        (0..self.members.len()).for_each(|index| self.terminate(index));
+                    }
                 }
                 Answer::NotStarted(worker, errno) => {
                     let error = JobError { errno, what: "func=fork".into() };

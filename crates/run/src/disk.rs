@@ -90,7 +90,7 @@ impl Disk {
 }
 
 /// The sysfs directory of the disk that holds a file (or the nearest directory above it that exists).
-fn disk_of(file: &Path) -> Option<PathBuf> {
+pub fn disk_of(file: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(file).ok()?;
     let metadata = absolute.ancestors().find_map(|path| fs::metadata(path).ok())?;
     let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };

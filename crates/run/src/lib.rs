@@ -6,6 +6,8 @@
 //! ever forks. What they share is one mapping ([`shared`]); what they say in words goes through one socket
 //! ([`message`]).
 
+mod abilities;
+mod cgroup;
 mod clock;
 mod collect;
 mod content;
@@ -17,9 +19,11 @@ mod layout;
 mod limits;
 mod message;
 mod processors;
+mod scheduler;
 mod shared;
 mod spawner;
 mod sys;
+mod ticker;
 pub mod verify_state;
 mod worker;
 

@@ -76,10 +76,17 @@ pub struct Control {
     pub found_depth: AtomicU32,
     /// When its I/O began, in nanoseconds of the run's clock. Written by the worker.
     pub started_ns: AtomicU64,
+    /// When its I/O began, in milliseconds of the clock that the job names (`job_start_clock_id`), unless that is the
+    /// wall clock. Written by the worker.
+    pub own_start_ms: AtomicU64,
     /// When counting began: the start, or the end of the ramp. Written by the worker.
     pub counting_ns: AtomicU64,
     /// When its I/O ended; 0 = not yet. Written by the worker.
     pub ended_ns: AtomicU64,
+    /// I/Os issued as the flow counts them (see `worker::flow`). Written by the worker.
+    pub flow_ios: AtomicU64,
+    /// Bytes moved before counting began, while a ramp is measured in bytes. Written by the worker.
+    pub ramp_bytes: AtomicU64,
     /// User CPU time, µs. Written by the worker.
     pub user_us: AtomicU64,
     /// System CPU time, µs. Written by the worker.

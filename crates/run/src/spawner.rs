@@ -18,6 +18,8 @@ pub enum Order {
     Process(u32),
     /// Start this worker as a thread of the thread host.
     Thread(u32),
+    /// Keep the time in a thread of the thread host.
+    KeepTime,
     /// End the waits of those workers that are asked to stop.
     Interrupt,
 }
@@ -63,6 +65,7 @@ impl Order {
             Order::Process(worker) => encode([1, worker as i32, 0, 0]),
             Order::Thread(worker) => encode([2, worker as i32, 0, 0]),
             Order::Interrupt => encode([3, 0, 0, 0]),
+            Order::KeepTime => encode([4, 0, 0, 0]),
         }
     }
 
@@ -72,6 +75,7 @@ impl Order {
             [1, worker, ..] => Some(Order::Process(worker as u32)),
             [2, worker, ..] => Some(Order::Thread(worker as u32)),
             [3, ..] => Some(Order::Interrupt),
+            [4, ..] => Some(Order::KeepTime),
             _ => None,
         }
     }
@@ -114,6 +118,8 @@ pub trait Work: Send + Sync {
     fn thread_over(&self, worker: u32);
     /// Whether this worker is asked to stop, and may be in a wait that keeps it from hearing so.
     fn may_be_deaf(&self, worker: u32) -> bool;
+    /// Keeps the time for all workers, for ever.
+    fn keep_time(&self);
     /// Ends the waits of such workers among the threads of this process.
     fn interrupt_threads(&self);
 }
@@ -284,7 +290,8 @@ fn carry_out<W: Work + 'static>(
             .map_err(|error| (worker, error))?;
             children.insert(pid, Child::Worker(worker));
         }
-        Order::Thread(worker) => {
+        Order::Thread(_) | Order::KeepTime => {
+            let worker = if let Order::Thread(worker) = order { worker } else { u32::MAX };
             if threads.is_none() {
                 let (mine, its) = Socket::pair().map_err(|error| (worker, error))?;
                 let pid = sys::fork(|| {
@@ -332,6 +339,14 @@ fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) ->
                 work.interrupt_threads();
                 continue;
             }
+            Some(Order::KeepTime) => {
+                let theirs = work.clone();
+                let keeper = std::thread::Builder::new().name("iolite-time".into()).stack_size(STACK);
+                if keeper.spawn(move || theirs.keep_time()).is_err() {
+                    return 1;
+                }
+                continue;
+            }
             _ => return 1,
         };
         let theirs = work.clone();
@@ -354,7 +369,9 @@ mod tests {
 
     #[test]
     fn orders_and_answers_survive_the_socket() {
-        for order in [Order::LayOut, Order::Process(7), Order::Thread(u32::MAX), Order::Interrupt] {
+        for order in
+            [Order::LayOut, Order::Process(7), Order::Thread(u32::MAX), Order::Interrupt, Order::KeepTime]
+        {
             assert_eq!(Order::decode(&order.encode()), Some(order));
         }
         for answer in [

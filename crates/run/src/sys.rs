@@ -27,6 +27,16 @@ pub fn wall_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME)
 }
 
+/// A clock of the system by its number, in milliseconds.
+pub fn clock_ms(clock: u32) -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is valid; a number that is no clock is an error.
+    match unsafe { libc::clock_gettime(clock as libc::clockid_t, &raw mut time) } {
+        0 => Ok(time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// A shared anonymous mapping of zeros that is not reserved in advance.
 pub fn map_shared(bytes: usize) -> io::Result<*mut libc::c_void> {
     map(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)

@@ -1,6 +1,9 @@
 //! What a job changes about its worker, and commands around it.
 
-use crate::common::{Program, is_root, scratch, skipped};
+use crate::common::devices::{Loop, tool};
+use crate::common::{Json, Program, is_root, scratch, skipped, trace, words};
+use crate::skip;
+use std::path::Path;
 
 #[test]
 fn commands_run_before_and_after_a_job() {
@@ -62,4 +65,243 @@ fn a_job_can_run_as_somebody_else() {
         assert_eq!(ids, "12345\n12346\n", "{thread}");
         std::fs::remove_file(dir.path().join("j.prerun.txt")).unwrap();
     }
+}
+
+/// The scheduler in brackets.
+fn scheduler(device: &Loop) -> String {
+    let setting = std::fs::read_to_string(format!("/sys/block/{}/queue/scheduler", device.name())).unwrap();
+    setting.split_once('[').unwrap().1.split_once(']').unwrap().0.to_owned()
+}
+
+#[test]
+fn the_io_scheduler_is_set_and_stays() {
+    let dir = scratch();
+    let device = match Loop::new(dir.path(), 16 << 20) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    let other = if scheduler(&device) == "none" { "mq-deadline" } else { "none" };
+    let line = format!("--name=j --filename={} --size=64k --ioscheduler=", device.path);
+    Program::under_test().line(dir.path(), &format!("{line}{other}")).ok();
+    assert_eq!(scheduler(&device), other);
+    let refused = Program::under_test().line(dir.path(), &format!("{line}nonsense")).refused();
+    refused.says("ioscheduler=nonsense").says("it can be none");
+    assert_eq!(scheduler(&device), other);
+    if let Some(peer) = Program::peer() {
+        peer.line(dir.path(), &format!("{line}none")).ok();
+        assert_eq!(scheduler(&device), "none");
+    }
+}
+
+#[test]
+fn a_file_on_no_disk_has_no_scheduler() {
+    if !Path::new("/dev/shm").is_dir() {
+        skip!("needs /dev/shm");
+    }
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let line = "--name=j --filename=f --size=64k --ioscheduler=none";
+    Program::under_test().line(dir.path(), line).ok().says("is on no disk");
+}
+
+/// Where control groups of block I/O are made here.
+const GROUPS: &str = "/sys/fs/cgroup/blkio";
+
+/// A name for a control group that nobody else has, and its directory.
+fn group(name: &str) -> (String, std::path::PathBuf) {
+    let name = format!("iolite-test-{name}-{}", std::process::id());
+    let directory = Path::new(GROUPS).join(&name);
+    (name, directory)
+}
+
+#[test]
+fn workers_run_in_their_control_group() {
+    if !is_root() || !Path::new(GROUPS).join("tasks").exists() {
+        skip!("needs root and {GROUPS}");
+    }
+    let dir = scratch();
+    let (name, directory) = group("in");
+    for thread in ["", "--thread"] {
+        let line = format!("--name=j --ioengine=null --size=4k --cgroup={name} {thread}");
+        let mut args = words(&line);
+        args.push("--exec_prerun=cat /proc/self/cgroup".to_owned());
+        Program::under_test().run(dir.path(), &args).ok();
+        let groups = std::fs::read_to_string(dir.path().join("j.prerun.txt")).unwrap();
+        assert!(groups.contains(&format!(":blkio:/{name}\n")), "{thread}: {groups}");
+        assert!(!directory.exists(), "{thread}: the group was not removed");
+    }
+    let line = format!("--name=j --ioengine=null --size=4k --cgroup={name}");
+    Program::under_test().line(dir.path(), &format!("{line} --cgroup_nodelete=1")).ok();
+    assert!(directory.exists(), "the group was removed");
+    // One that was there before stays.
+    Program::under_test().line(dir.path(), &line).ok();
+    assert!(directory.exists(), "somebody else's group was removed");
+    std::fs::remove_dir(&directory).unwrap();
+}
+
+#[test]
+fn a_weight_is_written_or_refused_clearly() {
+    if !is_root() || !Path::new(GROUPS).join("tasks").exists() {
+        skip!("needs root and {GROUPS}");
+    }
+    let dir = scratch();
+    let (name, directory) = group("weight");
+    let line = format!("--name=j --filename=f --size=4k --rw=write --cgroup={name} --cgroup_weight=500");
+    let has_weights = ["blkio.weight", "blkio.bfq.weight"].iter().any(|file| {
+        std::fs::create_dir(&directory).unwrap();
+        let found = directory.join(file).exists();
+        std::fs::remove_dir(&directory).unwrap();
+        found
+    });
+    let run = Program::under_test().line(dir.path(), &line);
+    if has_weights {
+        run.ok();
+    } else {
+        run.refused().says("this kernel has neither blkio.weight nor blkio.bfq.weight");
+        assert!(!dir.path().join("f").exists(), "something was done all the same");
+    }
+    assert!(!directory.exists());
+    let line = "--name=j --ioengine=null --size=4k --cgroup=../out";
+    Program::under_test().line(dir.path(), line).refused().says("relative to the root of its hierarchy");
+}
+
+/// In a mount namespace without the first version, where only the second is left.
+#[test]
+fn control_groups_of_the_second_version() {
+    let dir = scratch();
+    let (name, _) = group("two");
+    let script = format!("umount {GROUPS} && exec \"$@\"");
+    let program = Program::under_test().path;
+    let run = |more: &[&str]| {
+        let mut args = vec!["--mount", "sh", "-c", &script, "sh", program.to_str().unwrap()];
+        let job = format!("--directory={}", dir.path().display());
+        let cgroup = format!("--cgroup={name}");
+        args.extend(["--name=j", "--ioengine=null", "--size=4k", &job, &cgroup]);
+        args.extend(more);
+        tool("unshare", &args)
+    };
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let Some(root) = mounts.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        (fields[2] == "cgroup2").then(|| fields[1].to_owned())
+    }) else {
+        skip!("version 2 is not mounted")
+    };
+    if tool("unshare", &["--mount", "umount", GROUPS]).is_err() {
+        skip!("needs root and {GROUPS}");
+    }
+    let seen = dir.path().join("seen");
+    run(&[&format!("--exec_prerun=cat /proc/self/cgroup > {}", seen.display())]).unwrap();
+    let groups = std::fs::read_to_string(&seen).unwrap();
+    assert!(groups.contains(&format!("0::/{name}\n")), "{groups}");
+    assert!(!Path::new(&root).join(&name).exists());
+    let error = run(&["--thread"]).unwrap_err();
+    assert!(error.contains("leave thread out"), "{error}");
+    if !std::fs::read_to_string(format!("{root}/cgroup.controllers")).unwrap().contains("io") {
+        let error = run(&["--cgroup_weight=200"]).unwrap_err();
+        assert!(error.contains("neither io.weight nor io.bfq.weight"), "{error}");
+    }
+    assert!(!Path::new(&root).join(&name).exists());
+}
+
+#[test]
+fn files_that_are_written_get_the_hint() {
+    let dir = scratch();
+    let hints = |line: &str| {
+        let line = format!("--name=j --filename=f --size=64k {line}");
+        let (run, log) = trace::system_calls(&Program::under_test(), dir.path(), "fcntl", &words(&line))?;
+        run.ok();
+        // 1036 is F_SET_RW_HINT, which strace prints by number or by name.
+        Some(log.lines().filter(|line| line.contains("0x40c") || line.contains("F_SET_RW_HINT")).count())
+    };
+    let Some(count) = hints("--rw=write --write_hint=short") else { skip!("needs strace") };
+    assert_eq!(count, 1);
+    assert_eq!(hints("--rw=read --write_hint=short"), Some(0));
+    assert_eq!(hints("--rw=write"), Some(0));
+}
+
+/// The hint is the file's, and so can be read back.
+#[test]
+fn the_hint_is_the_one_that_was_given() {
+    use std::os::fd::AsRawFd;
+    let dir = scratch();
+    for (word, number) in [("none", 1), ("short", 2), ("medium", 3), ("long", 4), ("extreme", 5)] {
+        let line = format!("--name=j --filename=f --size=64k --rw=write --overwrite=1 --write_hint={word}");
+        Program::under_test().line(dir.path(), &line).ok();
+        let file = std::fs::File::open(dir.path().join("f")).unwrap();
+        let mut found = 0u64;
+        // SAFETY: F_GET_RW_HINT writes one u64.
+        let result = unsafe { libc::fcntl(file.as_raw_fd(), 1024 + 11, &raw mut found) };
+        assert_eq!((result, found), (0, number), "{word}");
+    }
+}
+
+#[test]
+fn atomic_writes_are_asked_for_or_refused_clearly() {
+    let dir = scratch();
+    let program = Program::under_test();
+    let line = "--name=j --filename=f --size=64k --rw=write --atomic=1";
+    program.line(dir.path(), line).refused().says("ioengine=psync cannot ask for atomic writes");
+    std::fs::write(dir.path().join("f"), [0; 65536]).unwrap();
+    let run = program.line(dir.path(), &format!("{line} --ioengine=pvsync2"));
+    if run.code() != 0 {
+        // Nearly all disks.
+        run.refused().says("cannot be written atomically");
+    }
+    // Where nothing could be found out before, the kernel refuses the writes, and the flag is seen.
+    let fresh =
+        "--name=j --filename=g --create_on_open=1 --size=64k --rw=write --atomic=1 --ioengine=pvsync2";
+    let Some((_, log)) = trace::system_calls(&program, dir.path(), "pwritev2", &words(fresh)) else {
+        skip!("needs strace")
+    };
+    assert!(log.contains("RWF_ATOMIC") || log.contains("0x40"), "{log}");
+}
+
+#[test]
+fn the_start_of_a_job_is_told_by_the_clock_that_was_asked_for() {
+    let dir = scratch();
+    let start = |clock: libc::clockid_t| {
+        let line =
+            format!("--name=j --ioengine=null --size=4k --output-format=json --job_start_clock_id={clock}");
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        Json::parse(&run.stdout).job().float("job_start")
+    };
+    let now = |clock: libc::clockid_t| {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the pointer is valid.
+        assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut time) }, 0);
+        time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
+    };
+    for clock in [libc::CLOCK_REALTIME, libc::CLOCK_MONOTONIC, libc::CLOCK_BOOTTIME] {
+        let before = now(clock);
+        let told = start(clock);
+        // One millisecond of rounding either way.
+        assert!(told >= before - 2.0 && told <= now(clock) + 2.0, "{clock}: {told}");
+    }
+    let line = "--name=j --ioengine=null --size=4k --job_start_clock_id=77";
+    Program::under_test().line(dir.path(), line).refused().says("the system has no such clock");
+}
+
+#[test]
+fn a_thread_of_its_own_keeps_the_time() {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 {
+        skip!("needs a second CPU");
+    }
+    let dir = scratch();
+    for thread in ["", "--thread"] {
+        let line = format!(
+            "--name=j --ioengine=null --size=1t --time_based --runtime=1 --gtod_cpu=0 --output-format=json {thread}"
+        );
+        let mut args = words(&line);
+        args.push("--exec_prerun=grep Cpus_allowed_list /proc/self/status".to_owned());
+        let run = Program::under_test().run(dir.path(), &args).ok();
+        let allowed = std::fs::read_to_string(dir.path().join("j.prerun.txt")).unwrap();
+        let first = allowed.split_whitespace().nth(1).unwrap();
+        assert!(!first.starts_with('0'), "CPU 0 is not for workers: {allowed}");
+        let report = Json::parse(&run.stdout);
+        let runtime = report.job().int("read.runtime");
+        assert!(report.job().ios()[0] > 0 && (900..10_000).contains(&runtime), "{runtime}");
+    }
+    let line = "--name=j --ioengine=null --size=4k --gtod_cpu=4000";
+    Program::under_test().line(dir.path(), line).refused().says("gtod_cpu: there is no CPU 4000");
 }

@@ -19,6 +19,7 @@ mod examples;
 mod failures;
 mod machine;
 mod offsets;
+mod order;
 mod priorities;
 mod profiles;
 mod rates;

@@ -1,8 +1,8 @@
 //! How data gets to the storage: caches, synchronous I/O, flushes.
 
-use crate::SyncMode;
 use crate::definition::{Category, Definition, Kind};
 use crate::values::sync_file_range;
+use crate::{SyncMode, WriteHint};
 
 const fn durability(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Durability, kind, help)
@@ -40,7 +40,9 @@ pub static FLUSHES: &[Definition] = &[
     durability("direct", Kind::Bool, "Bypass the page cache (O_DIRECT); the opposite of buffered")
         .default("0")
         .lands(put!(direct, boolean())),
-    durability("atomic", Kind::Bool, "Write atomically (RWF_ATOMIC); implies direct").default("0"),
+    durability("atomic", Kind::Bool, "Write atomically (RWF_ATOMIC); implies direct")
+        .default("0")
+        .lands(put!(atomic, boolean())),
     durability("buffered", Kind::Bool, "Use the page cache; the opposite of direct").default("1").lands(
         |job, given| {
             job.direct = !given.boolean()?;
@@ -79,7 +81,10 @@ pub static CACHE: &[Definition] = &[
             ("long", "Longer than medium"),
             ("extreme", "Longer than long"),
         ])
-        .off(&["none"]),
+        .lands(|job, given| {
+            job.write_hint = WriteHint::from_keyword(given.keyword()?);
+            Ok(())
+        }),
 ];
 
 /// Flushes at the end.

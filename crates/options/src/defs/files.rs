@@ -51,65 +51,70 @@ pub static NAMES: &[Definition] = &[
 ];
 
 /// How large they are and which part is used.
-pub static SIZES: &[Definition] = &[
-    files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
+pub static SIZES: &[Definition] =
+    &[
+        files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
+            .lands(|job, given| {
+                job.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+                Ok(())
+            }),
+        files(
+            "io_size",
+            Kind::Size,
+            "Bytes of I/O that each worker does, where that differs from the size of its files",
+        )
+        .aliases(&["io_limit"])
         .lands(|job, given| {
-            job.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+            job.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
             Ok(())
         }),
-    files(
-        "io_size",
-        Kind::Size,
-        "Bytes of I/O that each worker does, where that differs from the size of its files",
-    )
-    .aliases(&["io_limit"])
-    .lands(|job, given| {
-        job.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
-        Ok(())
-    }),
-    files("fill_device", Kind::Bool, "Write until there is no space left")
-        .aliases(&["fill_fs"])
-        .default("0")
-        .lands(put!(fill_device, boolean())),
-    files("filesize", Kind::Str, "Size of each file; from a range, each file gets its own")
-        .limits(Limits::OnlyMin(1))
-        .lands(|job, given| {
-            let sizes = range(given.required()?, given.kb_base, true, &mut given.notes)?;
-            if sizes.low == 0 {
-                return Err("must be at least 1".to_owned());
-            }
-            job.filesize = Some(sizes);
-            Ok(())
-        }),
-    files("file_append", Kind::Bool, "Start behind the end of each file")
-        .default("0")
-        .lands(put!(file_append, boolean())),
-    files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")
-        .aliases(&["fileoffset"])
-        .default("0")
-        .lands(|job, given| {
-            job.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
-            Ok(())
-        }),
-    files("offset_increment", Kind::Size, "How much farther on each further clone of the job starts")
-        .under("offset")
-        .default("0")
-        .lands(|job, given| {
-            job.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
-            Ok(())
-        }),
-    files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")
-        .default("0")
-        .min(0)
-        .lands(put!(offset_align, number())),
-    files("number_ios", Kind::Str, "End the job after this many I/Os; 0 is no limit")
-        .default("0")
-        .lands(put!(number_ios, number())),
-    files("num_range", Kind::Int, "How many ranges one trim command carries")
-        .default("1")
-        .range(0, 256)
-        .off(&["0"]),
-];
+        files("fill_device", Kind::Bool, "Write until there is no space left")
+            .aliases(&["fill_fs"])
+            .default("0")
+            .lands(put!(fill_device, boolean())),
+        files("filesize", Kind::Str, "Size of each file; from a range, each file gets its own")
+            .limits(Limits::OnlyMin(1))
+            .lands(|job, given| {
+                let sizes = range(given.required()?, given.kb_base, true, &mut given.notes)?;
+                if sizes.low == 0 {
+                    return Err("must be at least 1".to_owned());
+                }
+                job.filesize = Some(sizes);
+                Ok(())
+            }),
+        files("file_append", Kind::Bool, "Start behind the end of each file")
+            .default("0")
+            .lands(put!(file_append, boolean())),
+        files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")
+            .aliases(&["fileoffset"])
+            .default("0")
+            .lands(|job, given| {
+                job.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
+                Ok(())
+            }),
+        files("offset_increment", Kind::Size, "How much farther on each further clone of the job starts")
+            .under("offset")
+            .default("0")
+            .lands(|job, given| {
+                job.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
+                Ok(())
+            }),
+        files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")
+            .default("0")
+            .min(0)
+            .lands(put!(offset_align, number())),
+        files("number_ios", Kind::Str, "End the job after this many I/Os; 0 is no limit")
+            .default("0")
+            .lands(put!(number_ios, number())),
+        files("num_range", Kind::Int, "How many ranges one trim command carries")
+            .default("1")
+            .range(0, 256)
+            .lands(|_, given| match given.number::<u32>()? {
+                0 | 1 => Ok(()),
+                _ => Err("needs an engine that trims several ranges with one command, and there is none"
+                    .to_owned()),
+            }),
+    ];
 
 /// No size is what 0 asks for.
 fn some_size(size: SizeValue) -> Option<SizeValue> {

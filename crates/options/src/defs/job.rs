@@ -59,9 +59,16 @@ pub static RUN: &[Definition] = &[
         .lands(put!(time_based, boolean())),
     job("verify_only", Kind::Flag, "Write nothing: check what an earlier run of the same job has written"),
     job("ramp_time", Kind::Time, "Run this long before measuring").lands(put!(ramp_time, time(SECOND))),
-    job("ramp_size", Kind::Str, "Move this much data before measuring")
-        .limits(Limits::OnlyMin(1))
-        .off(&["0"]),
+    job("ramp_size", Kind::Str, "Move this much data before measuring").limits(Limits::OnlyMin(1)).lands(
+        |job, given| {
+            if given.required()?.ends_with('%') {
+                return Err("is in bytes, not in percent".to_owned());
+            }
+            // 0 is what a job has without it.
+            job.ramp_size = if given.text == Some("0") { 0 } else { given.number()? };
+            Ok(())
+        },
+    ),
 ];
 
 /// What happens around it.
@@ -74,7 +81,12 @@ pub static SURROUNDINGS: &[Definition] = &[
         job.exec_postrun = Some(given.string()?);
         Ok(())
     }),
-    job("ioscheduler", Kind::Str, "I/O scheduler to set for the device while the job runs"),
+    job("ioscheduler", Kind::Str, "I/O scheduler to set for the device before the job runs; it stays").lands(
+        |job, given| {
+            job.ioscheduler = Some(given.string()?);
+            Ok(())
+        },
+    ),
 ];
 
 /// Who runs beside it and after it.

@@ -86,8 +86,15 @@ pub static LATENCIES: &[Definition] = &[
         .aliases(&["disable_bw"])
         .default("0")
         .lands(put!(disable_bw, boolean())),
-    measurement("gtod_cpu", Kind::Int, "CPU of a thread that keeps the time for all").min(0),
-    measurement("job_start_clock_id", Kind::Int, "Clock of the job's start in the report, by number").min(0),
+    measurement("gtod_cpu", Kind::Int, "CPU of a thread that keeps the time for all").min(0).lands(
+        |job, given| {
+            job.gtod_cpu = Some(given.number()?);
+            Ok(())
+        },
+    ),
+    measurement("job_start_clock_id", Kind::Int, "Clock of the job's start in the report, by number")
+        .min(0)
+        .lands(put!(job_start_clock_id, number())),
     measurement("unified_rw_reporting", Kind::Str, "Whether directions are reported apart")
         .default("none")
         .keywords(&[

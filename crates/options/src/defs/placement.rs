@@ -76,11 +76,29 @@ pub static IDENTITY: &[Definition] = &[
         ("tiobench", "Like the tiobench program"),
         ("act", "Like Aerospike's certification tool"),
     ]),
-    placement("cgroup", Kind::Str, "Control group for the workers"),
+    placement("cgroup", Kind::Str, "Control group for the workers; made when it is not there").lands(
+        |job, given| {
+            let name = given.string()?;
+            if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+                return Err(
+                    "is the name of a control group, relative to the root of its hierarchy".to_owned()
+                );
+            }
+            job.cgroup = Some(name);
+            Ok(())
+        },
+    ),
     placement("cgroup_nodelete", Kind::Bool, "Leave the control group when the job has ended")
         .under("cgroup")
-        .default("0"),
-    placement("cgroup_weight", Kind::Int, "I/O weight of the control group").under("cgroup").range(100, 1000),
+        .default("0")
+        .lands(put!(cgroup_nodelete, boolean())),
+    placement("cgroup_weight", Kind::Int, "I/O weight of the control group")
+        .under("cgroup")
+        .range(100, 1000)
+        .lands(|job, given| {
+            job.cgroup_weight = Some(given.number()?);
+            Ok(())
+        }),
     placement("uid", Kind::Int, "User to run as, by number").min(0).lands(|job, given| {
         job.uid = Some(given.number()?);
         Ok(())

@@ -108,10 +108,18 @@ pub static RATES: &[Definition] = &[
 
 /// Jobs that keep each other in step.
 pub static FLOW: &[Definition] = &[
-    rates("flow_id", Kind::Int, "Jobs with the same number keep in step").default("0").min(0),
-    rates("flow", Kind::Int, "Weight of this job among them").under("flow_id").default("0").range(0, 1000),
+    rates("flow_id", Kind::Int, "Jobs with the same number keep in step")
+        .default("0")
+        .min(0)
+        .lands(put!(flow_id, number())),
+    rates("flow", Kind::Int, "Weight of this job among them; 0 keeps in step with nobody")
+        .under("flow_id")
+        .default("0")
+        .range(0, 1000)
+        .lands(put!(flow, number())),
     rates("flow_sleep", Kind::Int, "How long a job that is ahead sleeps, in µs")
         .under("flow_id")
         .default("0")
-        .min(0),
+        .min(0)
+        .lands(put!(flow_sleep, time(MICROSECOND))),
 ];

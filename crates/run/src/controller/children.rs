@@ -6,6 +6,7 @@ use crate::message::Message;
 use crate::shared::{Arena, Phase};
 use crate::spawner::Work;
 use crate::sys::{self, Socket};
+use crate::ticker::Ticker;
 use crate::worker::Worker;
 use iolite_plan::{Layout, Plan};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ pub(super) struct Shared {
     pub(super) arena: Arc<Arena>,
     pub(super) messages: Socket,
     pub(super) clock: Clock,
+    /// Keeps the time that the workers see.
+    pub(super) ticker: Option<Ticker>,
 }
 
 impl Work for Shared {
@@ -59,8 +62,10 @@ impl Work for Shared {
             plan,
             layout: filled.as_ref().unwrap_or(&self.layouts[index]),
             slot: self.arena.slot(index),
+            all: (&self.plan, &self.arena),
             messages: &self.messages,
-            clock: self.clock,
+            clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
+            reserved_cpu: self.ticker.map(|ticker| ticker.cpu),
         };
         let run = std::panic::AssertUnwindSafe(|| worker.run());
         std::panic::catch_unwind(run).unwrap_or_else(|_| {
@@ -75,6 +80,12 @@ impl Work for Shared {
 
     fn thread_over(&self, worker: u32) {
         Message::ThreadOver(worker).send(&self.messages);
+    }
+
+    fn keep_time(&self) {
+        if let Some(ticker) = self.ticker {
+            ticker.run(self.clock);
+        }
     }
 
     fn may_be_deaf(&self, worker: u32) -> bool {

@@ -1,7 +1,8 @@
 //! A worker's files: which are open, advice to the kernel, locks.
 
+use crate::layout::explained;
 use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
-use iolite_options::{FadviseHint, JobOptions, LockFile};
+use iolite_options::{FadviseHint, JobOptions, LockFile, WriteHint};
 use iolite_plan::Layout;
 use iolite_types::Direction;
 use std::fs::File;
@@ -19,6 +20,8 @@ pub struct FileTable {
     fadvise: FadviseHint,
     invalidate: bool,
     fsync_on_close: bool,
+    /// How long what is written will live, as fcntl(2) says it; 0 = nothing is said.
+    write_hint: u64,
     locks: Option<Locks>,
 }
 
@@ -58,6 +61,7 @@ impl FileTable {
             fadvise: options.fadvise_hint,
             invalidate: options.invalidate,
             fsync_on_close: options.fsync_on_close && writes,
+            write_hint: if options.rw.writes() { options.write_hint.map_or(0, life_time) } else { 0 },
             locks,
         }
     }
@@ -94,6 +98,13 @@ impl FileTable {
                 invalidate(descriptor, spec);
             }
             advise(descriptor, self.fadvise, self.random);
+            if self.write_hint > 0 {
+                hint(descriptor, self.write_hint).inspect_err(|_| {
+                    // The error that matters is the one before.
+                    let _ = engine.close(file);
+                    self.open[file as usize] = false;
+                })?;
+            }
         }
         Ok(())
     }
@@ -237,6 +248,31 @@ fn invalidate(descriptor: RawFd, spec: &FileSpec) {
             }
             FileKind::Block | FileKind::Char | FileKind::Pipe => {}
         }
+    }
+}
+
+/// The number of a life time (linux/fcntl.h).
+fn life_time(hint: WriteHint) -> u64 {
+    match hint {
+        WriteHint::None => 1,
+        WriteHint::Short => 2,
+        WriteHint::Medium => 3,
+        WriteHint::Long => 4,
+        WriteHint::Extreme => 5,
+    }
+}
+
+/// Tells the kernel how long what is written to this file will live.
+fn hint(descriptor: RawFd, life_time: u64) -> io::Result<()> {
+    // linux/fcntl.h
+    const F_SET_RW_HINT: libc::c_int = 1024 + 12;
+    // SAFETY: the descriptor is open, and the number lives through the call.
+    match unsafe { libc::fcntl(descriptor, F_SET_RW_HINT, &raw const life_time) } {
+        -1 => {
+            let error = io::Error::last_os_error();
+            Err(explained(&error, format!("write_hint: {error}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -19,8 +19,10 @@ pub use failure::{Attempt, Failure, Missed};
 pub use intended::IntendedStarts;
 
 use super::files::FileTable;
+use super::flow::Flow;
 use super::pace::Pace;
 use super::priority::Priorities;
+use super::ramp::SizedRamp;
 use super::syncs::SyncSchedule;
 use super::target::LatencyTarget;
 use crate::clock::Clock;
@@ -134,6 +136,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     target: Option<LatencyTarget>,
     intended: Option<IntendedStarts>,
     priorities: Option<Priorities>,
+    flow: Option<Flow<'a>>,
+    sized_ramp: Option<SizedRamp<'a>>,
     /// Most units in flight at present.
     limit: u32,
     units: Vec<Unit>,
@@ -151,6 +155,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     stopping: bool,
     /// The time at which something has to be decided: the end of the ramp, or of the job.
     next_event: u64,
+    /// When the ramp is over as far as time goes.
+    ramp_until: u64,
     ramping: bool,
     until_clock: u32,
     barrier_countdown: u32,
@@ -185,6 +191,10 @@ pub struct Parts<'a> {
     pub priority: u16,
     /// Draws the priority of each I/O; `None` = all have the worker's.
     pub priorities: Option<Priorities>,
+    /// The workers to keep in step with; `None` = there are none.
+    pub flow: Option<Flow<'a>>,
+    /// What has to be moved before counting begins; `None` = only time counts.
+    pub sized_ramp: Option<SizedRamp<'a>>,
     /// The files.
     pub files: FileTable,
     /// The first buffer.
@@ -225,6 +235,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             target: parts.target,
             intended: parts.intended,
             priorities: parts.priorities,
+            flow: parts.flow,
+            sized_ramp: parts.sized_ramp,
             limit: parts.rules.depth,
             units,
             stamps: vec![Stamps::default(); depth],
@@ -237,6 +249,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             in_flight: 0,
             stopping: false,
             next_event: u64::MAX,
+            ramp_until: 0,
             ramping: false,
             until_clock: 0,
             barrier_countdown: parts.rules.write_barrier,
@@ -249,11 +262,15 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let now = self.clock.now();
         self.control.started_ns.store(now, Relaxed);
         self.control.counting_ns.store(now, Relaxed);
-        self.ramping = self.rules.ramp_ns > 0;
+        self.ramping = self.rules.ramp_ns > 0 || self.sized_ramp.is_some();
         let span = if self.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
         self.next_event = now.saturating_add(span);
+        self.ramp_until = self.next_event;
         if let Some(pace) = &mut self.pace {
             pace.start(now);
+        }
+        if let Some(flow) = &mut self.flow {
+            flow.start();
         }
         if let Some(target) = &mut self.target {
             self.limit = target.start(now);
@@ -283,8 +300,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if self.stopping {
                 return PassEnd::Stopped;
             }
-            if FULL && (self.pace.is_some() || self.target.is_some()) {
+            if FULL && (self.pace.is_some() || self.target.is_some() || self.flow.is_some()) {
                 self.seek_depth();
+                self.keep_in_step();
                 self.keep_pace();
                 if self.stopping {
                     return PassEnd::Stopped;
@@ -356,6 +374,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if let Some(intended) = &mut self.intended {
                 intended.set(index, moment);
             }
+        }
+        if FULL && let Some(flow) = &self.flow {
+            flow.issued();
         }
         self.issue(index, start);
         if FULL {

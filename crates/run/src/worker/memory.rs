@@ -48,7 +48,7 @@ impl Buffers {
         let (base, origin) = match options.mem {
             MemoryKind::Malloc => heap(bytes, page)?,
             MemoryKind::Shm => segment(bytes, 0)?,
-            MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB)?,
+            MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB | page_size_flag(huge))?,
             MemoryKind::Mmap => mapping(options, bytes, libc::MAP_PRIVATE)?,
             MemoryKind::MmapShared => mapping(options, bytes, libc::MAP_SHARED)?,
             MemoryKind::MmapHuge => mapping(options, round_up(bytes, huge)?, libc::MAP_PRIVATE)?,
@@ -90,6 +90,17 @@ fn page_size() -> usize {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
+/// The flag that asks for huge pages of this size rather than the system's default (linux/mman.h), where the kernel
+/// has such pages; a size that it does not have only rounds the buffers up.
+fn page_size_flag(size: usize) -> libc::c_int {
+    let known = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", size >> 10);
+    if size.is_power_of_two() && std::path::Path::new(&known).is_dir() {
+        (size.trailing_zeros() as libc::c_int) << libc::MAP_HUGE_SHIFT
+    } else {
+        0
+    }
+}
+
 fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
     let layout =
         Layout::from_size_align(bytes, page).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -107,7 +118,8 @@ fn mapping(options: &JobOptions, bytes: usize, sharing: libc::c_int) -> io::Resu
     let huge = options.mem == MemoryKind::MmapHuge;
     let start = match &options.mem_file {
         None => {
-            let pages = if huge { libc::MAP_HUGETLB } else { 0 };
+            let size = options.hugepage_size as usize;
+            let pages = if huge { libc::MAP_HUGETLB | page_size_flag(size) } else { 0 };
             sys::map(bytes, sharing | libc::MAP_ANONYMOUS | pages, -1)
                 .map_err(|error| explain(error, huge))?
         }

@@ -2,11 +2,13 @@
 
 mod command;
 mod files;
+mod flow;
 mod io_loop;
 mod memory;
 mod pace;
 mod placement;
 mod priority;
+mod ramp;
 mod syncs;
 mod target;
 mod telling;
@@ -17,23 +19,27 @@ pub use placement::LockedMemory;
 pub use telling::describe_error;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 
+use crate::cgroup::ControlGroups;
 use crate::clock::Clock;
 use crate::content;
 use crate::layout::{self, errno_of};
 use crate::message::Message;
-use crate::shared::{Control, Phase, Slot};
+use crate::scheduler;
+use crate::shared::{Arena, Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
+use flow::Flow;
 use io_loop::{ErrorPolicy, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_options::JobOptions;
-use iolite_plan::{JobPlan, Layout, WorkerPlan};
+use iolite_plan::{JobPlan, Layout, Plan, WorkerPlan};
 use iolite_types::Direction;
 use iolite_workload::{AnyGenerator, General, Generator};
 use memory::Buffers;
 use pace::Pace;
 use priority::Priorities;
+use ramp::SizedRamp;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
@@ -50,10 +56,14 @@ pub struct Worker<'a> {
     pub layout: &'a Layout,
     /// Its part of the arena.
     pub slot: &'a Slot,
+    /// Everybody's plan, and parts of the arena.
+    pub all: (&'a Plan, &'a Arena),
     /// To the controller.
     pub messages: &'a Socket,
     /// The clock of the run.
     pub clock: Clock,
+    /// The CPU that is not for workers.
+    pub reserved_cpu: Option<u32>,
 }
 
 /// Why a worker could not go on.
@@ -124,7 +134,9 @@ impl Worker<'_> {
     fn set_up_and_work(&self) -> Result<(), Stop> {
         let options = self.options();
         self.enter(Phase::SettingUp);
-        placement::apply(options, self.plan.index)
+        ControlGroups::enter(options).map_err(|error| Stop::new("func=cgroup", &error))?;
+        self.set_scheduler()?;
+        placement::apply(options, self.plan.index, self.reserved_cpu)
             .map_err(|(option, error)| Stop::new(format!("func={option}"), &error))?;
         if let Some(command) = &options.exec_prerun {
             self.run_command(command::When::Before, command)?;
@@ -141,6 +153,7 @@ impl Worker<'_> {
         let config = EngineConfig {
             depth: options.iodepth as usize,
             direct: options.direct,
+            atomic: options.atomic,
             files: self.layout.files.len(),
             sync_file_range_flags: options.sync_file_range.map_or(0, |range| range.flags),
             access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
@@ -150,6 +163,46 @@ impl Worker<'_> {
         };
         iolite_engine::build(self.job.engine.name, &config, WithEngine(self))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    /// The other workers whose jobs are like this.
+    fn others(&self, are: impl Fn(&JobPlan) -> bool) -> impl Iterator<Item = (&JobPlan, &Control)> {
+        let (plan, arena) = self.all;
+        let others = plan.workers.iter().filter(move |other| other.index != self.plan.index);
+        let others = others.map(move |other| (plan.job_of(other), &arena.slot(other.index).control));
+        others.filter(move |(job, _)| are(job))
+    }
+
+    /// The workers that this one keeps in step with.
+    fn flow(&self) -> Option<Flow<'_>> {
+        let options = self.options();
+        let others = self.others(|job| job.options.flow > 0 && job.options.flow_id == options.flow_id);
+        let others = others.map(|(job, control)| (control, job.options.flow)).collect();
+        (options.flow > 0).then(|| Flow::new(self.control(), options.flow, others, options.flow_sleep))
+    }
+
+    /// The ramp in bytes, with those who share it.
+    fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
+        let options = self.options();
+        let others = self.others(|job| {
+            let merged = options.group_reporting && job.options.group_reporting;
+            merged && job.group == self.job.group && job.options.ramp_size > 0
+        });
+        let others = others.map(|(_, control)| control).collect();
+        (options.ramp_size > 0).then(|| SizedRamp::new(options.ramp_size, self.control(), others))
+    }
+
+    /// Sets the I/O scheduler of the disks below the files.
+    fn set_scheduler(&self) -> Result<(), Stop> {
+        let Some(scheduler) = &self.options().ioscheduler else { return Ok(()) };
+        for file in &self.layout.files {
+            let set = scheduler::set(&file.path, scheduler);
+            if !set.map_err(|error| Stop::new("func=ioscheduler", &error))? {
+                let words = format!("ioscheduler={scheduler}: {} is on no disk", file.path.display());
+                Message::Warning(self.number(), words).send(self.messages);
+            }
+        }
+        Ok(())
     }
 
     /// Runs a command of the user's, and says where its output is.
@@ -230,6 +283,8 @@ impl Worker<'_> {
                 .then(|| IntendedStarts::new(options.iodepth.max(1) as usize)),
             priority: options.io_priority().unwrap_or(0),
             priorities: Priorities::new(options, self.plan.seed),
+            flow: self.flow(),
+            sized_ramp: self.sized_ramp(),
             files,
             buffers: buffers.start,
             stride: buffers.stride,
@@ -238,6 +293,10 @@ impl Worker<'_> {
         self.wait_for_start();
         usage::begin();
         io_loop.start();
+        if options.job_start_clock_id > 0 {
+            let now = sys::clock_ms(options.job_start_clock_id).unwrap_or(0);
+            self.control().own_start_ms.store(now, Relaxed);
+        }
         Message::Phase(self.number()).send(self.messages);
         let worked = self.loops(&mut io_loop, workload);
         let failure = io_loop.failure.take();

@@ -5,11 +5,15 @@ use crate::processors::run_on;
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicyMode};
 use std::io;
 
-/// Applies everything that the job says about placement to the calling thread.
+/// Applies everything that the job says about placement to the calling thread. The reserved CPU is not for workers.
 ///
 /// # Errors
 /// The option that could not be applied, and why.
-pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, io::Error)> {
+pub fn apply(
+    options: &JobOptions,
+    worker: usize,
+    reserved: Option<u32>,
+) -> Result<(), (&'static str, io::Error)> {
     if !options.cpus_allowed.is_empty() {
         let cpus = &options.cpus_allowed;
         let chosen = match options.cpus_allowed_policy {
@@ -24,6 +28,9 @@ pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, i
             cpus.extend(cpus_of_node(*node).map_err(|error| ("numa_cpu_nodes", error))?);
         }
         run_on(&cpus).map_err(|error| ("numa_cpu_nodes", error))?;
+    }
+    if let Some(reserved) = reserved {
+        keep_off(reserved).map_err(|error| ("gtod_cpu", error))?;
     }
     if let Some(policy) = &options.numa_mem_policy {
         set_memory_policy(policy.mode, &policy.nodes).map_err(|error| ("numa_mem_policy", error))?;
@@ -45,6 +52,17 @@ pub fn apply(options: &JobOptions, worker: usize) -> Result<(), (&'static str, i
         change_id(libc::SYS_setresuid, user).map_err(|error| ("uid", error))?;
     }
     Ok(())
+}
+
+/// Leaves this CPU to others.
+fn keep_off(reserved: u32) -> io::Result<()> {
+    let mut cpus = crate::processors()?;
+    cpus.retain(|&cpu| cpu != reserved);
+    if cpus.is_empty() {
+        let message = format!("CPU {reserved} keeps the time, and there is no other for the job");
+        return Err(explained(&io::Error::from_raw_os_error(libc::EINVAL), message));
+    }
+    crate::run_on(&cpus)
 }
 
 /// The CPUs of a memory node, from sysfs.
@@ -194,7 +212,7 @@ mod tests {
     fn binding_is_seen_by_the_kernel() {
         std::thread::spawn(|| {
             let options = JobOptions { cpus_allowed: vec![0], ..JobOptions::default() };
-            apply(&options, 0).unwrap();
+            apply(&options, 0, None).unwrap();
             let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
             assert!(status.lines().any(|line| line == "Cpus_allowed_list:\t0"));
         })
@@ -205,7 +223,7 @@ mod tests {
     #[test]
     fn a_cpu_that_is_not_there_is_an_error_that_names_the_option() {
         let options = JobOptions { cpus_allowed: vec![1020], ..JobOptions::default() };
-        let result = std::thread::spawn(move || apply(&options, 0)).join().unwrap();
+        let result = std::thread::spawn(move || apply(&options, 0, None)).join().unwrap();
         assert_eq!(result.unwrap_err().0, "cpus_allowed");
     }
 }

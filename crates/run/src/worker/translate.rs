@@ -26,6 +26,8 @@ pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::
         || tracing::enabled!(target: "io", tracing::Level::TRACE)
         || tracing::enabled!(target: "random", tracing::Level::TRACE)
         || Priorities::new(options, 1).is_some()
+        || options.flow > 0
+        || options.ramp_size > 0
 }
 
 pub(super) fn sync_schedule(options: &JobOptions) -> SyncSchedule {
@@ -60,6 +62,7 @@ pub(super) fn rules(options: &JobOptions) -> Rules {
         serialize_overlap: options.serialize_overlap && depth > 1,
         write_barrier: options.write_barrier,
         time_decides: options.lat_from_intended_start
+            || options.ramp_size > 0
             || options.latency_target > 0
             || options.max_latency.values.iter().any(|&limit| limit > 0),
         max_latency_ns: options.max_latency.values.map(|limit| match limit {

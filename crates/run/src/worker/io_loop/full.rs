@@ -34,6 +34,23 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// Waits while this worker is ahead of those that it keeps in step with.
+    pub(super) fn keep_in_step(&mut self) {
+        /// Without a sleep, the others are looked at so often.
+        const LOOK_NS: u64 = 1000;
+        while let Some(flow) = &mut self.flow
+            && !flow.may_go()
+            && !self.stopping
+        {
+            let nap = flow.sleep_ns();
+            self.wait_until(self.clock.now().saturating_add(nap.max(LOOK_NS)));
+            if nap == 0 {
+                // The others may need this processor to catch up.
+                std::thread::yield_now();
+            }
+        }
+    }
+
     /// Waits until the next I/O may be issued, and tells the workload in which direction it has to be.
     pub(super) fn keep_pace(&mut self) {
         let now = self.clock.now();
@@ -205,6 +222,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let latency = times.complete.saturating_sub(times.start);
         let unit = &self.units[index as usize];
         trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&Attempt::of(unit)));
+        if self.ramping
+            && let Some(ramp) = &self.sized_ramp
+        {
+            ramp.moved(unit.length);
+            if ramp.is_over() {
+                // The time of the ramp may be over already, or still to come.
+                self.next_event = self.next_event.min(times.complete.max(self.ramp_until));
+            }
+        }
         if let Some(pace) = &mut self.pace {
             pace.completed();
         }

@@ -1,0 +1,73 @@
+//! Jobs that keep each other in step, and ramps that are measured in bytes.
+
+use crate::common::{Json, Program, scratch};
+
+/// The I/Os that each job has read, by its name and in order.
+fn ios(program: &Program, line: &str) -> Vec<(String, f64)> {
+    let dir = scratch();
+    let run = program.line(dir.path(), &format!("--output-format=json {line}")).ok();
+    let report = Json::parse(&run.stdout);
+    report.jobs().iter().map(|job| (job.name().to_owned(), job.ios()[0] as f64)).collect()
+}
+
+fn assert_ratio(counts: &[(String, f64)], weights: &[f64]) {
+    let sum: f64 = counts.iter().map(|(_, ios)| ios).sum();
+    let all: f64 = weights.iter().sum();
+    for ((name, ios), weight) in counts.iter().zip(weights) {
+        let (share, fair) = (ios / sum, weight / all);
+        assert!((share / fair - 1.0).abs() < 0.1, "{name} has {share:.3} of all, not {fair:.3}: {counts:?}");
+    }
+}
+
+const NULL: &str = "--ioengine=null --size=1t --time_based --runtime=1";
+
+#[test]
+fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
+    let jobs = "--flow_id=7 --name=a --flow=3 --name=b --flow=1";
+    for more in ["", "--thread", "--flow_sleep=100", "--iodepth=8"] {
+        let line = format!("{NULL} {more} {jobs}");
+        assert_ratio(&ios(&Program::under_test(), &line), &[3.0, 1.0]);
+    }
+    if let Some(peer) = Program::peer() {
+        assert_ratio(&ios(&peer, &format!("{NULL} {jobs}")), &[3.0, 1.0]);
+    }
+}
+
+#[test]
+fn the_slowest_of_a_flow_sets_the_pace() {
+    let line = format!("{NULL} --name=a --flow=5 --name=b --flow=1 --rate_iops=200");
+    let counts = ios(&Program::under_test(), &line);
+    assert_ratio(&counts, &[5.0, 1.0]);
+    assert!(counts[1].1 <= 210.0, "{counts:?}");
+}
+
+#[test]
+fn clones_count_each_for_itself() {
+    let line = format!("{NULL} --name=a --flow=2 --numjobs=2 --name=b --flow=1");
+    assert_ratio(&ios(&Program::under_test(), &line), &[2.0, 2.0, 1.0]);
+}
+
+#[test]
+fn nobody_waits_for_one_that_has_ended_or_is_in_another_flow() {
+    let line =
+        "--ioengine=null --flow=1 --name=a --size=4m --name=b --size=400m --name=c --flow_id=3 --size=40m";
+    let counts: Vec<f64> = ios(&Program::under_test(), line).into_iter().map(|(_, ios)| ios).collect();
+    assert_eq!(counts, [1024.0, 102400.0, 10240.0]);
+}
+
+#[test]
+fn a_ramp_of_bytes_is_not_counted() {
+    let program = Program::under_test();
+    for engine in ["psync", "libaio --iodepth=8"] {
+        let line = format!("--name=j --filename=f --size=4m --ramp_size=1m --ioengine={engine}");
+        let counted = ios(&program, &line)[0].1;
+        // What is in flight at the end of the ramp belongs to it.
+        assert!((760.0..=768.0).contains(&counted), "{engine}: {counted}");
+    }
+    // Those that are reported together ramp together.
+    let line = "--name=j --ioengine=null --size=40m --ramp_size=20m --numjobs=2";
+    let apart: f64 = ios(&program, line).iter().map(|(_, ios)| ios).sum();
+    assert_eq!(apart, 10240.0);
+    let together = ios(&program, &format!("{line} --group_reporting"))[0].1;
+    assert!(together > 10240.0, "{together}");
+}

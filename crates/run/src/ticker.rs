@@ -1,0 +1,74 @@
+//! A clock that one thread keeps for all workers (`gtod_cpu`): it writes the time into a shared word over and over, on
+//! a processor of its own, and workers only read that word.
+
+use crate::clock::Clock;
+use crate::sys;
+use iolite_plan::Plan;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The word and the processor on which it is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticker {
+    word: &'static AtomicU64,
+    /// The processor that does nothing else.
+    pub cpu: u32,
+}
+
+impl Ticker {
+    /// The ticker of a run, showing the present time; `None` when no job asks for one.
+    pub fn new(plan: &Plan, clock: Clock) -> io::Result<Option<Ticker>> {
+        let Some(cpu) = plan.jobs.iter().find_map(|job| job.options.gtod_cpu) else { return Ok(None) };
+        // One page for the rest of the process's life: clocks that look at it are copied freely.
+        let page = sys::map_shared(size_of::<AtomicU64>())?;
+        // SAFETY: the mapping is large enough, aligned to a page, never unmapped, and zero bytes are a valid AtomicU64.
+        let word = unsafe { &*page.cast::<AtomicU64>() };
+        word.store(clock.now(), Relaxed);
+        Ok(Some(Ticker { word, cpu }))
+    }
+
+    /// The clock that shows what this ticker keeps.
+    pub fn clock(&self, clock: Clock) -> Clock {
+        clock.kept_in(self.word)
+    }
+
+    /// Keeps the time until the process ends.
+    pub fn run(&self, clock: Clock) -> ! {
+        // Checked when the plan was made; on another processor the time would be as good, only the thread in the way.
+        let _ = crate::run_on(&[self.cpu]);
+        loop {
+            self.word.store(clock.now(), Relaxed);
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{JobOptions, RunOptions, SizeValue};
+
+    #[test]
+    fn the_word_shows_the_time() {
+        let job = |gtod_cpu| JobOptions {
+            name: "j".into(),
+            ioengine: "null".into(),
+            size: Some(SizeValue::Bytes(4096)),
+            gtod_cpu,
+            ..JobOptions::default()
+        };
+        let clock = Clock::calibrate();
+        let without = Plan::build(vec![job(None)], &RunOptions::default()).unwrap();
+        assert!(Ticker::new(&without, clock).unwrap().is_none());
+        let plan = Plan::build(vec![job(None), job(Some(0))], &RunOptions::default()).unwrap();
+        let ticker = Ticker::new(&plan, clock).unwrap().unwrap();
+        let kept = ticker.clock(clock);
+        let stopped = kept.now();
+        assert!(stopped > 0 && kept.now() == stopped && clock.now() >= stopped);
+        // Ends with the test's process.
+        std::thread::spawn(move || ticker.run(clock));
+        while kept.now() == stopped {
+            std::thread::yield_now();
+        }
+    }
+}
