@@ -1,7 +1,7 @@
 //! The job files in `examples/`, scaled down: a new user's first steps have to work.
 
 use crate::common::devices::Loop;
-use crate::common::{Json, Program, files_in, scratch, sizes};
+use crate::common::{Json, Program, files_in, scratch};
 use crate::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,46 @@ fn examples() -> PathBuf {
 
 /// A copy of an example in `dir` with sizes and times cut down.
 fn scaled(name: &str, dir: &Path) -> String {
+    scale(name, dir);
+    for entry in fs::read_dir(examples()).expect("there are examples") {
+        let include = entry.expect("a directory can be read").file_name().to_string_lossy().into_owned();
+        if include.ends_with(".inc") {
+            scale(&include, dir);
+        }
+    }
+    name.to_string()
+}
+
+fn scale(name: &str, dir: &Path) {
     let text = fs::read_to_string(examples().join(name)).expect("an example can be read");
     let mut scaled = String::new();
     for line in text.lines() {
         scaled += match line.split_once('=') {
             Some(("size", _)) => "size=4M",
             Some(("io_size", _)) => "io_size=1M",
-            Some(("runtime", _)) => "runtime=1",
+            Some(("runtime", _)) => "runtime=500ms",
             Some(("ramp_time", _)) => "ramp_time=200ms",
-            Some(("nrfiles", _)) => "nrfiles=20",
+            Some(("latency_window", _)) => "latency_window=50ms",
+            Some(("nrfiles", _)) => "nrfiles=40",
             _ => line,
         };
         scaled.push('\n');
     }
     fs::write(dir.join(name), scaled).expect("the copy can be written");
-    name.to_string()
+}
+
+/// Those that need a device.
+const ON_DEVICES: [&str; 2] = ["block-device.fio", "trim.fio"];
+
+/// All that run on files of their own, by name.
+fn names() -> Vec<String> {
+    let entries = fs::read_dir(examples()).expect("there are examples");
+    let names = entries
+        .map(|entry| entry.expect("a directory can be read").file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> =
+        names.filter(|name| name.ends_with(".fio") && !ON_DEVICES.contains(&name.as_str())).collect();
+    names.sort();
+    names
 }
 
 /// Run one and return the names of its jobs; only the copy itself may be left in the directory.
@@ -62,37 +87,91 @@ fn quickstart_prints_a_group_for_each_job() {
     }
 }
 
-#[test]
-fn every_other_example() {
-    let mut seen = Vec::new();
-    for entry in fs::read_dir(examples()).expect("there are examples") {
-        let name = entry.expect("a directory can be read").file_name().to_string_lossy().into_owned();
-        if name.ends_with(".fio") && !["quickstart.fio", "block-device.fio"].contains(&name.as_str()) {
-            assert!(!run(&name).is_empty());
-            seen.push(name);
-        }
+/// Every fourth example from this one on: four tests share them, so that they run side by side.
+fn every_fourth(first: usize) {
+    for name in names().iter().skip(first).step_by(4) {
+        assert!(!run(name).is_empty(), "{name}");
     }
-    assert!(seen.len() >= 6, "examples: {seen:?}");
 }
 
 #[test]
-fn the_device_example_on_a_loop_device() {
+fn a_quarter_of_the_examples() {
+    every_fourth(0);
+}
+
+#[test]
+fn a_second_quarter_of_the_examples() {
+    every_fourth(1);
+}
+
+#[test]
+fn a_third_quarter_of_the_examples() {
+    every_fourth(2);
+}
+
+#[test]
+fn the_last_quarter_of_the_examples() {
+    every_fourth(3);
+}
+
+#[test]
+fn there_are_enough_and_each_is_explained() {
+    let names = names();
+    assert!(names.len() >= 25, "{names:?}");
+    let readme = fs::read_to_string(examples().join("../README.md")).expect("there is a README");
+    for name in names {
+        let text = fs::read_to_string(examples().join(&name)).expect("an example can be read");
+        let comment: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
+        assert!(comment.len() >= 4, "{name} begins with what it is for");
+        assert!(
+            comment.iter().any(|line| line.contains(&format!("examples/{name}"))),
+            "{name}: how it is run"
+        );
+        assert!(readme.contains(&format!("(examples/{name})")), "{name} is in the README's list");
+    }
+}
+
+/// Options that fio does not have.
+const OPTIONS_OF_OUR_OWN: [&str; 1] = ["lat_from_intended_start"];
+
+#[test]
+fn fio_understands_them_too() {
+    let Some(peer) = Program::peer() else { skip!("fio is not installed") };
+    let dir = scratch();
+    for name in names() {
+        let file = scaled(&name, dir.path());
+        let text = fs::read_to_string(dir.path().join(&file)).expect("the copy is there");
+        if !OPTIONS_OF_OUR_OWN.iter().any(|option| text.contains(option)) {
+            peer.run(dir.path(), ["--parse-only", &file]).ok();
+        }
+    }
+}
+
+/// A copy of an example for a device, with its name in it.
+fn scaled_for(device: &Loop, name: &str, dir: &Path) -> String {
+    let file = scaled(name, dir);
+    let text = fs::read_to_string(dir.join(&file)).expect("the copy is there");
+    fs::write(dir.join(&file), text.replace("${DEVICE}", &device.path)).expect("the copy can be written");
+    file
+}
+
+#[test]
+fn the_device_examples_on_a_loop_device() {
     let dir = scratch();
     let device = match Loop::new(dir.path(), 32 << 20) {
         Ok(device) => device,
         Err(reason) => skip!("{reason}"),
     };
-    let file = scaled("block-device.fio", dir.path());
-    let text = fs::read_to_string(dir.path().join(&file)).expect("the copy is there");
-    fs::write(dir.path().join(&file), text.replace("${DEVICE}", &device.path))
-        .expect("the copy can be written");
     let program = Program::under_test();
+    let files: Vec<String> = ON_DEVICES.iter().map(|name| scaled_for(&device, name, dir.path())).collect();
+    let before = files_in(dir.path()).len();
     // As its comment says: the read jobs alone, with writing forbidden.
     let sections = ["--section=read-latency", "--section=read-iops"];
-    program.run(dir.path(), ["--readonly", sections[0], sections[1], &file]).ok();
-    program.run(dir.path(), ["--readonly", &file]).refused();
-    program.run(dir.path(), [&file]).ok();
-    assert_eq!(files_in(dir.path()).len(), 2, "the image and the job file");
+    program.run(dir.path(), ["--readonly", sections[0], sections[1], &files[0]]).ok();
+    program.run(dir.path(), ["--readonly", &files[0]]).refused();
+    for file in &files {
+        program.run(dir.path(), [file]).ok();
+    }
+    assert_eq!(files_in(dir.path()).len(), before, "nothing is left beside the device");
     drop(device);
-    assert_ne!(files_in(dir.path()), sizes(&[]));
 }
