@@ -13,7 +13,8 @@ Without a CASE all are run; a CASE may be a part of a name.
   --peer PATH        the program to compare with (default: fio, from PATH)
   --rounds N         runs of each case under each program, at least 5 (default: 7)
   --seconds N        length of each run (default: 2)
-  --directory PATH   where the cases that need a file make one (default: /dev/shm, memory)
+  --directory PATH   a file system in memory for the cases that need a file (default: /dev/shm)
+  --disk PATH        a file system on a disk for those that need one (default: the current directory)
   --list             the cases, without running them
   --help             this text
 ";
@@ -29,8 +30,10 @@ pub struct Arguments {
     pub rounds: usize,
     /// Seconds of each run.
     pub seconds: u32,
-    /// Where files are made.
+    /// Where files in memory are made.
     pub directory: PathBuf,
+    /// Where files on a disk are made.
+    pub disk: PathBuf,
     /// Only list the cases.
     pub list: bool,
     /// Parts of the names of the cases; empty for all.
@@ -49,6 +52,7 @@ impl Arguments {
             rounds: 7,
             seconds: 2,
             directory: "/dev/shm".into(),
+            disk: ".".into(),
             list: false,
             cases: Vec::new(),
         };
@@ -61,6 +65,7 @@ impl Arguments {
                 "--iolite" => arguments.iolite = value()?.into(),
                 "--peer" => arguments.peer = value()?.into(),
                 "--directory" => arguments.directory = value()?.into(),
+                "--disk" => arguments.disk = value()?.into(),
                 "--rounds" => arguments.rounds = number(&word, &value()?, MIN_ROUNDS)?,
                 "--seconds" => arguments.seconds = number(&word, &value()?, 1)? as u32,
                 _ if word.starts_with('-') => return Err(format!("unknown option {word}; try --help")),

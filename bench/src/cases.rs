@@ -1,59 +1,388 @@
-//! The jobs that are compared, as data.
+//! What is compared, as data.
 
 use crate::measure::Measure;
 
-/// One job and the number in its report that is compared.
+/// One comparison.
 #[derive(Debug, PartialEq)]
 pub struct Case {
     /// How it is chosen on the command line.
     pub name: &'static str,
     /// What it shows.
     pub about: &'static str,
-    /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards.
+    /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards, `{device}` for the
+    /// block device of the case's [`Place`].
     pub job: &'static str,
     /// The number that is compared.
     pub measure: Measure,
+    /// What it is compared with.
+    pub against: Against,
+    /// Where it runs.
+    pub place: Place,
+    /// How many times better it has to be.
+    pub reach: f64,
 }
 
-/// All cases, in the order of the table. The null engine completes each I/O at once: what is left is what
-/// the program itself costs.
+/// The other side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Against {
+    /// The peer, with the same job.
+    Peer,
+    /// Iolite itself, with these options added or replaced.
+    Itself(&'static str),
+    /// A loop around a ring that keeps no statistics, at this depth and batch.
+    BareRing {
+        /// Units in flight.
+        depth: u32,
+        /// Units submitted and reaped together.
+        batch: u32,
+    },
+    /// Nothing: the number is a ratio by itself.
+    Nothing,
+}
+
+/// Where a case runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// A file system in memory.
+    Memory,
+    /// A file system on a disk.
+    Disk,
+    /// A compressed block device in memory, made for the case and filled with random data.
+    Zram,
+}
+
+/// The engine that completes each I/O at once: what is left is what the program itself costs.
+macro_rules! null {
+    ($options:literal) => {
+        concat!("--time_based --ioengine=null --thread --size=100G --bs=4k ", $options)
+    };
+}
+
+macro_rules! case {
+    ($name:literal, $about:literal, $job:expr, $measure:ident, $reach:literal) => {
+        case!($name, $about, $job, $measure, $reach, Against::Peer, Place::Memory)
+    };
+    ($name:literal, $about:literal, $job:expr, $measure:ident, $reach:literal, $against:expr, $place:expr) => {
+        Case {
+            name: $name,
+            about: $about,
+            job: $job,
+            measure: Measure::$measure,
+            against: $against,
+            place: $place,
+            reach: $reach,
+        }
+    };
+}
+
+/// All cases, in the order of the table.
 pub const CASES: &[Case] = &[
-    Case {
-        name: "null-randread-qd32",
-        about: "random reads, 32 deep, no I/O",
-        job: "--ioengine=null --thread --size=100G --bs=4k --rw=randread --iodepth=32",
-        measure: Measure::Iops,
-    },
-    Case {
-        name: "null-randread-qd1",
-        about: "random reads one at a time, no I/O",
-        job: "--ioengine=null --thread --size=100G --bs=4k --rw=randread --iodepth=1",
-        measure: Measure::Iops,
-    },
-    Case {
-        name: "null-read-qd32",
-        about: "sequential reads, 32 deep, no I/O",
-        job: "--ioengine=null --thread --size=100G --bs=4k --rw=read --iodepth=32",
-        measure: Measure::Iops,
-    },
-    Case {
-        name: "null-randrw-qd32",
-        about: "random reads and writes, 32 deep, no I/O",
-        job: "--ioengine=null --thread --size=100G --bs=4k --rw=randrw --iodepth=32",
-        measure: Measure::Iops,
-    },
-    Case {
-        name: "null-randwrite-qd32",
-        about: "random writes, 32 deep, no I/O",
-        job: "--ioengine=null --thread --size=100G --bs=4k --rw=randwrite --iodepth=32",
-        measure: Measure::Iops,
-    },
-    Case {
-        name: "psync-randread-cpu",
-        about: "user CPU per random read of a file in memory",
-        job: "--ioengine=psync --thread --directory={directory} --size=256M --bs=4k --rw=randread",
-        measure: Measure::UserCpuPerIo,
-    },
+    case!("null-randread-qd32", "random reads, 32 deep", null!("--rw=randread --iodepth=32"), Iops, 4.0),
+    case!("null-read-qd32", "sequential reads, 32 deep", null!("--rw=read --iodepth=32"), Iops, 4.0),
+    case!("null-randwrite-qd32", "random writes, 32 deep", null!("--rw=randwrite --iodepth=32"), Iops, 4.0),
+    case!("null-randrw-qd32", "random reads and writes", null!("--rw=randrw --iodepth=32"), Iops, 4.0),
+    case!("null-randread-qd1", "random reads one at a time", null!("--rw=randread --iodepth=1"), Iops, 2.5),
+    case!("null-read-qd1", "sequential reads one at a time", null!("--rw=read --iodepth=1"), Iops, 2.5),
+    case!(
+        "null-zipf",
+        "zipf:1.2",
+        null!("--rw=randread --iodepth=32 --random_distribution=zipf:1.2"),
+        Iops,
+        3.0
+    ),
+    case!(
+        "null-pareto",
+        "pareto:0.2",
+        null!("--rw=randread --iodepth=32 --random_distribution=pareto:0.2"),
+        Iops,
+        3.0
+    ),
+    case!(
+        "null-normal",
+        "normal:20",
+        null!("--rw=randread --iodepth=32 --random_distribution=normal:20"),
+        Iops,
+        3.0
+    ),
+    case!(
+        "null-bsrange",
+        "sizes of a range",
+        null!("--rw=randread --iodepth=32 --bsrange=4k-16k"),
+        Iops,
+        3.0
+    ),
+    case!(
+        "null-files",
+        "eight files in turn",
+        null!("--rw=randread --iodepth=32 --nrfiles=8 --file_service_type=roundrobin"),
+        Iops,
+        3.0
+    ),
+    case!(
+        "null-norandommap",
+        "offsets that repeat",
+        null!("--rw=randread --iodepth=32 --norandommap"),
+        Iops,
+        3.0
+    ),
+    case!(
+        "null-lfsr",
+        "a shift register",
+        null!("--rw=randread --iodepth=32 --random_generator=lfsr"),
+        Iops,
+        3.0
+    ),
+    case!(
+        "null-bssplit",
+        "four sizes with shares",
+        null!("--rw=randread --iodepth=32 --bssplit=4k/25:8k/25:16k/25:32k/25"),
+        Iops,
+        4.0
+    ),
+    case!(
+        "null-half-random",
+        "half random, half sequential",
+        null!("--rw=randread --iodepth=32 --percentage_random=50"),
+        Iops,
+        4.0
+    ),
+    case!(
+        "null-processes",
+        "two processes",
+        "--time_based --ioengine=null --size=100G --bs=4k --rw=randread --iodepth=32 --numjobs=2 --group_reporting",
+        Iops,
+        4.0
+    ),
+    case!(
+        "null-bare",
+        "nothing timed, nothing remembered",
+        null!("--rw=randread --iodepth=32 --gtod_reduce=1 --norandommap"),
+        Iops,
+        4.0
+    ),
+    case!(
+        "psync-randread-cpu",
+        "reads of a file in memory",
+        "--time_based --ioengine=psync --thread --directory={directory} --size=256M --bs=4k --rw=randread",
+        UserCpuPerIo,
+        2.0
+    ),
+    case!(
+        "libaio-zram-cpu",
+        "libaio, depth 32",
+        "--time_based --ioengine=libaio --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32",
+        UserCpuPerIo,
+        2.0,
+        Against::Peer,
+        Place::Zram
+    ),
+    case!(
+        "libaio-zram-batch-cpu",
+        "libaio, depth 32, batches of 16",
+        "--time_based --ioengine=libaio --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32 \
+         --iodepth_batch_submit=16 --iodepth_batch_complete_max=16",
+        UserCpuPerIo,
+        2.0,
+        Against::Peer,
+        Place::Zram
+    ),
+    case!(
+        "io_uring-zram-cpu",
+        "io_uring, depth 32",
+        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32",
+        UserCpuPerIo,
+        2.0,
+        Against::Peer,
+        Place::Zram
+    ),
+    case!(
+        "io_uring-zram-batch-cpu",
+        "io_uring, depth 32, batches of 16",
+        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32 \
+         --iodepth_batch_submit=16 --iodepth_batch_complete_max=16",
+        UserCpuPerIo,
+        2.0,
+        Against::Peer,
+        Place::Zram
+    ),
+    case!(
+        "libaio-file-cpu",
+        "libaio, a file, depth 32",
+        "--time_based --ioengine=libaio --thread --directory={directory} --size=256M --direct=1 --bs=4k --rw=randread \
+         --iodepth=32",
+        UserCpuPerIo,
+        2.0,
+        Against::Peer,
+        Place::Disk
+    ),
+    case!(
+        "io_uring-file-cpu",
+        "io_uring, a file, depth 32",
+        "--time_based --ioengine=io_uring --thread --directory={directory} --size=256M --direct=1 --bs=4k --rw=randread \
+         --iodepth=32",
+        UserCpuPerIo,
+        2.0,
+        Against::Peer,
+        Place::Disk
+    ),
+    case!(
+        "libaio-zram",
+        "libaio, depth 128, batches of 32",
+        "--time_based --ioengine=libaio --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=128 \
+         --iodepth_batch_submit=32 --iodepth_batch_complete_max=32",
+        Iops,
+        1.0,
+        Against::Peer,
+        Place::Zram
+    ),
+    case!(
+        "io_uring-zram",
+        "the same with a ring, files and buffers registered",
+        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=128 \
+         --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 --registerfiles --fixedbufs",
+        Iops,
+        1.0,
+        Against::Peer,
+        Place::Zram
+    ),
+    case!(
+        "io_uring-zram-bare",
+        "the same, beside a bare ring",
+        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=128 \
+         --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 --registerfiles --fixedbufs --norandommap",
+        Iops,
+        0.97,
+        Against::BareRing { depth: 128, batch: 32 },
+        Place::Zram
+    ),
+    case!(
+        "content-refill",
+        "refilled buffers",
+        "--time_based --ioengine=psync --rw=write --bs=128k --directory={directory} --size=256M --refill_buffers",
+        Throughput,
+        1.5
+    ),
+    case!(
+        "content-compress",
+        "half compressible",
+        "--time_based --ioengine=psync --rw=write --bs=128k --directory={directory} --size=256M \
+         --buffer_compress_percentage=50",
+        Throughput,
+        1.5
+    ),
+    case!(
+        "content-dedupe",
+        "half duplicate",
+        "--time_based --ioengine=psync --rw=write --bs=128k --directory={directory} --size=256M --dedupe_percentage=50",
+        Throughput,
+        1.5
+    ),
+    case!(
+        "verify-crc32c",
+        "write and verify, crc32c",
+        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=crc32c",
+        WallSeconds,
+        1.3
+    ),
+    case!(
+        "verify-xxhash",
+        "write and verify, xxhash",
+        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=xxhash",
+        WallSeconds,
+        1.3
+    ),
+    case!(
+        "verify-sha256",
+        "write and verify, sha256",
+        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=sha256",
+        WallSeconds,
+        2.5
+    ),
+    case!(
+        "verify-md5",
+        "write and verify, md5",
+        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=md5",
+        WallSeconds,
+        1.05
+    ),
+    case!(
+        "scale-iops",
+        "16 TiB beside 1 GiB",
+        null!("--rw=randread --iodepth=32 --size=16T"),
+        Iops,
+        0.9,
+        Against::Itself("--size=1G"),
+        Place::Memory
+    ),
+    case!(
+        "scale-memory",
+        "16 TiB beside 1 GiB",
+        null!("--rw=randread --iodepth=32 --size=16T"),
+        PeakMemory,
+        0.9,
+        Against::Itself("--size=1G"),
+        Place::Memory
+    ),
+    case!(
+        "coverage-tail",
+        "the last 1% of 1 TiB beside the first",
+        "--ioengine=null --thread --bs=4k --rw=randread --iodepth=32 --size=1T --status-interval=100ms",
+        TailSpeed,
+        0.9,
+        Against::Nothing,
+        Place::Memory
+    ),
+    case!(
+        "many-threads",
+        "1000 threads, one I/O each",
+        "--ioengine=null --size=4k --numjobs=1000 --group_reporting --thread",
+        WallSeconds,
+        2.0
+    ),
+    case!(
+        "many-processes",
+        "1000 processes, one I/O each",
+        "--ioengine=null --size=4k --numjobs=1000 --group_reporting",
+        WallSeconds,
+        2.0
+    ),
+    case!(
+        "many-threads-memory",
+        "1000 threads, one I/O each",
+        "--ioengine=null --size=4k --numjobs=1000 --group_reporting --thread",
+        PeakMemory,
+        3.33
+    ),
+    case!(
+        "many-processes-memory",
+        "1000 processes, one I/O each",
+        "--ioengine=null --size=4k --numjobs=1000 --group_reporting",
+        PeakMemory,
+        3.33
+    ),
+    case!(
+        "log-iops",
+        "a log of each I/O, until all is written",
+        null!("--rw=randread --iodepth=32 --write_lat_log={directory}/log"),
+        LoggedIops,
+        1.5
+    ),
+    case!(
+        "log-memory",
+        "a log of each I/O",
+        null!("--rw=randread --iodepth=32 --write_lat_log={directory}/log"),
+        PeakMemory,
+        1.0
+    ),
+    case!(
+        "reports",
+        "JSON of 1000 jobs beside that of a group of them",
+        "--ioengine=null --size=4k --numjobs=1000 --thread",
+        WallSeconds,
+        0.5,
+        Against::Itself("--group_reporting"),
+        Place::Memory
+    ),
 ];
 
 /// The cases whose names contain one of `parts`; all when there are none.
@@ -77,8 +406,8 @@ mod tests {
     fn cases_are_chosen_by_parts_of_their_names() {
         assert_eq!(chosen(&[]).unwrap().len(), CASES.len());
         let names: Vec<&str> =
-            chosen(&["qd1".into(), "cpu".into()]).unwrap().iter().map(|case| case.name).collect();
-        assert_eq!(names, ["null-randread-qd1", "psync-randread-cpu"]);
+            chosen(&["read-qd1".into(), "psync".into()]).unwrap().iter().map(|case| case.name).collect();
+        assert_eq!(names, ["null-randread-qd1", "null-read-qd1", "psync-randread-cpu"]);
         assert!(chosen(&["nosuch".into()]).unwrap_err().contains("no case named nosuch"));
     }
 

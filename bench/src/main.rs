@@ -2,13 +2,17 @@
 //!
 //!     cargo run --release -p iolite-bench -- [OPTIONS] [CASE...]
 //!
-//! Each case is one job that both programs run, in turns: A B, B A, A B, … so that a machine that gets
-//! slower or faster in the meantime does so for both. The table shows the median of each with its spread,
-//! and the ratio of the medians. Which number is compared, and which way is better, is the case's.
+//! Each case is one job that two sides run, in turns: A B, B A, A B, … so that a machine that gets
+//! slower or faster in the meantime does so for both. One side is Iolite; the other mostly fio, for some cases Iolite
+//! with another job, or a bare loop. The table shows the median of each with its spread, the ratio of the medians, and
+//! the ratio to reach. Which number is compared, and which way is better, is the case's.
 
 mod arguments;
+mod bare;
 mod cases;
 mod measure;
+mod memory;
+mod place;
 mod table;
 
 use arguments::Arguments;
@@ -36,17 +40,21 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let cases = cases::chosen(&arguments.cases)?;
     if arguments.list {
         for case in &cases {
-            println!("{:<24} {}", case.name, case.about);
+            println!("{:<24} {}, {}", case.name, case.about, case.measure.unit());
         }
         return Ok(());
     }
     let programs = [measure::find(&arguments.iolite)?, measure::find(&arguments.peer)?];
     let versions = [measure::identify(&programs[0])?, measure::identify(&programs[1])?];
     println!("{}", table::heading(&versions, arguments));
+    let mut failures = Vec::new();
     for case in cases {
         eprintln!("{}: {}", case.name, case.about);
-        let samples = measure::alternate(case, &programs, arguments)?;
-        println!("{}", table::row(case, &samples));
+        match measure::alternate(case, &programs, arguments) {
+            Ok(samples) => println!("{}", table::row(case, &samples)),
+            // The other rows are worth having all the same.
+            Err(error) => failures.push(error),
+        }
     }
-    Ok(())
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }

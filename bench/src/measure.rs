@@ -1,59 +1,109 @@
 //! Running a case and reading the number out of the report.
 
 use crate::arguments::Arguments;
-use crate::cases::Case;
+use crate::cases::{Against, Case};
+use crate::place::Place;
+use crate::{bare, memory};
 use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// A number in a report.
+/// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measure {
     /// I/Os per second, all directions together: more is better.
     Iops,
+    /// The same, after every I/O has been found in the log that the job wrote.
+    LoggedIops,
+    /// Bytes per second, all directions together: more is better.
+    Throughput,
     /// Nanoseconds of user CPU per I/O: less is better.
     UserCpuPerIo,
+    /// Seconds from start to exit: less is better.
+    WallSeconds,
+    /// The largest sum of proportional shares of memory: less is better.
+    PeakMemory,
+    /// The speed at the end of a pass as a multiple of that at its beginning.
+    TailSpeed,
 }
 
 impl Measure {
     /// What the number is called in the table.
     pub fn unit(self) -> &'static str {
         match self {
-            Measure::Iops => "MIOPS",
+            Measure::Iops | Measure::LoggedIops => "MIOPS",
+            Measure::Throughput => "GB/s",
             Measure::UserCpuPerIo => "user ns/IO",
+            Measure::WallSeconds => "s",
+            Measure::PeakMemory => "MiB",
+            Measure::TailSpeed => "ratio",
         }
     }
 
     /// How many times better `ours` is than `theirs`.
     pub fn advantage(self, ours: f64, theirs: f64) -> f64 {
         match self {
-            Measure::Iops => ours / theirs,
-            Measure::UserCpuPerIo => theirs / ours,
+            Measure::Iops | Measure::LoggedIops | Measure::Throughput | Measure::TailSpeed => ours / theirs,
+            Measure::UserCpuPerIo | Measure::WallSeconds | Measure::PeakMemory => theirs / ours,
         }
     }
 
-    /// The number in the report of a run with one job.
-    fn read(self, report: &Value) -> Result<f64, String> {
-        let job = &report["jobs"][0];
-        let number = |value: &Value, what: &str| value.as_f64().ok_or(format!("no {what} in the report"));
-        let mut ios = 0.0;
-        let mut iops = 0.0;
-        for direction in ["read", "write", "trim"] {
-            ios += number(&job[direction]["total_ios"], "total_ios")?;
-            iops += number(&job[direction]["iops"], "iops")?;
-        }
-        if ios == 0.0 {
+    /// The number in the last report of a run, of all its jobs.
+    fn read(self, reports: &[Value]) -> Result<f64, String> {
+        let report = reports.last().ok_or("no report")?;
+        let totals = Totals::of(report)?;
+        if totals.ios == 0.0 {
             return Err("the job did nothing".into());
         }
         match self {
-            Measure::Iops => Ok(iops / 1e6),
-            Measure::UserCpuPerIo => {
-                // Per cent of the job's run time, which is in milliseconds.
-                let share = number(&job["usr_cpu"], "usr_cpu")? / 100.0;
-                let milliseconds = number(&job["job_runtime"], "job_runtime")?;
-                Ok(share * milliseconds * 1e6 / ios)
-            }
+            Measure::Iops | Measure::LoggedIops => Ok(totals.iops / 1e6),
+            Measure::Throughput => Ok(totals.bytes_per_second / 1e9),
+            Measure::UserCpuPerIo => Ok(totals.user_ns / totals.ios),
+            Measure::TailSpeed => tail_speed(reports),
+            Measure::WallSeconds | Measure::PeakMemory => Err("not in a report".into()),
         }
+    }
+}
+
+/// Sums over the jobs of a report.
+#[derive(Default)]
+struct Totals {
+    ios: f64,
+    iops: f64,
+    bytes_per_second: f64,
+    user_ns: f64,
+}
+
+impl Totals {
+    fn of(report: &Value) -> Result<Totals, String> {
+        let number = |value: &Value, what: &str| value.as_f64().ok_or(format!("no {what} in the report"));
+        let mut totals = Totals::default();
+        for job in report["jobs"].as_array().ok_or("no jobs in the report")? {
+            for direction in ["read", "write", "trim"] {
+                totals.ios += number(&job[direction]["total_ios"], "total_ios")?;
+                totals.iops += number(&job[direction]["iops"], "iops")?;
+                totals.bytes_per_second += number(&job[direction]["bw_bytes"], "bw_bytes")?;
+            }
+            // Per cent of the job's run time, which is in milliseconds.
+            let share = number(&job["usr_cpu"], "usr_cpu")? / 100.0;
+            totals.user_ns += share * number(&job["job_runtime"], "job_runtime")? * 1e6;
+        }
+        Ok(totals)
+    }
+}
+
+/// From the reports of equal intervals of one pass: the I/Os of the last whole interval over those of the first.
+/// The very first has the start of the job in it, and the last report is that of the end, so neither counts.
+fn tail_speed(reports: &[Value]) -> Result<f64, String> {
+    let ios: Vec<f64> =
+        reports.iter().map(|report| Ok(Totals::of(report)?.ios)).collect::<Result<_, String>>()?;
+    let steps: Vec<f64> = ios.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    match steps.as_slice() {
+        [first, .., last, _] if *first > 0.0 => Ok(last / first),
+        _ => Err(format!("{} reports are too few for a whole pass", reports.len())),
     }
 }
 
@@ -79,41 +129,102 @@ pub fn identify(program: &Path) -> Result<String, String> {
     }
 }
 
-/// The numbers of each program, in the order of the rounds.
+/// The numbers of each side, in the order of the rounds. The second is empty when there is nothing to compare with.
 pub type Samples = [Vec<f64>; 2];
 
-/// Run a case under both programs in turns, the one that begins changing with each round.
+/// Runs both sides of a case in turns, the one that begins changing with each round.
 pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) -> Result<Samples, String> {
+    let place = Place::new(case.place, arguments).map_err(|error| format!("{}: {error}", case.name))?;
     let mut samples: Samples = [Vec::new(), Vec::new()];
     for round in 0..arguments.rounds {
         for turn in 0..2 {
-            let which = (round + turn) % 2;
-            let number = run(case, &programs[which], arguments)
-                .map_err(|error| format!("{}: {}: {error}", case.name, programs[which].display()))?;
-            samples[which].push(number);
+            let side = (round + turn) % 2;
+            let number = match (side, case.against) {
+                (0, _) => run(case, "", &programs[0], &place, arguments),
+                (_, Against::Nothing) => continue,
+                (_, Against::Peer) => run(case, "", &programs[1], &place, arguments),
+                (_, Against::Itself(options)) => run(case, options, &programs[0], &place, arguments),
+                (_, Against::BareRing { depth, batch }) => {
+                    let device = place.device().ok_or("a bare ring needs a device")?;
+                    let limit = Duration::from_secs(arguments.seconds.into());
+                    bare::run(device, depth, batch, limit)
+                        .map(|rate| rate / 1e6)
+                        .map_err(|error| error.to_string())
+                }
+            };
+            samples[side].push(number.map_err(|error| format!("{}: {error}", case.name))?);
+            place.tidy()?;
         }
     }
     Ok(samples)
 }
 
-fn run(case: &Case, program: &Path, arguments: &Arguments) -> Result<f64, String> {
-    let directory = tempfile::Builder::new()
-        .prefix("iolite-bench-")
-        .tempdir_in(&arguments.directory)
-        .map_err(|error| format!("{}: {error}", arguments.directory.display()))?;
-    let job = case.job.replace("{directory}", &directory.path().to_string_lossy());
-    let output = Command::new(program)
-        .args(["--output-format=json", "--eta=never", "--name=bench", "--time_based"])
-        .arg(format!("--runtime={}", arguments.seconds))
-        .args(job.split_whitespace())
-        .current_dir(directory.path())
-        .output()
-        .map_err(|error| error.to_string())?;
-    if !output.status.success() {
-        return Err(format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr)));
+fn run(
+    case: &Case,
+    options: &str,
+    program: &Path,
+    place: &Place,
+    arguments: &Arguments,
+) -> Result<f64, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", program.display());
+    let report = place.directory().join("report.json");
+    let mut command = Command::new(program);
+    command
+        .args(["--output-format=json", "--eta=never", "--name=bench"])
+        .arg(format!("--output={}", report.display()))
+        .args(place.fill_in(case.job).split_whitespace())
+        .args(options.split_whitespace())
+        .current_dir(place.directory())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    if case.job.contains("--time_based") {
+        command.arg(format!("--runtime={}", arguments.seconds));
     }
-    let report = serde_json::from_slice(&output.stdout).map_err(|error| format!("not JSON: {error}"))?;
-    case.measure.read(&report)
+    let began = Instant::now();
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let peak = if case.measure == Measure::PeakMemory { memory::peak(&mut child) } else { Ok(0) };
+    let output = child.wait_with_output().map_err(|error| failed(&error))?;
+    let wall = began.elapsed().as_secs_f64();
+    if !output.status.success() {
+        return Err(failed(&format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr))));
+    }
+    match case.measure {
+        Measure::WallSeconds => return Ok(wall),
+        Measure::PeakMemory => return Ok(peak.map_err(|error| failed(&error))? as f64 / (1 << 20) as f64),
+        _ => {}
+    }
+    let text = fs::read_to_string(&report).map_err(|error| failed(&error))?;
+    let reports: Vec<Value> = serde_json::Deserializer::from_str(&text)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(&format!("not JSON: {error}")))?;
+    if case.measure == Measure::LoggedIops {
+        all_logged(&reports, place.directory()).map_err(|error| failed(&error))?;
+    }
+    case.measure.read(&reports).map_err(|error| failed(&error))
+}
+
+/// Is there a line for each I/O in the log of total latencies?
+fn all_logged(reports: &[Value], directory: &Path) -> Result<(), String> {
+    let ios = Totals::of(reports.last().ok_or("no report")?)?.ios;
+    let log = directory.join("log_lat.1.log");
+    let file = fs::File::open(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let mut lines = 0u64;
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    loop {
+        let bytes = file.fill_buf().map_err(|error| error.to_string())?;
+        if bytes.is_empty() {
+            break;
+        }
+        lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let length = bytes.len();
+        file.consume(length);
+    }
+    if lines as f64 == ios {
+        return Ok(());
+    }
+    Err(format!("{lines} lines in the log of {ios} I/Os"))
 }
 
 #[cfg(test)]
@@ -121,8 +232,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn report() -> Value {
-        let direction = |ios: u64, iops: f64| json!({"total_ios": ios, "iops": iops});
+    fn report(times: u64) -> Value {
+        let direction =
+            |ios: u64, iops: f64| json!({"total_ios": ios * times, "iops": iops, "bw_bytes": iops * 4096.0});
         json!({"jobs": [{
             "read": direction(3_000_000, 1_500_000.0), "write": direction(1_000_000, 500_000.0), "trim": direction(0, 0.0),
             "usr_cpu": 50.0, "job_runtime": 2000,
@@ -131,19 +243,24 @@ mod tests {
 
     #[test]
     fn numbers_are_read_from_a_report() {
-        assert_eq!(Measure::Iops.read(&report()), Ok(2.0));
+        assert_eq!(Measure::Iops.read(&[report(1)]), Ok(2.0));
+        assert_eq!(Measure::Throughput.read(&[report(1)]), Ok(8.192));
         // Half of two seconds over four million I/Os.
-        assert_eq!(Measure::UserCpuPerIo.read(&report()), Ok(250.0));
+        assert_eq!(Measure::UserCpuPerIo.read(&[report(1)]), Ok(250.0));
+    }
+
+    #[test]
+    fn the_tail_is_compared_with_the_beginning() {
+        let reports = [1, 3, 5, 6, 7].map(report);
+        assert_eq!(Measure::TailSpeed.read(&reports), Ok(0.5));
+        assert!(Measure::TailSpeed.read(&reports[..2]).is_err());
     }
 
     #[test]
     fn a_report_without_ios_is_an_error() {
-        let mut nothing = report();
-        for direction in ["read", "write"] {
-            nothing["jobs"][0][direction]["total_ios"] = json!(0);
-        }
-        assert!(Measure::Iops.read(&nothing).is_err());
-        assert!(Measure::Iops.read(&json!({})).is_err());
+        assert!(Measure::Iops.read(&[report(0)]).is_err());
+        assert!(Measure::Iops.read(&[json!({})]).is_err());
+        assert!(Measure::Iops.read(&[]).is_err());
     }
 
     #[test]

@@ -1,24 +1,37 @@
 //! Medians, spreads and the table.
 
 use crate::arguments::Arguments;
-use crate::cases::Case;
+use crate::cases::{Against, Case};
 use crate::measure::Samples;
 
 /// The lines above the rows: what was measured, and the columns.
 pub fn heading(programs: &[String; 2], arguments: &Arguments) -> String {
     let [ours, theirs] = programs;
     format!(
-        "{ours} and {theirs}, {} rounds of {} s each: median (lowest – highest)\n\n\
-         | case | unit | {ours} | {theirs} | times better |\n|---|---|---:|---:|---:|",
+        "{ours} beside {theirs}, {} rounds, of {} s each where the job has no end of its own: median (lowest – \
+         highest)\n\n| case | unit | {ours} | beside it | times better | to reach | |\n|---|---|---:|---:|---:|---:|---|",
         arguments.rounds, arguments.seconds
     )
 }
 
 /// One case.
 pub fn row(case: &Case, samples: &Samples) -> String {
-    let [ours, theirs] = samples.each_ref().map(|numbers| Spread::of(numbers));
-    let advantage = case.measure.advantage(ours.median, theirs.median);
-    format!("| {} | {} | {ours} | {theirs} | {advantage:.2} |", case.name, case.measure.unit())
+    let ours = Spread::of(&samples[0]);
+    let (beside, advantage) = match case.against {
+        Against::Nothing => (String::new(), ours.median),
+        Against::Peer | Against::Itself(_) | Against::BareRing { .. } => {
+            let theirs = Spread::of(&samples[1]);
+            let note = match case.against {
+                Against::Itself(options) => format!("{theirs} with `{options}`"),
+                Against::BareRing { .. } => format!("{theirs}, a bare ring"),
+                Against::Peer | Against::Nothing => theirs.to_string(),
+            };
+            (note, case.measure.advantage(ours.median, theirs.median))
+        }
+    };
+    let (name, unit, reach) = (case.name, case.measure.unit(), case.reach);
+    let verdict = if advantage >= reach { "reached" } else { "short" };
+    format!("| {name} | {unit} | {ours} | {beside} | {advantage:.2} | {reach} | {verdict} |")
 }
 
 /// What is shown of several measurements of the same thing.
@@ -45,7 +58,11 @@ impl Spread {
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Three digits or so, whether it is millions of I/Os or nanoseconds.
-        let digits = if self.median < 100.0 { 2 } else { 0 };
+        let digits = match self.median {
+            ..1.0 => 3,
+            ..100.0 => 2,
+            _ => 0,
+        };
         let Spread { median, lowest, highest } = self;
         write!(f, "{median:.digits$} ({lowest:.digits$} – {highest:.digits$})")
     }
@@ -54,6 +71,7 @@ impl std::fmt::Display for Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::Place;
     use crate::measure::Measure;
 
     #[test]
@@ -62,10 +80,27 @@ mod tests {
         assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]).median, 2.5);
     }
 
+    fn case(against: Against) -> Case {
+        Case {
+            name: "c",
+            about: "",
+            job: "",
+            measure: Measure::Iops,
+            against,
+            place: Place::Memory,
+            reach: 2.0,
+        }
+    }
+
     #[test]
     fn a_row_shows_both_and_the_advantage() {
-        let case = Case { name: "c", about: "", job: "", measure: Measure::Iops };
         let samples = [vec![9.0, 11.0, 10.0], vec![5.0, 4.0, 6.0]];
-        assert_eq!(row(&case, &samples), "| c | MIOPS | 10.00 (9.00 – 11.00) | 5.00 (4.00 – 6.00) | 2.00 |");
+        assert_eq!(
+            row(&case(Against::Peer), &samples),
+            "| c | MIOPS | 10.00 (9.00 – 11.00) | 5.00 (4.00 – 6.00) | 2.00 | 2 | reached |"
+        );
+        assert!(row(&case(Against::Itself("--x")), &samples).contains("6.00) with `--x` | 2.00"));
+        let alone = [vec![1.9], vec![]];
+        assert!(row(&case(Against::Nothing), &alone).ends_with("|  | 1.90 | 2 | short |"));
     }
 }

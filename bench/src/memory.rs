@@ -1,0 +1,66 @@
+//! How much memory a program and all its descendants hold: the sum of their proportional shares (PSS), looked at again
+//! and again while it runs. The peak is the largest sum seen.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::process::Child;
+
+/// Waits for the program; the largest sum seen, in bytes.
+pub fn peak(child: &mut Child) -> std::io::Result<u64> {
+    let mut peak = 0;
+    while child.try_wait()?.is_none() {
+        peak = peak.max(family(child.id()).into_iter().map(pss).sum());
+    }
+    Ok(peak)
+}
+
+/// A process and all its descendants.
+fn family(root: u32) -> HashSet<u32> {
+    let parents: HashMap<u32, u32> = processes().filter_map(|id| Some((id, parent(id)?))).collect();
+    let belongs = |mut id: u32| {
+        // A chain is never longer than there are processes, unless one changes while we look.
+        for _ in 0..parents.len() {
+            if id == root {
+                return true;
+            }
+            match parents.get(&id) {
+                Some(&parent) if parent != 0 => id = parent,
+                _ => return false,
+            }
+        }
+        false
+    };
+    parents.keys().copied().filter(|&id| belongs(id)).collect()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parent(id: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name is in parentheses and may contain anything.
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+/// The proportional share of a process in bytes; 0 for one that is gone.
+fn pss(id: u32) -> u64 {
+    let Ok(text) = fs::read_to_string(format!("/proc/{id}/smaps_rollup")) else { return 0 };
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_child_and_its_own_child_are_counted() {
+        let mut child = Command::new("sh").args(["-c", "sleep 0.3; true"]).spawn().unwrap();
+        assert!(peak(&mut child).unwrap() > 50_000);
+        assert!(pss(std::process::id()) > 100_000);
+        assert!(family(std::process::id()).contains(&std::process::id()));
+    }
+}

@@ -1,0 +1,111 @@
+//! Where a case runs: a fresh directory, and a block device where it needs one. Both are gone when it is over.
+
+use crate::arguments::Arguments;
+use crate::cases;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A place that was made for one case.
+#[derive(Debug)]
+pub struct Place {
+    directory: TempDir,
+    device: Option<Zram>,
+}
+
+impl Place {
+    /// Makes it.
+    pub fn new(kind: cases::Place, arguments: &Arguments) -> Result<Place, String> {
+        let parent = match kind {
+            cases::Place::Disk => &arguments.disk,
+            cases::Place::Memory | cases::Place::Zram => &arguments.directory,
+        };
+        let directory = tempfile::Builder::new()
+            .prefix("iolite-bench-")
+            .tempdir_in(parent)
+            .map_err(|error| format!("{}: {error}", parent.display()))?;
+        let device = match kind {
+            cases::Place::Zram => Some(Zram::new()?),
+            cases::Place::Memory | cases::Place::Disk => None,
+        };
+        Ok(Place { directory, device })
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The block device, where there is one.
+    pub fn device(&self) -> Option<&Path> {
+        self.device.as_ref().map(|device| device.path.as_path())
+    }
+
+    /// A job's options with what stands for this place replaced.
+    pub fn fill_in(&self, job: &str) -> String {
+        let device = self.device().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        job.replace("{directory}", &self.directory().to_string_lossy()).replace("{device}", &device)
+    }
+
+    /// Removes what a run left in the directory.
+    pub fn tidy(&self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.directory().display());
+        for entry in fs::read_dir(self.directory()).map_err(failed)? {
+            fs::remove_file(entry.map_err(failed)?.path()).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// A compressed block device in memory that nobody else has.
+#[derive(Debug)]
+struct Zram {
+    number: u32,
+    path: PathBuf,
+}
+
+/// Small enough for any machine, larger than any cache.
+const ZRAM_BYTES: u64 = 1 << 30;
+
+impl Zram {
+    fn new() -> Result<Zram, String> {
+        let control = "/sys/class/zram-control/hot_add";
+        // Reading is what makes the kernel add one.
+        let number = fs::read_to_string(control).map_err(|error| {
+            format!("{control}: {error} (root and the module zram are needed for cases on zram)")
+        })?;
+        let number: u32 = number.trim().parse().map_err(|_| format!("{control}: no number: {number}"))?;
+        let device = Zram { number, path: format!("/dev/zram{number}").into() };
+        let size = format!("/sys/block/zram{number}/disksize");
+        fs::write(&size, ZRAM_BYTES.to_string()).map_err(|error| format!("{size}: {error}"))?;
+        device.fill()?;
+        Ok(device)
+    }
+
+    /// Random data, which does not compress: reading zeros would be answered without looking.
+    fn fill(&self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
+        let mut random = fs::File::open("/dev/urandom").map_err(failed)?;
+        let mut device = fs::OpenOptions::new().write(true).open(&self.path).map_err(failed)?;
+        std::io::copy(&mut std::io::Read::take(&mut random, ZRAM_BYTES), &mut device).map_err(failed)?;
+        device.sync_all().map_err(failed)
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let control = "/sys/class/zram-control/hot_remove";
+        // Whoever looks at new block devices (udev, for example) may still have it open for a moment.
+        let mut removed = Ok(());
+        for _ in 0..50 {
+            removed = fs::write(control, self.number.to_string());
+            if removed.is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        if let Err(error) = removed {
+            eprintln!("iolite-bench: {control}: {}: {error}", self.path.display());
+        }
+    }
+}
