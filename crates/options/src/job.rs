@@ -146,6 +146,9 @@ keyword_enum!(/// `rate_process`
     RateProcess { Linear = "linear", Poisson = "poisson" });
 keyword_enum!(/// `zonemode`
     ZoneMode { None = "none", Strided = "strided" });
+keyword_enum!(/// What `steadystate` looks at
+    SteadyStateCriterion { Iops = "iops", IopsSlope = "iops_slope", Bw = "bw", BwSlope = "bw_slope", Lat = "lat",
+        LatSlope = "lat_slope" });
 keyword_enum!(/// `unified_rw_reporting`
     UnifiedReporting { None = "none", Mixed = "mixed", Both = "both" });
 keyword_enum!(/// The mode of `numa_mem_policy`
@@ -271,6 +274,18 @@ pub struct PriorityShare {
     pub percent: u32,
     /// As the kernel writes it; `None` = what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
     pub priority: Option<u16>,
+}
+
+/// `steadystate`: when results have stopped changing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyState {
+    /// What is looked at.
+    pub criterion: SteadyStateCriterion,
+    /// How far it may be from a straight (and for slopes, level) line: percent of the mean, or I/Os per second, bytes
+    /// per second, nanoseconds; for slopes, so much from one measurement to the next.
+    pub limit: f64,
+    /// The limit is in percent.
+    pub percent: bool,
 }
 
 /// After errors of which kinds of I/O a job goes on: `continue_on_error`.
@@ -555,6 +570,11 @@ pub struct JobOptions {
     pub percentile_list: Vec<f64>,
     pub unified_rw_reporting: UnifiedReporting,
     pub lat_from_intended_start: bool,
+    pub steadystate: SteadyState,
+    /// 0 = nobody looks whether results have stopped changing.
+    pub steadystate_duration: u64,
+    pub steadystate_ramp_time: u64,
+    pub steadystate_check_interval: u64,
     pub significant_figures: u32,
     /// 1024 or 1000.
     pub kb_base: u32,

@@ -15,6 +15,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_buffers(job, warnings);
     settle_time(job, warnings);
     settle_intended_starts(job, warnings);
+    settle_steady_state(job, warnings);
     if job.zonerange == 0 {
         job.zonerange = job.zonesize;
     }
@@ -138,4 +139,24 @@ fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) 
                 .to_owned(),
         });
     }
+}
+
+/// The window over which a state has to be steady holds whole measurements, at least one.
+fn settle_steady_state(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    job.steadystate_check_interval = job.steadystate_check_interval.max(1);
+    let (duration, interval) = (job.steadystate_duration, job.steadystate_check_interval);
+    let (option, what) = if duration == 0 && job.is_set("steadystate") {
+        ("steadystate", "steadystate: needs steadystate_duration, ignored without one".to_owned())
+    } else if duration > 0 && duration < interval {
+        job.steadystate_duration = 0;
+        let what = "steadystate_duration: is shorter than steadystate_check_interval, so steady state is not looked for";
+        ("steadystate_duration", what.to_owned())
+    } else if duration % interval != 0 {
+        job.steadystate_duration -= duration % interval;
+        let what = "steadystate_duration: rounded down to whole intervals of steadystate_check_interval";
+        ("steadystate_duration", what.to_owned())
+    } else {
+        return;
+    };
+    warnings.push(Diagnostic { origin: origin(job, option), message: what });
 }

@@ -4,7 +4,7 @@ use crate::layout::smallest_block;
 use crate::safety::is_missing_device;
 use crate::{Problem, dedupe, files, in_use, offsets};
 use iolite_options::engines::EngineInfo;
-use iolite_options::{JobOptions, RunOptions, SizeValue};
+use iolite_options::{JobOptions, RunOptions, SizeValue, SteadyStateCriterion};
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
 
@@ -49,6 +49,18 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
         blame(
             "cmdprio_bssplit",
             format!("cmdprio_percentage and cmdprio_bssplit exclude each other: {remedy}"),
+        );
+    }
+    let latency = [SteadyStateCriterion::Lat, SteadyStateCriterion::LatSlope];
+    if options.steadystate_duration > 0
+        && latency.contains(&options.steadystate.criterion)
+        && (options.disable_clat || !options.stats)
+    {
+        blame(
+            "steadystate",
+            "steadystate: completion latencies are not measured; leave out disable_clat, gtod_reduce and stats=0, or \
+             look at iops or bw"
+                .into(),
         );
     }
     if options.time_based && options.runtime == 0 {

@@ -10,6 +10,7 @@ mod dedupe;
 mod files;
 mod layout;
 mod offsets;
+mod reporting;
 mod safety;
 mod workers;
 

@@ -129,6 +129,7 @@ impl Plan {
                 ),
             });
         }
+        problems.extend(plan.disagreements());
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
     }
 

@@ -7,7 +7,9 @@ mod writer;
 
 use crate::rates::Block;
 use crate::{Exporter, Program, clock, rates};
-use iolite_stats::{DiskReport, Display, Histogram, JobReport, Latency, Report, midpoint};
+use iolite_stats::{
+    DiskReport, Display, Histogram, JobReport, Latency, Quantity, Report, SteadyReport, midpoint,
+};
 use std::io::{self, Write};
 use writer::Writer;
 
@@ -79,6 +81,9 @@ impl Json {
         latency_target(json, job)?;
         if let Some(description) = &job.description {
             json.text("desc", description)?;
+        }
+        if let Some(state) = &job.steady_state {
+            steady_state(json, state)?;
         }
         json.close()
     }
@@ -210,6 +215,31 @@ fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     json.float("latency_percentile", job.latency_percentile)?;
     json.integer("latency_window", job.latency_window_ns / 1000)?;
     json.integer("latency_window_us", job.latency_window_ns / 1000)
+}
+
+fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {
+    let percent = if state.percent { "%" } else { "" };
+    let name = rates::quantity_name(state.quantity);
+    let slope = if state.slope { "_slope" } else { "" };
+    json.open("steadystate")?;
+    json.text("ss", &format!("{name}{slope}:{:.6}{percent}", state.limit))?;
+    json.integer("duration", state.duration_s)?;
+    json.integer("attained", state.attained.into())?;
+    json.text("criterion", &format!("{:.6}{percent}", state.criterion()))?;
+    json.float("max_deviation", if state.slope { 0.0 } else { state.deviation() })?;
+    json.float("slope", if state.slope { state.rise() } else { 0.0 })?;
+    json.open("data")?;
+    let latency = (state.quantity == Quantity::Latency).then_some(("lat", Quantity::Latency));
+    let usual = [("bw", Quantity::Bandwidth), ("iops", Quantity::Iops)];
+    for (name, quantity) in usual.into_iter().chain(latency) {
+        json.integer(&format!("{name}_mean"), state.mean(quantity) as u64)?;
+    }
+    for (name, quantity) in usual.into_iter().rev().chain(latency) {
+        let values = state.window.iter().map(|measured| measured.of(quantity));
+        json.integers(name, values)?;
+    }
+    json.close()?;
+    json.close()
 }
 
 /// A disk, and after it those that it is made of.

@@ -8,8 +8,8 @@ use crate::rates::Block;
 use crate::units::{self, Units};
 use crate::{Exporter, Program, clock, describe_errno, percentiles, rates};
 use iolite_stats::{
-    DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport, JobReport, Latency, Report,
-    Samples, Unified,
+    DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport, JobReport, Latency, Quantity,
+    Report, Samples, SteadyReport, Unified,
 };
 use std::io::{self, Write};
 
@@ -66,6 +66,29 @@ fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Resul
         units::duration(job.latency_window_ns),
         job.latency_percentile,
         job.depth
+    )?;
+    job.steady_state.as_ref().map_or(Ok(()), |state| write_steady_state(state, job_units(job), out))
+}
+
+fn write_steady_state(state: &SteadyReport, units: Units, out: &mut dyn Write) -> io::Result<()> {
+    let bandwidth = state.mean(Quantity::Bandwidth) as u64;
+    let (rate, rate_other) = units.rates_of_kib(bandwidth / 1024);
+    write!(
+        out,
+        "  steadystate  : attained={}, bw={rate} ({rate_other}), iops={}, ",
+        if state.attained { "yes" } else { "no" },
+        units::count(state.mean(Quantity::Iops) as u64, units.figures),
+    )?;
+    if state.quantity == Quantity::Latency {
+        write!(out, "lat={}, ", units::duration(state.mean(Quantity::Latency) as u64))?;
+    }
+    writeln!(
+        out,
+        "{} {}={:.3}{}",
+        rates::quantity_name(state.quantity),
+        if state.slope { "slope" } else { "mean dev" },
+        state.criterion(),
+        if state.percent { "%" } else { "" }
     )
 }
 

@@ -1,6 +1,8 @@
 //! Rates and shares that every format derives from the counts in the same way.
 
-use iolite_stats::{DirectionReport, DiskCounters, DiskReport, JobReport, Report, Samples, Unified};
+use iolite_stats::{
+    DirectionReport, DiskCounters, DiskReport, JobReport, Quantity, Report, Samples, Unified,
+};
 use iolite_types::{Direction, PerDirection};
 
 /// Bytes per second, rounded down; 0 when the direction did not run.
@@ -100,6 +102,15 @@ fn share(samples: &Samples, mean: fn(f64) -> f64, moved: f64) -> f64 {
         0 => 0.0,
         _ if moved < 1.0 => 100.0,
         _ => percent(mean(samples.mean), moved).min(100.0),
+    }
+}
+
+/// What reports call a quantity that is to be steady.
+pub fn quantity_name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Iops => "iops",
+        Quantity::Bandwidth => "bw",
+        Quantity::Latency => "lat",
     }
 }
 

@@ -72,6 +72,20 @@ fn display() -> BoxedStrategy<Display> {
         .boxed()
 }
 
+fn steady_state(n: [u64; 9], limit: f64) -> SteadyReport {
+    let measurement = |i: usize| Measurement { iops: n[i], bandwidth: n[i + 1], latency: n[i + 2] };
+    SteadyReport {
+        quantity: [Quantity::Iops, Quantity::Bandwidth, Quantity::Latency][(n[0] % 3) as usize],
+        slope: n[1] % 2 == 0,
+        limit,
+        percent: n[2] % 2 == 0,
+        duration_s: n[3],
+        size: 7,
+        attained: n[4] % 2 == 0,
+        window: (0..(n[5] % 7) as usize).map(measurement).collect(),
+    }
+}
+
 fn depths() -> BoxedStrategy<Depths> {
     (prop::array::uniform7(number()), prop::array::uniform7(number()), prop::array::uniform3(number()))
         .prop_map(|(level, submit, [total_submit, total_complete, one])| Depths {
@@ -107,6 +121,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 mixed: (display.unified != Unified::Apart).then(|| values[0].clone()),
                 directions: PerDirection { values },
                 sync: SyncReport { ios: n[0], lat },
+                steady_state: display.intended.then(|| steady_state(n, latency_percentile)),
                 display,
                 depths,
                 start_ms: n[1],

@@ -5,7 +5,7 @@ use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
 use iolite_plan::Plan;
 use iolite_stats::{
     DirectionReport, DiskReport, Display, GroupDirection, GroupReport, Histogram, JobError, JobReport,
-    LatencyClasses, Report, Samples, SyncReport, Unified, Usage,
+    LatencyClasses, Report, Samples, SteadyReport, SyncReport, Unified, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +23,8 @@ pub struct Known {
     pub iops: PerDirection<Samples>,
     /// Seconds left, while it runs.
     pub eta_s: Option<u64>,
+    /// What was found of the steady state of its group.
+    pub steady_state: Option<SteadyReport>,
 }
 
 /// The circumstances of a report.
@@ -47,20 +49,15 @@ pub fn report<'a>(
 ) -> Report {
     let plan = at.plan;
     let mut report = Report { timestamp_ms: at.timestamp_ms, disks: Vec::new(), ..Report::default() };
-    let mut merges = false;
-    for worker in &plan.workers {
-        let job = plan.job_of(worker);
-        let options = &job.options;
-        if !options.stats {
-            continue;
-        }
-        let own = one(&at, options, job.group, slot(worker.index), known(worker.index));
-        match report.jobs.last_mut() {
-            // Only jobs that both ask for it are merged, so that no job's numbers hide under another's name.
-            Some(last) if merges && options.group_reporting && last.group == job.group => merge(last, &own),
-            _ => report.jobs.push(own),
-        }
-        merges = options.group_reporting;
+    for block in plan.reporting_blocks() {
+        let mut members =
+            block.into_iter().filter(|&index| plan.job_of(&plan.workers[index]).options.stats).map(|index| {
+                let job = plan.job_of(&plan.workers[index]);
+                one(&at, &job.options, job.group, slot(index), known(index))
+            });
+        let Some(mut first) = members.next() else { continue };
+        members.for_each(|member| merge(&mut first, &member));
+        report.jobs.push(first);
     }
     for job in &mut report.jobs {
         let mut all = Histogram::default();
@@ -148,6 +145,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         latency_target_ns: options.latency_target.saturating_mul(1000),
         latency_window_ns: options.latency_window.saturating_mul(1000),
         latency_percentile: options.latency_percentile,
+        steady_state: known.steady_state.clone(),
         display: display(options),
     }
 }

@@ -2,6 +2,7 @@
 
 mod children;
 mod samples;
+mod steady;
 mod telling;
 mod watch;
 
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use steady::SteadyGroup;
 use tracing::debug;
 use watch::Watch;
 
@@ -199,6 +201,8 @@ struct Controller<'a> {
     /// Held until the run is over.
     _locked: LockedMemory,
     members: Vec<Member>,
+    /// Groups that end when their state is steady.
+    steady_groups: Vec<SteadyGroup>,
     wave: u32,
     wave_begun: u64,
     signal: Option<i32>,
@@ -246,6 +250,7 @@ impl<'a> Controller<'a> {
         Ok(Controller {
             keeps_time: ticker.is_some(),
             members: vec![Member::default(); plan.workers.len()],
+            steady_groups: SteadyGroup::all(plan),
             plan,
             layouts,
             arena,
@@ -283,16 +288,18 @@ impl<'a> Controller<'a> {
                 self.handle(observer).map_err(system)?;
                 self.interrupt().map_err(system)?;
                 self.sample();
+                self.watch_steadiness();
                 self.tell_on_the_way(observer);
                 self.look_around(observer);
                 self.advance();
             }
             self.finish_trigger(observer);
         }
+        let report = self.report();
         let failed = self.members.iter().any(|member| {
             member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
         });
-        Ok(Outcome { report: self.report(), failed, signal: self.signal })
+        Ok(Outcome { report, failed, signal: self.signal })
     }
 
     /// Has the files laid out; false = the run ends here.
@@ -464,6 +471,7 @@ impl<'a> Controller<'a> {
                 due = due.min(self.next_sample(index).unwrap_or(u64::MAX));
             }
         }
+        due = due.min(self.next_look().unwrap_or(u64::MAX));
         if self.settings.eta_interval.is_some() {
             due = due.min(self.next_eta);
         }

@@ -10,9 +10,11 @@ pub mod live;
 mod moments;
 mod report;
 mod samples;
+mod steady;
 
 pub use distribution::*;
 pub use histogram::*;
 pub use moments::*;
 pub use report::*;
 pub use samples::*;
+pub use steady::*;

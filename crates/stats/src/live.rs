@@ -125,6 +125,11 @@ impl LiveLatency {
         self.moments.count()
     }
 
+    /// The moments' sum.
+    pub fn sum(&self) -> u64 {
+        self.moments.sum.get()
+    }
+
     fn read(&self) -> Latency {
         let histogram = if self.bucketed.get() == 0 {
             Histogram::default()

@@ -1,6 +1,6 @@
 //! The report: everything that is told at the end of a run (or, as a status dump, on the way), as plain values.
 
-use crate::{Depths, Histogram, LatencyClasses, Moments, Samples};
+use crate::{Depths, Histogram, LatencyClasses, Moments, Samples, SteadyReport};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
@@ -76,6 +76,8 @@ pub struct JobReport {
     pub latency_window_ns: u64,
     /// latency_percentile
     pub latency_percentile: f64,
+    /// What was found of the steady state that was looked for.
+    pub steady_state: Option<SteadyReport>,
     /// How it is to be shown.
     pub display: Display,
 }

@@ -27,4 +27,5 @@ mod reporting;
 mod seeds;
 mod signals;
 mod status;
+mod steady_state;
 mod watching;

@@ -151,17 +151,25 @@ pub static STEADY_STATE: &[Definition] = &[
             ("bw_slope", "Slope of the bandwidth"),
             ("lat", "Deviation of the latency from its mean"),
             ("lat_slope", "Slope of the latency"),
-        ]),
+        ])
+        .lands(|job, given| {
+            let (text, keywords) = (given.required()?, given.definition.keywords);
+            job.steadystate = crate::values::steady_state(text, keywords, given.kb_base, &mut given.notes)?;
+            Ok(())
+        }),
     measurement("steadystate_duration", Kind::Time, "How long it must stay there")
         .under("steadystate")
         .aliases(&["ss_dur"])
-        .default("0"),
+        .default("0")
+        .lands(put!(steadystate_duration, time(crate::values::SECOND))),
     measurement("steadystate_ramp_time", Kind::Time, "How long to wait before looking")
         .under("steadystate")
         .aliases(&["ss_ramp"])
-        .default("0"),
+        .default("0")
+        .lands(put!(steadystate_ramp_time, time(crate::values::SECOND))),
     measurement("steadystate_check_interval", Kind::Time, "How long between two looks")
         .under("steadystate")
         .aliases(&["ss_interval"])
-        .default("1"),
+        .default("1")
+        .lands(put!(steadystate_check_interval, time(crate::values::SECOND))),
 ];

@@ -55,6 +55,16 @@ impl<'a> Writer<'a> {
         write!(self.out, "{value}")
     }
 
+    /// An array of integers.
+    pub fn integers(&mut self, key: &str, values: impl Iterator<Item = u64>) -> io::Result<()> {
+        self.open_array(key)?;
+        for value in values {
+            self.separate()?;
+            write!(self.out, "{value}")?;
+        }
+        self.close_array()
+    }
+
     pub fn signed(&mut self, key: &str, value: i64) -> io::Result<()> {
         self.key(key)?;
         write!(self.out, "{value}")

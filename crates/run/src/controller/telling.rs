@@ -125,7 +125,10 @@ impl Controller<'_> {
         self.report()
     }
 
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&mut self) -> Report {
+        for index in 0..self.members.len() {
+            self.members[index].known.steady_state = self.steady_state(index).cloned();
+        }
         let at = Circumstances {
             plan: self.plan,
             timestamp_ms: sys::wall_ns() / 1_000_000,

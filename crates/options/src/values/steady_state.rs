@@ -1,0 +1,84 @@
+//! `steadystate`: `iops:5%`, `bw_slope:10m`, `lat:500us`.
+
+use super::{integer, keyword, time};
+use crate::{SteadyState, SteadyStateCriterion};
+
+/// Reads a criterion and its limit.
+pub fn steady_state(
+    text: &str,
+    keywords: &'static [(&'static str, &'static str)],
+    kb_base: u32,
+    notes: &mut Vec<String>,
+) -> Result<SteadyState, String> {
+    let (word, limit) = text.split_once(':').unwrap_or((text, ""));
+    let word = keyword(word.trim(), keywords)?;
+    let criterion = SteadyStateCriterion::from_keyword(word)
+        .ok_or_else(|| super::not_one_of(keywords.iter().map(|(word, _)| *word), word))?;
+    let limit = limit.trim();
+    if limit.is_empty() {
+        return Err(format!("needs a limit behind the criterion: {word}:5% or {word}:5"));
+    }
+    if let Some(percent) = limit.strip_suffix('%') {
+        return Ok(SteadyState { criterion, limit: number(percent)?, percent: true });
+    }
+    let limit = match (criterion, number(limit)) {
+        (_, Ok(limit)) => limit,
+        (SteadyStateCriterion::Lat | SteadyStateCriterion::LatSlope, Err(_)) => {
+            time(limit, 1, notes)? as f64 * 1000.0
+        }
+        (_, Err(_)) => match integer(limit, kb_base, notes)? {
+            limit if limit < 0 => return Err("must not be negative".to_owned()),
+            limit => limit as f64,
+        },
+    };
+    Ok(SteadyState { criterion, limit, percent: false })
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(limit) if limit.is_finite() && limit.is_sign_positive() => Ok(limit),
+        Ok(_) => Err("must not be negative".to_owned()),
+        Err(_) => Err(format!("\"{text}\" is not a number")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::find_job;
+    use SteadyStateCriterion::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str) -> Result<(SteadyStateCriterion, f64, bool), String> {
+        let keywords = find_job("steadystate").unwrap().keywords;
+        let state = steady_state(text, keywords, 1024, &mut Vec::new())?;
+        Ok((state.criterion, state.limit, state.percent))
+    }
+
+    #[test]
+    fn criteria_and_limits() {
+        assert_eq!(read("iops:5%"), Ok((Iops, 5.0, true)));
+        assert_eq!(read("iops_slope:0.01%"), Ok((IopsSlope, 0.01, true)));
+        assert_eq!(read("bw:5k"), Ok((Bw, 5120.0, false)));
+        assert_eq!(read("bw_slope:1.5"), Ok((BwSlope, 1.5, false)));
+        assert_eq!(read("lat:2ms"), Ok((Lat, 2e6, false)));
+        assert_eq!(read("lat_slope:100"), Ok((LatSlope, 100.0, false)));
+    }
+
+    #[test]
+    fn what_is_none() {
+        assert!(read("iops").unwrap_err().contains("needs a limit"));
+        assert!(read("iops:").unwrap_err().contains("needs a limit"));
+        assert!(read("foo:5").unwrap_err().contains("iops_slope"));
+        assert!(read("iops:-5").unwrap_err().contains("negative"));
+        assert!(read("iops:-5%").unwrap_err().contains("negative"));
+        assert!(read("iops:many").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "(iops|bw_slope|lat):[-0-9.a-z%]{0,12}") {
+            let _ = read(&text);
+        }
+    }
+}

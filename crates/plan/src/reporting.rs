@@ -1,0 +1,99 @@
+//! Which workers are reported as one, and what they must agree in.
+
+use crate::{Plan, Problem};
+
+impl Plan {
+    /// The workers that are reported as one: neighbours of one group that all ask for it, so that no job's numbers hide
+    /// under another's name. Jobs without statistics are alone, and do not part others.
+    pub fn reporting_blocks(&self) -> Vec<Vec<usize>> {
+        let mut blocks: Vec<Vec<usize>> = Vec::new();
+        // The block that takes further members, and the group they must be of.
+        let mut open: Option<(usize, u32)> = None;
+        for worker in &self.workers {
+            let job = self.job_of(worker);
+            let asks = job.options.group_reporting && job.options.stats;
+            match open {
+                Some((block, group)) if asks && group == job.group => blocks[block].push(worker.index),
+                _ => {
+                    if job.options.stats {
+                        open = asks.then_some((blocks.len(), job.group));
+                    }
+                    blocks.push(vec![worker.index]);
+                }
+            }
+        }
+        blocks
+    }
+
+    /// Jobs that are reported as one are watched for steady state as one.
+    pub(crate) fn disagreements(&self) -> Vec<Problem> {
+        let options = |worker: &usize| &self.job_of(&self.workers[*worker]).options;
+        let wanted = |worker: &usize| {
+            let options = options(worker);
+            let times = [options.steadystate_ramp_time, options.steadystate_check_interval];
+            // Without a duration nothing is looked for, whatever else is said.
+            (options.steadystate_duration > 0).then_some((
+                options.steadystate_duration,
+                options.steadystate,
+                times,
+            ))
+        };
+        let blocks = self.reporting_blocks();
+        let odd = blocks.iter().filter_map(|block| {
+            let first = block.first()?;
+            let other = block.iter().find(|worker| wanted(worker) != wanted(first))?;
+            Some((first, other))
+        });
+        odd.map(|(first, other)| Problem {
+            job: options(other).name.clone(),
+            origin: ["steadystate", "steadystate_duration", "group_reporting"]
+                .iter()
+                .find_map(|name| options(other).origins.get(*name).cloned()),
+            message: format!(
+                "steadystate: has to be the same as that of {}, because group_reporting makes them one; \
+                 new_group parts them",
+                options(first).name
+            ),
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{JobOptions, RunOptions, SizeValue};
+
+    fn build(jobs: &[(&str, bool, bool, u64)]) -> Result<Plan, Vec<Problem>> {
+        let jobs = jobs.iter().map(|&(name, group_reporting, stats, steadystate_duration)| JobOptions {
+            name: name.into(),
+            group_reporting,
+            stats,
+            steadystate_duration,
+            ioengine: "null".into(),
+            size: Some(SizeValue::Bytes(1 << 20)),
+            ..JobOptions::default()
+        });
+        Plan::build(jobs.collect(), &RunOptions::default())
+    }
+
+    #[test]
+    fn neighbours_that_ask_for_it_are_one() {
+        let plan = build(&[
+            ("a", true, true, 0),
+            ("silent", false, false, 0),
+            ("b", true, true, 0),
+            ("c", false, true, 0),
+            ("d", true, true, 0),
+        ]);
+        assert_eq!(plan.unwrap().reporting_blocks(), [vec![0, 2], vec![1], vec![3], vec![4]]);
+    }
+
+    #[test]
+    fn they_are_steady_together() {
+        assert!(build(&[("a", true, true, 5), ("b", true, true, 5), ("c", false, true, 0)]).is_ok());
+        let problems = build(&[("a", true, true, 5), ("b", true, true, 0)]).unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].job == "b" && problems[0].message.contains("the same as that of a"));
+    }
+}

@@ -1,0 +1,160 @@
+//! Steady state: jobs that end when their results have stopped changing.
+//!
+//! Jobs whose reports are merged (`group_reporting`) are watched as one and end together. Counters are read once per
+//! interval, and costs the workers nothing.
+
+use super::samples::per_second;
+use super::{Controller, Member};
+use crate::shared::{Arena, Phase};
+use iolite_options::{JobOptions, SteadyStateCriterion};
+use iolite_plan::Plan;
+use iolite_stats::{Measurement, Quantity, SteadyReport};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Jobs that are watched as one.
+#[derive(Clone, Debug)]
+pub(super) struct SteadyGroup {
+    /// Workers, neighbours in the plan.
+    members: Vec<usize>,
+    ramp_ns: u64,
+    interval_ns: u64,
+    state: SteadyReport,
+    /// The counters at the end of the latest interval, and when that was; `None` = the first has not begun.
+    last: Option<(u64, Counters)>,
+}
+
+/// What is read at the end of each interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counters {
+    /// Counters that were set back do not go on where they were.
+    resets: u64,
+    ios: u64,
+    bytes: u64,
+    /// Sum of completion latencies, nanoseconds, and how many there were.
+    latency: u64,
+    latencies: u64,
+}
+
+impl SteadyGroup {
+    /// The groups that are to be watched.
+    pub(super) fn all(plan: &Plan) -> Vec<SteadyGroup> {
+        let blocks = plan.reporting_blocks().into_iter();
+        blocks
+            .filter_map(|members| SteadyGroup::new(&plan.job_of(&plan.workers[members[0]]).options, members))
+            .collect()
+    }
+
+    fn new(options: &JobOptions, members: Vec<usize>) -> Option<SteadyGroup> {
+        use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
+        let wanted = options.steadystate;
+        (options.steadystate_duration > 0).then(|| SteadyGroup {
+            members,
+            ramp_ns: options.steadystate_ramp_time.saturating_mul(1000),
+            interval_ns: options.steadystate_check_interval.saturating_mul(1000).max(1),
+            state: SteadyReport {
+                quantity: match wanted.criterion {
+                    Iops | IopsSlope => Quantity::Iops,
+                    Bw | BwSlope => Quantity::Bandwidth,
+                    Lat | LatSlope => Quantity::Latency,
+                },
+                slope: matches!(wanted.criterion, IopsSlope | BwSlope | LatSlope),
+                limit: wanted.limit,
+                percent: wanted.percent,
+                duration_s: options.steadystate_duration / 1_000_000,
+                size: (options.steadystate_duration / options.steadystate_check_interval.max(1)) as usize,
+                ..SteadyReport::default()
+            },
+            last: None,
+        })
+    }
+
+    /// When this is to be looked at next; `None` = not before something else happens.
+    fn due(&self, arena: &Arena) -> Option<u64> {
+        if self.state.attained {
+            return None;
+        }
+        match self.last {
+            Some((at, _)) => Some(at + self.interval_ns),
+            None => self.begin(arena),
+        }
+    }
+
+    /// When the first interval begins: all members count, and the ramp is over. `None` = some member does not run yet.
+    fn begin(&self, arena: &Arena) -> Option<u64> {
+        let mut latest = 0;
+        for &index in &self.members {
+            let control = &arena.slot(index).control;
+            let counting = control.counting_ns.load(Relaxed);
+            if counting == 0 || control.phase() < Phase::Running {
+                return None;
+            }
+            latest = latest.max(counting);
+        }
+        Some(latest + self.ramp_ns)
+    }
+
+    fn counters(&self, arena: &Arena) -> Counters {
+        let mut sum = Counters::default();
+        for &index in &self.members {
+            let stats = &arena.slot(index).stats;
+            sum.resets += stats.resets.get();
+            for direction in &stats.directions {
+                sum.ios += direction.ios.get();
+                sum.bytes += direction.bytes.get();
+                sum.latency = sum.latency.wrapping_add(direction.clat.sum());
+                sum.latencies += direction.clat.count();
+            }
+        }
+        sum
+    }
+
+    /// Looks whether the state has become steady; true = it has.
+    fn look(&mut self, arena: &Arena, now: u64) -> bool {
+        let counters = self.counters(arena);
+        let Some((at, before)) = self.last.replace((now, counters)) else { return false };
+        if before.resets != counters.resets {
+            return false;
+        }
+        let span = now - at;
+        let latencies = counters.latencies - before.latencies;
+        self.state.push(Measurement {
+            iops: per_second(counters.ios - before.ios, span),
+            bandwidth: per_second(counters.bytes - before.bytes, span),
+            latency: counters.latency.wrapping_sub(before.latency).checked_div(latencies).unwrap_or(0),
+        })
+    }
+
+    /// Some member is over, or has never been.
+    fn is_over(&self, members: &[Member]) -> bool {
+        self.members.iter().any(|&index| members[index].end.is_some())
+    }
+}
+
+impl Controller<'_> {
+    /// When the next group is to be looked at.
+    pub(super) fn next_look(&self) -> Option<u64> {
+        let open = self.steady_groups.iter().filter(|group| !group.is_over(&self.members));
+        open.filter_map(|group| group.due(&self.arena)).min()
+    }
+
+    /// Looks at the groups whose time has come, and ends those whose state is steady.
+    pub(super) fn watch_steadiness(&mut self) {
+        let now = self.now();
+        for position in 0..self.steady_groups.len() {
+            let group = &mut self.steady_groups[position];
+            if group.is_over(&self.members) || group.due(&self.arena).is_none_or(|due| due > now) {
+                continue;
+            }
+            let attained = group.look(&self.arena, now);
+            let members = group.members.clone();
+            if attained {
+                members.into_iter().for_each(|index| self.terminate(index));
+            }
+        }
+    }
+
+    /// What was looked for and found of a worker's group.
+    pub(super) fn steady_state(&self, index: usize) -> Option<&SteadyReport> {
+        self.steady_groups.iter().find(|group| group.members.contains(&index)).map(|group| &group.state)
+    }
+}
