@@ -1,0 +1,156 @@
+//! One log file: lines, or compressed entries, written in blocks while the job runs.
+
+use crate::line::{LONGEST_LINE, LineMaker};
+use crate::{Columns, Form, LogError, LogKind, Sample, inflate, packed};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Compressed entries that a log holds back (see [`Form::Held`]) take no more memory than this; when there are more, it
+/// begins to write.
+pub(crate) const MOST_HELD: usize = 16 << 20;
+
+/// A log on its way to the disk.
+pub(crate) struct LogFile {
+    path: PathBuf,
+    file: File,
+    columns: Columns,
+    form: Form,
+    /// Lines to be written; it grows only for histograms, whose lines are longer than any room.
+    lines: Vec<u8>,
+    used: usize,
+    /// Entries to be compressed.
+    entries: Vec<u8>,
+    /// Streams that are held back.
+    held: Vec<Vec<u8>>,
+    held_bytes: usize,
+}
+
+impl LogFile {
+    /// Opens the file. A shared one is added to, as other workers write to it; a worker's own begins anew.
+    pub fn open(
+        path: PathBuf,
+        shared: bool,
+        columns: Columns,
+        form: Form,
+        room: usize,
+    ) -> Result<LogFile, LogError> {
+        let mut options = OpenOptions::new();
+        options.create(true);
+        if shared {
+            options.append(true);
+        } else {
+            options.write(true).truncate(true);
+        }
+        let file = options.open(&path).map_err(|error| LogError::at(&path, error))?;
+        let lines = if form == Form::Text { vec![0; room.max(2 * LONGEST_LINE)] } else { Vec::new() };
+        let (entries, held) = (Vec::new(), Vec::new());
+        Ok(LogFile { path, file, columns, form, lines, used: 0, entries, held, held_bytes: 0 })
+    }
+
+    /// Adds an entry: the line that `maker` makes, or what `sample` says of it.
+    #[inline(always)]
+    pub fn entry(
+        &mut self,
+        maker: &LineMaker,
+        value: u64,
+        most: u64,
+        sample: impl FnOnce() -> Sample,
+    ) -> Result<(), LogError> {
+        if self.form == Form::Text {
+            if self.lines.len() - self.used < LONGEST_LINE {
+                self.write_lines()?;
+            }
+            self.used += maker.put(&mut self.lines[self.used..], value, most);
+            return Ok(());
+        }
+        packed::put(&mut self.entries, &Sample { value, most, ..sample() }, self.columns);
+        self.compress_what_is_enough()
+    }
+
+    /// Adds a line that is ready.
+    pub fn text(&mut self, line: impl FnOnce(&mut Vec<u8>)) -> Result<(), LogError> {
+        line(&mut self.entries);
+        if self.form == Form::Text {
+            let written = write(&mut self.file, &self.entries);
+            self.entries.clear();
+            return written.map_err(|error| LogError::at(&self.path, error));
+        }
+        self.compress_what_is_enough()
+    }
+
+    fn compress_what_is_enough(&mut self) -> Result<(), LogError> {
+        let (Form::Compressed { stream } | Form::Held { stream }) = self.form else { return Ok(()) };
+        if self.entries.len() < stream {
+            return Ok(());
+        }
+        self.compress()
+    }
+
+    fn compress(&mut self) -> Result<(), LogError> {
+        if self.entries.is_empty() {
+            return Ok(());
+        }
+        let stream = packed::compress(&self.entries);
+        self.entries.clear();
+        if matches!(self.form, Form::Held { .. }) {
+            self.held_bytes += stream.len();
+            self.held.push(stream);
+            if self.held_bytes > MOST_HELD {
+                return self.release();
+            }
+            return Ok(());
+        }
+        write(&mut self.file, &stream).map_err(|error| LogError::at(&self.path, error))
+    }
+
+    /// Writes what was held back, as lines.
+    fn release(&mut self) -> Result<(), LogError> {
+        self.held_bytes = 0;
+        for stream in std::mem::take(&mut self.held) {
+            let mut lines = Vec::new();
+            inflate::streams(&mut stream.as_slice(), &mut lines)
+                .and_then(|()| write(&mut self.file, &lines))
+                .map_err(|error| LogError::at(&self.path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Lines that are ready go to the file, so that somebody who follows it sees them.
+    pub fn flush(&mut self) -> Result<(), LogError> {
+        if self.used == 0 { Ok(()) } else { self.write_lines() }
+    }
+
+    /// Everything goes to the file.
+    pub fn finish(&mut self) -> Result<(), LogError> {
+        self.flush()?;
+        self.compress()?;
+        self.release()
+    }
+
+    #[cold]
+    fn write_lines(&mut self) -> Result<(), LogError> {
+        let used = std::mem::take(&mut self.used);
+        write(&mut self.file, &self.lines[..used]).map_err(|error| LogError::at(&self.path, error))
+    }
+}
+
+/// Whole lines, or whole streams, in one call: several workers may add to one file, and then these stay together.
+fn write(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)
+}
+
+/// The name of a file for each kind of log, and its place in a table.
+pub(crate) type Table = [Option<LogFile>; 6];
+
+/// A table with a file for each of these.
+pub(crate) fn open_all(
+    files: &[(LogKind, PathBuf)],
+    open: impl Fn(PathBuf) -> Result<LogFile, LogError>,
+) -> Result<Table, LogError> {
+    let mut table = Table::default();
+    for (kind, path) in files {
+        table[kind.index()] = Some(open(path.clone())?);
+    }
+    Ok(table)
+}

@@ -1,0 +1,108 @@
+//! Reading compressed logs: what `--inflate-log` prints.
+
+use crate::packed;
+use flate2::bufread::ZlibDecoder;
+use std::io::{self, BufRead, Read, Write};
+
+/// Writes the lines of all streams in `from`.
+///
+/// # Errors
+/// Those of reading and writing, and what is wrong with the data, with the place.
+pub fn streams(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
+    let mut place = 0;
+    while !from.fill_buf()?.is_empty() {
+        let mut decoder = ZlibDecoder::new(&mut *from);
+        let done = stream(&mut decoder, to);
+        place += decoder.total_in();
+        done.map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                let reason = if error.kind() == io::ErrorKind::UnexpectedEof {
+                    "it ends in the middle".to_owned()
+                } else {
+                    error.to_string()
+                };
+                let what = format!("not a compressed log at byte {place}: {reason}");
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            }
+            _ => error,
+        })?;
+    }
+    Ok(())
+}
+
+fn stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut block = vec![0; 64 << 10];
+    // What is left of the block before: less than an entry.
+    let mut kept = 0;
+    let mut is_text = None;
+    loop {
+        let read = from.read(&mut block[kept..])?;
+        let bytes = &block[..kept + read];
+        if read == 0 {
+            return if kept == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
+        }
+        if bytes.len() < 8 {
+            kept = bytes.len();
+            continue;
+        }
+        if *is_text.get_or_insert_with(|| looks_like_text(bytes)) {
+            to.write_all(bytes)?;
+            kept = 0;
+            continue;
+        }
+        let mut lines = String::new();
+        let mut at = 0;
+        while let Some((sample, columns, length)) = packed::take(&bytes[at..]) {
+            lines += &sample.line(columns);
+            at += length;
+        }
+        to.write_all(lines.as_bytes())?;
+        kept = bytes.len() - at;
+        block.copy_within(at..at + kept, 0);
+    }
+}
+
+/// An entry begins with a time, whose upper bytes are zero for the next hundreds of millions of years.
+fn looks_like_text(bytes: &[u8]) -> bool {
+    bytes.iter().take(8).all(|byte| b"0123456789, \n".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Columns, Sample};
+
+    fn inflated(mut bytes: &[u8]) -> Result<String, String> {
+        let mut out = Vec::new();
+        streams(&mut bytes, &mut out).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn streams_follow_each_other() {
+        let mut entries = Vec::new();
+        let columns = Columns { offset: true, ..Columns::default() };
+        // More than one block of entries of 40 bytes, which 64 KiB are no multiple of.
+        let samples: Vec<Sample> = (0..5000)
+            .map(|number| Sample { time_ms: number, value: number * 3, ..Sample::default() })
+            .collect();
+        samples.iter().for_each(|sample| packed::put(&mut entries, sample, columns));
+        let text = "12, 0, 4096, 1, 2, 3\n";
+        let file =
+            [packed::compress(&entries), packed::compress(b""), packed::compress(text.as_bytes())].concat();
+        let expected: String = samples.iter().map(|sample| sample.line(columns)).collect();
+        assert_eq!(inflated(&file), Ok(expected + text));
+        assert_eq!(inflated(b""), Ok(String::new()));
+    }
+
+    #[test]
+    fn what_is_not_a_log_is_told_with_its_place() {
+        let message = inflated(b"hello, this is no log").unwrap_err();
+        assert!(message.starts_with("not a compressed log at byte "), "{message}");
+        let good = packed::compress(&[7; 32]);
+        let message = inflated(&[&good[..], &good[..good.len() / 2]].concat()).unwrap_err();
+        assert!(message.contains("it ends in the middle"), "{message}");
+        let message = inflated(&packed::compress(&[0; 33])).unwrap_err();
+        assert!(message.contains("it ends in the middle"), "{message}");
+    }
+}

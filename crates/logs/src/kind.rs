@@ -1,0 +1,69 @@
+//! The kinds of logs, and what their files are called.
+
+use std::path::PathBuf;
+
+/// What a log tells of each I/O or window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum LogKind {
+    /// Bandwidth.
+    Bandwidth = 0,
+    /// I/Os per second.
+    Iops = 1,
+    /// Submission latency.
+    Submission = 2,
+    /// Completion latency.
+    Completion = 3,
+    /// Total latency.
+    Total = 4,
+    /// Histograms of completion latency.
+    Histogram = 5,
+}
+
+impl LogKind {
+    /// Those whose entries are values. Histograms are apart.
+    pub const VALUES: [LogKind; 5] =
+        [LogKind::Bandwidth, LogKind::Iops, LogKind::Submission, LogKind::Completion, LogKind::Total];
+
+    /// The position in [`LogKind::VALUES`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// What the file's name says.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            LogKind::Bandwidth => "bw",
+            LogKind::Iops => "iops",
+            LogKind::Submission => "slat",
+            LogKind::Completion => "clat",
+            LogKind::Total => "lat",
+            LogKind::Histogram => "clat_hist",
+        }
+    }
+
+    /// The file of this log: `PREFIX_bw.3.log`, or `PREFIX_bw.log` when all workers share one. `worker` counts from 0,
+    /// the name from 1.
+    pub fn file_name(self, prefix: &str, worker: Option<usize>, compressed: bool) -> PathBuf {
+        let number = worker.map_or_else(String::new, |worker| format!(".{}", worker + 1));
+        let packed = if compressed { ".fz" } else { "" };
+        format!("{prefix}_{}{number}.log{packed}", self.suffix()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_as_tools_look_for_them() {
+        let name = |kind: LogKind, worker| kind.file_name("dir/x", worker, false);
+        assert_eq!(name(LogKind::Bandwidth, Some(0)), PathBuf::from("dir/x_bw.1.log"));
+        assert_eq!(name(LogKind::Histogram, Some(11)), PathBuf::from("dir/x_clat_hist.12.log"));
+        assert_eq!(name(LogKind::Submission, None), PathBuf::from("dir/x_slat.log"));
+        assert_eq!(LogKind::Total.file_name("x", Some(0), true), PathBuf::from("x_lat.1.log.fz"));
+        for (index, kind) in LogKind::VALUES.into_iter().enumerate() {
+            assert_eq!(kind.index(), index);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Recorder and writer together, on real files.
+
+use super::*;
+use iolite_types::Direction;
+use std::fs;
+use std::path::PathBuf;
+
+fn settings(dir: &Path, kinds: &[LogKind]) -> Settings {
+    Settings {
+        files: kinds.iter().map(|&kind| (kind, path(dir, kind))).collect(),
+        shared: false,
+        columns: Columns { offset: true, ..Columns::default() },
+        average_ns: 0,
+        shown: WindowValue::Mean,
+        histogram_ns: 0,
+        coarseness: 6,
+        form: Form::Text,
+        room: 64,
+        zero: None,
+    }
+}
+
+fn path(dir: &Path, kind: LogKind) -> PathBuf {
+    dir.join(kind.file_name("x", Some(0), false))
+}
+
+fn io(number: u64) -> Io {
+    let complete = 1_000_000 + number * 1_000;
+    Io {
+        direction: Direction::ALL[number as usize % 2],
+        length: 4096,
+        offset: number * 4096,
+        start: complete - 500 - number % 7,
+        issue: complete - 400,
+        complete,
+        queued: number.is_multiple_of(2),
+        priority: 0,
+    }
+}
+
+fn recorded(settings: &Settings, ios: impl Iterator<Item = Io>) {
+    let mut recorder = Recorder::start(settings, || Ok(())).unwrap();
+    recorder.begin(1_000_000);
+    let mut last = 0;
+    for io in ios {
+        assert!(recorder.record(&io));
+        last = io.complete;
+    }
+    recorder.finish(last).unwrap();
+}
+
+#[test]
+fn nothing_is_lost_however_small_the_queue() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(dir.path(), &LogKind::VALUES);
+    const COUNT: u64 = 100_000;
+    recorded(&settings, (0..COUNT).map(io));
+    let lines = |kind| fs::read_to_string(path(dir.path(), kind)).unwrap();
+    let total = lines(LogKind::Total);
+    assert_eq!(total.lines().count() as u64, COUNT);
+    for (number, line) in total.lines().enumerate() {
+        let number = number as u64;
+        let expected =
+            format!("{}, {}, {}, 4096, {}, 0", number / 1000, 500 + number % 7, number % 2, number * 4096);
+        assert_eq!(line, expected);
+    }
+    assert_eq!(lines(LogKind::Submission).lines().count() as u64, COUNT / 2, "only those that were queued");
+    assert!(lines(LogKind::Completion).lines().all(|line| line.split(", ").nth(1) == Some("400")));
+    assert!(lines(LogKind::Iops).lines().all(|line| line.split(", ").nth(1) == Some("1")));
+    assert!(lines(LogKind::Bandwidth).lines().all(|line| line.split(", ").nth(1) == Some("10240000")));
+}
+
+#[test]
+fn very_long_ones_keep_all_their_digits() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(dir.path(), &[LogKind::Total, LogKind::Submission]);
+    let hour = 3_600_000_000_000;
+    let long = Io { length: 5 << 32, start: 0, issue: hour / 2, complete: hour, ..io(0) };
+    recorded(&settings, [io(0), long, io(2)].into_iter());
+    let total = fs::read_to_string(path(dir.path(), LogKind::Total)).unwrap();
+    let lines: Vec<&str> = total.lines().collect();
+    assert_eq!(lines[1], format!("3599999, {hour}, 0, {}, 0, 0", 5u64 << 32));
+    assert_eq!(lines[2], "0, 502, 0, 4096, 8192, 0");
+    let submission = fs::read_to_string(path(dir.path(), LogKind::Submission)).unwrap();
+    assert_eq!(
+        submission.lines().nth(1),
+        Some(format!("3599999, {}, 0, {}, 0, 0", hour / 2, 5u64 << 32).as_str())
+    );
+}
+
+#[test]
+fn windows_and_histograms_add_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(dir.path(), &[LogKind::Iops, LogKind::Total, LogKind::Histogram]);
+    settings.average_ns = 10_000_000;
+    settings.histogram_ns = 10_000_000;
+    settings.columns.both = true;
+    settings.shown = WindowValue::Both;
+    recorded(&settings, (0..25_500).map(io));
+    let total = fs::read_to_string(path(dir.path(), LogKind::Total)).unwrap();
+    assert_eq!(total.lines().next(), Some("10, 502, 506, 0, 0, 0, 0"));
+    // 25.5 ms: two whole windows and a half one, of two directions.
+    assert_eq!(total.lines().count(), 6);
+    let histograms = fs::read_to_string(path(dir.path(), LogKind::Histogram)).unwrap();
+    let lines: Vec<HistogramLine> =
+        histograms.lines().map(|line| HistogramLine::read(line).unwrap()).collect();
+    assert_eq!(lines.len(), 6);
+    assert_eq!(lines.iter().flat_map(|line| &line.counts).sum::<u64>(), 25_500);
+    let iops = fs::read_to_string(path(dir.path(), LogKind::Iops)).unwrap();
+    // A million I/Os per second, half of them in each direction; the ends of windows are one I/O off.
+    for line in iops.lines() {
+        let value: u64 = line.split(", ").nth(1).unwrap().parse().unwrap();
+        assert!((499_000..=501_000).contains(&value), "{line}");
+    }
+}
+
+#[test]
+fn each_form_says_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = |form, name: &str| {
+        let dir = dir.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        let mut settings = settings(&dir, &[LogKind::Completion, LogKind::Histogram]);
+        settings.form = form;
+        settings.histogram_ns = 1_000_000;
+        settings.columns = Columns { issue: true, ..settings.columns };
+        recorded(&settings, (0..5_000).map(io));
+        [LogKind::Completion, LogKind::Histogram].map(|kind| fs::read(path(&dir, kind)).unwrap())
+    };
+    let plain = text(Form::Text, "text");
+    assert_eq!(text(Form::Held { stream: 1024 }, "held"), plain);
+    let packed = text(Form::Compressed { stream: 1024 }, "packed").map(|bytes| {
+        let mut lines = Vec::new();
+        inflate::streams(&mut bytes.as_slice(), &mut lines).unwrap();
+        lines
+    });
+    assert_eq!(packed, plain);
+}
+
+#[test]
+fn another_clock_shifts_the_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(dir.path(), &[LogKind::Total]);
+    // The worker's clock showed 1 ms when the other showed 1000 s.
+    settings.zero = Some(1_000_000u64.wrapping_sub(1_000_000_000_000));
+    recorded(&settings, [io(0), io(2000)].into_iter());
+    let total = fs::read_to_string(path(dir.path(), LogKind::Total)).unwrap();
+    let times: Vec<&str> = total.lines().map(|line| line.split(", ").next().unwrap()).collect();
+    assert_eq!(times, ["1000000", "1000002"]);
+}
+
+#[test]
+fn shared_files_are_added_to_and_own_ones_begin_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(dir.path(), &[LogKind::Iops]);
+    let lines = || fs::read_to_string(path(dir.path(), LogKind::Iops)).unwrap().lines().count();
+    recorded(&settings, (0..3).map(io));
+    recorded(&settings, (0..2).map(io));
+    assert_eq!(lines(), 2);
+    settings.shared = true;
+    recorded(&settings, (0..3).map(io));
+    assert_eq!(lines(), 5);
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(dir.path(), &[]);
+    settings.files = vec![(LogKind::Total, dir.path().join("no/such/x_lat.1.log"))];
+    let error = Recorder::start(&settings, || Ok(())).unwrap_err();
+    assert!(error.to_string().contains("no/such/x_lat.1.log: No such file"), "{error}");
+    settings.files = vec![(LogKind::Total, "/dev/full".into())];
+    let mut recorder = Recorder::start(&settings, || Ok(())).unwrap();
+    recorder.begin(1_000_000);
+    // Sooner or later the worker is told, and it never waits for ever.
+    let told = (0..10_000_000).map(io).any(|io| !recorder.record(&io));
+    assert!(told);
+    let error = recorder.finish(0).unwrap_err();
+    assert!(error.to_string().contains("/dev/full: No space left"), "{error}");
+}
+
+#[test]
+fn a_worker_that_stops_short_leaves_what_it_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(dir.path(), &[LogKind::Total]);
+    let mut recorder = Recorder::start(&settings, || Ok(())).unwrap();
+    recorder.begin(1_000_000);
+    (0..10).map(io).for_each(|io| assert!(recorder.record(&io)));
+    drop(recorder);
+    let total = fs::read_to_string(path(dir.path(), LogKind::Total)).unwrap();
+    assert_eq!(total.lines().count(), 10);
+    let error = Recorder::start(&settings, || Err(io::Error::other("no such CPU"))).unwrap_err();
+    assert!(error.to_string().contains("no such CPU"));
+}

@@ -1,0 +1,169 @@
+//! The thread that writes a worker's logs.
+//!
+//! It sleeps until the worker has filled a part of the queue, or a while has passed: many entries at a time cost both
+//! sides less than one by one, and a slow job is not disturbed by a thread that wakes up all the time.
+
+use crate::LogError;
+use crate::LogKind;
+use crate::file::{LogFile, Table};
+use crate::histogram::Counts;
+use crate::item::{Done, Item, of_class};
+use crate::line::{LineMaker, Sample};
+use rtrb::{Consumer, Producer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long it sleeps at most.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Lines are in the file after this time at the latest, and a nap.
+const FLUSH: Duration = Duration::from_millis(250);
+
+/// What worker and writer tell each other beside the queues.
+#[derive(Debug, Default)]
+pub(crate) struct Signs {
+    /// The worker has nothing more to say.
+    pub over: AtomicBool,
+    /// The writer cannot write.
+    pub failed: AtomicBool,
+}
+
+/// The writer's side.
+pub(crate) struct Writer {
+    pub items: Consumer<Item>,
+    pub histograms: Consumer<Box<Counts>>,
+    /// Histograms that are written go back to the worker.
+    pub spare: Producer<Box<Counts>>,
+    pub signs: Arc<Signs>,
+    pub files: Table,
+    pub maker: LineMaker,
+    pub coarseness: u32,
+    /// The upper halves that came before the next I/O.
+    pub wide: Option<(u32, u32, u32)>,
+}
+
+impl Writer {
+    /// Writes until there is nothing more to come.
+    pub fn run(mut self) -> Result<(), LogError> {
+        let written = self.write_all();
+        if written.is_err() {
+            self.signs.failed.store(true, Ordering::Release);
+        }
+        written
+    }
+
+    fn write_all(&mut self) -> Result<(), LogError> {
+        let enough = self.items.buffer().capacity() / 8;
+        let mut flushed = Instant::now();
+        loop {
+            // Asked before the queues are emptied: what comes before the end is not missed.
+            let over = self.signs.over.load(Ordering::Acquire);
+            let count = self.take_items()?;
+            self.take_histograms()?;
+            if over {
+                return self.files.iter_mut().flatten().try_for_each(LogFile::finish);
+            }
+            if flushed.elapsed() >= FLUSH {
+                self.files.iter_mut().flatten().try_for_each(LogFile::flush)?;
+                flushed = Instant::now();
+            }
+            if count < enough {
+                thread::park_timeout(NAP);
+            }
+        }
+    }
+
+    /// Writes what is in the queue; how much that was.
+    fn take_items(&mut self) -> Result<usize, LogError> {
+        let count = self.items.slots();
+        let Writer { items, files, maker, wide, .. } = self;
+        let Ok(chunk) = items.read_chunk(count) else { return Ok(0) };
+        let (first, second) = chunk.as_slices();
+        for item in first.iter().chain(second) {
+            match *item {
+                Item::Io { complete, offset, lat, slat, length, priority, class } => {
+                    let (direction, queued) = of_class(class);
+                    let (lat_high, slat_high, length_high) = wide.take().unwrap_or_default();
+                    let whole = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+                    let done = Done {
+                        direction,
+                        queued,
+                        complete,
+                        offset,
+                        length: whole(length_high, length),
+                        lat: whole(lat_high, lat),
+                        slat: whole(slat_high, slat),
+                        priority,
+                    };
+                    write_io(files, maker, &done)?;
+                }
+                Item::Wide { lat, slat, length } => *wide = Some((lat, slat, length)),
+                Item::Window { kind, direction, at, value, most } => {
+                    maker.at(at);
+                    maker.of(direction, 0, 0, 0, 0);
+                    let time_ms = maker.time_ms();
+                    if let Some(file) = &mut files[kind.index()] {
+                        let sample = || Sample { time_ms, direction: direction as u32, ..Sample::default() };
+                        file.entry(maker, value, most, sample)?;
+                    }
+                }
+            }
+        }
+        chunk.commit_all();
+        Ok(count)
+    }
+
+    fn take_histograms(&mut self) -> Result<(), LogError> {
+        while let Ok(mut counts) = self.histograms.pop() {
+            if let Some(file) = &mut self.files[LogKind::Histogram.index()] {
+                file.text(|out| counts.put(out, self.coarseness))?;
+            }
+            counts.clear();
+            // There is room for as many as there are.
+            let _ = self.spare.push(counts);
+        }
+        Ok(())
+    }
+}
+
+/// Writes the entries of one I/O.
+#[inline(always)]
+fn write_io(files: &mut Table, maker: &mut LineMaker, done: &Done) -> Result<(), LogError> {
+    let clat = done.clat();
+    let issue = done.complete.wrapping_sub(clat);
+    maker.at(done.complete);
+    maker.of(done.direction, done.length, done.priority, done.offset, issue);
+    let maker = &*maker;
+    let sample = || Sample {
+        time_ms: maker.time_ms(),
+        direction: done.direction as u32,
+        length: done.length,
+        offset: done.offset,
+        priority: done.priority,
+        issue_ns: issue,
+        ..Sample::default()
+    };
+    let [bandwidth, iops, submission, completion, total, _] = files;
+    if let Some(file) = bandwidth {
+        // In thousands of bytes per second, as everybody does in logs of single I/Os; 0 for one that took no time.
+        let value = done.length.saturating_mul(1_000_000).checked_div(clat).unwrap_or(0);
+        file.entry(maker, value, value, sample)?;
+    }
+    if let Some(file) = iops {
+        file.entry(maker, 1, 1, sample)?;
+    }
+    if let Some(file) = submission
+        && done.queued
+    {
+        file.entry(maker, done.slat, done.slat, sample)?;
+    }
+    if let Some(file) = completion {
+        file.entry(maker, clat, clat, sample)?;
+    }
+    if let Some(file) = total {
+        file.entry(maker, done.lat, done.lat, sample)?;
+    }
+    Ok(())
+}
