@@ -17,6 +17,7 @@ use iolite_run::{Prepared, RunError};
 use session::Session;
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
             ExitCode::from(status)
         }
         Ok(Invocation::Test(test)) => self_tests::run(name, &test),
+        Ok(Invocation::InflateLog(file)) => inflate(name, &file),
         Ok(Invocation::Run { batches, run, warnings }) => {
             warnings.iter().for_each(|warning| complain(name, &format_args!("warning: {warning}")));
             if run.warnings_fatal && !warnings.is_empty() {
@@ -51,6 +53,23 @@ fn main() -> ExitCode {
             errors.iter().for_each(|error| complain(name, error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Prints the lines of a compressed log.
+fn inflate(name: &str, file: &Path) -> ExitCode {
+    let inflated = std::fs::File::open(file).and_then(|file| {
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        iolite_logs::inflate::streams(&mut std::io::BufReader::new(file), &mut out)?;
+        out.flush()
+    });
+    match inflated {
+        // A reader that has had enough of the output has what it wanted.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(name, &format_args!("--inflate-log={}: {error}", file.display()));
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
     }
 }
 

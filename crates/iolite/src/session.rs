@@ -61,6 +61,7 @@ impl<'a> Session<'a> {
                 after: self.run.trigger_timeout.map(Duration::from_millis),
                 command: self.run.trigger.clone(),
             },
+            bandwidth_log: self.run.bandwidth_log,
         }
     }
 

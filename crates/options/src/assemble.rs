@@ -81,7 +81,11 @@ impl<'a> Assembler<'a> {
             return None;
         };
         let value = setting.value.as_deref();
-        if value.map_or(!definition.kind.value_is_optional(), str::is_empty) {
+        let needs_value = match value {
+            None => !definition.kind.value_is_optional(),
+            Some(text) => text.is_empty(),
+        };
+        if needs_value && !definition.stands_alone {
             let message = format!("option \"{}\" requires a value", setting.key);
             self.errors.push(Diagnostic { origin: Some(setting.value_origin.clone()), message });
             return None;

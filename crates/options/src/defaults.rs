@@ -210,6 +210,7 @@ fn unset() -> JobOptions {
         kb_base: 1024,
         unit_base: 0,
         disk_util: false,
+        logs: LogOptions::none(),
         bwavgtime: 0,
         iopsavgtime: 0,
 

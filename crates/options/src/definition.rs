@@ -195,6 +195,8 @@ pub struct Definition {
     pub parent: Option<&'static str>,
     /// Values that ask for nothing, besides the default: accepted even while the option has no effect yet.
     pub off: &'static [&'static str],
+    /// In a job file it may stand alone, or with nothing behind its `=`, although its value is a text.
+    pub stands_alone: bool,
     /// How a value lands in the job; `None` while the option has no effect yet.
     pub land: Option<Land>,
 }
@@ -217,6 +219,7 @@ impl Definition {
             scope: Scope::Job,
             parent: None,
             off: &[],
+            stands_alone: false,
             land: None,
         }
     }
@@ -279,6 +282,12 @@ impl Definition {
     /// Sets further values that ask for nothing.
     pub const fn off(mut self, values: &'static [&'static str]) -> Self {
         self.off = values;
+        self
+    }
+
+    /// Lets it stand alone.
+    pub const fn standing_alone(mut self) -> Self {
+        self.stands_alone = true;
         self
     }
 

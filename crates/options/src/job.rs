@@ -4,7 +4,7 @@
 //! Which options were given (and not merely defaulted) is remembered by [`JobOptions::is_set`], because some
 //! rules depend on that.
 
-use crate::Origin;
+use crate::{LogOptions, Origin};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -581,6 +581,7 @@ pub struct JobOptions {
     /// 0 = automatic, 8 = bytes, 1 = bits.
     pub unit_base: u32,
     pub disk_util: bool,
+    pub logs: LogOptions,
     /// Milliseconds.
     pub bwavgtime: u32,
     /// Milliseconds.

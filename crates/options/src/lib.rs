@@ -12,6 +12,7 @@ mod expression;
 pub mod help;
 mod job;
 mod jobfile;
+mod logs;
 pub mod manual;
 mod parse;
 pub mod profiles;
@@ -29,11 +30,13 @@ mod usage;
 pub mod values;
 
 pub use job::*;
+pub use logs::{LogOptions, LogWindow};
 pub use parse::{parse, run_options};
 pub use run::*;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::path::PathBuf;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +96,8 @@ pub enum Invocation {
     },
     /// Measure something about this machine.
     Test(SelfTest),
+    /// Print the lines of this compressed log.
+    InflateLog(PathBuf),
     /// Print this text (help, version, `--showcmd`, …) and exit with this status.
     Print {
         /// The whole text, with its final newline.

@@ -239,6 +239,7 @@ fn answer(question: &Question, program: &str, profile: Option<&Profile>) -> Invo
             (help.text, help.status)
         }
         Question::SelfTest(test) => return Invocation::Test(test.clone()),
+        Question::InflateLog(file) => return Invocation::InflateLog(file.clone()),
         Question::DebugCategories => (format!("debug categories: {}, all\n", DEBUG_CATEGORIES.join(", ")), 0),
     };
     Invocation::Print { text, status }

@@ -16,6 +16,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_time(job, warnings);
     settle_intended_starts(job, warnings);
     settle_steady_state(job, warnings);
+    settle_logs(job, warnings);
     if job.zonerange == 0 {
         job.zonerange = job.zonesize;
     }
@@ -159,4 +160,14 @@ fn settle_steady_state(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         return;
     };
     warnings.push(Diagnostic { origin: origin(job, option), message: what });
+}
+
+/// Histograms are logged per window only.
+fn settle_logs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    if job.logs.write_hist_log.is_some() && job.logs.log_hist_msec == 0 {
+        warnings.push(Diagnostic {
+            origin: origin(job, "write_hist_log"),
+            message: "write_hist_log: the log stays empty without log_hist_msec".to_owned(),
+        });
+    }
 }

@@ -65,6 +65,8 @@ pub struct RunOptions {
     pub profile: Option<String>,
     /// `--debug`
     pub debug: DebugWish,
+    /// `--bandwidth-log`
+    pub bandwidth_log: bool,
     /// `--trigger-file`: the trigger is pulled when it appears.
     pub trigger_file: Option<PathBuf>,
     /// `--trigger-timeout`: the trigger is pulled after so many milliseconds.
@@ -90,6 +92,7 @@ impl Default for RunOptions {
             aux_path: None,
             profile: None,
             debug: DebugWish::default(),
+            bandwidth_log: false,
             trigger_file: None,
             trigger_timeout: None,
             trigger: None,

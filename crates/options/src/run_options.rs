@@ -42,6 +42,7 @@ pub(crate) enum Question {
     EngineHelp(Option<String>),
     DebugCategories,
     SelfTest(SelfTest),
+    InflateLog(PathBuf),
 }
 
 /// What stands after an option.
@@ -303,7 +304,19 @@ pub(crate) static ALL: &[RunOption] = &[
         ],
         Some(debug),
     ),
-    option("bandwidth-log", 'b', NoArgument, &["Write a log of the bandwidth of all jobs together"], None),
+    option(
+        "bandwidth-log",
+        'b',
+        NoArgument,
+        &[
+            "Write the bandwidth of all jobs together to agg-read_bw.log,",
+            "agg-write_bw.log and agg-trim_bw.log",
+        ],
+        Some(|asked, _| {
+            asked.run.bandwidth_log = true;
+            Ok(())
+        }),
+    ),
     option("merge-blktrace-only", 'A', NoArgument, &["Merge block traces, but do no I/O"], None),
     option(
         "idle-prof",
@@ -312,7 +325,13 @@ pub(crate) static ALL: &[RunOption] = &[
         &["Measure how idle the CPUs are: system, percpu or calibrate"],
         None,
     ),
-    option("inflate-log", 'X', Required("file"), &["Print a compressed log"], None),
+    option(
+        "inflate-log",
+        'X',
+        Required("file"),
+        &["Print a log that log_store_compressed wrote, and exit"],
+        Some(|asked, value| ask(asked, Question::InflateLog(PathBuf::from(value)))),
+    ),
     option(
         "crctest",
         'G',

@@ -9,6 +9,7 @@ mod check;
 mod dedupe;
 mod files;
 mod layout;
+pub mod logs;
 mod offsets;
 mod reporting;
 mod safety;

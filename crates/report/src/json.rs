@@ -169,6 +169,10 @@ fn options(json: &mut Writer, key: &str, options: &[(String, String)]) -> io::Re
 }
 
 fn usage(json: &mut Writer, job: &JobReport) -> io::Result<()> {
+    if job.log_wait_ms > 0 {
+        // Ours: only a job that its logs held up has it.
+        json.integer("log_wait_ms", job.log_wait_ms)?;
+    }
     let of_runtime = |milliseconds: u64| rates::percent(milliseconds as f64, job.job_runtime_ms as f64);
     json.integer("job_runtime", job.job_runtime_ms)?;
     json.float("usr_cpu", of_runtime(job.usage.user_ms))?;

@@ -128,6 +128,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 elapsed_s: n[2],
                 eta_s: Some(n[3]),
                 job_runtime_ms: n[4],
+                log_wait_ms: n[5],
                 usage: Usage {
                     user_ms: n[5],
                     system_ms: n[6],

@@ -125,6 +125,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         mixed: None,
         sync: SyncReport { ios: slot.stats.syncs.get(), lat: slot.stats.sync_latency() },
         job_runtime_ms: runtime_ms,
+        log_wait_ms: control.log_wait_ns.load(Relaxed) / 1_000_000,
         usage: Usage {
             user_ms: control.user_us.load(Relaxed) / 1000,
             system_ms: control.system_us.load(Relaxed) / 1000,
@@ -204,6 +205,7 @@ fn merge(into: &mut JobReport, other: &JobReport) {
     into.sync.ios += other.sync.ios;
     into.sync.lat += &other.sync.lat;
     into.job_runtime_ms += other.job_runtime_ms;
+    into.log_wait_ms += other.log_wait_ms;
     into.usage.user_ms += other.usage.user_ms;
     into.usage.system_ms += other.usage.system_ms;
     into.usage.context_switches += other.usage.context_switches;

@@ -1,5 +1,6 @@
 //! The controller: an event loop over ends of workers, messages, signals and timers.
 
+mod bandwidth_log;
 mod children;
 mod samples;
 mod steady;
@@ -19,10 +20,11 @@ use crate::spawner::{Answer, Order, Spawner};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use crate::ticker::Ticker;
 use crate::worker::{LockedMemory, describe_error};
+use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_engine::EngineConfig;
 use iolite_options::ExitWhat;
-use iolite_plan::{Layout, Plan, Problem};
+use iolite_plan::{Layout, Plan, Problem, logs};
 use iolite_stats::{JobError, Report, Snapshot};
 use iolite_types::PerDirection;
 use samples::Sampler;
@@ -62,6 +64,8 @@ pub struct Settings {
     pub status_files: Vec<PathBuf>,
     /// What ends the run early.
     pub trigger: Trigger,
+    /// Log the bandwidth of all jobs together.
+    pub bandwidth_log: bool,
 }
 
 /// Who is told what happens.
@@ -119,6 +123,7 @@ impl<'a> Prepared<'a> {
         let mut problems = probe(plan);
         problems.extend(limits::exceeded(plan));
         problems.extend(abilities::missing(plan));
+        problems.extend(logs::obstacles(plan));
         match layout::resolve(plan) {
             Ok(layouts) if problems.is_empty() => Ok(Prepared { plan, layouts }),
             Ok(_) => Err(RunError::Problems(problems)),
@@ -195,6 +200,7 @@ struct Controller<'a> {
     /// Removed when the spawner has ended all workers: fields are dropped in order.
     _groups: ControlGroups,
     watch: Watch,
+    bandwidth_log: BandwidthLog,
     disks: Disks,
     /// The thread host keeps the time for all workers.
     keeps_time: bool,
@@ -260,6 +266,7 @@ impl<'a> Controller<'a> {
             signals,
             spawner,
             _groups: groups,
+            bandwidth_log: BandwidthLog::new(settings.bandwidth_log)?,
             watch: Watch::new(settings.trigger.clone(), settings.status_files.clone()),
             disks,
             _locked: locked,
@@ -291,14 +298,17 @@ impl<'a> Controller<'a> {
                 self.watch_steadiness();
                 self.tell_on_the_way(observer);
                 self.look_around(observer);
+                self.log_bandwidth(false, observer);
                 self.advance();
             }
             self.finish_trigger(observer);
+            self.log_bandwidth(true, observer);
         }
         let report = self.report();
-        let failed = self.members.iter().any(|member| {
-            member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
-        });
+        let failed = self.bandwidth_log.has_failed()
+            || self.members.iter().any(|member| {
+                member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
+            });
         Ok(Outcome { report, failed, signal: self.signal })
     }
 
@@ -478,7 +488,7 @@ impl<'a> Controller<'a> {
         if self.settings.status_interval.is_some() {
             due = due.min(self.next_status);
         }
-        due = due.min(self.watch.due()).min(self.next_slice);
+        due = due.min(self.watch.due()).min(self.next_slice).min(self.bandwidth_log.due());
         let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
         debug!(target: "helperthread", "waits, at most {:?}", self.until(due.min(self.next_interrupt)));
         sys::wait_readable(&descriptors, self.until(due.min(self.next_interrupt)))

@@ -87,6 +87,8 @@ pub struct Control {
     pub flow_ios: AtomicU64,
     /// Bytes moved before counting began, while a ramp is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
+    /// For how long its I/O waited for its logs to be written. Written by the worker.
+    pub log_wait_ns: AtomicU64,
     /// User CPU time, µs. Written by the worker.
     pub user_us: AtomicU64,
     /// System CPU time, µs. Written by the worker.

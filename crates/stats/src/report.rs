@@ -60,6 +60,8 @@ pub struct JobReport {
     pub sync: SyncReport,
     /// Wall time of the job, summed over its members, in milliseconds.
     pub job_runtime_ms: u64,
+    /// Milliseconds in which its I/O waited for its logs to be written, summed over its members.
+    pub log_wait_ms: u64,
     /// CPU and memory.
     pub usage: Usage,
     /// Depth distributions.

@@ -17,6 +17,7 @@ mod engines;
 mod errors;
 mod examples;
 mod failures;
+mod logs;
 mod machine;
 mod offsets;
 mod order;

@@ -187,6 +187,24 @@ fn values_land() {
 }
 
 #[test]
+fn logs() {
+    let job = accepted(&["write_bw_log", "write_lat_log=", "write_iops_log=x", "log_window_value=1"]);
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!((&job.logs.write_bw_log, &job.logs.write_lat_log), (&named(""), &named("")));
+    assert_eq!((&job.logs.write_iops_log, &job.logs.write_hist_log), (&named("x"), &None));
+    assert_eq!(job.logs.log_window_value, LogWindow::Most);
+    assert!(job.logs.any() && job.logs.per_job_logs);
+    let job =
+        accepted(&["log_max_value=both", "log_unix_epoch=1", "log_compression_cpus=0,2-3", "per_job_logs=0"]);
+    assert_eq!(job.logs.log_window_value, LogWindow::Both);
+    assert!(job.logs.log_alternate_epoch && !job.logs.per_job_logs && !job.logs.any());
+    assert_eq!(job.logs.log_compression_cpus, [0, 2, 3]);
+    let (_, warnings) = finished(&["write_hist_log=h"]);
+    assert_eq!(warnings, ["write_hist_log: the log stays empty without log_hist_msec"]);
+    assert!(finished(&["write_hist_log=h", "log_hist_msec=100"]).1.is_empty());
+}
+
+#[test]
 fn the_last_of_two_opposites_counts() {
     assert_eq!(accepted(&["rwmixread=70", "rwmixwrite=60"]).rwmixread, 40);
     assert_eq!(accepted(&["rwmixwrite=60", "rwmixread=70"]).rwmixread, 70);
@@ -228,7 +246,7 @@ fn mistakes_name_place_value_and_remedy() {
         ("iodepth=0", "job.fio:7:4: iodepth=0: must be at least 1"),
         ("direct=2", "job.fio:7:4: direct=2: not 0 or 1"),
         ("numjobs=0", "job.fio:7:4: numjobs=0: a job needs at least 1 worker"),
-        ("log_entries=2k", "job.fio:7:4: log_entries=2k: option log_entries is not supported yet"),
+        ("log_entries=2m", "job.fio:7:4: log_entries=2m: must be at most 1048576"),
         ("verify=md5", "job.fio:7:4: verify=md5: option verify is not supported yet"),
         ("verify_only", "job.fio:7:4: verify_only: option verify_only is not supported yet"),
         ("ioengine=rbd", "job.fio:7:4: ioengine=rbd: the engine rbd is not supported yet"),
@@ -275,13 +293,10 @@ fn an_option_without_effect_may_be_switched_off() {
         "random_distribution=random",
         "verify_only=0",
         "zone_reset_threshold=0",
-        "log_entries=1024",
     ] {
         assert!(job(&[word]).is_ok(), "{word}");
     }
-    assert!(job(&["log_entries=1k"]).is_ok(), "1k is 1024, the default");
     assert!(job(&["do_verify=0"]).is_err());
-    assert!(job(&["log_offset=1"]).is_err());
 }
 
 #[test]

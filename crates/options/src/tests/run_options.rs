@@ -21,6 +21,7 @@ fn options_of_the_run() {
         "--max-jobs=7",
         "--alloc-size=100",
         "--aux-path=/tmp",
+        "--bandwidth-log",
         "--trigger-file=t",
         "--debug=io,job:2",
         "--debug=mem,io",
@@ -44,6 +45,7 @@ fn options_of_the_run() {
             aux_path: Some(PathBuf::from("/tmp")),
             profile: None,
             debug: DebugWish { categories: vec!["io".to_owned(), "mem".to_owned()], workers: vec![2] },
+            bandwidth_log: true,
             trigger_file: Some(PathBuf::from("t")),
             trigger_timeout: Some(90_000),
             trigger: Some("ls -l".to_owned()),
@@ -106,8 +108,6 @@ fn known_options_that_do_nothing_yet_are_errors() {
         &["--remote-config=x"],
         &["--trigger-remote=x"],
         &["--idle-prof=system"],
-        &["--inflate-log=x"],
-        &["--bandwidth-log"],
         &["--merge-blktrace-only"],
     ] {
         let name = words[0].split('=').next().unwrap();
@@ -124,6 +124,16 @@ fn a_trigger_that_nothing_pulls_is_suspicious() {
     let warnings = run(&["--name=a", "--trigger=ls"]).warnings;
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("--trigger-file or --trigger-timeout"), "{warnings:?}");
+}
+
+#[test]
+fn logs_of_the_run() {
+    assert_eq!(invoke(&["--inflate-log", "x.fz"], ""), Ok(Invocation::InflateLog(PathBuf::from("x.fz"))));
+    let asked = |words: &[&str]| match invoke(words, "") {
+        Ok(Invocation::Run { run, .. }) => run.bandwidth_log,
+        other => panic!("{other:?}"),
+    };
+    assert!(asked(&["--name=a", "--bandwidth-log"]) && !asked(&["--name=a"]));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::Controller;
 use crate::shared::Phase;
+use iolite_options::JobOptions;
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -45,10 +46,8 @@ impl Controller<'_> {
             if counting == 0 || !slot.control.phase().is_running() {
                 continue;
             }
-            let (bw_period, iops_period) = (
-                u64::from(options.bwavgtime.max(1)) * 1_000_000,
-                u64::from(options.iopsavgtime.max(1)) * 1_000_000,
-            );
+            let bw_period = period(options, options.bwavgtime, options.logs.write_bw_log.is_some());
+            let iops_period = period(options, options.iopsavgtime, options.logs.write_iops_log.is_some());
             let sampler = &mut member.sampler;
             let resets = slot.stats.resets.get();
             if !sampler.started || sampler.resets != resets {
@@ -92,6 +91,13 @@ impl Controller<'_> {
             }
         }
     }
+}
+
+/// Nanoseconds of an averaging period: never longer than a window of the log of the same figure.
+fn period(options: &JobOptions, milliseconds: u32, logged: bool) -> u64 {
+    let window = options.logs.log_avg_msec;
+    let milliseconds = if logged && window > 0 { milliseconds.min(window) } else { milliseconds };
+    u64::from(milliseconds.max(1)) * 1_000_000
 }
 
 pub(super) fn per_second(amount: u64, span_ns: u64) -> u64 {

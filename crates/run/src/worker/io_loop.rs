@@ -29,6 +29,7 @@ use crate::clock::Clock;
 use crate::shared::{Control, Phase};
 use iolite_content::Content;
 use iolite_engine::{Completion, Engine, Outcome, Queued, Unit};
+use iolite_logs::Recorder;
 use iolite_stats::live::LiveStats;
 use iolite_stats::{batch_class, depth_class};
 use iolite_types::{Direction, Operation};
@@ -76,7 +77,7 @@ pub struct Rules {
     pub serialize_overlap: bool,
     /// Every so many writes, one that nothing is in flight beside; 0 = never.
     pub write_barrier: u32,
-    /// Latencies decide something, so time is read even when none is reported.
+    /// Latencies decide something or are logged, so time is read even when none is reported.
     pub time_decides: bool,
     /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
     pub max_latency_ns: [u64; 3],
@@ -106,13 +107,17 @@ struct Stamps {
     uncounted: bool,
 }
 
-/// When a unit that is done was made and reaped, in nanoseconds of the clock; zeros when no time is read.
+/// When a unit that is done was made, issued and reaped, in nanoseconds of the clock; zeros when no time is read.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     /// It was made.
     start: u64,
+    /// It was issued.
+    issue: u64,
     /// It was reaped.
     complete: u64,
+    /// It waited in a queue, and was not done at once.
+    queued: bool,
 }
 
 /// The loop and everything it works with.
@@ -125,6 +130,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub files: FileTable,
     /// What ended the job, if something did.
     pub failure: Option<Failure>,
+    /// Takes what is logged of each I/O.
+    pub log: Option<Recorder>,
     rules: Rules,
     errors: ErrorPolicy<'a>,
     control: &'a Control,
@@ -195,6 +202,8 @@ pub struct Parts<'a> {
     pub flow: Option<Flow<'a>>,
     /// What has to be moved before counting begins; `None` = only time counts.
     pub sized_ramp: Option<SizedRamp<'a>>,
+    /// The logs.
+    pub log: Option<Recorder>,
     /// The files.
     pub files: FileTable,
     /// The first buffer.
@@ -224,6 +233,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             generator,
             files: parts.files,
             failure: None,
+            log: parts.log,
             rules: parts.rules,
             errors: parts.errors,
             control: parts.control,
@@ -271,6 +281,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         if let Some(flow) = &mut self.flow {
             flow.start();
+        }
+        if let Some(log) = &mut self.log {
+            log.begin(now);
         }
         if let Some(target) = &mut self.target {
             self.limit = target.start(now);
@@ -425,7 +438,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.stats.complete[1].add(1);
             self.stats.total_submit.add(1);
             self.stats.total_complete.add(1);
-            self.complete(index, outcome, start, issue, now);
+            self.complete(index, outcome, Times { start, issue, complete: now, queued: false });
             self.stats.end();
             if !self.partial.is_empty() {
                 self.issue_partial();
@@ -448,7 +461,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     let now = if self.rules.timed() { self.clock.now() } else { 0 };
                     self.stats.begin();
                     self.stats.level[depth_class(self.in_flight + 1)].add(1);
-                    self.complete(index, outcome, start, start, now);
+                    self.complete(
+                        index,
+                        outcome,
+                        Times { start, issue: start, complete: now, queued: false },
+                    );
                     self.stats.end();
                     if !self.partial.is_empty() {
                         self.issue_partial();
@@ -570,7 +587,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 self.release(completion.unit);
                 continue;
             }
-            self.complete(completion.unit, completion.outcome, stamps.start, stamps.issue, now);
+            let times = Times { start: stamps.start, issue: stamps.issue, complete: now, queued: true };
+            self.complete(completion.unit, completion.outcome, times);
         }
         self.stats.end();
         self.done = done;
@@ -583,7 +601,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
 
     /// Counts a unit that is done, and frees it.
     #[inline(always)]
-    fn complete(&mut self, index: u32, outcome: Outcome, start: u64, issue: u64, now: u64) {
+    fn complete(&mut self, index: u32, outcome: Outcome, times: Times) {
+        let Times { start, issue, complete: now, .. } = times;
         let unit = &self.units[index as usize];
         let Some(direction) = unit.operation.direction() else {
             self.complete_sync(index, outcome, issue, now);
@@ -611,7 +630,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         if FULL {
-            self.completed(index, direction, Times { start, complete: now });
+            self.completed(index, direction, times);
         }
         self.release(index);
     }

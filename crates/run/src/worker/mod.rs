@@ -4,6 +4,7 @@ mod command;
 mod files;
 mod flow;
 mod io_loop;
+mod logs;
 mod memory;
 mod pace;
 mod placement;
@@ -32,6 +33,7 @@ use flow::Flow;
 use io_loop::{ErrorPolicy, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
+use iolite_logs::Recorder;
 use iolite_options::JobOptions;
 use iolite_plan::{JobPlan, Layout, Plan, WorkerPlan};
 use iolite_types::Direction;
@@ -134,6 +136,7 @@ impl Worker<'_> {
     fn set_up_and_work(&self) -> Result<(), Stop> {
         let options = self.options();
         self.enter(Phase::SettingUp);
+        let log = self.start_logs()?;
         ControlGroups::enter(options).map_err(|error| Stop::new("func=cgroup", &error))?;
         self.set_scheduler()?;
         placement::apply(options, self.plan.index, self.reserved_cpu)
@@ -157,11 +160,11 @@ impl Worker<'_> {
             files: self.layout.files.len(),
             sync_file_range_flags: options.sync_file_range.map_or(0, |range| range.flags),
             access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
-            defer_submission: options.disable_slat && options.disable_clat,
+            defer_submission: options.disable_slat && options.disable_clat && !options.logs.any(),
             seed: self.plan.seed,
             ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
         };
-        iolite_engine::build(self.job.engine.name, &config, WithEngine(self))
+        iolite_engine::build(self.job.engine.name, &config, WithEngine(self, log))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
     }
 
@@ -220,7 +223,7 @@ impl Worker<'_> {
     }
 
     /// Everything that depends on the engine's type.
-    fn with_engine<E: Engine>(&self, engine: E) -> Result<(), Stop> {
+    fn with_engine<E: Engine>(&self, engine: E, log: Option<Recorder>) -> Result<(), Stop> {
         let options = self.options();
         debug!(target: "io", "{}: engine {}, depth {}", options.name, self.job.engine.name, options.iodepth);
         let workload = workload_spec(self.job, self.layout, self.plan.seed);
@@ -234,7 +237,7 @@ impl Worker<'_> {
         let generator = generator
             .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
         if full {
-            return self.work::<E, AnyGenerator, true>(engine, generator, &workload);
+            return self.work::<E, AnyGenerator, true>(engine, generator, &workload, log);
         }
         generator.visit(WithGenerator { worker: self, engine, workload: &workload })
     }
@@ -244,6 +247,7 @@ impl Worker<'_> {
         mut engine: E,
         generator: G,
         workload: &iolite_workload::Spec,
+        log: Option<Recorder>,
     ) -> Result<(), Stop> {
         let options = self.options();
         let mut files = FileTable::new(options, self.layout);
@@ -285,6 +289,7 @@ impl Worker<'_> {
             priorities: Priorities::new(options, self.plan.seed),
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
+            log,
             files,
             buffers: buffers.start,
             stride: buffers.stride,
@@ -304,6 +309,7 @@ impl Worker<'_> {
             failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
         io_loop.finish();
         self.enter(Phase::Finishing);
+        let logged = self.finish_logs(io_loop.log.take());
         let closed = self.put_away(&mut io_loop);
         // The engine waits for what it may still have in flight, and then the buffers can go.
         drop(io_loop);
@@ -314,7 +320,7 @@ impl Worker<'_> {
             Some(failure) => return Err(self.tell(failure, names)),
             None => {}
         }
-        worked.and(closed)
+        worked.and(logged).and(closed)
     }
 
     /// The passes that the job asks for.
@@ -442,13 +448,13 @@ impl Worker<'_> {
 }
 
 /// Continues with an engine of a known type.
-struct WithEngine<'a, 'b>(&'a Worker<'b>);
+struct WithEngine<'a, 'b>(&'a Worker<'b>, Option<Recorder>);
 
 impl Visitor for WithEngine<'_, '_> {
     type Out = Result<(), Stop>;
 
     fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out {
-        self.0.with_engine(engine)
+        self.0.with_engine(engine, self.1)
     }
 }
 
@@ -463,6 +469,7 @@ impl<E: Engine> iolite_workload::Visitor for WithGenerator<'_, '_, E> {
     type Output = Result<(), Stop>;
 
     fn visit<G: Generator>(self, generator: G) -> Self::Output {
-        self.worker.work::<E, G, false>(self.engine, generator, self.workload)
+        // A job with logs needs the full loop.
+        self.worker.work::<E, G, false>(self.engine, generator, self.workload, None)
     }
 }

@@ -28,6 +28,7 @@ pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::
         || Priorities::new(options, 1).is_some()
         || options.flow > 0
         || options.ramp_size > 0
+        || options.logs.any()
 }
 
 pub(super) fn sync_schedule(options: &JobOptions) -> SyncSchedule {
@@ -64,7 +65,8 @@ pub(super) fn rules(options: &JobOptions) -> Rules {
         time_decides: options.lat_from_intended_start
             || options.ramp_size > 0
             || options.latency_target > 0
-            || options.max_latency.values.iter().any(|&limit| limit > 0),
+            || options.max_latency.values.iter().any(|&limit| limit > 0)
+            || options.logs.any(),
         max_latency_ns: options.max_latency.values.map(|limit| match limit {
             0 => u64::MAX,
             limit => limit.saturating_mul(1000),

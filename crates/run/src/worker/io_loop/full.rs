@@ -231,6 +231,24 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.next_event = self.next_event.min(times.complete.max(self.ramp_until));
             }
         }
+        if let Some(log) = &mut self.log
+            && !self.ramping
+        {
+            let io = iolite_logs::Io {
+                direction,
+                length: unit.length,
+                offset: unit.offset,
+                start: times.start,
+                issue: times.issue,
+                complete: times.complete,
+                queued: times.queued,
+                priority: unit.priority,
+            };
+            if !log.record(&io) {
+                // Why is told when the log is finished.
+                self.stopping = true;
+            }
+        }
         if let Some(pace) = &mut self.pace {
             pace.completed();
         }

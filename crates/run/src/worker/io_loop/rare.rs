@@ -111,6 +111,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         debug!(target: "time", "the ramp is over after {} ns; counting begins", now - self.control.started_ns.load(Relaxed));
         self.ramping = false;
         self.count_anew(now);
+        if let Some(log) = &mut self.log {
+            log.begin(now);
+        }
         self.next_event = now.saturating_add(self.rules.runtime_ns);
         self.control.set_phase(Phase::Running);
     }

@@ -1,0 +1,527 @@
+//! Logs: what is in them, when they are written, and what is told when they cannot be.
+
+use crate::common::program::{Finished, Running};
+use crate::common::{Json, Program, files_in, is_root, scratch};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+fn ours() -> Program {
+    Program { path: env!("CARGO_BIN_EXE_iolite").into(), is_peer: false }
+}
+
+/// The lines of a log, as numbers (hexadecimal ones too).
+#[track_caller]
+fn log(dir: &Path, name: &str) -> Vec<Vec<u64>> {
+    let text = fs::read_to_string(dir.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    lines(&text)
+}
+
+#[track_caller]
+fn lines(text: &str) -> Vec<Vec<u64>> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line is whole");
+    text.lines()
+        .map(|line| line.split(", ").map(|text| number(text).unwrap_or_else(|_| panic!("{line}"))).collect())
+        .collect()
+}
+
+/// Run a job of our own with a JSON report.
+#[track_caller]
+fn run(dir: &Path, line: &str) -> Json {
+    let line = format!("--output-format=json --name=j {line}");
+    Json::parse(&ours().line(dir, &line).ok().stdout)
+}
+
+/// A queueing job of 64 writes.
+const QUEUED: &str = "--ioengine=libaio --iodepth=4 --filename=f --size=256k --rw=write";
+
+#[test]
+fn one_line_per_io_in_each_log() {
+    let dir = scratch();
+    let json = run(
+        dir.path(),
+        &format!("{QUEUED} --write_bw_log=x --write_lat_log=x --write_iops_log=j --log_offset=1"),
+    );
+    assert_eq!(json.job().ios(), [0, 64, 0]);
+    let read = |name: &str| log(dir.path(), name);
+    let [bw, iops, slat, clat, lat] =
+        ["x_bw.1.log", "j_iops.1.log", "x_slat.1.log", "x_clat.1.log", "x_lat.1.log"].map(read);
+    for lines in [&bw, &iops, &slat, &clat, &lat] {
+        assert_eq!(lines.len(), 64);
+        let mut offsets: Vec<u64> = lines.iter().map(|line| line[4]).collect();
+        offsets.sort_unstable();
+        assert!(offsets.iter().enumerate().all(|(index, &offset)| offset == index as u64 * 4096));
+        // Write, 4 KiB, no real-time priority.
+        assert!(lines.iter().all(|line| line.len() == 6 && (line[2], line[3], line[5]) == (1, 4096, 0)));
+        assert!(lines.is_sorted_by_key(|line| line[0]));
+    }
+    for index in 0..64 {
+        assert_eq!(slat[index][1] + clat[index][1], lat[index][1]);
+        assert_eq!(bw[index][1], 4096 * 1_000_000 / clat[index][1]);
+        assert_eq!(iops[index][1], 1);
+    }
+    // The report is made of the same I/Os.
+    let sum: u64 = clat.iter().map(|line| line[1]).sum();
+    assert!((json.job().float("write.clat_ns.mean") - sum as f64 / 64.0).abs() < 1.0);
+    assert_eq!(json.job().int("write.lat_ns.max"), lat.iter().map(|line| line[1]).max().unwrap());
+}
+
+#[test]
+fn without_a_name_a_log_has_the_jobs() {
+    let dir = scratch();
+    let jobs = "[global]\nioengine=null\nsize=16k\n[a]\nnumjobs=2\nwrite_bw_log\n[b]\nwrite_iops_log=\n";
+    fs::write(dir.path().join("job.fio"), jobs).unwrap();
+    for program in [Some(ours()), Program::peer()].into_iter().flatten() {
+        program.line(dir.path(), "job.fio").ok();
+        // Workers are numbered through all jobs.
+        for name in ["a_bw.1.log", "a_bw.2.log", "b_iops.3.log"] {
+            assert_eq!(log(dir.path(), name).len(), 4);
+            fs::remove_file(dir.path().join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_same_files_and_lines_as_the_peer() {
+    let Some(peer) = Program::peer() else { crate::skip!("fio is not installed") };
+    for job in [
+        QUEUED,
+        "--ioengine=psync --filename=f --size=64k --rw=write --log_offset=1 --log_prio=1 --prio=3 --numjobs=2",
+        "--ioengine=psync --filename=f --size=64k --rw=randread --prioclass=1 --prio=0",
+        "--ioengine=null --size=64k --rw=trim --disable_clat=1",
+        "--ioengine=null --size=64k --rw=write --per_job_logs=0 --numjobs=3 --thread --name=k --rw=read --size=8k \
+         --ioengine=null --write_bw_log=x",
+        "--ioengine=null --size=64k --rw=write --loops=3 --disable_slat=1 --disable_lat=1",
+        "--ioengine=null --size=64k --rw=read --write_hist_log=h --log_hist_msec=1000 --log_store_compressed=1",
+        "--ioengine=psync --filename=f --size=16k --bs=1k,4k --rw=readwrite --log_compression=1024",
+    ] {
+        let [(files, ours), (their_files, theirs)] = [ours(), peer.clone()].map(|program| {
+            let dir = scratch();
+            let line = format!("--name=j --write_bw_log=x --write_lat_log --write_iops_log=sub_x {job}");
+            let line = line.replace("--write_lat_log", "--write_lat_log=j");
+            program.line(dir.path(), &line).ok();
+            let names: Vec<String> = files_in(dir.path())
+                .into_iter()
+                .map(|(name, _)| name)
+                .filter(|name| name.contains(".log"))
+                .collect();
+            let shapes: Vec<_> = names.iter().map(|name| shape(&program, dir.path(), name)).collect();
+            (names, shapes)
+        });
+        assert_eq!(files, their_files, "{job}");
+        for ((name, ours), theirs) in files.iter().zip(ours).zip(theirs) {
+            // What has to be in a histogram's window at the end of a run, fio leaves out.
+            if !name.contains("hist") {
+                assert_eq!(ours, theirs, "{job}: {name}");
+            }
+        }
+    }
+}
+
+/// What must be the same in a log under both programs: all but times, values and order.
+fn shape(program: &Program, dir: &Path, name: &str) -> Vec<Vec<String>> {
+    let text = if name.ends_with(".fz") {
+        // The empty file that fio leaves where nothing was logged, it does not read.
+        if fs::metadata(dir.join(name)).unwrap().len() == 0 || name.contains("hist") {
+            return Vec::new();
+        }
+        program.run(dir, [format!("--inflate-log={name}")]).ok().stdout
+    } else {
+        fs::read_to_string(dir.join(name)).unwrap()
+    };
+    let mut lines: Vec<Vec<String>> =
+        text.lines().map(|line| line.split(", ").skip(2).map(str::to_owned).collect()).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn windows_hold_averages_maxima_or_both() {
+    let dir = scratch();
+    let job = "--ioengine=null --rw=randrw --size=1g --time_based --runtime=1 --log_avg_msec=100 --write_lat_log=x \
+               --write_bw_log=x --write_iops_log=x --log_offset=1 --thinktime=200";
+    let json = run(dir.path(), &format!("{job} --log_window_value=both"));
+    let [reads, writes, _] = json.job().ios();
+    let both = log(dir.path(), "x_lat.1.log");
+    assert!((4..=24).contains(&both.len()), "{both:?}");
+    assert!(both.iter().all(|line| line.len() == 7 && line[1] <= line[2] && line[4..] == [0, 0, 0]));
+    assert!(both.iter().any(|line| line[1] < line[2]));
+    // Windows end where they were planned, or later when there was nothing to do.
+    assert!(both.iter().all(|line| line[0] >= 100));
+    let iops = log(dir.path(), "x_iops.1.log");
+    for (direction, count) in [(0, reads), (1, writes)] {
+        let mut before = 0;
+        let mut sum = 0.0;
+        for line in iops.iter().filter(|line| line[3] == direction) {
+            sum += line[1] as f64 * (line[0] - before) as f64 / 1000.0;
+            before = line[0];
+        }
+        assert!((sum / count as f64 - 1.0).abs() < 0.05, "{sum} of {count}: {iops:?}");
+    }
+    let bw = log(dir.path(), "x_bw.1.log");
+    assert!(bw.iter().zip(&iops).all(|(bw, iops)| bw[1].abs_diff(iops[1] * 4) <= 4), "4 KiB each");
+    run(dir.path(), &format!("{job} --log_window_value=max"));
+    let most = log(dir.path(), "x_lat.1.log");
+    assert!(most.iter().all(|line| line.len() == 6));
+    assert!(most.iter().map(|line| line[1]).max() > both.iter().map(|line| line[1]).min());
+}
+
+#[test]
+fn averages_of_the_report_are_no_coarser_than_the_logs() {
+    let dir = scratch();
+    let samples = |options: &str| {
+        let json = run(
+            dir.path(),
+            &format!(
+                "--ioengine=null --rw=read --size=1m --time_based --runtime=2 --rate_iops=1000 {options}"
+            ),
+        );
+        (json.job().int("read.bw_samples"), json.job().int("read.iops_samples"))
+    };
+    let (bw, iops) = samples("--write_bw_log=x --log_avg_msec=100");
+    assert!(bw > 8 && iops <= 5, "{bw} {iops}");
+    let (bw, iops) = samples("--write_iops_log=x --log_avg_msec=100");
+    assert!(bw <= 5 && iops > 8, "{bw} {iops}");
+}
+
+#[test]
+fn times_begin_after_the_ramp_and_go_on_through_loops() {
+    let dir = scratch();
+    let json = run(
+        dir.path(),
+        "--ioengine=null --rw=read --size=16k --ramp_time=1 --runtime=1 --time_based --thinktime=20ms --write_lat_log=x",
+    );
+    let lines = log(dir.path(), "x_lat.1.log");
+    assert_eq!(lines.len() as u64, json.job().ios()[0], "what was done in the ramp is not logged");
+    assert!(lines[0][0] < 200 && lines.last().unwrap()[0] > 700, "{lines:?}");
+    run(dir.path(), "--ioengine=null --rw=read --size=16k --loops=3 --thinktime=10ms --write_lat_log=x");
+    let lines = log(dir.path(), "x_lat.1.log");
+    assert_eq!(lines.len(), 12);
+    assert!(lines.is_sorted_by_key(|line| line[0]) && lines[11][0] >= 100, "{lines:?}");
+}
+
+#[test]
+fn times_of_another_clock() {
+    let dir = scratch();
+    let job = "--ioengine=null --rw=read --size=16k --write_lat_log=x --log_alternate_epoch=1";
+    let wall =
+        || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
+    let before = wall();
+    run(dir.path(), job);
+    let lines = log(dir.path(), "x_lat.1.log");
+    assert!(lines.iter().all(|line| (before..=wall() + 1).contains(&line[0])), "{before} {lines:?}");
+    run(dir.path(), &format!("{job} --log_alternate_epoch_clock_id=1 --log_issue_time=1"));
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    let seconds: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+    let lines = log(dir.path(), "x_lat.1.log");
+    assert!(
+        lines.iter().all(|line| (line[0] as f64 / 1000.0 - seconds).abs() < 100.0),
+        "{seconds} {lines:?}"
+    );
+    // Issued at most a moment before it was done, counted from the same zero.
+    assert!(
+        lines.iter().all(|line| line[5] / 1_000_000 <= line[0] && line[0] - line[5] / 1_000_000 < 10_000)
+    );
+    let refused = ours().line(
+        dir.path(),
+        &format!("--name=j {job} --log_alternate_epoch_clock_id=99 --filename=made --ioengine=psync"),
+    );
+    refused.refused().says("log_alternate_epoch_clock_id=99: this system has no such clock");
+    assert!(!dir.path().join("made").exists());
+}
+
+#[test]
+fn priorities_and_times_of_issue() {
+    let dir = scratch();
+    let job = "--ioengine=psync --filename=f --rw=write --size=64k --write_lat_log=x --log_issue_time=1";
+    run(dir.path(), &format!("{job} --prioclass=2 --prio=5 --log_prio=1"));
+    let text = fs::read_to_string(dir.path().join("x_lat.1.log")).unwrap();
+    assert!(text.lines().all(|line| line.split(", ").nth(4) == Some("0x4005")), "{text}");
+    let (lat, clat) = (log(dir.path(), "x_lat.1.log"), log(dir.path(), "x_clat.1.log"));
+    for (lat, clat) in lat.iter().zip(&clat) {
+        assert_eq!(lat[5], clat[5], "an I/O is issued once");
+        assert_eq!(
+            (clat[5] + clat[1]) / 1_000_000,
+            clat[0],
+            "done when it was issued, and its latency later"
+        );
+    }
+    assert!(lat.is_sorted_by_key(|line| line[5]));
+}
+
+#[test]
+fn own_files_begin_anew_and_shared_ones_go_on() {
+    let dir = scratch();
+    for (options, name, lines) in
+        [("", "x_iops.1.log", 4), ("--per_job_logs=0 --numjobs=2", "x_iops.log", 1 + 2 * 4)]
+    {
+        fs::write(dir.path().join(name), "0, 7, 0, 0, 0\n").unwrap();
+        ours()
+            .line(
+                dir.path(),
+                &format!("--name=j --ioengine=null --rw=read --size=16k --write_iops_log=x {options}"),
+            )
+            .ok();
+        assert_eq!(log(dir.path(), name).len(), lines);
+    }
+}
+
+#[test]
+fn a_log_is_written_while_its_job_runs_or_held_back() {
+    let dir = scratch();
+    let job = "--name=j --ioengine=null --rw=read --size=1m --time_based --runtime=100 --rate_iops=2000 \
+               --write_iops_log=";
+    let size = |name: &str| fs::metadata(dir.path().join(name)).map_or(0, |file| file.len());
+    let mut open = ours().start(dir.path(), format!("{job}open").split_whitespace());
+    let mut held = ours().start(dir.path(), format!("{job}held --log_compression=1024").split_whitespace());
+    open.wait_until("the log grows", |_| size("open_iops.1.log") > 10_000);
+    held.wait_until("it has run for a while", |_| size("open_iops.1.log") > 40_000);
+    assert_eq!(size("held_iops.1.log"), 0, "it is compressed in memory meanwhile");
+    for running in [open, held] {
+        running.signal(libc::SIGINT);
+        assert_eq!(running.wait().code(), 128);
+    }
+    let lines = log(dir.path(), "held_iops.1.log");
+    assert!(lines.len() > 1000 && lines.iter().all(|line| line[1..] == [1, 0, 4096, 0]));
+}
+
+#[test]
+fn an_interrupted_job_keeps_every_entry() {
+    let dir = scratch();
+    for (index, options) in ["", "--thread", "--log_store_compressed=1"].into_iter().enumerate() {
+        let line = format!(
+            "--output-format=json --name=j --ioengine=null --rw=randread --size=1g --time_based --runtime=100 \
+             --write_lat_log={index} {options}"
+        );
+        let mut running = ours().start(dir.path(), line.split_whitespace());
+        let name = &format!("{index}_lat.1.log{}", if index == 2 { ".fz" } else { "" });
+        running.wait_until("entries are written", |_| {
+            fs::metadata(dir.path().join(name)).is_ok_and(|file| file.len() > 100_000)
+        });
+        running.signal(libc::SIGINT);
+        let run = running.wait();
+        assert_eq!(run.code(), 128, "{run}");
+        let done = Json::parse(&run.stdout).job().ios()[0];
+        let count = if name.ends_with(".fz") {
+            ours().run(dir.path(), [format!("--inflate-log={name}")]).ok().stdout.lines().count()
+        } else {
+            log(dir.path(), name).len()
+        };
+        assert_eq!(count as u64, done, "{options}");
+    }
+}
+
+/// A job whose log goes to a pipe that nobody reads for a while.
+fn run_into_a_pipe(dir: &Path, options: &str, wait: Duration) -> (Finished, Vec<Vec<u64>>) {
+    let pipe = dir.join("x_lat.1.log");
+    let path = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
+    // SAFETY: the string is terminated and lives through the call.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    let line = format!(
+        "--output-format=json --name=j --ioengine=null --rw=read --number_ios=40000 --size=1g --disable_clat=1 \
+         --disable_slat=1 --write_lat_log=x {options}"
+    );
+    let running: Running = ours().start(dir, line.split_whitespace());
+    let reader = fs::File::open(&pipe).unwrap();
+    std::thread::sleep(wait);
+    let text = std::io::read_to_string(reader).unwrap();
+    fs::remove_file(&pipe).unwrap();
+    (running.wait().ok(), lines(&text))
+}
+
+#[test]
+fn a_job_waits_for_its_log_and_says_so() {
+    let dir = scratch();
+    // 40000 lines are about 700 KiB: more than a pipe, the buffer of a log, and a queue of 1024 entries hold.
+    let (run, lines) = run_into_a_pipe(dir.path(), "--log_entries=1024", Duration::from_millis(700));
+    assert_eq!(lines.len(), 40_000, "nothing is lost");
+    let json = Json::parse(&run.stdout);
+    assert!(json.job().int("log_wait_ms") > 50, "{run}");
+    // There is room for all of them when nothing is said.
+    let (run, lines) = run_into_a_pipe(dir.path(), "", Duration::from_millis(100));
+    assert_eq!(lines.len(), 40_000);
+    assert!(!run.stdout.contains("log_wait_ms"), "{run}");
+    let normal = "--output-format=normal --log_entries=1024";
+    let (run, _) = run_into_a_pipe(dir.path(), normal, Duration::from_millis(700));
+    run.says("j: waited ").says("for its logs");
+}
+
+#[test]
+fn the_writer_keeps_to_its_processors() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --thread --rw=read --size=1m --time_based --runtime=100 --rate_iops=1000 \
+                --write_lat_log=x --log_compression_cpus=0";
+    let mut running = ours().start(dir.path(), line.split_whitespace());
+    let allowed = || {
+        let tasks = fs::read_dir("/proc").unwrap().flatten().filter_map(|process| {
+            let cwd = fs::read_link(process.path().join("cwd")).ok()?;
+            (cwd == dir.path().canonicalize().unwrap())
+                .then(|| fs::read_dir(process.path().join("task")).ok())?
+        });
+        let mut tasks = tasks.flatten().flatten();
+        tasks.find_map(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            let status = fs::read_to_string(task.path().join("status")).ok()?;
+            let list =
+                status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned();
+            (name.trim() == "iolite-log").then_some(list)
+        })
+    };
+    running.wait_until("the writer runs", |_| allowed().as_deref() == Some("0"));
+    running.signal(libc::SIGINT);
+    running.wait();
+    ours()
+        .line(
+            dir.path(),
+            "--name=j --ioengine=null --rw=read --size=1m --write_lat_log=x --log_compression_cpus=1020",
+        )
+        .refused()
+        .says("log_compression_cpus");
+}
+
+#[test]
+fn logs_that_cannot_be_written_are_errors() {
+    let dir = scratch();
+    let path = |name: &str| dir.path().join(name);
+    fs::write(path("file"), "").unwrap();
+    fs::create_dir(path("taken_lat.1.log")).unwrap();
+    let mut cases = vec![
+        (
+            "--write_lat_log=no/such/x",
+            "write_lat_log=no/such/x: there is no directory no/such; mkdir -p no/such",
+        ),
+        ("--write_bw_log=file/x", "write_bw_log=file/x: file is not a directory"),
+        ("--write_lat_log=taken", "taken_lat.1.log is a directory"),
+    ];
+    if !is_root() {
+        cases.push(("--write_iops_log=/x", "no file can be made in /"));
+    }
+    for (options, reason) in cases {
+        let line = format!("--name=j --filename=data --size=64k --rw=write {options}");
+        ours().line(dir.path(), &line).refused().says(reason);
+        assert!(!path("data").exists(), "nothing was done: {options}");
+    }
+    // A job file's mistake has its place.
+    fs::write(
+        path("job.fio"),
+        "[j]\nfilename=data\nsize=64k\nrw=write\nwrite_hist_log=no/h\nlog_hist_msec=10\n",
+    )
+    .unwrap();
+    ours()
+        .line(dir.path(), "job.fio")
+        .refused()
+        .says("job.fio:5:")
+        .says("j: write_hist_log=no/h: there is no directory no");
+    // What only shows when it is written ends the job, and the reason is told.
+    std::os::unix::fs::symlink("/dev/full", path("full_lat.1.log")).unwrap();
+    for options in ["", "--thread", "--log_store_compressed=1", "--time_based --runtime=100"] {
+        let name = if options.contains("compressed") { "full_lat.1.log.fz" } else { "full_lat.1.log" };
+        if !path(name).exists() {
+            std::os::unix::fs::symlink("/dev/full", path(name)).unwrap();
+        }
+        let line = format!("--name=j --ioengine=null --size=16m --rw=write --write_lat_log=full {options}");
+        let run = ours().line(dir.path(), &line).refused();
+        assert!(run.output().contains(&format!("func=log({name}), error=No space left on device")), "{run}");
+    }
+}
+
+#[test]
+fn a_log_is_kept_for_a_job_that_measures_nothing_else() {
+    let dir = scratch();
+    for options in ["--stats=0", "--gtod_reduce=1"] {
+        let line = format!(
+            "--name=j --ioengine=null --rw=read --size=64k --write_bw_log=x --write_lat_log=x {options}"
+        );
+        ours().line(dir.path(), &line).ok();
+        let lines = log(dir.path(), "x_bw.1.log");
+        assert_eq!(lines.len(), 16, "{options}");
+        assert!(lines.iter().any(|line| line[1] > 0));
+        // Latencies that were switched off have no file.
+        assert_eq!(dir.path().join("x_lat.1.log").exists(), options == "--stats=0");
+        for (name, _) in files_in(dir.path()) {
+            fs::remove_file(dir.path().join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn compressed_logs_go_both_ways() {
+    let dir = scratch();
+    let job = "--name=j --ioengine=psync --filename=f --rw=randrw --size=8m --log_store_compressed=1 --log_offset=1 \
+               --log_prio=1 --log_compression=64k --write_lat_log=";
+    ours().line(dir.path(), &format!("{job}ours")).ok();
+    let inflate = |program: &Program, name: &str| {
+        program.run(dir.path(), [format!("--inflate-log={name}_lat.1.log.fz")]).ok().stdout
+    };
+    let text = inflate(&ours(), "ours");
+    let entries = lines(&text);
+    assert_eq!(entries.len(), 2048);
+    assert!(entries.iter().all(|line| line.len() == 6 && line[3] == 4096));
+    let size = fs::metadata(dir.path().join("ours_lat.1.log.fz")).unwrap().len();
+    assert!(size < text.len() as u64 / 2, "{size} of {}", text.len());
+    let Some(peer) = Program::peer() else { crate::skip!("fio is not installed") };
+    assert_eq!(inflate(&peer, "ours"), text, "fio reads ours");
+    peer.line(dir.path(), &format!("{job}theirs")).ok();
+    assert_eq!(inflate(&ours(), "theirs"), inflate(&peer, "theirs"), "and we read its");
+}
+
+#[test]
+fn what_is_no_compressed_log_is_an_error() {
+    let dir = scratch();
+    fs::write(dir.path().join("text"), "0, 1, 0, 4096, 0\n").unwrap();
+    fs::write(dir.path().join("empty.fz"), "").unwrap();
+    ours().line(dir.path(), "--inflate-log=text").refused().says("text: not a compressed log at byte");
+    ours().line(dir.path(), "--inflate-log=nosuch").refused().says("nosuch: No such file or directory");
+    assert_eq!(ours().line(dir.path(), "--inflate-log=empty.fz").ok().stdout, "");
+}
+
+#[test]
+fn histograms_count_every_io() {
+    let dir = scratch();
+    for (coarseness, columns) in [(0, 1856), (3, 232), (6, 29)] {
+        let json = run(
+            dir.path(),
+            &format!(
+                "--ioengine=null --rw=randrw --size=1g --time_based --runtime=1 --thinktime=100 --write_hist_log=h \
+                 --log_hist_msec=300 --log_hist_coarseness={coarseness}"
+            ),
+        );
+        let lines = log(dir.path(), "h_clat_hist.1.log");
+        assert!((2..=8).contains(&lines.len()), "{}", lines.len());
+        assert!(lines.iter().all(|line| line.len() == columns + 3 && line[2] == 4096));
+        let [reads, writes, _] = json.job().ios();
+        for (direction, count) in [(0, reads), (1, writes)] {
+            let of = lines.iter().filter(|line| line[1] == direction);
+            assert_eq!(of.flat_map(|line| &line[3..]).sum::<u64>(), count);
+        }
+    }
+    let warned =
+        ours().line(dir.path(), "--name=j --ioengine=null --rw=read --size=1m --write_hist_log=h").ok();
+    warned.says("stays empty without log_hist_msec");
+    assert_eq!(fs::metadata(dir.path().join("h_clat_hist.1.log")).unwrap().len(), 0);
+}
+
+#[test]
+fn the_bandwidth_of_all_jobs_together() {
+    let dir = scratch();
+    fs::create_dir(dir.path().join("aux")).unwrap();
+    let line = "--bandwidth-log --aux-path=aux --output-format=json --name=a --ioengine=null --rw=randread \
+                --rate_iops=1000 --size=1g --time_based --runtime=2 --numjobs=2 --write_iops_log=x";
+    ours().line(dir.path(), line).ok();
+    let read = log(dir.path(), "agg-read_bw.log");
+    assert!(read.len() >= 3, "{read:?}");
+    assert!(read.iter().all(|line| line.len() == 5 && line[2..] == [0, 0, 0]));
+    // Two jobs of 1000 I/Os of 4 KiB per second, all but the beginning and the end.
+    let most = read.iter().map(|line| line[1]).max().unwrap();
+    assert!((6000..=10_000).contains(&most), "{read:?}");
+    for (name, direction) in [("agg-write_bw.log", 1), ("agg-trim_bw.log", 2)] {
+        assert!(log(dir.path(), name).iter().all(|line| (line[1], line[2]) == (0, direction)));
+    }
+    // Logs go where their names say, as with fio: --aux-path is for other files.
+    assert!(files_in(&dir.path().join("aux")).is_empty());
+    assert!(dir.path().join("x_iops.2.log").exists());
+}

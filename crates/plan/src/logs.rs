@@ -1,0 +1,221 @@
+//! Which log files a worker writes, and whether they can be written.
+
+use crate::{JobPlan, Plan, Problem, WorkerPlan};
+use iolite_logs::LogKind;
+use iolite_options::JobOptions;
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Most entries that wait to be written, of all workers together: 32 MiB.
+const MOST_WAITING: usize = 1 << 20;
+/// Most entries of a worker that wait to be written: 2 MiB.
+const MOST_ROOM: usize = 1 << 16;
+/// Fewer make the worker wait for its writer all the time.
+const LEAST_ROOM: usize = 1 << 12;
+
+/// The log files of a worker: kind and path.
+pub fn files(options: &JobOptions, worker: usize) -> Vec<(LogKind, PathBuf)> {
+    kinds(options)
+        .into_iter()
+        .map(|(kind, _, prefix)| {
+            let prefix = if prefix.is_empty() { &options.name } else { prefix };
+            let number = options.logs.per_job_logs.then_some(worker);
+            (kind, kind.file_name(prefix, number, options.logs.log_store_compressed))
+        })
+        .collect()
+}
+
+/// What is logged, the option that says so, and how the file's name begins. A latency that is not measured has no log.
+fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
+    let logs = &options.logs;
+    [
+        (LogKind::Bandwidth, "write_bw_log", &logs.write_bw_log, false),
+        (LogKind::Iops, "write_iops_log", &logs.write_iops_log, false),
+        (LogKind::Submission, "write_lat_log", &logs.write_lat_log, options.disable_slat),
+        (LogKind::Completion, "write_lat_log", &logs.write_lat_log, options.disable_clat),
+        (LogKind::Total, "write_lat_log", &logs.write_lat_log, options.disable_lat),
+        (LogKind::Histogram, "write_hist_log", &logs.write_hist_log, false),
+    ]
+    .into_iter()
+    .filter(|(.., disabled)| !disabled)
+    .filter_map(|(kind, option, prefix, _)| Some((kind, option, prefix.as_deref()?)))
+    .collect()
+}
+
+/// For how many entries a worker's queue has room, if it is not said: many workers have less each.
+pub fn room(plan: &Plan) -> usize {
+    let logging = plan.workers.iter().filter(|worker| plan.job_of(worker).options.logs.any()).count();
+    (MOST_WAITING / logging.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
+}
+
+/// Everything that can be seen now to be in the way of the logs. Changes nothing.
+pub fn obstacles(plan: &Plan) -> Vec<Problem> {
+    let mut seen = HashSet::new();
+    let mut problems = Vec::new();
+    for worker in &plan.workers {
+        let job = plan.job_of(worker);
+        let options = &job.options;
+        if !options.logs.any() || options.create_only {
+            continue;
+        }
+        for (option, message) in in_the_way(job, worker) {
+            if seen.insert((worker.job, option)) {
+                problems.push(Problem {
+                    job: options.name.clone(),
+                    origin: options.origins.get(option).cloned(),
+                    message,
+                });
+            }
+        }
+    }
+    problems
+}
+
+fn in_the_way(job: &JobPlan, worker: &WorkerPlan) -> Vec<(&'static str, String)> {
+    let paths = files(&job.options, worker.index);
+    let mut problems: Vec<_> = kinds(&job.options)
+        .iter()
+        .zip(&paths)
+        .filter_map(|(&(_, option, prefix), (_, path))| {
+            let why = unwritable(path)?;
+            Some((option, format!("{option}={prefix}: {why}")))
+        })
+        .collect();
+    let logs = &job.options.logs;
+    let clock = logs.log_alternate_epoch_clock_id;
+    if logs.log_alternate_epoch && !clock_exists(clock) {
+        let option = "log_alternate_epoch_clock_id";
+        let message = format!(
+            "{option}={clock}: this system has no such clock (0 is the wall clock, 1 the monotonic one)"
+        );
+        problems.push((option, message));
+    }
+    problems
+}
+
+/// Why this file cannot be written.
+fn unwritable(path: &Path) -> Option<String> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let Ok(place) = std::fs::metadata(directory) else {
+        return Some(format!("there is no directory {0}; mkdir -p {0} makes it", directory.display()));
+    };
+    if !place.is_dir() {
+        return Some(format!("{} is not a directory", directory.display()));
+    }
+    match std::fs::metadata(path) {
+        Ok(file) if file.is_dir() => Some(format!("{} is a directory", path.display())),
+        Ok(_) => refused(path, libc::W_OK).map(|why| format!("{} cannot be written: {why}", path.display())),
+        Err(_) => refused(directory, libc::W_OK | libc::X_OK)
+            .map(|why| format!("no file can be made in {}: {why}", directory.display())),
+    }
+}
+
+/// Why the system does not allow this kind of access.
+fn refused(path: &Path, access: libc::c_int) -> Option<String> {
+    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else {
+        return Some("its name has a zero byte".to_owned());
+    };
+    // SAFETY: the string is terminated and lives through the call.
+    let answer = unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), access, libc::AT_EACCESS) };
+    (answer != 0).then(|| {
+        let error = std::io::Error::last_os_error().to_string();
+        error.split(" (os error").next().unwrap_or_default().to_owned()
+    })
+}
+
+fn clock_exists(id: i32) -> bool {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives through the call.
+    unsafe { libc::clock_gettime(id, &raw mut time) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{RunOptions, SizeValue};
+
+    fn plan(jobs: &[(&str, u32)], change: impl Fn(&mut JobOptions)) -> Plan {
+        let jobs = jobs.iter().map(|&(name, numjobs)| {
+            let mut options = JobOptions {
+                name: name.into(),
+                ioengine: "null".into(),
+                size: Some(SizeValue::Bytes(1 << 20)),
+                numjobs,
+                ..JobOptions::default()
+            };
+            change(&mut options);
+            options
+        });
+        Plan::build(jobs.collect(), &RunOptions::default()).unwrap()
+    }
+
+    fn names(plan: &Plan, worker: usize) -> Vec<String> {
+        let files = files(&plan.job_of(&plan.workers[worker]).options, worker);
+        files.into_iter().map(|(_, path)| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn workers_are_numbered_through_all_jobs() {
+        let plan = plan(&[("a", 2), ("b", 1)], |options| {
+            options.logs.write_bw_log = Some(String::new());
+            options.logs.write_lat_log = Some("out/x".into());
+            options.disable_clat = options.name == "b";
+        });
+        assert_eq!(
+            names(&plan, 1),
+            ["a_bw.2.log", "out/x_slat.2.log", "out/x_clat.2.log", "out/x_lat.2.log"]
+        );
+        assert_eq!(names(&plan, 2), ["b_bw.3.log", "out/x_slat.3.log", "out/x_lat.3.log"]);
+    }
+
+    #[test]
+    fn one_for_all_and_compressed() {
+        let plan = plan(&[("a", 2)], |options| {
+            options.logs.write_hist_log = Some("h".into());
+            options.logs.per_job_logs = false;
+            options.logs.log_store_compressed = true;
+        });
+        assert_eq!(names(&plan, 0), ["h_clat_hist.log.fz"]);
+        assert_eq!(names(&plan, 1), names(&plan, 0));
+    }
+
+    #[test]
+    fn many_workers_have_less_room_each() {
+        let room =
+            |count| room(&plan(&[("a", count)], |options| options.logs.write_bw_log = Some("x".into())));
+        assert_eq!((room(1), room(16), room(64), room(2000)), (1 << 16, 1 << 16, 1 << 14, 1 << 12));
+    }
+
+    #[test]
+    fn obstacles_are_told_once_with_their_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        std::fs::write(path("file"), "").unwrap();
+        std::fs::create_dir(path("x_iops.1.log")).unwrap();
+        let told = |change: &dyn Fn(&mut JobOptions)| -> Vec<String> {
+            obstacles(&plan(&[("a", 2)], change)).into_iter().map(|problem| problem.message).collect()
+        };
+        assert_eq!(told(&|options| options.logs.write_bw_log = Some(path("x"))), [""; 0]);
+        let missing = told(&|options| options.logs.write_lat_log = Some(path("no/such/x")));
+        assert_eq!(missing.len(), 1);
+        assert!(
+            missing[0]
+                .ends_with(&format!("there is no directory {0}; mkdir -p {0} makes it", path("no/such")))
+        );
+        let file = told(&|options| options.logs.write_bw_log = Some(path("file/x")));
+        assert!(file[0].ends_with("is not a directory"), "{file:?}");
+        let taken = told(&|options| options.logs.write_iops_log = Some(path("x")));
+        assert!(taken[0].ends_with("x_iops.1.log is a directory"), "{taken:?}");
+        let clock = told(&|options| {
+            options.logs.write_bw_log = Some(path("x"));
+            options.logs.log_alternate_epoch = true;
+            options.logs.log_alternate_epoch_clock_id = 99;
+        });
+        assert!(clock[0].starts_with("log_alternate_epoch_clock_id=99: this system has no such clock"));
+    }
+}

@@ -1,0 +1,123 @@
+//! `--bandwidth-log`: the bandwidth of all jobs together, one file per direction, one line per half second.
+
+use super::samples::{per_second, since};
+use super::{Controller, Observer, RunError};
+use iolite_logs::{Columns, Sample};
+use iolite_types::{Direction, PerDirection};
+use std::fs::File;
+use std::io::Write;
+
+/// Between two lines.
+const PERIOD_NS: u64 = 500_000_000;
+/// At the end, what is left of a period has a line if it is so long: the bandwidth of a moment says nothing.
+const SHORTEST_NS: u64 = PERIOD_NS / 5;
+
+/// The files, in the order of [`Direction::ALL`], in the directory in which users of fio look for them.
+const NAMES: [&str; 3] = ["agg-read_bw.log", "agg-write_bw.log", "agg-trim_bw.log"];
+
+/// The log, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct BandwidthLog {
+    files: Vec<File>,
+    last: u64,
+    bytes: PerDirection<u64>,
+    failed: bool,
+}
+
+impl BandwidthLog {
+    /// Opens the files.
+    pub(super) fn new(wanted: bool) -> Result<BandwidthLog, RunError> {
+        let mut log = BandwidthLog::default();
+        if wanted {
+            for name in NAMES {
+                log.files.push(File::create(name).map_err(|error| RunError::System(name, error))?);
+            }
+        }
+        Ok(log)
+    }
+
+    /// There is no such log.
+    fn is_off(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// When the next line is due; `u64::MAX` = never.
+    pub(super) fn due(&self) -> u64 {
+        if self.is_off() { u64::MAX } else { self.last + PERIOD_NS }
+    }
+
+    /// Whether something could not be written.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Writes a line to each file.
+    fn write(&mut self, now: u64, bytes: PerDirection<u64>) -> Result<(), (&'static str, std::io::Error)> {
+        let span = now.saturating_sub(std::mem::replace(&mut self.last, now));
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        for (index, file) in self.files.iter_mut().enumerate() {
+            let direction = Direction::ALL[index];
+            let sample = Sample {
+                time_ms: now / 1_000_000,
+                value: per_second(since(before[direction], bytes[direction]), span) / 1024,
+                direction: index as u32,
+                ..Sample::default()
+            };
+            file.write_all(sample.line(Columns::default()).as_bytes())
+                .map_err(|error| (NAMES[index], error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Controller<'_> {
+    /// Writes what is due, or at the end what is left.
+    pub(super) fn log_bandwidth(&mut self, at_the_end: bool, observer: &mut dyn Observer) {
+        let now = self.now();
+        let due = self.bandwidth_log.due();
+        let due = if at_the_end { due.saturating_sub(PERIOD_NS - SHORTEST_NS) } else { due };
+        if self.bandwidth_log.is_off() || now < due {
+            return;
+        }
+        let mut bytes: PerDirection<u64> = PerDirection::default();
+        for worker in &self.plan.workers {
+            let slot = self.arena.slot(worker.index);
+            for direction in Direction::ALL {
+                bytes[direction] += slot.stats.directions[direction.index()].bytes.get();
+            }
+        }
+        if let Err((name, error)) = self.bandwidth_log.write(now, bytes) {
+            observer.warning(&format!("{name} cannot be written any more: {error}"));
+            // The jobs go on; the exit status will tell.
+            self.bandwidth_log = BandwidthLog { failed: true, ..BandwidthLog::default() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_log_is_never_due() {
+        let log = BandwidthLog::new(false).unwrap();
+        assert_eq!((log.due(), log.has_failed()), (u64::MAX, false));
+    }
+
+    #[test]
+    fn lines_are_the_bandwidth_since_the_line_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = NAMES.map(|name| dir.path().join(name));
+        let mut log = BandwidthLog {
+            files: paths.iter().map(|path| File::create(path).unwrap()).collect(),
+            ..BandwidthLog::default()
+        };
+        assert_eq!(log.due(), PERIOD_NS);
+        log.write(500_000_000, PerDirection::new(4 << 20, 0, 0)).unwrap();
+        log.write(1_500_000_000, PerDirection::new(6 << 20, 1 << 20, 0)).unwrap();
+        let texts = paths.map(|path| std::fs::read_to_string(path).unwrap());
+        assert_eq!(texts[0], "500, 8192, 0, 0, 0\n1500, 2048, 0, 0, 0\n");
+        assert_eq!(texts[1], "500, 0, 1, 0, 0\n1500, 1024, 1, 0, 0\n");
+        assert_eq!(texts[2], "500, 0, 2, 0, 0\n1500, 0, 2, 0, 0\n");
+    }
+}
