@@ -1,6 +1,8 @@
 //! One worker, from its set-up to its end, in a process or thread of its own.
 
 mod command;
+#[cfg(test)]
+mod delay_tests;
 mod files;
 mod flow;
 mod io_loop;

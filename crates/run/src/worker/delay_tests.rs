@@ -1,0 +1,299 @@
+//! Does the loop report what a storage of known delays does? An engine that completes on a timer stands for the
+//! storage: on a clock that only the engine moves every figure is known, and on the real one the engine notes itself
+//! how long each I/O took.
+
+use super::*;
+use crate::shared::Arena;
+use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
+use iolite_options::{ReadWrite, RunOptions, SizeValue};
+use iolite_plan::Plan;
+use iolite_stats::{Latency, bucket_of};
+use std::os::fd::RawFd;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What handing over one unit takes on the engine's clock.
+const QUEUE_NS: u64 = 100;
+
+/// Delays of 10 µs and more: mostly short, some long, a few very long.
+fn delay(number: u64) -> u64 {
+    match number % 100 {
+        99 => 2_000_000,
+        90.. => 150_000,
+        position => 10_000 + position * 500,
+    }
+}
+
+/// The time as the engine sees it.
+#[derive(Clone, Copy)]
+enum Time {
+    /// It passes only when the engine says so.
+    Moved(&'static AtomicU64),
+    /// It passes.
+    Real(Clock),
+}
+
+impl Time {
+    fn clock(self) -> Clock {
+        match self {
+            Time::Moved(word) => Clock::calibrate().kept_in(word),
+            Time::Real(clock) => clock,
+        }
+    }
+
+    fn now(self) -> u64 {
+        match self {
+            Time::Moved(word) => word.load(Relaxed),
+            Time::Real(clock) => clock.now(),
+        }
+    }
+
+    fn pass(self, ns: u64) {
+        self.wait_until(self.now() + ns);
+    }
+
+    fn wait_until(self, moment: u64) {
+        match self {
+            Time::Moved(word) => {
+                word.fetch_max(moment, Relaxed);
+            }
+            Time::Real(clock) => {
+                while clock.now() < moment {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+    }
+}
+
+/// Completes each unit after its delay, and notes how long it really took.
+struct TimerEngine<const SYNCHRONOUS: bool> {
+    time: Time,
+    issued: u64,
+    /// Queued units with their delays.
+    queued: Vec<(u32, u64, u64)>,
+    /// Committed units with when they were committed and when they are due.
+    flying: Vec<(u32, u64, u64, u64)>,
+    took: Arc<Mutex<Vec<u64>>>,
+}
+
+impl<const SYNCHRONOUS: bool> Engine for TimerEngine<SYNCHRONOUS> {
+    const SYNCHRONOUS: bool = SYNCHRONOUS;
+
+    fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let delay = delay(self.issued);
+        self.issued += 1;
+        if SYNCHRONOUS {
+            let began = self.time.now();
+            self.time.pass(delay);
+            self.took.lock().unwrap().push(self.time.now() - began);
+            return Queued::Completed(Ok(unit.length));
+        }
+        self.time.pass(QUEUE_NS);
+        self.queued.push((unit.index, delay, unit.length));
+        Queued::Queued
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        let now = self.time.now();
+        let count = self.queued.len();
+        self.flying
+            .extend(self.queued.drain(..).map(|(index, delay, length)| (index, now, now + delay, length)));
+        Ok(count)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        _: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        self.flying.sort_by_key(|&(_, _, due, _)| due);
+        if min > 0 {
+            self.time.wait_until(self.flying[min - 1].2);
+        }
+        let now = self.time.now();
+        let due = self.flying.iter().take(max).take_while(|unit| unit.2 <= now).count();
+        for (unit, committed, _, length) in self.flying.drain(..due) {
+            self.took.lock().unwrap().push(now - committed);
+            done.push(Completion { unit, outcome: Ok(length) });
+        }
+        Ok(())
+    }
+}
+
+/// What the loop reports, and how long the engine took for each I/O, sorted.
+struct Measured {
+    latencies: [Latency; 3],
+    ios: u64,
+    issued: u64,
+    took: Vec<u64>,
+}
+
+fn measure<const SYNCHRONOUS: bool>(
+    time: Time,
+    count: u64,
+    depth: u32,
+    change: impl FnOnce(&mut JobOptions),
+) -> Measured {
+    let mut options = JobOptions {
+        name: "delays".into(),
+        ioengine: "null".into(),
+        rw: ReadWrite::RandRead,
+        size: Some(SizeValue::Bytes(count * 4096)),
+        iodepth: depth,
+        slat_percentiles: true,
+        lat_percentiles: true,
+        ..JobOptions::default()
+    };
+    change(&mut options);
+    let plan = Plan::build(vec![options], &RunOptions::default()).expect("the plan is in order");
+    let worker_plan = &plan.workers[0];
+    let job = plan.job_of(worker_plan);
+    let layout = iolite_plan::layout(
+        &job.options,
+        iolite_plan::LayoutContext { clone: 0, diskless: true, seed: 1 },
+        &[("delays.0.0".into(), iolite_plan::FileFacts { kind: iolite_plan::FileKind::Regular, size: None })],
+    )
+    .expect("the layout is in order");
+    let arena = Arena::new(1).unwrap();
+    let (messages, _controller) = Socket::pair().unwrap();
+    let worker = Worker {
+        job,
+        plan: worker_plan,
+        layout: &layout,
+        slot: arena.slot(0),
+        all: (&plan, &arena),
+        messages: &messages,
+        clock: time.clock(),
+        reserved_cpu: None,
+    };
+    arena.slot(0).control.open_gate();
+    let took = Arc::new(Mutex::new(Vec::new()));
+    let engine = TimerEngine::<SYNCHRONOUS> {
+        time,
+        issued: 0,
+        queued: Vec::new(),
+        flying: Vec::new(),
+        took: Arc::clone(&took),
+    };
+    let done = worker.with_engine(engine);
+    assert!(done.is_ok(), "{:?}", done.err().map(|stop| stop.what));
+    let stats = &arena.slot(0).stats;
+    let mut took = std::mem::take(&mut *took.lock().unwrap());
+    took.sort_unstable();
+    Measured {
+        latencies: stats.latencies(0),
+        ios: stats.directions[0].ios.get(),
+        issued: stats.directions[0].issued.get(),
+        took,
+    }
+}
+
+/// The value below or at which so many per cent of the sorted values are.
+fn percentile(sorted: &[u64], percent: f64) -> u64 {
+    let rank = (sorted.len() as f64 * percent / 100.0).ceil() as usize;
+    sorted[rank.max(1) - 1]
+}
+
+fn within_a_bucket(reported: u64, truth: u64, what: &str) {
+    let distance = bucket_of(reported).abs_diff(bucket_of(truth));
+    assert!(distance <= 1, "{what}: {reported} reported, {truth} true");
+}
+
+impl Measured {
+    /// Every I/O was issued once, completed once, and is in each histogram once.
+    fn sums_up(&self, count: u64) {
+        assert_eq!((self.issued, self.ios, self.took.len() as u64), (count, count, count));
+        let [slat, clat, lat] = &self.latencies;
+        for latency in [clat, lat] {
+            assert_eq!((latency.moments.count, latency.histogram.total()), (count, count));
+        }
+        assert_eq!(slat.moments.count, slat.histogram.total());
+    }
+
+    /// Completion latency is what the engine says, at each of these percentiles.
+    fn is_true_at(&self, percentiles: &[f64]) {
+        let reported = self.latencies[1].histogram.percentiles(percentiles);
+        for (&percent, reported) in percentiles.iter().zip(reported) {
+            within_a_bucket(reported, percentile(&self.took, percent), &format!("p{percent}"));
+        }
+    }
+}
+
+const PERCENTILES: [f64; 8] = [1.0, 10.0, 50.0, 90.0, 95.0, 99.0, 99.9, 100.0];
+
+fn moved() -> Time {
+    Time::Moved(Box::leak(Box::new(AtomicU64::new(1))))
+}
+
+/// With one I/O at a time there is nothing to guess: every nanosecond is known.
+#[test]
+fn one_at_a_time_each_delay_is_reported_exactly() {
+    const COUNT: u64 = 5000;
+    for synchronous in [true, false] {
+        let measured = match synchronous {
+            true => measure::<true>(moved(), COUNT, 1, |_| ()),
+            false => measure::<false>(moved(), COUNT, 1, |_| ()),
+        };
+        measured.sums_up(COUNT);
+        let [slat, clat, lat] = &measured.latencies;
+        let total: u64 = (0..COUNT).map(delay).sum();
+        assert_eq!(clat.moments.sum, u128::from(total));
+        let queueing = if synchronous { 0 } else { u128::from(COUNT * QUEUE_NS) };
+        assert_eq!(slat.moments.sum, queueing);
+        assert_eq!(lat.moments.sum, u128::from(total) + queueing);
+        assert_eq!((clat.moments.min, clat.moments.max), (10_000, 2_000_000));
+        measured.is_true_at(&PERCENTILES);
+    }
+}
+
+/// At depth, the storage's delays are met within the time that handing over a unit takes, whatever is batched.
+#[test]
+fn at_depth_the_delays_are_those_of_the_storage() {
+    const COUNT: u64 = 20_000;
+    for (submit, complete) in [(1, 1), (16, 16), (32, 1)] {
+        let measured = measure::<false>(moved(), COUNT, 32, |options| {
+            options.iodepth_batch = submit;
+            options.iodepth_batch_complete_max = complete;
+        });
+        measured.sums_up(COUNT);
+        measured.is_true_at(&PERCENTILES);
+        let [slat, clat, lat] = &measured.latencies;
+        assert_eq!(clat.moments.sum, measured.took.iter().map(|&took| u128::from(took)).sum());
+        assert_eq!(lat.moments.sum, slat.moments.sum + clat.moments.sum);
+        // The first of a batch waits for the others to be handed over, the last only for itself.
+        assert!(slat.moments.min >= QUEUE_NS && slat.moments.max <= u64::from(submit) * QUEUE_NS);
+    }
+}
+
+/// On the real clock: what the engine noted, and what the loop reports. The ends of the distribution are left out, for
+/// there the machine may have stopped the worker between the two looks at the clock.
+#[test]
+fn on_the_real_clock_the_percentiles_are_true() {
+    let clock = Clock::calibrate();
+    let one = measure::<true>(Time::Real(clock), 2000, 1, |_| ());
+    one.sums_up(2000);
+    one.is_true_at(&[10.0, 50.0, 90.0]);
+    let deep = measure::<false>(Time::Real(clock), 20_000, 32, |_| ());
+    deep.sums_up(20_000);
+    deep.is_true_at(&[10.0, 50.0, 90.0]);
+}
