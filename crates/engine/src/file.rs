@@ -201,16 +201,18 @@ fn open_descriptor(spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
     let path = CString::new(spec.path.as_os_str().as_bytes())
         .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let flags = open_flags(spec.kind, mode);
-    match open_path(&path, flags) {
+    // A pipe's open waits for its other end, maybe for ever: there an interruption is handed on.
+    let patient = spec.kind != FileKind::Pipe;
+    match open_path(&path, flags, patient) {
         // O_NOATIME is for the owner only; the job can do without it.
         Err(error) if flags & libc::O_NOATIME != 0 && error.raw_os_error() == Some(libc::EPERM) => {
-            open_path(&path, flags & !libc::O_NOATIME)
+            open_path(&path, flags & !libc::O_NOATIME, patient)
         }
         result => result,
     }
 }
 
-fn open_path(path: &CString, flags: libc::c_int) -> io::Result<RawFd> {
+fn open_path(path: &CString, flags: libc::c_int, patient: bool) -> io::Result<RawFd> {
     loop {
         // SAFETY: a terminated string and integers.
         let descriptor = unsafe { libc::open(path.as_ptr(), flags, CREATE_MODE) };
@@ -218,7 +220,7 @@ fn open_path(path: &CString, flags: libc::c_int) -> io::Result<RawFd> {
             return Ok(descriptor);
         }
         match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => continue,
+            error if error.kind() == io::ErrorKind::Interrupted && patient => continue,
             error => return Err(error),
         }
     }

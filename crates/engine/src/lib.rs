@@ -165,6 +165,9 @@ pub trait Engine {
     /// Whether [`Engine::queue`] always answers `Completed`: no depth, no submission latency.
     const SYNCHRONOUS: bool;
 
+    /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
+    const STAMPS: bool = false;
+
     /// Opens the file at `index` of the worker's list. Called before any unit names that file.
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
 
@@ -203,6 +206,13 @@ pub trait Engine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno>;
+
+    /// When a unit that has just been reaped was issued and complete, in nanoseconds of the clock that the engine was
+    /// made with. Asked only of engines that take the time themselves ([`Engine::STAMPS`]).
+    fn times(&self, unit: u32) -> (u64, u64) {
+        let _ = unit;
+        (0, 0)
+    }
 }
 
 /// Where the worker's buffers are: `count` buffers of `stride` bytes each, one after the other.

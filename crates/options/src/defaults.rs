@@ -174,6 +174,7 @@ fn unset() -> JobOptions {
         exec_prerun: None,
         exec_postrun: None,
         serialize_overlap: false,
+        io_submit_mode: SubmitMode::Inline,
 
         cpus_allowed: Vec::new(),
         cpus_allowed_policy: CpusPolicy::Shared,

@@ -140,6 +140,8 @@ keyword_enum!(/// `cpus_allowed_policy`
     CpusPolicy { Shared = "shared", Split = "split" });
 keyword_enum!(/// `write_hint`
     WriteHint { None = "none", Short = "short", Medium = "medium", Long = "long", Extreme = "extreme" });
+keyword_enum!(/// `io_submit_mode`
+    SubmitMode { Inline = "inline", Offload = "offload" });
 keyword_enum!(/// `thinktime_blocks_type`
     ThinktimeBlocks { Complete = "complete", Issue = "issue" });
 keyword_enum!(/// `rate_process`
@@ -491,6 +493,7 @@ pub struct JobOptions {
     /// The depth to drain to before filling again; 0 = same as `iodepth`.
     pub iodepth_low: u32,
     pub serialize_overlap: bool,
+    pub io_submit_mode: SubmitMode,
 
     // rates
     pub thinktime: u64,

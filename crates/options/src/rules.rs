@@ -4,7 +4,7 @@
 //! options of a job are known.
 
 use crate::defs::settle_block_sizes;
-use crate::{Diagnostic, JobOptions, Origin, engines};
+use crate::{Diagnostic, JobOptions, Origin, SubmitMode, engines};
 use iolite_types::Direction;
 
 /// Makes the options agree with each other.
@@ -76,7 +76,9 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     job.iodepth_batch_complete_max =
         job.iodepth_batch_complete_max.max(job.iodepth_batch_complete_min).min(depth);
     let synchronous = engines::engine(&job.ioengine).is_some_and(|engine| engine.synchronous);
-    if depth > 1 && synchronous && job.is_set("iodepth") {
+    // Submitters beside the worker make a depth of any engine.
+    let inline = job.io_submit_mode == SubmitMode::Inline;
+    if depth > 1 && synchronous && inline && job.is_set("iodepth") {
         warnings.push(Diagnostic {
             origin: origin(job, "iodepth"),
             message: format!(

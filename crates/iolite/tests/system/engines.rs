@@ -13,7 +13,7 @@ const BLOCKS: usize = 256;
 const SIZE: usize = BLOCK * BLOCKS;
 
 /// Engines that work on files, with whether they can have more than one I/O in flight.
-const FILE_ENGINES: &[(&str, bool)] = &[
+pub const FILE_ENGINES: &[(&str, bool)] = &[
     ("sync", false),
     ("psync", false),
     ("vsync", false),

@@ -19,6 +19,7 @@ mod examples;
 mod failures;
 mod logs;
 mod machine;
+mod offload;
 mod offsets;
 mod order;
 mod priorities;

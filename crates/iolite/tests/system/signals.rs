@@ -96,6 +96,30 @@ fn jobs_behind_a_stonewall_do_not_start_after_an_interrupt() {
     assert!(!run.stdout.contains("WRITE: bw="), "{run}");
 }
 
+/// Opening a pipe waits for its other end, and reading from it for data: neither keeps a job from ending.
+#[test]
+fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
+    let dir = scratch();
+    let path = std::ffi::CString::new(dir.path().join("pipe").to_str().unwrap()).unwrap();
+    // SAFETY: a terminated string and a number.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    for other_end in [false, true] {
+        for more in ["--rw=read", "--rw=read --thread", "--rw=read --io_submit_mode=offload", "--rw=write"] {
+            // A reader and writer in one: it serves the other end without giving or taking anything.
+            let held = other_end
+                .then(|| fs::File::options().read(true).write(true).open(dir.path().join("pipe")).unwrap());
+            let line = format!("--name=j --filename=pipe --size=100M {more}");
+            let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+            running.wait_until("it has begun", |running| running.stdout().contains("Starting 1"));
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            running.signal(libc::SIGINT);
+            let run = running.wait();
+            assert_eq!(run.code(), 128, "{more}, {other_end}: {run}");
+            drop(held);
+        }
+    }
+}
+
 #[test]
 fn a_second_interrupt_ends_at_once() {
     let dir = scratch();

@@ -96,5 +96,6 @@ pub static ENGINE: &[Definition] = &[
         .lands(put!(serialize_overlap, boolean())),
     depth("io_submit_mode", Kind::Str, "Who submits I/O")
         .default("inline")
-        .keywords(&[("inline", "The worker itself"), ("offload", "A pool of threads beside it")]),
+        .keywords(&[("inline", "The worker itself"), ("offload", "A pool of threads beside it")])
+        .lands(put_keyword!(io_submit_mode, SubmitMode)),
 ];

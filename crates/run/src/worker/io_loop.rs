@@ -507,20 +507,27 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         for &index in &self.pending {
             let stamps = &mut self.stamps[index as usize];
             stamps.issue = issue;
-            if self.rules.slat
-                && let Some(direction) = self.units[index as usize].operation.direction()
-            {
-                let latency = issue.saturating_sub(stamps.start);
-                let slat = &self.stats.directions[direction.index()].slat;
-                slat.record(latency);
-                if self.rules.slat_buckets {
-                    slat.record_bucket(latency);
-                }
+            let start = stamps.start;
+            if self.rules.slat && !E::STAMPS {
+                self.record_submission(index, start, issue);
             }
         }
         self.stats.end();
         self.pending.clear();
         self.fresh_stamp = issue;
+    }
+
+    /// Counts the submission latency of a unit.
+    #[inline(always)]
+    fn record_submission(&self, index: u32, start: u64, issue: u64) {
+        if let Some(direction) = self.units[index as usize].operation.direction() {
+            let latency = issue.saturating_sub(start);
+            let slat = &self.stats.directions[direction.index()].slat;
+            slat.record(latency);
+            if self.rules.slat_buckets {
+                slat.record_bucket(latency);
+            }
+        }
     }
 
     /// There is no room: waits as the rules for completion say.
@@ -587,7 +594,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 self.release(completion.unit);
                 continue;
             }
-            let times = Times { start: stamps.start, issue: stamps.issue, complete: now, queued: true };
+            let mut times = Times { start: stamps.start, issue: stamps.issue, complete: now, queued: true };
+            if E::STAMPS && self.rules.timed() {
+                (times.issue, times.complete) = self.engine.times(completion.unit);
+                if self.rules.slat {
+                    self.record_submission(completion.unit, times.start, times.issue);
+                }
+            }
             self.complete(completion.unit, completion.outcome, times);
         }
         self.stats.end();

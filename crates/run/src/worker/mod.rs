@@ -8,6 +8,7 @@ mod flow;
 mod io_loop;
 mod logs;
 mod memory;
+mod offload;
 mod pace;
 mod placement;
 mod priority;
@@ -36,11 +37,12 @@ use io_loop::{ErrorPolicy, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
-use iolite_options::JobOptions;
+use iolite_options::{JobOptions, SubmitMode};
 use iolite_plan::{JobPlan, Layout, Plan, WorkerPlan};
 use iolite_types::Direction;
 use iolite_workload::{AnyGenerator, General, Generator};
 use memory::Buffers;
+use offload::Offload;
 use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
@@ -166,6 +168,9 @@ impl Worker<'_> {
             seed: self.plan.seed,
             ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
         };
+        if options.io_submit_mode == SubmitMode::Offload {
+            return self.offload(&config, log);
+        }
         iolite_engine::build(self.job.engine.name, &config, WithEngine(self, log))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
     }
@@ -224,6 +229,19 @@ impl Worker<'_> {
         debug!(target: "mutex", "{}: the gate is open", self.options().name);
     }
 
+    /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
+    fn offload(&self, config: &EngineConfig, log: Option<Recorder>) -> Result<(), Stop> {
+        let workload = workload_spec(self.job, self.layout, self.plan.seed);
+        let generator = General::new(&workload).map(AnyGenerator::General);
+        let generator = generator
+            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
+        let clock = self.clock.chosen(self.options().clocksource);
+        let engine = self.job.engine;
+        let pool = Offload::new(engine.name, config, engine.diskless, clock, self.control())
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
+        self.work::<Offload<'_>, AnyGenerator, true>(pool, generator, &workload, log)
+    }
+
     /// Everything that depends on the engine's type.
     fn with_engine<E: Engine>(&self, engine: E, log: Option<Recorder>) -> Result<(), Stop> {
         let options = self.options();
@@ -274,8 +292,11 @@ impl Worker<'_> {
         engine
             .prepare(&at_once)
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
+        let mut rules = rules(options);
+        // A synchronous engine is its own submission, also on another thread.
+        rules.slat &= !(E::STAMPS && self.job.engine.synchronous);
         let parts = Parts {
-            rules: rules(options),
+            rules,
             errors: ErrorPolicy::new(options, self.messages, self.number()),
             control: self.control(),
             stats: &self.slot.stats,

@@ -1,0 +1,62 @@
+//! `io_submit_mode=offload`: a pool of threads submits what the worker makes.
+
+use crate::common::{Json, Program, scratch, trace, words};
+use crate::engines::FILE_ENGINES;
+use crate::skip;
+use std::collections::BTreeSet;
+
+const JOB: &str = "--name=j --filename=f --size=4m --iodepth=4 --io_submit_mode=offload --output-format=json";
+
+#[test]
+fn every_engine_does_the_same_ios_from_other_threads() {
+    let program = Program::under_test();
+    for (engine, _) in FILE_ENGINES {
+        for thread in ["", "--thread"] {
+            let dir = scratch();
+            let line = format!("{JOB} --rw=randrw --ioengine={engine} --fsync=100 {thread}");
+            let run = program.line(dir.path(), &line).ok();
+            let report = Json::parse(&run.stdout);
+            let job = report.job();
+            let [reads, writes, trims] = job.ios();
+            assert_eq!((reads + writes, trims), (1024, 0), "{engine}");
+            let count = |kind: &str| {
+                ["read", "write"]
+                    .map(|direction| job.int(&format!("{direction}.{kind}.N")))
+                    .iter()
+                    .sum::<u64>()
+            };
+            assert_eq!((count("clat_ns"), count("lat_ns")), (1024, 1024), "{engine}");
+            // The time from making an I/O to issuing it is in the total.
+            assert!(job.float("read.lat_ns.mean") > job.float("read.clat_ns.mean"), "{engine}");
+            let synchronous = count("slat_ns") == 0;
+            assert!(synchronous || count("slat_ns") == 1024, "{engine}");
+        }
+    }
+}
+
+#[test]
+fn as_many_threads_submit_as_units_may_be_in_flight() {
+    let dir = scratch();
+    let line = format!("{JOB} --rw=randread --ioengine=psync");
+    let Some((run, log)) =
+        trace::system_calls(&Program::under_test(), dir.path(), "pread64,clone3,clone", &words(&line))
+    else {
+        skip!("needs strace")
+    };
+    run.ok();
+    let reads = log.lines().filter(|line| line.contains("pread64(") && line.contains("/f>"));
+    let threads: BTreeSet<&str> = reads.map(|line| line.split(' ').next().unwrap()).collect();
+    // Which of them gets work depends on how fast it is done; none but them does any.
+    assert!((1..=4).contains(&threads.len()), "{threads:?}");
+    let made = log.lines().filter(|line| line.contains("CLONE_THREAD")).count();
+    // Each call may be told in two halves.
+    assert!(made >= 4, "{log}");
+}
+
+#[test]
+fn an_error_of_a_submitter_ends_the_job() {
+    let program = Program::under_test();
+    let dir = scratch();
+    let line = "--name=j --filename=/dev/full --size=64k --rw=write --iodepth=4 --io_submit_mode=offload";
+    program.line(dir.path(), line).refused().says("No space left on device");
+}
