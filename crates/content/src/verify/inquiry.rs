@@ -19,6 +19,8 @@ use std::ops::Range;
 const SECTOR: u64 = 512;
 /// Data of the right kind is recognised, and data that moved is found, by pieces of this size.
 const PROBE: usize = 16;
+/// So many ways in which data may have moved are tried: a pattern is found in many places.
+const MOST_MOVES: usize = 1024;
 /// The longest repetition that is called a pattern.
 const LONGEST_PATTERN: usize = 1024;
 
@@ -109,16 +111,21 @@ impl Inquiry<'_, '_> {
         if let Some(belongs_to) = self.offset_in_pattern() {
             return Diagnosis::Misdirected { belongs_to };
         }
-        if let Some(by) = self.moved_header().or_else(|| best.and_then(|best| self.moved_data(best))) {
+        if let Some(by) = self.moved_header() {
             return Diagnosis::Shifted(by);
         }
-        if let Some(pattern) = self.other_pattern() {
-            return Diagnosis::OtherPattern(pattern);
-        }
-        match best.filter(|best| best.is_near) {
+        let part = match best.filter(|best| best.is_near) {
             Some(best) => self.part(best),
             None => self.zeroed(None).map_or(Diagnosis::Unknown, Diagnosis::ZeroedSectors),
+        };
+        if !matches!(part, Diagnosis::Damaged | Diagnosis::Unknown) {
+            return part;
         }
+        // A pattern that has moved is like itself in places: so its parts come first.
+        if let Some(by) = best.and_then(|best| self.moved_data(best)) {
+            return Diagnosis::Shifted(by);
+        }
+        self.other_pattern().map_or(part, Diagnosis::OtherPattern)
     }
 
     fn misdirected(&self, header: &Header) -> Diagnosis {
@@ -173,13 +180,16 @@ impl Inquiry<'_, '_> {
 
     /// The sectors that are zero and should not be, if these are all that is wrong and follow each other.
     fn zeroed(&self, best: Option<&Candidate>) -> Option<Range<u64>> {
-        if best.is_none() && (self.spec().fill != Fill::Random || self.spec().compress.is_some()) {
-            return None;
-        }
+        // Random data is not zero, nor is a header; all else may be.
+        let spec = self.spec();
+        let is_random = spec.fill == Fill::Random && spec.compress.is_none();
+        let header = spec.kind.has_header().then(|| place_of(spec, self.range.len()));
+        let cannot_be_zero =
+            |sector: &Range<usize>| is_random || header.is_some_and(|at| sector.contains(&at));
         let mut zeroed: Option<Range<usize>> = None;
         for sector in self.sectors() {
             let is_zero = self.interval()[sector.clone()].iter().all(|&byte| byte == 0);
-            let is_wrong = best.is_none_or(|best| best.wrong_in(&sector) > 0);
+            let is_wrong = best.map_or(cannot_be_zero(&sector), |best| best.wrong_in(&sector) > 0);
             match &mut zeroed {
                 _ if is_wrong && !is_zero && best.is_some() => return None,
                 Some(range) if is_wrong && is_zero && range.end == sector.start => range.end = sector.end,
@@ -193,14 +203,16 @@ impl Inquiry<'_, '_> {
 
     /// Whole sectors from the beginning or to the end are other data.
     fn torn(&self, best: &Candidate) -> Option<Diagnosis> {
-        let is_random = self.data.is_random();
         // Of other random data nearly every byte differs.
-        let enough = |sector: &Range<usize>| if is_random { sector.len() / 2 } else { 1 };
+        let is_random = self.data.is_random() && self.spec().compress.is_none();
+        let enough = |sector: &Range<usize>| sector.len().div_ceil(if is_random { 2 } else { 8 });
         let replaced: Vec<_> = self
             .sectors()
+            // Those that compress to nothing are the same in every write.
+            .filter(|sector| best.bytes[sector.clone()].iter().any(|byte| *byte != best.bytes[sector.start]))
             .map(|sector| match best.wrong_in(&sector) {
                 0 => Some((false, sector.start)),
-                wrong if wrong >= enough(&sector).max(1) => Some((true, sector.start)),
+                wrong if wrong >= enough(&sector) => Some((true, sector.start)),
                 _ => None,
             })
             .collect::<Option<_>>()?;
@@ -316,15 +328,16 @@ impl Inquiry<'_, '_> {
     }
 
     /// How far the data that should be there has moved.
-    fn moved_data(&self, wanted: &Candidate) -> Option<i64> {
-        let (found, wanted) = (self.interval(), &wanted.bytes);
+    fn moved_data(&self, candidate: &Candidate) -> Option<i64> {
+        let (found, wanted) = (self.interval(), &candidate.bytes);
         let length = found.len();
         let overhead = self.spec().overhead(self.spec().format);
-        let matches = |by: i64| {
+        let explains = |by: i64| {
             let (from, to) = if by > 0 { (0, by as usize) } else { (by.unsigned_abs() as usize, 0) };
             let common = length - from.max(to);
-            let right = wanted[from..].iter().zip(&found[to..]).filter(|(one, other)| one == other).count();
-            right + overhead >= common && common >= PROBE.max(length / 8)
+            let wrong = wanted[from..].iter().zip(&found[to..]).filter(|(one, other)| one != other).count();
+            // A pattern that has not moved at all is like itself one repetition on.
+            wrong <= overhead && wrong * 4 < candidate.wrong.len() && common >= PROBE.max(length / 8)
         };
         let probes = [length / 4, length / 2, length / 4 * 3].into_iter().filter(|at| at + PROBE <= length);
         let moves = probes.flat_map(|at| {
@@ -335,7 +348,7 @@ impl Inquiry<'_, '_> {
         let mut moves: Vec<i64> = moves.filter(|by| *by != 0).collect();
         moves.sort_by_key(|by| (by.unsigned_abs(), *by < 0));
         moves.dedup();
-        moves.into_iter().take(64).find(|by| matches(*by))
+        moves.into_iter().take(MOST_MOVES).find(|by| explains(*by))
     }
 
     /// The offset that a pattern with `%o` says it was written to, if that explains all of it.

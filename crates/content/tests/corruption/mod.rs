@@ -1,0 +1,257 @@
+//! The ways in which storage damages data, and what each has to be called.
+
+use iolite_content::verify::{Diagnosis, Identity, Mismatch, Spec, Stamper, Write};
+use iolite_content::{Fill, PatternPiece};
+
+pub const BLOCK: usize = 4096;
+pub const BLOCKS: usize = 6;
+const SECTOR: usize = 512;
+
+/// A file that was written twice; the second time is what counts. There is a block behind its end.
+pub struct Image {
+    pub old: Vec<u8>,
+    pub new: Vec<u8>,
+    /// Other content.
+    variant: u64,
+}
+
+impl Image {
+    pub fn new(spec: &Spec, variant: u64) -> Image {
+        let write = |generation: u64| {
+            let mut bytes = vec![0; BLOCK * (BLOCKS + 1)];
+            let mut stamper = Stamper::new(spec);
+            for (number, block) in bytes.chunks_mut(BLOCK).enumerate() {
+                stamper.stamp(block, &identity(number, generation, variant));
+            }
+            bytes
+        };
+        Image { old: write(0), new: write(1), variant }
+    }
+
+    /// The write that is expected in a block.
+    pub fn write(&self, number: usize) -> Write {
+        let Identity { sequence, seed, job, .. } = identity(number, 1, self.variant);
+        Write { sequence: Some(sequence), seed: Some(seed), job: Some(job) }
+    }
+}
+
+fn identity(number: usize, generation: u64, variant: u64) -> Identity {
+    let sequence = number as u64 + generation * 100;
+    Identity {
+        offset: (number * BLOCK) as u64,
+        sequence,
+        seed: mixed(sequence + variant * 1000),
+        seconds: 1_700_000_000 + sequence as u32,
+        nanoseconds: 5 * sequence as u32,
+        job: 3,
+    }
+}
+
+/// A damaged file.
+pub struct Damage {
+    pub bytes: Vec<u8>,
+    /// How many blocks are wrong at most.
+    pub blocks: u64,
+    /// Whether the report of a mismatch tells what happened.
+    pub is_right: Judge,
+}
+
+/// Of how blocks are written, whether the writes are known, and the report.
+pub type Judge = Box<dyn Fn(&Spec, bool, &Mismatch) -> bool>;
+
+/// A sort of damage.
+pub struct Corrupt {
+    pub name: &'static str,
+    /// The same sample is the same damage.
+    pub inject: fn(&Image, &Spec, u64) -> Damage,
+}
+
+pub fn all() -> Vec<Corrupt> {
+    vec![
+        Corrupt { name: "bit flip", inject: bit_flip },
+        Corrupt { name: "zeroed sectors", inject: zeroed_sectors },
+        Corrupt { name: "zeroed block", inject: zeroed_block },
+        Corrupt { name: "swapped blocks", inject: swapped },
+        Corrupt { name: "stale block", inject: stale },
+        Corrupt { name: "torn write", inject: torn },
+        Corrupt { name: "shifted data", inject: shifted },
+        Corrupt { name: "wrong length", inject: wrong_length },
+        Corrupt { name: "overwritten bytes", inject: overwritten },
+    ]
+}
+
+/// SplitMix64's bijection, for numbers that look random.
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// Two numbers below the limits.
+fn draw(sample: u64, first: usize, second: usize) -> (usize, usize) {
+    let number = mixed(sample ^ 0xabcd);
+    ((number % first as u64) as usize, (number / first as u64 % second as u64) as usize)
+}
+
+/// All of it that the header can tell is that a later one was lost.
+fn is_older(spec: &Spec, found: &Mismatch) -> bool {
+    spec.kind.has_header() && matches!(found.diagnosis, Diagnosis::Older { .. })
+}
+
+fn bit_flip(image: &Image, _: &Spec, sample: u64) -> Damage {
+    // Every fourth one near the beginning, where headers are.
+    let range = if sample.is_multiple_of(4) { 60 } else { BLOCK };
+    let (number, at) = draw(sample, BLOCKS, range);
+    let (at, bit) = (number * BLOCK + at, (sample % 8) as u8);
+    let mut bytes = image.new.clone();
+    bytes[at] ^= 1 << bit;
+    let wanted = Diagnosis::BitFlip { offset: at as u64, bit };
+    Damage { bytes, blocks: 1, is_right: Box::new(move |_, _, found| found.diagnosis == wanted) }
+}
+
+fn zeroed_sectors(image: &Image, _: &Spec, sample: u64) -> Damage {
+    let (first, count) = draw(sample, BLOCKS * 8 - 1, 3);
+    // Not all of a block, and nothing behind it.
+    let last = (first + count).min(first / 8 * 8 + 7);
+    let last = if (first, last) == (first / 8 * 8, first / 8 * 8 + 7) { last - 1 } else { last };
+    let range = first * SECTOR..(last + 1) * SECTOR;
+    let mut bytes = image.new.clone();
+    bytes[range.clone()].fill(0);
+    let is_right = move |_: &Spec, _: bool, found: &Mismatch| match &found.diagnosis {
+        // Of several intervals it is the first that is reported, and it may be all zeros.
+        Diagnosis::ZeroedSectors(zeroed) => {
+            range.start as u64 <= zeroed.start && zeroed.end <= range.end as u64 && zeroed.start < zeroed.end
+        }
+        Diagnosis::Zeros => found.length < BLOCK && range.start as u64 <= found.offset,
+        _ => false,
+    };
+    Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
+}
+
+fn zeroed_block(image: &Image, _: &Spec, sample: u64) -> Damage {
+    let (number, _) = draw(sample, BLOCKS, 1);
+    let mut bytes = image.new.clone();
+    bytes[number * BLOCK..][..BLOCK].fill(0);
+    Damage { bytes, blocks: 1, is_right: Box::new(|_, _, found| found.diagnosis == Diagnosis::Zeros) }
+}
+
+fn swapped(image: &Image, _: &Spec, sample: u64) -> Damage {
+    let (one, by) = draw(sample, BLOCKS, BLOCKS - 1);
+    let other = (one + 1 + by) % BLOCKS;
+    let mut bytes = image.new.clone();
+    bytes[one * BLOCK..][..BLOCK].copy_from_slice(&image.new[other * BLOCK..][..BLOCK]);
+    bytes[other * BLOCK..][..BLOCK].copy_from_slice(&image.new[one * BLOCK..][..BLOCK]);
+    let is_right = move |_: &Spec, _: bool, found: &Mismatch| {
+        let from = if found.block_offset == (one * BLOCK) as u64 { other } else { one };
+        let belongs_to = (from * BLOCK) as u64 + (found.offset - found.block_offset);
+        found.diagnosis == Diagnosis::Misdirected { belongs_to }
+    };
+    Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
+}
+
+fn stale(image: &Image, _: &Spec, sample: u64) -> Damage {
+    let (number, _) = draw(sample, BLOCKS, 1);
+    let mut bytes = image.new.clone();
+    bytes[number * BLOCK..][..BLOCK].copy_from_slice(&image.old[number * BLOCK..][..BLOCK]);
+    mark(&mut bytes, &image.new);
+    let wanted = Diagnosis::Older { found: number as u64, expected: number as u64 + 100 };
+    Damage { bytes, blocks: 1, is_right: Box::new(move |_, known, found| known && found.diagnosis == wanted) }
+}
+
+fn torn(image: &Image, _: &Spec, sample: u64) -> Damage {
+    let (number, cut) = draw(sample, BLOCKS, 7);
+    let cut = number * BLOCK + (cut + 1) * SECTOR;
+    let is_beginning = sample.is_multiple_of(2);
+    let old = if is_beginning { cut..(number + 1) * BLOCK } else { number * BLOCK..cut };
+    let mut bytes = image.new.clone();
+    bytes[old.clone()].copy_from_slice(&image.old[old]);
+    mark(&mut bytes, &image.new);
+    let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
+        Diagnosis::Torn { at, .. } => at == cut as u64,
+        // An interval of which all is old. Where the data is not checked, or the same, the header is all there is.
+        Diagnosis::Older { .. } => known && is_older(spec, found),
+        _ => false,
+    };
+    Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
+}
+
+fn shifted(image: &Image, spec: &Spec, sample: u64) -> Damage {
+    let (number, which) = draw(sample, BLOCKS, 6);
+    let by = [1, 8, 61, 100, 512, 1000][which];
+    // A pattern that moves by whole repetitions is the same.
+    let period = period(spec);
+    let by = if period > 0 && by % period == 0 { by + 1 } else { by };
+    let (start, up) = (number * BLOCK, sample.is_multiple_of(2));
+    let mut bytes = image.new.clone();
+    if up {
+        bytes.copy_within(start..start + BLOCK - by, start + by);
+        bytes[start..start + by].fill(0xa5);
+    } else {
+        bytes.copy_within(start + by..start + BLOCK + by, start);
+    }
+    let moved = if up { by as i64 } else { -(by as i64) };
+    let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
+        Diagnosis::Shifted(by) if period > 0 => (by - moved) % period as i64 == 0,
+        Diagnosis::Shifted(by) => by == moved,
+        // What is left of the header is too little, and there is nothing else to go by.
+        Diagnosis::Unknown => !known && !up,
+        // The header is in a later part of the block than the shift, or the data ahead of it is left alone.
+        _ => spec.offset > 0 || spec.compress.is_some(),
+    };
+    Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
+}
+
+fn wrong_length(image: &Image, spec: &Spec, sample: u64) -> Damage {
+    let (number, _) = draw(sample, BLOCKS - 1, 1);
+    // One write of two blocks where two of one should be.
+    let mut two = vec![0; 2 * BLOCK];
+    let one_interval = Spec { interval: 0, ..spec.clone() };
+    Stamper::new(&one_interval).stamp(&mut two, &identity(number, 1, image.variant));
+    let mut bytes = image.new.clone();
+    bytes[number * BLOCK..][..2 * BLOCK].copy_from_slice(&two);
+    mark(&mut bytes, &image.new);
+    let wanted = Diagnosis::WrongLength { written: 2 * BLOCK as u64 };
+    let is_right = move |spec: &Spec, _: bool, found: &Mismatch| {
+        // A pattern without headers has no length; that the second half has the offset of the first is all.
+        found.diagnosis == wanted || !spec.kind.has_header() && found.block_offset > 0
+    };
+    Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
+}
+
+fn overwritten(image: &Image, _: &Spec, sample: u64) -> Damage {
+    let (number, at) = draw(sample, BLOCKS, BLOCK - 100 - 700);
+    let at = number * BLOCK + 700 + at;
+    let mut bytes = image.new.clone();
+    for (place, value) in bytes[at..at + 20].iter_mut().zip(1..) {
+        *place ^= mixed(sample + value) as u8 | 1;
+    }
+    let is_right = move |_: &Spec, _: bool, found: &Mismatch| {
+        let inside = |differences: iolite_content::verify::Differences| {
+            (differences.first, differences.last) == (at as u64, at as u64 + 19) && differences.bytes == 20
+        };
+        found.diagnosis == Diagnosis::Damaged && found.differences.is_some_and(inside)
+            // It crosses into the next interval, or into a header.
+            || found.length < BLOCK || found.header.is_none()
+    };
+    Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
+}
+
+/// The generations of a pattern do not differ: then something else must, so that the damage is one.
+fn mark(bytes: &mut [u8], right: &[u8]) {
+    if bytes == right {
+        // Behind the blocks that are checked.
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+    }
+}
+
+/// After how many bytes the data repeats; 0: it does not.
+fn period(spec: &Spec) -> usize {
+    let Fill::Pattern(pieces) = &spec.fill else { return 0 };
+    let bytes = |piece: &PatternPiece| match piece {
+        PatternPiece::Bytes(bytes) => bytes.len(),
+        PatternPiece::Offset => 8,
+    };
+    pieces.iter().map(bytes).sum()
+}

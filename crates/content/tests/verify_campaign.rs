@@ -1,0 +1,137 @@
+//! A campaign of corruption: every kind of `verify` in several shapes, and every way in which storage damages data.
+//!
+//! What can be found is found, what is found is called by its name, and what is right is never called wrong. From the
+//! counts comes the table of docs/verification.md, which kind finds what; the page must hold that very table.
+
+mod corruption;
+
+use corruption::{BLOCK, BLOCKS, Corrupt, Image, all};
+use iolite_content::verify::{Diagnosis, Expected, HeaderFormat, Kind, Mismatch, Spec, Verifier, Write};
+use iolite_content::{Compress, Fill, PatternPiece};
+
+/// Damages of each sort for the table.
+const SAMPLES: u64 = 1500;
+/// For the other shapes.
+const FEW: u64 = 12;
+
+fn pattern() -> Fill {
+    Fill::Pattern(vec![PatternPiece::Bytes(b"\xabxy".to_vec()), PatternPiece::Offset])
+}
+
+fn spec(kind: Kind) -> Spec {
+    let fill = if kind.compares_pattern() { pattern() } else { Fill::Random };
+    Spec { fill, ..Spec::new(kind) }
+}
+
+/// Checks all blocks, or those that were changed: the first that is wrong, and how many are.
+fn check(spec: &Spec, image: &Image, bytes: &[u8], known: bool, all: bool) -> (Option<Box<Mismatch>>, u64) {
+    let mut verifier = Verifier::new(spec);
+    let mut wrong = Vec::new();
+    let blocks = bytes.chunks(BLOCK).zip(image.new.chunks(BLOCK)).take(BLOCKS).enumerate();
+    for (number, (block, right)) in blocks {
+        // Those that are right are checked once, below.
+        if !all && block == right {
+            continue;
+        }
+        let writes = [image.write(number)];
+        let writes: &[Write] = if known { &writes } else { &[] };
+        let expected = Expected { offset: (number * BLOCK) as u64, writes };
+        wrong.extend(verifier.check(block, &expected).err());
+    }
+    let count = wrong.len() as u64;
+    (wrong.into_iter().next(), count)
+}
+
+/// How often a sort of damage was found, of how many times.
+fn found(spec: &Spec, sort: &Corrupt, samples: u64, known: bool) -> (u64, u64) {
+    let mut image = Image::new(spec, 0);
+    let mut found = 0;
+    for sample in 0..samples {
+        if sample % 50 == 49 {
+            image = Image::new(spec, sample);
+        }
+        let damage = (sort.inject)(&image, spec, sample);
+        assert_ne!(damage.bytes, image.new, "{}: nothing was damaged", sort.name);
+        let (mismatch, count) = check(spec, &image, &damage.bytes, known, false);
+        let Some(mismatch) = mismatch else { continue };
+        found += 1;
+        assert!(count <= damage.blocks, "{}: {count} blocks are called wrong", sort.name);
+        let is_right = (damage.is_right)(spec, known, &mismatch);
+        assert!(is_right, "{} sample {sample}, {known}, {spec:?}\n{}", sort.name, mismatch.text("f"));
+    }
+    (found, samples)
+}
+
+/// The table, from what was found when the writes are known.
+fn table() -> String {
+    let sorts = all();
+    let names: Vec<&str> = sorts.iter().map(|sort| sort.name).collect();
+    let mut table = format!("| type | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    let mut kinds: Vec<Kind> = Kind::all().collect();
+    kinds.sort_by_key(|kind| (!kind.has_digest(), !kind.has_header(), *kind == Kind::Meta, kind.name()));
+    for kind in kinds {
+        let cells = sorts.iter().map(|sort| match found(&spec(kind), sort, SAMPLES, true) {
+            (0, _) => "no",
+            (found, samples) if found == samples => "yes",
+            _ => "part",
+        });
+        table += &format!("| {} | {} |\n", kind.name(), cells.collect::<Vec<_>>().join(" | "));
+    }
+    table
+}
+
+#[test]
+fn the_page_tells_which_kind_finds_what() {
+    let table = table();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verification.md");
+    let text = std::fs::read_to_string(page).expect("docs/verification.md");
+    assert!(text.contains(&table), "docs/verification.md should contain this table:\n\n{table}");
+}
+
+/// Other layouts, intervals, places of the header and contents; with and without knowledge of the writes.
+#[test]
+fn damage_is_called_by_its_name_in_every_shape() {
+    let compress = Some(Compress { percentage: 50, chunk: 512 });
+    for kind in Kind::all() {
+        let base = || spec(kind);
+        let shapes = [
+            Spec { format: HeaderFormat::V333, ..base() },
+            Spec { interval: 1024, ..base() },
+            Spec { offset: 600, ..base() },
+            Spec { interval: 1024, offset: 512, format: HeaderFormat::V333, ..base() },
+            Spec { compress, ..base() },
+            Spec { fill: pattern(), ..base() },
+        ];
+        for spec in shapes {
+            for sort in all() {
+                for known in [true, false] {
+                    found(&spec, &sort, FEW, known);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_called_wrong_that_is_not() {
+    for kind in Kind::all() {
+        let spec = spec(kind);
+        let image = Image::new(&spec, 0);
+        for known in [true, false] {
+            assert_eq!(check(&spec, &image, &image.new, known, true), (None, 0), "{}", kind.name());
+        }
+    }
+}
+
+/// Without knowledge of the writes a block of an earlier one is as good as any; with it, it is not.
+#[test]
+fn a_lost_write_is_found_by_those_who_know_of_it() {
+    let spec = spec(Kind::Xxhash);
+    let image = Image::new(&spec, 0);
+    let mut bytes = image.new.clone();
+    bytes[..BLOCK].copy_from_slice(&image.old[..BLOCK]);
+    assert_eq!(check(&spec, &image, &bytes, false, true), (None, 0));
+    let (mismatch, _) = check(&spec, &image, &bytes, true, true);
+    let lost = Diagnosis::Older { found: 0, expected: image.write(0).sequence.unwrap() };
+    assert_eq!(mismatch.unwrap().diagnosis, lost);
+}
