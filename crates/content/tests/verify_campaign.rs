@@ -10,7 +10,7 @@ use iolite_content::verify::{Diagnosis, Expected, HeaderFormat, Kind, Mismatch, 
 use iolite_content::{Compress, Fill, PatternPiece};
 
 /// Damages of each sort for the table.
-const SAMPLES: u64 = 1500;
+const SAMPLES: u64 = 700;
 /// For the other shapes.
 const FEW: u64 = 12;
 
