@@ -143,6 +143,9 @@ fn unset() -> JobOptions {
         iodepth_batch_complete_min: 0,
         iodepth_batch_complete_max: 0,
         iodepth_low: 0,
+        verify_only: false,
+        verification: VerifyOptions::off(),
+
         thinktime: 0,
         thinktime_spin: 0,
         thinkcycles: 0,

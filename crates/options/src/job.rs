@@ -4,7 +4,7 @@
 //! Which options were given (and not merely defaulted) is remembered by [`JobOptions::is_set`], because some
 //! rules depend on that.
 
-use crate::{LogOptions, Origin};
+use crate::{LogOptions, Origin, VerifyOptions};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -112,6 +112,8 @@ macro_rules! keyword_enum {
         }
     };
 }
+
+pub(crate) use keyword_enum;
 
 keyword_enum!(/// `rw_sequencer`
     Sequencer { Sequential = "sequential", Identical = "identical" });
@@ -494,6 +496,9 @@ pub struct JobOptions {
     pub iodepth_low: u32,
     pub serialize_overlap: bool,
     pub io_submit_mode: SubmitMode,
+
+    pub verify_only: bool,
+    pub verification: VerifyOptions,
 
     // rates
     pub thinktime: u64,

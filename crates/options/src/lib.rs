@@ -28,11 +28,13 @@ mod sys;
 mod tests;
 mod usage;
 pub mod values;
+mod verification;
 
 pub use job::*;
 pub use logs::{LogOptions, LogWindow};
 pub use parse::{parse, run_options};
 pub use run::*;
+pub use verification::*;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -17,6 +17,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_intended_starts(job, warnings);
     settle_steady_state(job, warnings);
     settle_logs(job, warnings);
+    crate::verification::settle(job, warnings);
     if job.zonerange == 0 {
         job.zonerange = job.zonesize;
     }

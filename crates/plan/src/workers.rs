@@ -30,6 +30,8 @@ pub struct JobPlan {
     pub group: u32,
     /// The first of its workers, as an index into [`Plan::workers`].
     pub first_worker: usize,
+    /// Where files go that the run makes for itself (`--aux-path`).
+    pub auxiliary: PathBuf,
 }
 
 /// One worker: a clone of a job.
@@ -115,7 +117,8 @@ impl Plan {
                 }
             }
             by_name.insert(options.name.clone(), first_worker..plan.workers.len());
-            plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker });
+            let auxiliary = run.aux_path.clone().unwrap_or_default();
+            plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker, auxiliary });
         }
         dedupe::share(&plan.jobs, &mut plan.workers);
         if plan.workers.len() > run.max_jobs as usize {

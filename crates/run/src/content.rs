@@ -17,10 +17,6 @@ pub fn spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
     } else {
         Fill::Random
     };
-    let compress = options.is_set("buffer_compress_percentage").then_some(Compress {
-        percentage: options.buffer_compress_percentage,
-        chunk: options.buffer_compress_chunk as usize,
-    });
     let dedupe = options.is_set("dedupe_percentage").then(|| {
         let block = block(options);
         let working_set = || working_set(options, layout, block, plan.shared_content);
@@ -34,7 +30,7 @@ pub fn spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
         fill,
         refill: options.refill_buffers,
         scramble: options.scramble_buffers,
-        compress,
+        compress: compress(options),
         dedupe,
         seed: plan.seed,
     }
@@ -54,7 +50,16 @@ pub fn block(options: &JobOptions) -> usize {
     crate::worker::translate::block_size(options, Direction::Write).min().max(SMALLEST_BLOCK) as usize
 }
 
-fn piece(piece: &iolite_options::PatternPiece) -> PatternPiece {
+/// How buffers are made compressible; `None` = they are not.
+pub fn compress(options: &JobOptions) -> Option<Compress> {
+    options.is_set("buffer_compress_percentage").then_some(Compress {
+        percentage: options.buffer_compress_percentage,
+        chunk: options.buffer_compress_chunk as usize,
+    })
+}
+
+/// A piece of a pattern.
+pub fn piece(piece: &iolite_options::PatternPiece) -> PatternPiece {
     match piece {
         iolite_options::PatternPiece::Bytes(bytes) => PatternPiece::Bytes(bytes.clone()),
         iolite_options::PatternPiece::Offset => PatternPiece::Offset,

@@ -124,6 +124,14 @@ impl<'a> Prepared<'a> {
         problems.extend(limits::exceeded(plan));
         problems.extend(abilities::missing(plan));
         problems.extend(logs::obstacles(plan));
+        problems.extend(plan.jobs.iter().flat_map(|job| {
+            let options = &job.options;
+            crate::worker::verify::problems(options).into_iter().map(|(option, message)| Problem {
+                job: options.name.clone(),
+                origin: options.origins.get(option).cloned(),
+                message,
+            })
+        }));
         match layout::resolve(plan) {
             Ok(layouts) if problems.is_empty() => Ok(Prepared { plan, layouts }),
             Ok(_) => Err(RunError::Problems(problems)),

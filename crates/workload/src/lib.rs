@@ -9,6 +9,7 @@ pub mod bitmap;
 pub mod coverage;
 pub mod fast;
 pub mod general;
+pub mod history;
 pub mod lfsr;
 pub mod offset;
 pub mod permutation;
@@ -91,6 +92,12 @@ pub enum Error {
     )]
     MapMemory {
         /// How many blocks the map would have.
+        blocks: u64,
+    },
+    /// The history of writes does not fit into memory.
+    #[error("no memory for the history of {blocks} blocks; use larger blocks, or verify_backlog")]
+    HistoryMemory {
+        /// How many blocks it would have.
         blocks: u64,
     },
     /// A worker can have at most 2^32 - 1 files.

@@ -57,7 +57,8 @@ pub static RUN: &[Definition] = &[
         .lands(put!(runtime, time(SECOND))),
     job("time_based", Kind::Flag, "Start over until the run time is up, even when all I/O is done")
         .lands(put!(time_based, boolean())),
-    job("verify_only", Kind::Flag, "Write nothing: check what an earlier run of the same job has written"),
+    job("verify_only", Kind::Flag, "Write nothing: check what an earlier run of the same job has written")
+        .lands(put!(verify_only, boolean())),
     job("ramp_time", Kind::Time, "Run this long before measuring").lands(put!(ramp_time, time(SECOND))),
     job("ramp_size", Kind::Str, "Move this much data before measuring").limits(Limits::OnlyMin(1)).lands(
         |job, given| {

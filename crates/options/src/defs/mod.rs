@@ -12,10 +12,10 @@ macro_rules! put {
 
 /// A landing that stores a keyword as its enumeration: `put_keyword!(filetype, FileType)`.
 macro_rules! put_keyword {
-    ($field:ident, $type:ident) => {
+    ($($field:ident).+, $type:ident) => {
         |job, given| {
             let keyword = given.keyword()?;
-            job.$field = $crate::$type::from_keyword(keyword)
+            job.$($field).+ = $crate::$type::from_keyword(keyword)
                 .ok_or_else(|| format!("\"{keyword}\" is not supported yet"))?;
             Ok(())
         }

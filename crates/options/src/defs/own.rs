@@ -6,11 +6,18 @@ const fn own(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Own, kind, help)
 }
 
-/// What only Iolite measures.
-pub static OWN: &[Definition] = &[own(
-    "lat_from_intended_start",
-    Kind::Bool,
-    "Measure latency also from when the rate wanted an I/O to begin, however late it did (ilat)",
-)
-.default("0")
-.lands(put!(lat_from_intended_start, boolean()))];
+/// What only Iolite has.
+pub static OWN: &[Definition] = &[
+    own(
+        "lat_from_intended_start",
+        Kind::Bool,
+        "Measure latency also from when the rate wanted an I/O to begin, however late it did (ilat)",
+    )
+    .default("0")
+    .lands(put!(lat_from_intended_start, boolean())),
+    own("verify_header_format", Kind::Str, "Layout of the headers that verify writes: fio's of this version")
+        .under("verify")
+        .default("3.42")
+        .keywords(&[("3.42", "With room for many writes"), ("3.33", "For fio before 3.42")])
+        .lands(put_keyword!(verification.verify_header_format, VerifyHeaderFormat)),
+];

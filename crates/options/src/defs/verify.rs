@@ -1,9 +1,15 @@
 //! Checking data that was written.
 
 use crate::definition::{Category, Definition, Kind};
+use crate::values::{Given, cpu_list, pattern};
 
 const fn verify(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Verify, kind, help).under("verify")
+}
+
+/// A size in bytes that is 0 (off) or within the limits.
+fn off_or_size(given: &mut Given<'_>) -> Result<u64, String> {
+    if given.text == Some("0") { Ok(0) } else { given.number() }
 }
 
 /// All of it.
@@ -31,32 +37,68 @@ pub static VERIFY: &[Definition] = &[
             ("pattern", "The pattern of verify_pattern, without a header"),
             ("pattern_hdr", "The pattern of verify_pattern, with a header"),
             ("null", "Go through the motions"),
-        ]),
-    verify("do_verify", Kind::Bool, "Read everything back when the writes are done").default("1"),
-    verify("verify_policy", Kind::StrNumber, "Which writes are checked").default("completed").keywords(&[
-        ("completed", "Those that have completed"),
-        ("fsynced", "Those that were flushed since"),
-    ]),
-    verify("verify_interval", Kind::Int, "Put a header into each this many bytes").min(96).off(&["0"]),
-    verify("verify_offset", Kind::Int, "Move the header this many bytes into its block").min(48).off(&["0"]),
-    verify("verify_pattern", Kind::Str, "Bytes to write and to expect"),
+        ])
+        .lands(put_keyword!(verification.verify, Verify)),
+    verify("do_verify", Kind::Bool, "Read everything back when the writes are done")
+        .default("1")
+        .lands(put!(verification.do_verify, boolean())),
+    verify("verify_policy", Kind::StrNumber, "Which writes are checked")
+        .default("completed")
+        .keywords(&[("completed", "Those that have completed"), ("fsynced", "Those that were flushed since")])
+        .lands(put_keyword!(verification.verify_policy, VerifyPolicy)),
+    verify("verify_interval", Kind::Int, "Put a header into each this many bytes").min(96).off(&["0"]).lands(
+        |job, given| {
+            job.verification.verify_interval = off_or_size(given)?;
+            Ok(())
+        },
+    ),
+    verify("verify_offset", Kind::Int, "Move the header this many bytes into its block")
+        .min(48)
+        .off(&["0"])
+        .lands(|job, given| {
+            job.verification.verify_offset = off_or_size(given)?;
+            Ok(())
+        }),
+    verify("verify_pattern", Kind::Str, "Bytes to write and to expect").lands(|job, given| {
+        job.verification.verify_pattern = pattern(given.required()?)?;
+        Ok(())
+    }),
     verify("verify_pattern_interval", Kind::Int, "Start the pattern anew after this many bytes")
         .default("0")
-        .min(0),
-    verify("verify_fatal", Kind::Bool, "End the job at the first wrong block").default("0"),
-    verify("verify_dump", Kind::Bool, "Save what was read and what was expected").default("0"),
-    verify("verify_async", Kind::Int, "Threads that check beside the worker").default("0").min(0),
-    verify("verify_async_cpus", Kind::Str, "CPUs for those threads"),
+        .min(0)
+        .lands(put!(verification.verify_pattern_interval, number())),
+    verify("verify_fatal", Kind::Bool, "End the job at the first wrong block")
+        .default("0")
+        .lands(put!(verification.verify_fatal, boolean())),
+    verify("verify_dump", Kind::Bool, "Save what was read and what was expected")
+        .default("0")
+        .lands(put!(verification.verify_dump, boolean())),
+    verify("verify_async", Kind::Int, "Threads that check beside the worker")
+        .default("0")
+        .min(0)
+        .lands(put!(verification.verify_async, number())),
+    verify("verify_async_cpus", Kind::Str, "CPUs for those threads").lands(|job, given| {
+        job.verification.verify_async_cpus = cpu_list(given.required()?, &mut given.notes)?;
+        Ok(())
+    }),
     verify("verify_backlog", Kind::Str, "Check after every this many writes, not only at the end")
-        .off(&["0"]),
-    verify("verify_backlog_batch", Kind::Int, "How many blocks are checked each time").min(0),
+        .off(&["0"])
+        .lands(put!(verification.verify_backlog, number())),
+    verify("verify_backlog_batch", Kind::Int, "How many blocks are checked each time")
+        .min(0)
+        .lands(put!(verification.verify_backlog_batch, number())),
     verify("experimental_verify", Kind::Bool, "Find out what to check by running the workload again")
-        .range(0, 1),
+        .range(0, 1)
+        .lands(put!(verification.experimental_verify, boolean())),
     verify("verify_state_load", Kind::Bool, "Check only what an interrupted run says it has written")
         .range(0, 1),
     verify("verify_state_save", Kind::Bool, "Save what was written when a run is interrupted").default("1"),
-    verify("verify_write_sequence", Kind::Bool, "Check the order in which blocks were written").default("1"),
-    verify("verify_header_seed", Kind::Bool, "Check the random seed in the header").default("1"),
+    verify("verify_write_sequence", Kind::Bool, "Check the order in which blocks were written")
+        .default("1")
+        .lands(put!(verification.verify_write_sequence, boolean())),
+    verify("verify_header_seed", Kind::Bool, "Check the random seed in the header")
+        .default("1")
+        .lands(put!(verification.verify_header_seed, boolean())),
     verify("trim_percentage", Kind::Int, "Percent of the checked blocks that are trimmed")
         .default("0")
         .range(0, 100),

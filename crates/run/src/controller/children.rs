@@ -32,6 +32,10 @@ impl Work for Shared {
             if !job.options.create_serialize && !layout::fills(job) {
                 continue;
             }
+            // What is only checked is not made first.
+            if job.options.verify_only {
+                continue;
+            }
             let number = worker.index as u32;
             let control = &self.arena.slot(worker.index).control;
             let mut note = |text| Message::Note(number, text).send(&self.messages);
@@ -66,6 +70,7 @@ impl Work for Shared {
             messages: &self.messages,
             clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
             reserved_cpu: self.ticker.map(|ticker| ticker.cpu),
+            rivals: crate::worker::verify::rivals(&self.plan, &self.layouts, index),
         };
         let run = std::panic::AssertUnwindSafe(|| worker.run());
         std::panic::catch_unwind(run).unwrap_or_else(|_| {

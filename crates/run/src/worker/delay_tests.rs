@@ -185,6 +185,7 @@ fn measure<const SYNCHRONOUS: bool>(
         messages: &messages,
         clock: time.clock(),
         reserved_cpu: None,
+        rivals: Arc::default(),
     };
     arena.slot(0).control.open_gate();
     let took = Arc::new(Mutex::new(Vec::new()));

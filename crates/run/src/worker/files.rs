@@ -43,9 +43,9 @@ impl FileTable {
                 size: file.offset.saturating_add(file.length),
             })
             .collect();
-        let writes = options.rw.writes() || options.rw.trims();
+        let writes = (options.rw.writes() || options.rw.trims()) && !options.verify_only;
         let mode = OpenMode {
-            read: options.rw.reads(),
+            read: options.rw.reads() || super::verify::reads_back(options),
             write: writes,
             direct: options.direct,
             sync: options.sync == SyncMode::Sync,

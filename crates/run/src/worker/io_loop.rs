@@ -13,6 +13,7 @@ mod failure;
 mod full;
 mod intended;
 mod rare;
+mod verify;
 
 pub use errors::ErrorPolicy;
 pub use failure::{Attempt, Failure, Missed};
@@ -25,6 +26,7 @@ use super::priority::Priorities;
 use super::ramp::SizedRamp;
 use super::syncs::SyncSchedule;
 use super::target::LatencyTarget;
+use super::verify::Verification;
 use crate::clock::Clock;
 use crate::shared::{Control, Phase};
 use iolite_content::Content;
@@ -145,6 +147,10 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     priorities: Option<Priorities>,
     flow: Option<Flow<'a>>,
     sized_ramp: Option<SizedRamp<'a>>,
+    /// Checks what was written; `None` = nothing is checked.
+    pub verification: Option<Box<Verification>>,
+    /// The first block that was wrong, where that ends the job only with its pass.
+    wrong: Option<Attempt>,
     /// Most units in flight at present.
     limit: u32,
     units: Vec<Unit>,
@@ -160,6 +166,10 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     partial: Vec<u32>,
     in_flight: u32,
     stopping: bool,
+    /// It stops because the time is over.
+    timed_out: bool,
+    /// It stops because there is no more room.
+    device_full: bool,
     /// The time at which something has to be decided: the end of the ramp, or of the job.
     next_event: u64,
     /// When the ramp is over as far as time goes.
@@ -204,6 +214,8 @@ pub struct Parts<'a> {
     pub sized_ramp: Option<SizedRamp<'a>>,
     /// The logs.
     pub log: Option<Recorder>,
+    /// Checks what was written; `None` = nothing is checked.
+    pub verification: Option<Box<Verification>>,
     /// The files.
     pub files: FileTable,
     /// The first buffer.
@@ -247,6 +259,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             priorities: parts.priorities,
             flow: parts.flow,
             sized_ramp: parts.sized_ramp,
+            verification: parts.verification,
+            wrong: None,
             limit: parts.rules.depth,
             units,
             stamps: vec![Stamps::default(); depth],
@@ -258,6 +272,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             partial: Vec::with_capacity(depth),
             in_flight: 0,
             stopping: false,
+            timed_out: false,
+            device_full: false,
             next_event: u64::MAX,
             ramp_until: 0,
             ramping: false,
@@ -321,6 +337,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     return PassEnd::Stopped;
                 }
             }
+            if FULL && self.verification.is_some() {
+                self.read_back_some();
+            }
             match self.generator.next() {
                 Next::Io(io) => {
                     // A sync comes between two I/Os: there is none after the last.
@@ -356,6 +375,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if FULL && !self.before(&io) {
             return;
         }
+        if FULL && self.free.is_empty() {
+            self.await_unit();
+        }
         let Some(index) = self.free.pop() else {
             // The loop makes room before it comes here.
             unreachable!("a unit is always free");
@@ -370,6 +392,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if FULL && let Some(priorities) = &mut self.priorities {
             unit.priority = priorities.draw(io.direction, io.length);
         }
+        if FULL && let Some(verification) = &mut self.verification {
+            // SAFETY: as below.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, io.length as usize) };
+            verification.made(index, &io, buffer);
+        }
         if io.direction == Direction::Write
             && let Some(content) = &mut self.content
         {
@@ -382,14 +409,16 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if FULL && io.direction == Direction::Write {
             self.syncs.wrote(io.file, io.offset, io.length);
         }
-        if FULL && let Some(pace) = &mut self.pace {
-            let moment = pace.issued(io.direction, io.length);
-            if let Some(intended) = &mut self.intended {
-                intended.set(index, moment);
+        if FULL && !self.is_check(index) {
+            if let Some(pace) = &mut self.pace {
+                let moment = pace.issued(io.direction, io.length);
+                if let Some(intended) = &mut self.intended {
+                    intended.set(index, moment);
+                }
             }
-        }
-        if FULL && let Some(flow) = &self.flow {
-            flow.issued();
+            if let Some(flow) = &self.flow {
+                flow.issued();
+            }
         }
         self.issue(index, start);
         if FULL {
@@ -591,6 +620,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         for completion in &done {
             let stamps = self.stamps[completion.unit as usize];
             if stamps.uncounted && completion.outcome.is_ok() {
+                if FULL && self.finish_uncounted(completion) {
+                    continue;
+                }
                 self.release(completion.unit);
                 continue;
             }
@@ -642,8 +674,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 counters.lat.record_bucket(latency);
             }
         }
-        if FULL {
-            self.completed(index, direction, times);
+        if FULL && self.completed(index, direction, times) {
+            return;
         }
         self.release(index);
     }
@@ -671,6 +703,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 // The engine cannot even say what became of the rest.
                 break;
             }
+        }
+        if FULL && self.verification.is_some() {
+            self.collect_all();
         }
     }
 

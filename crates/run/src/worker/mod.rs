@@ -18,6 +18,7 @@ mod target;
 mod telling;
 pub(crate) mod translate;
 mod usage;
+pub(crate) mod verify;
 
 pub use placement::LockedMemory;
 pub use telling::describe_error;
@@ -47,10 +48,12 @@ use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
 use tracing::debug;
 use translate::{needs_full_loop, rules, sync_schedule, workload_spec};
+use verify::{Verification, WorkerIdentity};
 
 /// What a worker is given.
 pub struct Worker<'a> {
@@ -70,6 +73,8 @@ pub struct Worker<'a> {
     pub clock: Clock,
     /// The CPU that is not for workers.
     pub reserved_cpu: Option<u32>,
+    /// The numbers of workers that write to the same places at the same time.
+    pub rivals: Arc<[u16]>,
 }
 
 /// Why a worker could not go on.
@@ -148,7 +153,7 @@ impl Worker<'_> {
         if let Some(command) = &options.exec_prerun {
             self.run_command(command::When::Before, command)?;
         }
-        if !options.create_serialize {
+        if !options.create_serialize && !options.verify_only {
             let mut note = |text| Message::Note(self.number(), text).send(self.messages);
             layout::create(self.job, self.layout, self.plan, &mut note, &|| self.stop_requested())
                 .map_err(|error| Stop::new("func=layout", &error))?;
@@ -276,7 +281,9 @@ impl Worker<'_> {
         let mut buffers = Buffers::new(options, largest, options.iodepth as usize)
             .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
         debug!(target: "mem", "{}: {} buffers of {} bytes at {:?}", options.name, buffers.count, buffers.stride, buffers.start);
-        let content = self.fill(&mut buffers);
+        let verification = self.verification(workload)?;
+        let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
+        let content = self.fill(&mut buffers).filter(|_| !stamps);
         if options.pre_read {
             self.enter(Phase::PreReading);
             files.pre_read(&|| self.stop_requested()).map_err(|error| Stop::new("func=pre_read", &error))?;
@@ -292,7 +299,7 @@ impl Worker<'_> {
         engine
             .prepare(&at_once)
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
-        let mut rules = rules(options);
+        let mut rules = rules(options, workload);
         // A synchronous engine is its own submission, also on another thread.
         rules.slat &= !(E::STAMPS && self.job.engine.synchronous);
         let parts = Parts {
@@ -313,6 +320,7 @@ impl Worker<'_> {
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
             log,
+            verification: verification.map(Box::new),
             files,
             buffers: buffers.start,
             stride: buffers.stride,
@@ -355,7 +363,12 @@ impl Worker<'_> {
         let options = self.options();
         let mut left = options.loops.max(1);
         while left > 0 && !io_loop.is_over() {
-            let end = io_loop.pass();
+            let end = if options.verify_only && options.rw.writes() {
+                io_loop.dry_pass();
+                PassEnd::Finished
+            } else {
+                io_loop.pass()
+            };
             left -= 1;
             if options.end_fsync && (options.rw.writes() || options.rw.trims()) && io_loop.failure.is_none() {
                 let before = self.control().phase();
@@ -364,10 +377,11 @@ impl Worker<'_> {
                 self.control().set_phase(before);
                 synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
             }
+            let again = left > 0 || options.time_based;
+            let end = if FULL { self.check_pass(io_loop, end, left)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {
                 break;
             }
-            let again = left > 0 || options.time_based;
             if options.unlink_each_loop && again {
                 io_loop
                     .files
@@ -385,13 +399,64 @@ impl Worker<'_> {
             if options.time_based {
                 left = left.max(1);
             }
-            if again && options.randrepeat && !options.time_based {
+            let same = options.randrepeat && !options.time_based;
+            if again && same {
                 io_loop.generator.rewind();
             } else if again {
                 io_loop.generator.restart();
             }
+            if again && let Some(verification) = &mut io_loop.verification {
+                verification.read_back.next_pass(same);
+            }
         }
         Ok(())
+    }
+
+    /// What can be verified, and how; `None` = nothing is.
+    fn verification(&self, workload: &iolite_workload::Spec) -> Result<Option<Verification>, Stop> {
+        let identity = WorkerIdentity {
+            seed: self.plan.seed,
+            // Numbers in headers begin with 1, as fio's do.
+            job: (self.plan.index + 1) as u16,
+            others: self.rivals.clone(),
+            moves_nothing: self.job.engine.diskless,
+            directory: self.job.auxiliary.clone(),
+        };
+        let verification = Verification::new(self.options(), workload, identity)
+            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=verify: {error}") })?;
+        if let Some(verification) = &verification {
+            let (name, history) = (&self.options().name, &verification.read_back);
+            debug!(target: "verify", "{name}: {history}, at most {} bytes", history.history_bytes());
+        }
+        Ok(verification)
+    }
+
+    /// Reads back what a pass has written, from the medium as far as that is possible.
+    fn check_pass<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+        end: PassEnd,
+        left: u64,
+    ) -> Result<PassEnd, Stop> {
+        let options = self.options();
+        // What earlier runs have written can be checked as it is after the last loop only.
+        let now = verify::reads_back(options) && (left == 0 || !options.verify_only || options.time_based);
+        let mut end = end;
+        if now && io_loop.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume()) {
+            if !options.verify_only {
+                let synced = io_loop.files.sync_all(&io_loop.engine);
+                synced.map_err(|error| Stop::new("func=fsync", &error))?;
+                io_loop.files.refresh(&io_loop.engine);
+            }
+            end = io_loop.read_back();
+        }
+        io_loop.conclude_checks();
+        let unread = io_loop.verification.as_ref().map_or(0, |verification| verification.read_back.unread());
+        if end == PassEnd::Stopped && unread > 0 && io_loop.failure.is_none() && now {
+            let text = format!("{}: stopped before {unread} writes were read back", options.name);
+            Message::Note(self.number(), text).send(self.messages);
+        }
+        Ok(end)
     }
 
     /// Between two passes: the files are as if they had not been touched yet, as far as caches are concerned.

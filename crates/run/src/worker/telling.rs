@@ -21,6 +21,9 @@ impl Worker<'_> {
         };
         let name = operation_name(operation);
         let file = file.unwrap_or_default();
+        if let Some(Missed::Data) = failure.missed {
+            return Stop { errno: failure.errno.0, what: failed_check(&file) };
+        }
         if let Some(Missed::Latency(latency)) = failure.missed {
             let line = format!(
                 "latency of {latency} nsec exceeds max_latency: {file} {name} offset={offset}, buflen={length}"
@@ -35,6 +38,11 @@ impl Worker<'_> {
 /// What failed, for the heading of a report.
 pub(super) fn failed_operation(file: &str, operation: Operation) -> String {
     format!("file={file}, func={}", operation_name(operation))
+}
+
+/// That data is wrong, for the heading of a report.
+pub(super) fn failed_check(file: &str) -> String {
+    format!("file={file}, func=verify")
 }
 
 /// The line about an I/O that failed; `why` follows the system's words for the error.

@@ -29,6 +29,8 @@ pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::
         || options.flow > 0
         || options.ramp_size > 0
         || options.logs.any()
+        || options.verification.is_on()
+        || options.verify_only
 }
 
 pub(super) fn sync_schedule(options: &JobOptions) -> SyncSchedule {
@@ -36,7 +38,7 @@ pub(super) fn sync_schedule(options: &JobOptions) -> SyncSchedule {
     SyncSchedule::new(u64::from(options.fsync), u64::from(options.fdatasync), range)
 }
 
-pub(super) fn rules(options: &JobOptions) -> Rules {
+pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> Rules {
     let depth = options.iodepth.max(1);
     let complete_min = options.iodepth_batch_complete_min.min(depth);
     let complete_max = match options.iodepth_batch_complete_max {
@@ -60,7 +62,9 @@ pub(super) fn rules(options: &JobOptions) -> Rules {
         ramp_ns: options.ramp_time.saturating_mul(1000),
         runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
         fill_device: options.fill_device,
-        serialize_overlap: options.serialize_overlap && depth > 1,
+        // Of two overlapping writes in flight nobody knows which one is the last.
+        serialize_overlap: depth > 1
+            && (options.serialize_overlap || super::verify::needs_order(options, workload)),
         write_barrier: options.write_barrier,
         time_decides: options.lat_from_intended_start
             || options.ramp_size > 0

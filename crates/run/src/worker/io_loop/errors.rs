@@ -24,6 +24,7 @@ pub(super) const NOTHING_MOVED: Errno = Errno(0);
 pub struct ErrorPolicy<'a> {
     read: Tolerance,
     write: Tolerance,
+    verify: Tolerance,
     /// Describe errors that do not end the job, too.
     dump: bool,
     messages: &'a Socket,
@@ -56,10 +57,31 @@ impl<'a> ErrorPolicy<'a> {
         ErrorPolicy {
             read: Tolerance::new(goes_on.read, &ignored.read),
             write: Tolerance::new(goes_on.write, &ignored.write),
+            verify: Tolerance::new(goes_on.verify, &ignored.verify),
             dump: options.error_dump,
             messages,
             worker,
         }
+    }
+
+    /// Whether the job goes on after wrong data, for which this errno stands.
+    pub(super) fn tolerates_wrong_data(&self, errno: Errno) -> bool {
+        self.verify.errnos.contains(&errno.0)
+    }
+
+    /// Whether wrong data is counted.
+    pub(super) fn counts_wrong_data(&self) -> bool {
+        self.verify.counts
+    }
+
+    /// The worker's number, for messages.
+    pub(super) fn worker(&self) -> u32 {
+        self.worker
+    }
+
+    /// To the controller.
+    pub(super) fn messages(&self) -> &'a Socket {
+        self.messages
     }
 
     fn of(&self, operation: Operation) -> &Tolerance {
@@ -79,11 +101,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(direction) = attempt.operation.direction() {
             self.stats.directions[direction.index()].ios.add(1);
         }
+        if FULL {
+            self.forget_role(index);
+        }
         if FULL && let Some(pace) = &mut self.pace {
             pace.completed();
         }
         if self.rules.fill_device && errno.0 == libc::ENOSPC {
             self.tell(attempt, errno, why);
+            self.device_full = true;
             self.stopping = true;
             return;
         }
@@ -117,9 +143,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Counts an error where errors of that kind are counted.
     pub(super) fn count_error(&self, operation: Operation, errno: Errno) {
-        if !self.errors.of(operation).counts {
-            return;
+        if self.errors.of(operation).counts {
+            self.count(errno);
         }
+    }
+
+    /// Counts an error.
+    pub(super) fn count(&self, errno: Errno) {
         if self.stats.errors.get() == 0 {
             self.stats.first_error.set(errno.0.unsigned_abs().into());
         }

@@ -15,13 +15,15 @@ pub struct Failure {
     pub missed: Option<Missed>,
 }
 
-/// A demand on speed that was not met.
+/// A demand that was not met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
     /// A rate, over a cycle.
     Rate(crate::worker::pace::Missed),
     /// `max_latency`, by an I/O that took so many nanoseconds.
     Latency(u64),
+    /// The data that was written.
+    Data,
 }
 
 /// An I/O that failed.

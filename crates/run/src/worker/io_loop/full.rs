@@ -1,10 +1,12 @@
 //! What only a full loop needs: waiting for the right moment, syncs between I/Os, overlap checks, locks, and files that
 //! are opened and closed on the way.
 
+use super::verify::is_check;
 use super::{Attempt, Failure, IoLoop, Missed, Times};
 use crate::worker::pace::Pause;
 use crate::worker::syncs::Due;
 use crate::worker::target::Step;
+use crate::worker::verify::Role;
 use iolite_engine::{Engine, Errno};
 use iolite_types::{Direction, Operation};
 use iolite_workload::{Generator, Io};
@@ -139,7 +141,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if self.rules.serialize_overlap {
             while self.overlaps(io) && self.failure.is_none() {
                 self.commit();
-                self.reap(1);
+                if self.in_flight > 0 {
+                    self.reap(1);
+                } else {
+                    self.collect(true);
+                }
             }
         }
         if self.rules.write_barrier > 0 && io.direction == Direction::Write {
@@ -197,6 +203,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.refused(Attempt { operation, file, offset, length }, error.into());
             return;
         }
+        self.await_unit();
         let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
         let unit = &mut self.units[index as usize];
         unit.operation = sync.operation;
@@ -217,8 +224,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// What else the completion of an I/O means to a full loop.
-    pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) {
+    /// What else the completion of an I/O means to a full loop; whether the unit is still in use.
+    pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) -> bool {
+        let role = self.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
         let latency = times.complete.saturating_sub(times.start);
         let unit = &self.units[index as usize];
         trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&Attempt::of(unit)));
@@ -249,6 +257,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.stopping = true;
             }
         }
+        if is_check(&role) {
+            // The workload knows nothing of it, and so do those who control it.
+            return self.act_on(index, role);
+        }
         if let Some(pace) = &mut self.pace {
             pace.completed();
         }
@@ -268,6 +280,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 missed: Some(Missed::Latency(latency)),
             });
         }
+        self.act_on(index, role)
     }
 }
 

@@ -100,6 +100,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn event(&mut self, now: u64) {
         if !self.ramping {
             debug!(target: "time", "the time is over after {} ns", now - self.control.started_ns.load(Relaxed));
+            self.timed_out = true;
             self.stopping = true;
             return;
         }

@@ -1,0 +1,342 @@
+//! Reading back what was written: how much, in which order, when, and what becomes of data that is wrong.
+
+use crate::common::program::Finished;
+use crate::common::trace::io_calls;
+use crate::common::{Json, Program, scratch, words};
+use crate::skip;
+use std::fs;
+use std::path::Path;
+
+const BASE: &str = "--name=v --filename=data --size=256k --bs=4k --output-format=json";
+
+/// Every type that is checked, with what it needs.
+pub const TYPES: &[&str] = &[
+    "md5",
+    "crc64",
+    "crc32",
+    "crc32c",
+    "crc32c-intel",
+    "crc16",
+    "crc7",
+    "sha1",
+    "sha256",
+    "sha512",
+    "sha3-224",
+    "sha3-256",
+    "sha3-384",
+    "sha3-512",
+    "xxhash",
+    "meta",
+    "pattern --verify_pattern=0xdeadbeef%o\"abc\"-12",
+    "pattern_hdr --verify_pattern=12345",
+    "null",
+];
+
+const ENGINES: &[&str] =
+    &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "posixaio", "null"];
+
+/// Error, and I/Os per direction, of each job.
+fn counts(run: &Finished) -> Vec<(u64, [u64; 3], [u64; 3])> {
+    let json = Json::parse(&run.stdout);
+    json.jobs().iter().map(|job| (job.int("error"), job.ios(), job.bytes())).collect()
+}
+
+/// Runs a job in a directory that is left as it is.
+fn run(dir: &Path, args: &str) -> Finished {
+    Program::under_test().line(dir, &format!("{BASE} {args}"))
+}
+
+/// The I/Os of the only job.
+#[track_caller]
+fn ios(run: Finished) -> [u64; 3] {
+    counts(&run.ok())[0].1
+}
+
+/// Changes one byte of the file.
+fn damage(dir: &Path, offset: usize) {
+    let path = dir.join("data");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[offset] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn every_type_in_one_run_and_in_a_later_one() {
+    for kind in TYPES {
+        let dir = scratch();
+        for shape in ["", "--verify_interval=1k", "--verify_offset=512", "--verify_header_format=3.33"] {
+            let job = format!("--verify={kind} {shape}");
+            assert_eq!(ios(run(dir.path(), &format!("--rw=randwrite {job}"))), [64, 64, 0], "{job}");
+            for later in ["--rw=read", "--rw=randread", "--rw=randwrite --verify_only"] {
+                assert_eq!(ios(run(dir.path(), &format!("{later} {job}"))), [64, 0, 0], "{later} {job}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_engine_at_every_depth() {
+    for engine in ENGINES {
+        for depth in ["--iodepth=1", "--iodepth=16", "--iodepth=7 --verify_async=2"] {
+            for rw in ["--rw=write", "--rw=randwrite --norandommap", "--rw=randwrite --verify_backlog=10"] {
+                let dir = scratch();
+                let job = format!("--verify=crc32c --ioengine={engine} {depth} {rw}");
+                let [reads, writes, _] = ios(run(dir.path(), &job));
+                assert_eq!(writes, 64, "{job}");
+                assert!(
+                    reads == 64 || (rw.contains("norandommap") && (20..64).contains(&reads)),
+                    "{job}: {reads}"
+                );
+                if *engine != "null" && !rw.contains("norandommap") {
+                    assert_eq!(ios(run(dir.path(), "--rw=read --verify=crc32c")), [64, 0, 0], "{job}");
+                }
+            }
+        }
+    }
+}
+
+/// I/Os and bytes of both directions are the same as with fio.
+#[test]
+fn counts_are_those_of_fio() {
+    let Some(peer) = Program::peer() else { skip!("no fio is installed") };
+    for line in [
+        "--rw=write --verify=crc32c",
+        "--rw=randwrite --verify=md5",
+        "--rw=randwrite --verify=crc32c --do_verify=0",
+        "--rw=write --verify=crc32c --loops=2",
+        "--rw=randwrite --verify=crc32c --loops=3",
+        "--rw=write --verify=crc32c --verify_backlog=5",
+        "--rw=randwrite --verify=crc32c --verify_backlog=4 --verify_backlog_batch=2",
+        "--rw=randwrite --verify=crc32c --verify_backlog=4 --verify_backlog_batch=8",
+        "--rw=randwrite --verify=crc32c --experimental_verify=1",
+        "--rw=randwrite --verify=crc32c --io_size=32k",
+        "--rw=write --verify=crc32c --number_ios=5",
+        "--rw=randwrite --verify=crc32c --verify_async=2",
+        "--rw=randwrite --verify=crc32c --verify_async=2 --iodepth=8 --ioengine=libaio",
+        "--rw=write --verify=crc32c --verify_interval=1k",
+        "--rw=write --verify=crc32c --verify_interval=3000",
+        "--rw=write --verify=crc32c --verify_offset=1000",
+        "--rw=write --verify=crc32c --bs=4k,8k",
+        "--rw=randwrite --verify=crc32c --random_generator=lfsr",
+        "--rw=write:4k --verify=crc32c",
+        "--rw=write --verify=crc32c --end_fsync=1 --fsync=4",
+        "--rw=randwrite --verify=pattern --verify_pattern=0xaa%o",
+        "--rw=write --verify_pattern=0xab",
+        "--rw=write --verify=crc32c --ioengine=mmap",
+        "--rw=write --verify=crc32c --ioengine=null",
+        "--rw=randwrite --verify=null",
+        "--rw=randwrite --verify=meta",
+        "--rw=randwrite --verify=sha3-256 --ioengine=io_uring --iodepth=16",
+        "--rw=randwrite --verify=xxhash --ioengine=posixaio --iodepth=16",
+        "--rw=randwrite --verify=crc64 --ioengine=pvsync2 --direct=1",
+        "--rw=write --verify=crc32c --numjobs=2 --stonewall",
+        "--rw=write --verify=crc32c --runtime=1 --rate_iops=10",
+        "--rw=randwrite --verify=crc32c --time_based --runtime=1 --rate_iops=64 --verify_backlog=4",
+        "--rw=write --verify=crc32c --nrfiles=4 --openfiles=2 --filename_format=f.$filenum --filename=",
+    ] {
+        // (An empty filename is no filename; the last case is about several files.)
+        let line = line.trim_end_matches(" --filename=");
+        let base = if line.contains("nrfiles") { BASE.replace("--filename=data ", "") } else { BASE.into() };
+        let (ours, theirs) = (scratch(), scratch());
+        let args = format!("{base} {line}");
+        let ours = counts(&Program::under_test().line(ours.path(), &args).ok());
+        let theirs = counts(&peer.line(theirs.path(), &args).ok());
+        if line.contains("rate_iops") {
+            // What a rate lets through in a second is one more or less.
+            let close = |a: u64, b: u64| a.abs_diff(b) <= 4;
+            let all = ours.iter().zip(&theirs).flat_map(|(a, b)| a.1.into_iter().zip(b.1));
+            all.for_each(|(a, b)| assert!(close(a, b), "{line}: {a} and {b}"));
+        } else {
+            assert_eq!(ours, theirs, "{line}");
+        }
+    }
+}
+
+/// Reads come back in the order of the writes, or sorted where blocks can be written again, as with fio.
+#[test]
+fn what_is_read_back_in_which_order() {
+    let dir = scratch();
+    for (args, sorted) in [
+        ("--rw=write --verify=crc32c", false),
+        ("--rw=randwrite --verify=crc32c", false),
+        ("--rw=randwrite --verify=crc32c --bsrange=4k-16k", false),
+        ("--rw=randwrite --verify=crc32c --norandommap", true),
+        ("--rw=randwrite --verify=crc32c --random_distribution=zipf:1.2", true),
+        ("--rw=randwrite --verify=crc32c --percentage_random=50", true),
+    ] {
+        let Some((finished, calls)) =
+            io_calls(&Program::under_test(), dir.path(), &words(&format!("{BASE} {args}")))
+        else {
+            skip!("no strace");
+        };
+        finished.ok();
+        let of = |name: &str| -> Vec<(u64, u64)> {
+            calls.iter().filter(|call| call.name == name).map(|call| (call.offset, call.length)).collect()
+        };
+        let (mut writes, reads) = (of("pwrite64"), of("pread64"));
+        if sorted {
+            writes.sort_unstable();
+            writes.dedup();
+        }
+        assert_eq!(reads, writes, "{args}");
+    }
+}
+
+/// What was written last counts, whatever the workload.
+#[test]
+fn rewritten_blocks_are_those_of_the_last_write() {
+    for args in [
+        "--rw=randwrite --norandommap --io_size=2m",
+        "--rw=randwrite --norandommap --bsrange=1k-16k --io_size=2m",
+        "--rw=randwrite --norandommap --bssplit=512/30:4k/40:12k/30 --io_size=2m",
+        "--rw=randwrite --norandommap --bsrange=1000-9000 --bs_unaligned --io_size=1m",
+        "--rw=randwrite --io_size=1m",
+        "--rw=write --io_size=1m",
+        "--rw=randwrite --random_distribution=zipf:1.1 --io_size=1m",
+        "--rw=randwrite:4 --io_size=1m",
+        "--rw=write:2k --io_size=1m",
+        "--rw=write:-8k --io_size=1m",
+        "--rw=randwrite --loops=3 --norandommap",
+        "--rw=randwrite --loops=3 --randrepeat=0",
+        "--rw=randwrite --percentage_random=40 --io_size=1m",
+        "--rw=randwrite --random_generator=lfsr --bsrange=4k-12k",
+        "--rw=randwrite --time_based --runtime=1 --rate_iops=500",
+        "--rw=randwrite --time_based --runtime=1 --rate_iops=500 --verify_backlog=50",
+        "--rw=randrw --norandommap --io_size=2m",
+        "--rw=randrw --rwmixread=30 --rate_iops=400,400 --io_size=1m",
+        "--rw=randrw --verify_backlog=8 --norandommap --io_size=1m",
+        "--rw=write --zonemode=strided --zonesize=32k --zoneskip=32k --io_size=512k",
+        "--rw=randwrite --nrfiles=5 --norandommap --io_size=1m --filename_format=f.$filenum",
+        "--rw=write --ramp_time=300ms --rate_iops=100",
+    ] {
+        for how in ["", "--ioengine=libaio --iodepth=16", "--ioengine=io_uring --iodepth=8 --verify_async=2"]
+        {
+            let dir = scratch();
+            let base =
+                if args.contains("nrfiles") { BASE.replace("--filename=data ", "") } else { BASE.into() };
+            let line = format!("{base} --verify=crc32c {args} {how}");
+            let run = Program::under_test().line(dir.path(), &line).ok();
+            let [reads, writes, _] = counts(&run)[0].1;
+            assert!(reads > 0 && writes > 0, "{line}: {reads} {writes}");
+        }
+    }
+}
+
+#[test]
+fn a_later_run_knows_what_was_written() {
+    for args in [
+        "--rw=randwrite --norandommap",
+        "--rw=randwrite --norandommap --bsrange=1k-16k",
+        "--rw=randwrite --loops=3",
+        "--rw=randrw --norandommap",
+        "--rw=randwrite --random_distribution=zipf:1.2",
+        "--rw=randwrite --number_ios=20",
+    ] {
+        let dir = scratch();
+        let [_, writes, _] = ios(run(dir.path(), &format!("--verify=sha256 {args} --do_verify=0")));
+        let before = fs::read(dir.path().join("data")).unwrap();
+        let [reads, none, _] = ios(run(dir.path(), &format!("--verify=sha256 {args} --verify_only")));
+        assert_eq!(none, 0, "{args}");
+        assert!(reads > 0 && reads <= writes, "{args}: {reads} of {writes}");
+        assert!(before == fs::read(dir.path().join("data")).unwrap(), "{args}: nothing is written");
+        // The sequence is known, so an older write is not taken for the last one.
+        let path = dir.path().join("data");
+        assert_eq!(ios(run(dir.path(), &format!("--verify=sha256 {args} --do_verify=0")))[1], writes);
+        fs::copy(&path, dir.path().join("copy")).unwrap();
+    }
+    let dir = scratch();
+    let missing = run(dir.path(), "--rw=write --verify=md5 --verify_only").refused();
+    assert!(!dir.path().join("data").exists(), "{missing}: nothing is made");
+}
+
+#[test]
+fn wrong_data_ends_the_job() {
+    let dir = scratch();
+    run(dir.path(), "--rw=write --verify=crc32c").ok();
+    damage(dir.path(), 9000);
+    damage(dir.path(), 19000);
+    damage(dir.path(), 0x7000);
+    for (args, reads) in [("", 64), ("--verify_fatal=1", 3), ("--verify_async=2 --iodepth=4", 64)] {
+        let run = run(dir.path(), &format!("--rw=read --verify=crc32c {args}")).refused();
+        let (error, ios, _) = counts(&run)[0];
+        assert_eq!(error, libc::EILSEQ as u64, "{run}");
+        assert_eq!(ios[0], reads, "{run}");
+        let run = run.says("crc32c: verify failed at file data offset 8192, length 4096");
+        let run = run.says("a bit flip: bit 4 of the byte at offset 9000");
+        if args != "--verify_fatal=1" {
+            run.says("offset 16384, length 4096").says("verify: bad magic header");
+        }
+    }
+    let normal = Program::under_test()
+        .line(dir.path(), "--name=v --filename=data --size=256k --rw=read --verify=crc32c")
+        .refused();
+    normal.says("err=84 (file=data, func=verify, error=");
+}
+
+#[test]
+fn a_job_can_go_on_after_wrong_data() {
+    let dir = scratch();
+    run(dir.path(), "--rw=write --verify=crc32c").ok();
+    [9000, 19000, 0x7000].into_iter().for_each(|offset| damage(dir.path(), offset));
+    for (args, reads, total) in [("", 64, 3), ("--verify_fatal=1", 3, 1)] {
+        let run =
+            run(dir.path(), &format!("--rw=read --verify=crc32c --continue_on_error=verify {args}")).ok();
+        let json = Json::parse(&run.stdout);
+        let job = json.job();
+        assert_eq!(
+            [job.int("error"), job.int("total_err"), job.int("first_error")],
+            [84, total, 84],
+            "{run}"
+        );
+        assert_eq!(job.ios()[0], reads, "{run}");
+    }
+}
+
+#[test]
+fn blocks_are_saved_beside_each_other() {
+    let dir = scratch();
+    run(dir.path(), "--rw=write --verify=md5").ok();
+    let right = fs::read(dir.path().join("data")).unwrap();
+    damage(dir.path(), 9000);
+    damage(dir.path(), 0x7000);
+    let wrong = fs::read(dir.path().join("data")).unwrap();
+    run(dir.path(), "--rw=read --verify=md5 --verify_dump=1").refused();
+    let saved =
+        |name: &str| fs::read(dir.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(saved("data.8192.received") == wrong[8192..12288]);
+    assert!(saved("data.8192.expected") == right[8192..12288]);
+    assert!(saved("data.28672.hdr_fail") == wrong[28672..32768]);
+    let aside = scratch();
+    let aux = format!("--aux-path={}", aside.path().display());
+    run(dir.path(), &format!("{aux} --rw=read --verify=md5 --verify_dump=1")).refused();
+    assert!(aside.path().join("data.8192.received").exists());
+}
+
+#[test]
+fn jobs_that_share_a_file_accept_each_other_s_writes() {
+    for args in ["--rw=write", "--rw=randwrite", "--rw=randwrite --norandommap --loops=3 --thread"] {
+        let dir = scratch();
+        let run = run(dir.path(), &format!("--verify=crc32c --numjobs=4 {args}")).ok();
+        for (error, [reads, writes, _], _) in counts(&run) {
+            assert!(error == 0 && reads > 0 && writes >= 64, "{run}");
+        }
+    }
+    // Apart they need not.
+    let dir = scratch();
+    run(dir.path(), "--verify=crc32c --numjobs=2 --offset_increment=128k --size=128k --rw=randwrite").ok();
+}
+
+#[test]
+fn what_cannot_be_verified_is_refused() {
+    let dir = scratch();
+    for (args, words) in [
+        ("--verify=pattern", "needs a verify_pattern"),
+        ("--verify=sha512 --bs=128", "too small for verify=sha512"),
+        ("--verify=md5 --verify_interval=128 --verify_offset=100", "verify_offset=100 does not fit"),
+        ("--verify=md5 --verify_only --time_based --runtime=1", "verify_only cannot know"),
+        ("--verify=md5 --verify_only --randrepeat=0 --rw=randwrite", "verify_only cannot know"),
+    ] {
+        let run = run(dir.path(), &format!("--rw=write {args}")).refused().says(words);
+        assert!(!dir.path().join("data").exists(), "{run}");
+    }
+}

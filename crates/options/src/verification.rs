@@ -1,0 +1,119 @@
+//! What a job asked for about checking its data.
+
+use crate::job::keyword_enum;
+use crate::{Diagnostic, JobOptions, PatternPiece};
+use iolite_types::Direction;
+use serde::{Deserialize, Serialize};
+
+keyword_enum!(/// `verify`
+    Verify { None = "0", Md5 = "md5", Crc64 = "crc64", Crc32 = "crc32", Crc32cIntel = "crc32c-intel",
+        Crc32c = "crc32c", Crc16 = "crc16", Crc7 = "crc7", Sha1 = "sha1", Sha256 = "sha256", Sha512 = "sha512",
+        Sha3_224 = "sha3-224", Sha3_256 = "sha3-256", Sha3_384 = "sha3-384", Sha3_512 = "sha3-512",
+        Xxhash = "xxhash", Meta = "meta", Pattern = "pattern", PatternHeader = "pattern_hdr", Null = "null" });
+keyword_enum!(/// `verify_policy`
+    VerifyPolicy { Completed = "completed", Fsynced = "fsynced" });
+keyword_enum!(/// `verify_header_format`
+    VerifyHeaderFormat { V342 = "3.42", V333 = "3.33" });
+
+/// The options of verification. Where there is none, `verify` is [`Verify::None`], and nothing else counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names are the options' own
+pub struct VerifyOptions {
+    pub verify: Verify,
+    pub do_verify: bool,
+    pub verify_policy: VerifyPolicy,
+    pub verify_header_format: VerifyHeaderFormat,
+    /// 0 = one header for each block.
+    pub verify_interval: u64,
+    /// 0 = the header comes first.
+    pub verify_offset: u64,
+    /// Empty = none.
+    pub verify_pattern: Vec<PatternPiece>,
+    /// 0 = the pattern starts with each block.
+    pub verify_pattern_interval: u64,
+    pub verify_fatal: bool,
+    pub verify_dump: bool,
+    /// How many threads; 0 = the worker checks by itself.
+    pub verify_async: u32,
+    /// Empty = where the worker may run.
+    pub verify_async_cpus: Vec<u32>,
+    /// 0 = everything at the end.
+    pub verify_backlog: u64,
+    /// 0 = as many as `verify_backlog`.
+    pub verify_backlog_batch: u64,
+    pub experimental_verify: bool,
+    pub verify_write_sequence: bool,
+    pub verify_header_seed: bool,
+}
+
+impl VerifyOptions {
+    /// Nothing is checked, and all options are off.
+    pub(crate) fn off() -> VerifyOptions {
+        VerifyOptions {
+            verify: Verify::None,
+            do_verify: false,
+            verify_policy: VerifyPolicy::Completed,
+            verify_header_format: VerifyHeaderFormat::V342,
+            verify_interval: 0,
+            verify_offset: 0,
+            verify_pattern: Vec::new(),
+            verify_pattern_interval: 0,
+            verify_fatal: false,
+            verify_dump: false,
+            verify_async: 0,
+            verify_async_cpus: Vec::new(),
+            verify_backlog: 0,
+            verify_backlog_batch: 0,
+            experimental_verify: false,
+            verify_write_sequence: false,
+            verify_header_seed: false,
+        }
+    }
+
+    /// Whether blocks are checked at all.
+    pub fn is_on(&self) -> bool {
+        self.verify != Verify::None
+    }
+}
+
+/// What the options of verification mean for each other.
+pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let verification = &mut job.verification;
+    if !verification.is_on() && !verification.verify_pattern.is_empty() && !job.origins.contains_key("verify")
+    {
+        // Data that is given to be checked is checked.
+        verification.verify = Verify::PatternHeader;
+    }
+    let mut warn = |option: &str, message: String| {
+        warnings.push(Diagnostic { origin: job.origins.get(option).cloned(), message });
+    };
+    if job.verify_only && !verification.is_on() {
+        warn("verify_only", "verify_only: without verify there is nothing to check".to_owned());
+    }
+    let interval = verification.verify_interval;
+    if verification.is_on()
+        && interval > 0
+        && let Some(size) = sizes(job).into_iter().find(|size| !size.is_multiple_of(interval))
+    {
+        warn(
+            "verify_interval",
+            format!(
+                "verify_interval={interval}: does not divide blocks of {size} bytes, they get one header each"
+            ),
+        );
+    }
+}
+
+/// The block sizes of what is written, or else read; of a range, its ends.
+fn sizes(job: &JobOptions) -> Vec<u64> {
+    let direction = if job.rw.writes() { Direction::Write } else { Direction::Read };
+    if let Some(split) = &job.bssplit
+        && !split[direction].is_empty()
+    {
+        return split[direction].iter().map(|entry| entry.size).collect();
+    }
+    match &job.bsrange {
+        Some(range) => vec![range[direction].low, range[direction].high],
+        None => vec![job.bs[direction]],
+    }
+}

@@ -1,0 +1,297 @@
+//! What verification adds to the loop: reads between and behind the writes, and what is done with blocks that were
+//! read.
+
+use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
+use crate::message::Message;
+use crate::worker::telling::failed_check;
+use crate::worker::verify::{Checked, Expect, Question, Role, Telling};
+use iolite_content::verify::Mismatch;
+use iolite_engine::{Completion, Engine, Errno};
+use iolite_workload::{Generator, Io, Next};
+
+/// How often a block that several jobs write to is read again before it counts as wrong.
+const MOST_READS: u32 = 20;
+
+/// What it is called when data is not what was written.
+const WRONG_DATA: Errno = Errno(libc::EILSEQ);
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Reads back what was written since the last time, when it is time for that.
+    pub(super) fn read_back_some(&mut self) {
+        let Some(verification) = &self.verification else { return };
+        if !verification.read_back.is_due() {
+            return;
+        }
+        // What is read back has to be there, and no later write may overtake the read.
+        self.drain();
+        while !self.stopping
+            && let Some((io, expect)) =
+                self.verification.as_mut().and_then(|verification| verification.read_back.next_due())
+        {
+            self.submit_check(io, expect);
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+        }
+        self.drain();
+    }
+
+    /// Reads back what the pass has written. Nothing is in flight afterwards.
+    pub fn read_back(&mut self) -> PassEnd {
+        let resumed = self.resume();
+        loop {
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+            if self.stopping {
+                break;
+            }
+            let Some(verification) = &mut self.verification else { break };
+            let Some((io, expect)) = verification.read_back.next_at_end() else { break };
+            self.submit_check(io, expect);
+        }
+        self.drain();
+        let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
+        self.stopping |= resumed;
+        end
+    }
+
+    /// Whether what a pass has written is read back although the pass was stopped: because the time of a time-based
+    /// job was over, or the device was full.
+    pub fn may_resume(&self) -> bool {
+        let outlasts =
+            self.verification.as_ref().is_some_and(|verification| verification.policy.outlasts_time);
+        let ended = (self.timed_out && outlasts) || self.device_full;
+        ended && self.failure.is_none() && !self.control.terminating()
+    }
+
+    /// Goes on after such an end; whether there was one.
+    fn resume(&mut self) -> bool {
+        let resumes = self.stopping && self.may_resume();
+        if resumes {
+            self.stopping = false;
+            self.next_event = u64::MAX;
+        }
+        resumes
+    }
+
+    /// Goes through a pass without doing it: an earlier run has.
+    pub fn dry_pass(&mut self) {
+        let generator = &mut self.generator;
+        let writes = std::iter::from_fn(|| {
+            loop {
+                match generator.next() {
+                    Next::Io(io) => return Some(io),
+                    Next::Close(_) | Next::Lap => {}
+                    Next::Done => return None,
+                }
+            }
+        });
+        let writes = writes.filter(|io| io.direction == iolite_types::Direction::Write);
+        if let Some(verification) = &mut self.verification {
+            verification.read_back.assume_pass(writes);
+        }
+    }
+
+    /// The pass is over: wrong blocks that have not ended the job do it now.
+    pub fn conclude_checks(&mut self) {
+        if let Some(attempt) = self.wrong.take() {
+            self.fail_check(attempt);
+        }
+    }
+
+    fn submit_check(&mut self, io: Io, expect: Expect) {
+        let Some(verification) = &mut self.verification else { return };
+        if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.policy.open_files
+        {
+            self.drain();
+            if let Err(error) = self.files.close_all(&mut self.engine) {
+                self.refused(Attempt::at(&io), error.into());
+                return;
+            }
+        }
+        if let Some(verification) = &mut self.verification {
+            verification.announce(io, expect);
+        }
+        self.submit(io);
+        if let Some(verification) = &mut self.verification {
+            // It may not have been issued after all.
+            verification.withdraw();
+        }
+        if !E::SYNCHRONOUS && self.in_flight >= self.limit {
+            self.make_room();
+        }
+    }
+
+    /// Waits for a unit that is being checked, when no other is free.
+    pub(super) fn await_unit(&mut self) {
+        while self.free.is_empty() && self.collect(true) {}
+    }
+
+    /// The role of a unit that is done, and what follows from it; whether the unit is still in use.
+    pub(super) fn act_on(&mut self, index: u32, role: Role) -> bool {
+        let Some(verification) = &mut self.verification else { return false };
+        match role {
+            Role::Plain => false,
+            Role::Write(written) => {
+                verification.read_back.wrote(written);
+                false
+            }
+            Role::Check(io, expect) => {
+                let question = Question { offset: io.offset, expect };
+                let start = self.buffers.wrapping_add(index as usize * self.stride);
+                // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
+                let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
+                if let Some(pool) = &mut verification.pool {
+                    // SAFETY: the unit is not released before it comes back (`collect`), and the loop drops its pool
+                    // before the buffers.
+                    unsafe { pool.ask(index, block, question) };
+                    verification.keep(index, role);
+                    return true;
+                }
+                if let Some(mismatch) = verification.checker.check(block, question) {
+                    self.found_wrong(index, io, question, mismatch);
+                }
+                false
+            }
+        }
+    }
+
+    /// Whether this unit is a read that the workload knows nothing of.
+    pub(super) fn is_check(&self, index: u32) -> bool {
+        self.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
+    }
+
+    /// A unit is done that is not counted; whether that was all there is to do with it.
+    pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
+        let index = completion.unit;
+        if self.verification.is_none() {
+            return false;
+        }
+        if completion.outcome != Ok(self.units[index as usize].length) {
+            self.complete_unusually(index, completion.outcome, self.stamps[index as usize].start);
+            return true;
+        }
+        let role = self.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
+        self.act_on(index, role)
+    }
+
+    /// Takes back units that were checked: one that is waited for, or all that are there. Whether there was any.
+    pub(super) fn collect(&mut self, wait: bool) -> bool {
+        let mut any = false;
+        while let Some(pool) = self.verification.as_mut().and_then(|verification| verification.pool.as_mut())
+            && let Some(Checked { index, mismatch }) = pool.answer(wait && !any)
+        {
+            any = true;
+            let role =
+                self.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
+            if let (Some(mismatch), Role::Check(io, expect)) = (mismatch, role) {
+                self.found_wrong(index, io, Question { offset: io.offset, expect }, mismatch);
+            }
+            self.release(index);
+        }
+        any
+    }
+
+    /// Takes back all units that are being checked.
+    pub(super) fn collect_all(&mut self) {
+        while self.collect(true) {}
+    }
+
+    /// The unit's I/O has failed.
+    pub(super) fn forget_role(&mut self, index: u32) {
+        if let Some(verification) = &mut self.verification
+            && let Role::Write(written) = verification.role(index)
+        {
+            verification.read_back.failed(&written.io);
+        }
+    }
+
+    #[cold]
+    fn found_wrong(&mut self, index: u32, io: Io, question: Question, mismatch: Box<Mismatch>) {
+        let Some(mismatch) = self.still_wrong(index, io, question, mismatch) else { return };
+        let attempt = Attempt::at(&io);
+        let name = self.files.name(io.file);
+        self.describe(index, io, &name, &mismatch);
+        let Some(verification) = &self.verification else { return };
+        let (fatal, first) = (verification.policy.fatal, verification.wrong() == 1);
+        self.count_wrong_data(WRONG_DATA);
+        if self.errors.tolerates_wrong_data(WRONG_DATA) {
+            if first {
+                Message::WentOn(self.errors.worker(), WRONG_DATA.0, failed_check(&name))
+                    .send(self.errors.messages());
+            }
+            // The job ends, but not by an error of its own.
+            self.stopping |= fatal;
+            return;
+        }
+        if fatal {
+            self.fail_check(attempt);
+        } else {
+            self.wrong.get_or_insert(attempt);
+        }
+    }
+
+    fn fail_check(&mut self, attempt: Attempt) {
+        self.fail(Failure { errno: WRONG_DATA, attempt: Some(attempt), missed: Some(Missed::Data) });
+    }
+
+    /// Where several jobs write, a block may have been read while it was written: it is read again.
+    fn still_wrong(
+        &mut self,
+        index: u32,
+        io: Io,
+        question: Question,
+        mut mismatch: Box<Mismatch>,
+    ) -> Option<Box<Mismatch>> {
+        let verification = self.verification.as_mut()?;
+        let Some(descriptor) = self.engine.descriptor(io.file) else { return Some(mismatch) };
+        if !verification.checker.is_shared() {
+            return Some(mismatch);
+        }
+        let start = self.buffers.wrapping_add(index as usize * self.stride);
+        // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
+        let block = unsafe { std::slice::from_raw_parts_mut(start, io.length as usize) };
+        for _ in 0..MOST_READS {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            if crate::sys::read_exactly(descriptor, block, io.offset).is_err() {
+                break;
+            }
+            match verification.checker.check(block, question) {
+                None => return None,
+                Some(again) => mismatch = again,
+            }
+        }
+        Some(mismatch)
+    }
+
+    /// Says what is wrong with a block, and saves it where that was asked for.
+    fn describe(&mut self, index: u32, io: Io, name: &str, mismatch: &Mismatch) {
+        let start = self.buffers.wrapping_add(index as usize * self.stride);
+        // SAFETY: as above.
+        let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
+        let Some(verification) = &mut self.verification else { return };
+        let telling = verification.count_wrong();
+        if telling == Telling::Nothing {
+            return;
+        }
+        let mut lines = vec![mismatch.text(name)];
+        lines.extend(verification.dump(name, block, mismatch));
+        if telling == Telling::Last {
+            lines.push("verify: further wrong blocks are counted, but not described".to_owned());
+        }
+        Message::Warning(self.errors.worker(), lines.join("\n")).send(self.errors.messages());
+    }
+
+    /// Counts wrong data where it is counted.
+    fn count_wrong_data(&self, errno: Errno) {
+        if self.errors.counts_wrong_data() {
+            self.count(errno);
+        }
+    }
+}
+
+/// Whether this is a read that the workload knows nothing of.
+pub(super) fn is_check(role: &Role) -> bool {
+    matches!(role, Role::Check(_, Expect::Write(_)))
+}

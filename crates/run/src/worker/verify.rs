@@ -1,0 +1,172 @@
+//! Checking what was written: the worker's part of `verify`.
+//!
+//! [`Verification`] is what a loop has beside its plain parts when its job verifies. It stamps each write, notes which
+//! have been acknowledged, knows what is to be read back ([`plan`]), and what each block that comes back should be. The
+//! loop (`io_loop/verify.rs`) issues these reads, and hands what was read over to be checked, at once or by threads of
+//! its own ([`pool`]).
+//!
+//! Two jobs of the same run may write to one file. Who was last is not known then, so the write of any of them is a
+//! good answer, and a block that looks wrong is read again: it may have been read while it was written.
+
+mod check;
+mod dump;
+mod plan;
+mod pool;
+mod rivals;
+mod setup;
+
+pub use check::{Checker, Expect, Question};
+pub use plan::ReadBack;
+pub use pool::{Checked, Pool};
+pub use rivals::rivals;
+pub use setup::{Identity as WorkerIdentity, needs_order, problems, reads_back};
+
+use iolite_content::verify::{Identity, Mismatch, Stamper};
+use iolite_types::Direction;
+use iolite_workload::Io;
+use iolite_workload::history::Written;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// What a unit in flight means to verification.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Role {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// A write that is to be read back.
+    Write(Written),
+    /// A read that is to be checked.
+    Check(Io, Expect),
+}
+
+/// What is done about blocks that are not what they should be.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The first one ends the job.
+    pub fatal: bool,
+    /// Save what was read and what was expected, in this directory.
+    pub dump: Option<PathBuf>,
+    /// Read back after the time of a time-based job is over.
+    pub outlasts_time: bool,
+    /// Most files that are open at once.
+    pub open_files: usize,
+}
+
+/// The worker's part of `verify`.
+pub struct Verification {
+    /// Checks in the worker itself.
+    pub checker: Checker,
+    /// Threads that check; `None` = the worker does.
+    pub pool: Option<Pool>,
+    /// What is to be read back, and when.
+    pub read_back: ReadBack,
+    /// What is done about wrong blocks.
+    pub policy: Policy,
+    stamper: Option<Stamper>,
+    job: u16,
+    roles: Vec<Role>,
+    next: Option<Role>,
+    wrong: u64,
+}
+
+/// So many wrong blocks are described. There may be millions.
+const MOST_TOLD: u64 = 1000;
+
+impl Verification {
+    /// An I/O is about to be issued with this unit. A write is stamped.
+    pub fn made(&mut self, index: u32, io: &Io, buffer: &mut [u8]) {
+        let role = match (self.next.take(), io.direction) {
+            (Some(role), _) => role,
+            (None, Direction::Write) => Role::Write(self.stamp(io, buffer)),
+            (None, Direction::Read) if self.read_back.checks_all_reads() => {
+                Role::Check(*io, Expect::Anything)
+            }
+            (None, _) => Role::Plain,
+        };
+        self.roles[index as usize] = role;
+    }
+
+    /// The next I/O is this read.
+    pub fn announce(&mut self, io: Io, expect: Expect) {
+        self.next = Some(Role::Check(io, expect));
+    }
+
+    /// The read that was announced will not come (any more).
+    pub fn withdraw(&mut self) {
+        self.next = None;
+    }
+
+    /// What this unit was issued for. It is asked for once.
+    pub fn role(&mut self, index: u32) -> Role {
+        std::mem::take(&mut self.roles[index as usize])
+    }
+
+    /// What this unit was issued for.
+    pub fn role_of(&self, index: u32) -> &Role {
+        &self.roles[index as usize]
+    }
+
+    /// The unit is still in use for this.
+    pub fn keep(&mut self, index: u32, role: Role) {
+        self.roles[index as usize] = role;
+    }
+
+    /// Whether writes get their content here.
+    pub fn stamps(&self) -> bool {
+        self.stamper.is_some()
+    }
+
+    fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> Written {
+        let number = self.read_back.issue();
+        if let Some(stamper) = &mut self.stamper {
+            let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+            stamper.stamp(
+                buffer,
+                &Identity {
+                    offset: io.offset,
+                    sequence: number,
+                    seed: self.checker.seed(number),
+                    seconds: now.as_secs() as u32,
+                    nanoseconds: now.subsec_nanos(),
+                    job: self.job,
+                },
+            );
+        }
+        Written { io: *io, number }
+    }
+
+    /// A block is wrong: whether it is to be described, and what is said instead when there were too many.
+    pub fn count_wrong(&mut self) -> Telling {
+        self.wrong += 1;
+        match self.wrong.cmp(&MOST_TOLD) {
+            std::cmp::Ordering::Less => Telling::Full,
+            std::cmp::Ordering::Equal => Telling::Last,
+            std::cmp::Ordering::Greater => Telling::Nothing,
+        }
+    }
+
+    /// How many blocks were wrong.
+    pub fn wrong(&self) -> u64 {
+        self.wrong
+    }
+
+    /// Saves the blocks of a mismatch where that was asked for. One line per file, or per failure.
+    pub fn dump(&self, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
+        match &self.policy.dump {
+            Some(directory) => dump::save(directory, file, read, mismatch),
+            None => Vec::new(),
+        }
+    }
+}
+
+/// How much is said about a wrong block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// All.
+    Full,
+    /// All, and that no more will be said.
+    Last,
+    /// Nothing.
+    Nothing,
+}

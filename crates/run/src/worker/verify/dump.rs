@@ -1,0 +1,27 @@
+//! `verify_dump`: what was read and what was expected, as files.
+
+use iolite_content::verify::{Field, Mismatch};
+use std::path::Path;
+
+/// Saves the interval that is wrong as `NAME.OFFSET.received` (`.hdr_fail` when its header is wrong) and, where it is
+/// known, what it should be as `NAME.OFFSET.expected`. Answers a line for each.
+pub fn save(directory: &Path, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
+    let name = Path::new(file).file_name().map_or_else(|| file.into(), |name| name.to_string_lossy());
+    let header = !matches!(mismatch.field, Field::Digest | Field::Pattern);
+    let received = if header { "hdr_fail" } else { "received" };
+    let start = (mismatch.offset - mismatch.block_offset) as usize;
+    let interval = &read[start..start + mismatch.length];
+    let mut lines = vec![one(directory, &name, received, mismatch.offset, interval)];
+    if let Some(expected) = &mismatch.reconstructed {
+        lines.push(one(directory, &name, "expected", mismatch.offset, expected));
+    }
+    lines
+}
+
+fn one(directory: &Path, name: &str, what: &str, offset: u64, bytes: &[u8]) -> String {
+    let path = directory.join(format!("{name}.{offset}.{what}"));
+    match std::fs::write(&path, bytes) {
+        Ok(()) => format!("       {what} data dumped as {}", path.display()),
+        Err(error) => format!("       {what} data could not be dumped as {}: {error}", path.display()),
+    }
+}

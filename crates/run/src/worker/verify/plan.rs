@@ -1,0 +1,332 @@
+//! What is to be read back, and when: at the end of each pass, or after every so many writes.
+//!
+//! At the end of a pass the writes come from their [history](iolite_workload::history): the generator once more, in
+//! the order in which they were written, where no byte is written twice; elsewhere what stands of them, in the order of
+//! their offsets. With a backlog the writes since the last check are kept themselves, and that is all there is.
+
+use super::Expect;
+use iolite_workload::Io;
+use iolite_workload::history::{Extents, Replay, Standing, Written};
+use std::collections::VecDeque;
+
+/// What is to be read back.
+#[derive(Debug)]
+pub struct ReadBack {
+    kind: Kind,
+    /// The number of the next write.
+    issued: u64,
+    /// The first number of this pass.
+    first: u64,
+    /// The reads of this pass have begun.
+    cursor: Option<Cursor>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// All reads of the job are checked; it reads what an earlier run wrote.
+    AllReads,
+    /// Nothing is read back.
+    Nothing,
+    Replay(Box<Replay>),
+    Standing(Standing),
+    Backlog(Backlog),
+}
+
+/// Where the reading of a pass stands.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    file: u32,
+    offset: u64,
+}
+
+impl ReadBack {
+    fn new(kind: Kind) -> ReadBack {
+        ReadBack { kind, issued: 0, first: 0, cursor: None }
+    }
+
+    /// Nothing.
+    pub fn nothing() -> ReadBack {
+        ReadBack::new(Kind::Nothing)
+    }
+
+    /// The job reads by itself, and everything that it reads is checked.
+    pub fn all_reads() -> ReadBack {
+        ReadBack::new(Kind::AllReads)
+    }
+
+    /// The generator's writes.
+    pub fn replay(replay: Replay) -> ReadBack {
+        ReadBack::new(Kind::Replay(Box::new(replay)))
+    }
+
+    /// The writes that stand.
+    pub fn standing(standing: Standing) -> ReadBack {
+        ReadBack::new(Kind::Standing(standing))
+    }
+
+    /// After every so many writes.
+    pub fn backlog(backlog: Backlog) -> ReadBack {
+        ReadBack::new(Kind::Backlog(backlog))
+    }
+
+    /// Whether the job's own reads are checked.
+    pub fn checks_all_reads(&self) -> bool {
+        matches!(self.kind, Kind::AllReads)
+    }
+
+    /// The number of a write that is about to be issued.
+    pub fn issue(&mut self) -> u64 {
+        self.issued += 1;
+        self.issued - 1
+    }
+
+    /// A write has been acknowledged.
+    pub fn wrote(&mut self, written: Written) {
+        match &mut self.kind {
+            Kind::Standing(standing) => standing.wrote(written),
+            Kind::Backlog(backlog) => backlog.wrote(written),
+            Kind::Replay(_) | Kind::Nothing | Kind::AllReads => {}
+        }
+    }
+
+    /// A write has failed: what is there now is not known.
+    pub fn failed(&mut self, io: &Io) {
+        match &mut self.kind {
+            Kind::Standing(standing) => standing.forget(io),
+            Kind::Backlog(backlog) => backlog.forget(io),
+            Kind::Replay(_) | Kind::Nothing | Kind::AllReads => {}
+        }
+    }
+
+    /// Whether it is time to read back, before the next I/O of the workload.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        matches!(&self.kind, Kind::Backlog(backlog) if backlog.is_due())
+    }
+
+    /// What to read after the last so many writes; `None` = write on.
+    pub fn next_due(&mut self) -> Option<(Io, Expect)> {
+        let Kind::Backlog(backlog) = &mut self.kind else { return None };
+        backlog.take().map(expected)
+    }
+
+    /// What to read at the end of the pass; `None` = that was all.
+    pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
+        let written = match &mut self.kind {
+            Kind::AllReads | Kind::Nothing => None,
+            Kind::Backlog(backlog) => backlog.waiting.pop(),
+            Kind::Replay(replay) if replay.number() < self.issued => replay.next_write(),
+            Kind::Replay(_) => None,
+            Kind::Standing(standing) => loop {
+                let Cursor { file, offset } = self.cursor.unwrap_or_default();
+                let Some(written) = standing.next(file, offset, self.issued) else { break None };
+                let io = written.io;
+                self.cursor = Some(Cursor { file: io.file, offset: io.offset + io.length });
+                // Those of earlier passes have been read at the end of these.
+                if written.number >= self.first {
+                    break Some(written);
+                }
+            },
+        };
+        written.map(expected)
+    }
+
+    /// Everything that the workload would write has been written, by an earlier run.
+    pub fn assume_pass(&mut self, writes: impl Iterator<Item = Io>) {
+        for io in writes {
+            let number = self.issue();
+            self.wrote(Written { io, number });
+        }
+    }
+
+    /// The pass is over, and the next one begins: with the same random choices as the first, or with new ones.
+    pub fn next_pass(&mut self, same: bool) {
+        self.first = self.issued;
+        self.cursor = None;
+        if let Kind::Replay(replay) = &mut self.kind {
+            replay.finish_pass();
+            if same {
+                replay.rewind();
+            } else {
+                replay.restart();
+            }
+        }
+    }
+
+    /// How many writes wait to be read back, or may.
+    pub fn unread(&self) -> u64 {
+        match &self.kind {
+            Kind::AllReads | Kind::Nothing => 0,
+            Kind::Replay(replay) => self.issued - replay.number(),
+            Kind::Standing(_) => self.issued - self.first,
+            Kind::Backlog(backlog) => backlog.waiting.len() as u64,
+        }
+    }
+
+    /// Bytes of memory that the history may take.
+    pub fn history_bytes(&self) -> u64 {
+        match &self.kind {
+            Kind::Standing(standing) => standing.bytes(),
+            Kind::Backlog(backlog) => backlog.bytes(),
+            Kind::Replay(_) | Kind::Nothing | Kind::AllReads => 0,
+        }
+    }
+}
+
+impl std::fmt::Display for ReadBack {
+    /// What kind of history there is.
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.kind {
+            Kind::AllReads => to.write_str("all reads are checked, without a history"),
+            Kind::Nothing => to.write_str("nothing is read back, so there is no history"),
+            Kind::Replay(_) => to.write_str("history of writes: the generator once more"),
+            Kind::Standing(Standing::Map(_)) => to.write_str("history of writes: 4 bytes per block"),
+            Kind::Standing(Standing::Extents(_)) => {
+                to.write_str("history of writes: about 60 bytes per write that stands (none yet)")
+            }
+            Kind::Backlog(backlog) => write!(to, "history of writes: the last {}", backlog.every),
+        }
+    }
+}
+
+fn expected(written: Written) -> (Io, Expect) {
+    let read = Io { direction: iolite_types::Direction::Read, ..written.io };
+    (read, Expect::Write(written.number))
+}
+
+/// The writes since the last check.
+#[derive(Debug)]
+pub struct Backlog {
+    /// Check when so many wait.
+    every: u64,
+    /// So many at a time.
+    batch: u64,
+    /// What is left of this batch.
+    left: u64,
+    waiting: Waiting,
+}
+
+/// Writes that wait to be read back.
+#[derive(Debug)]
+enum Waiting {
+    /// In their order: no byte is written twice.
+    Queue(VecDeque<Written>),
+    /// By offset: what is overwritten falls out.
+    Sorted(Extents),
+}
+
+impl Backlog {
+    /// Check `batch` writes (0 = all) whenever `every` wait. Where the workload `repeats`, the last write of each place
+    /// counts.
+    pub fn new(every: u64, batch: u64, repeats: bool) -> Backlog {
+        let waiting =
+            if repeats { Waiting::Sorted(Extents::default()) } else { Waiting::Queue(VecDeque::new()) };
+        Backlog { every, batch: if batch == 0 { every } else { batch }, left: 0, waiting }
+    }
+
+    fn wrote(&mut self, written: Written) {
+        match &mut self.waiting {
+            Waiting::Queue(queue) => queue.push_back(written),
+            Waiting::Sorted(extents) => extents.wrote(written),
+        }
+        if self.left == 0 && self.waiting.len() as u64 >= self.every {
+            self.left = self.batch;
+        }
+    }
+
+    fn forget(&mut self, io: &Io) {
+        match &mut self.waiting {
+            Waiting::Queue(queue) => queue.retain(|written| written.io != *io),
+            Waiting::Sorted(extents) => extents.forget(io),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.left > 0 && self.waiting.len() > 0
+    }
+
+    fn take(&mut self) -> Option<Written> {
+        if self.left == 0 {
+            return None;
+        }
+        let written = self.waiting.pop()?;
+        self.left -= 1;
+        Some(written)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.every.saturating_mul(size_of::<Written>() as u64)
+    }
+}
+
+impl Waiting {
+    fn len(&self) -> usize {
+        match self {
+            Waiting::Queue(queue) => queue.len(),
+            Waiting::Sorted(extents) => extents.len(),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Written> {
+        match self {
+            Waiting::Queue(queue) => queue.pop_front(),
+            Waiting::Sorted(extents) => extents.pop(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_types::Direction;
+
+    /// What is read after each of 16 writes of one block, and at the end: seen with fio 3.33.
+    fn trace(every: u64, batch: u64) -> Vec<Vec<u64>> {
+        let mut read_back = ReadBack::backlog(Backlog::new(every, batch, false));
+        let mut trace: Vec<Vec<u64>> = Vec::new();
+        for block in 0..16 {
+            let io = Io { offset: block, length: 1, file: 0, direction: Direction::Write };
+            let number = read_back.issue();
+            read_back.wrote(Written { io, number });
+            let reads = std::iter::from_fn(|| read_back.next_due());
+            trace.push(reads.map(|(io, _)| io.offset).collect());
+        }
+        let rest = std::iter::from_fn(|| read_back.next_at_end());
+        trace.push(rest.map(|(io, _)| io.offset).collect());
+        trace
+    }
+
+    fn at(trace: &[Vec<u64>], writes: usize) -> &[u64] {
+        &trace[writes - 1]
+    }
+
+    #[test]
+    fn batches_come_as_fio_s_do() {
+        let whole = trace(4, 0);
+        assert_eq!(at(&whole, 4), [0, 1, 2, 3]);
+        assert_eq!(at(&whole, 16), [12, 13, 14, 15]);
+        let odd = trace(5, 0);
+        assert_eq!(
+            (at(&odd, 5), at(&odd, 15), at(&odd, 17)),
+            (&[0, 1, 2, 3, 4][..], &[10, 11, 12, 13, 14][..], &[15][..])
+        );
+        let small = trace(4, 2);
+        assert_eq!((at(&small, 4), at(&small, 6), at(&small, 17)), (&[0, 1][..], &[2, 3][..], &[14, 15][..]));
+        let large = trace(4, 8);
+        assert_eq!((at(&large, 4), at(&large, 5), at(&large, 8)), (&[0, 1, 2, 3][..], &[4][..], &[7][..]));
+        assert_eq!((at(&large, 9), at(&large, 12)), (&[][..], &[8, 9, 10, 11][..]));
+    }
+
+    #[test]
+    fn what_is_overwritten_while_it_waits_is_read_once() {
+        let mut read_back = ReadBack::backlog(Backlog::new(3, 0, true));
+        for block in [5, 5, 1, 5, 3] {
+            let io = Io { offset: block, length: 1, file: 0, direction: Direction::Write };
+            let number = read_back.issue();
+            read_back.wrote(Written { io, number });
+        }
+        let reads: Vec<_> =
+            std::iter::from_fn(|| read_back.next_due()).map(|(io, e)| (io.offset, e)).collect();
+        assert_eq!(reads, [(1, Expect::Write(2)), (3, Expect::Write(4)), (5, Expect::Write(3))]);
+    }
+}

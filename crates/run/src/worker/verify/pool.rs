@@ -1,0 +1,107 @@
+//! `verify_async`: threads that check blocks while the worker goes on.
+//!
+//! A unit belongs to its thread from [`Pool::ask`] until it comes out of [`Pool::answer`]. The queues have room for all
+//! units, so nobody ever waits to put something into one.
+
+use super::{Checker, Question};
+use crate::processors::run_on;
+use iolite_content::verify::Mismatch;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+/// A block that was checked.
+pub struct Checked {
+    /// The unit that it was read with.
+    pub index: u32,
+    /// What is wrong with it.
+    pub mismatch: Option<Box<Mismatch>>,
+}
+
+/// The threads.
+pub struct Pool {
+    threads: Vec<(SyncSender<Asked>, JoinHandle<()>)>,
+    answers: Receiver<Checked>,
+    next: usize,
+    /// Blocks that have not come back.
+    out: u32,
+}
+
+struct Asked {
+    index: u32,
+    block: Block,
+    question: Question,
+}
+
+/// The bytes of a unit's buffer.
+struct Block(*const u8, usize);
+
+// SAFETY: whoever asks gives up the buffer until the answer (see `Pool::ask`).
+unsafe impl Send for Block {}
+
+impl Pool {
+    /// Starts so many threads on these CPUs (none = where the worker may run), for at most `units` blocks at a time.
+    pub fn start(count: u32, cpus: &[u32], units: usize, checker: &Checker) -> io::Result<Pool> {
+        let (answer, answers) = channel();
+        let threads = (0..count).map(|number| {
+            let (ask, questions) = sync_channel(units);
+            let (answer, checker, cpus) = (answer.clone(), checker.clone(), cpus.to_vec());
+            let thread = std::thread::Builder::new()
+                .name(format!("verify{number}"))
+                .spawn(move || work(&questions, &answer, checker, &cpus))?;
+            Ok((ask, thread))
+        });
+        Ok(Pool { threads: threads.collect::<io::Result<_>>()?, answers, next: 0, out: 0 })
+    }
+
+    /// Has a block checked.
+    ///
+    /// # Safety
+    /// The bytes stay where and what they are until the unit comes out of [`Pool::answer`], or the pool is dropped.
+    pub unsafe fn ask(&mut self, index: u32, block: &[u8], question: Question) {
+        let asked = Asked { index, block: Block(block.as_ptr(), block.len()), question };
+        self.next = (self.next + 1) % self.threads.len();
+        // A thread ends only when its queue does, or by a panic, which ends the worker as well.
+        self.threads[self.next].0.send(asked).expect("a checking thread lives as long as its queue");
+        self.out += 1;
+    }
+
+    /// A block that was checked; `wait` for it if there is none yet. `None` when none is to come (or is there now).
+    pub fn answer(&mut self, wait: bool) -> Option<Checked> {
+        if self.out == 0 {
+            return None;
+        }
+        let answer = if wait {
+            Some(self.answers.recv().expect("a checking thread answers everything it was asked"))
+        } else {
+            self.answers.try_recv().ok()
+        }?;
+        self.out -= 1;
+        Some(answer)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for (questions, thread) in self.threads.drain(..) {
+            drop(questions);
+            // What a thread panicked with has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Checker, cpus: &[u32]) {
+    if !cpus.is_empty() {
+        // The CPUs were looked at before the run; that one was taken away since is no reason to stop.
+        let _ = run_on(cpus);
+    }
+    while let Ok(Asked { index, block: Block(start, length), question }) = questions.recv() {
+        // SAFETY: the buffer is ours until we answer.
+        let block = unsafe { std::slice::from_raw_parts(start, length) };
+        let mismatch = checker.check(block, question);
+        if answers.send(Checked { index, mismatch }).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! From the options of a job to its [`Verification`].
+
+use super::plan::Backlog;
+use super::{Checker, Policy, Pool, ReadBack, Verification};
+use crate::content;
+use iolite_content::Fill;
+use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper, Verifier};
+use iolite_options::{JobOptions, VerifyHeaderFormat};
+use iolite_types::Direction;
+use iolite_workload::history::{Need, Replay, Standing, can_repeat};
+use iolite_workload::{Error, Mix};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a worker knows about itself.
+pub struct Identity {
+    /// The seed of its contents.
+    pub seed: u64,
+    /// Its number in headers.
+    pub job: u16,
+    /// The numbers of jobs that write to the same places at the same time.
+    pub others: Arc<[u16]>,
+    /// Whether its engine moves no data.
+    pub moves_nothing: bool,
+    /// Where dumps go.
+    pub directory: PathBuf,
+}
+
+/// Why there can be no verification.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The options cannot be followed.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// There is no memory for the history.
+    #[error(transparent)]
+    History(#[from] Error),
+    /// The threads that check cannot be started.
+    #[error("verify_async: {0}")]
+    Threads(#[from] io::Error),
+}
+
+/// How the blocks of a job are made and checked; `None` = its data is not verified.
+pub fn spec(options: &JobOptions) -> Option<Spec> {
+    let wanted = &options.verification;
+    let kind = Kind::from_name(wanted.verify.keyword())?;
+    let fill = if wanted.verify_pattern.is_empty() {
+        Fill::Random
+    } else {
+        Fill::Pattern(wanted.verify_pattern.iter().map(content::piece).collect())
+    };
+    Some(Spec {
+        interval: wanted.verify_interval as usize,
+        offset: wanted.verify_offset as usize,
+        fill,
+        pattern_interval: wanted.verify_pattern_interval as usize,
+        compress: content::compress(options),
+        format: match wanted.verify_header_format {
+            VerifyHeaderFormat::V342 => HeaderFormat::V342,
+            VerifyHeaderFormat::V333 => HeaderFormat::V333,
+        },
+        check_seed: wanted.verify_header_seed,
+        check_sequence: wanted.verify_write_sequence,
+        ..Spec::new(kind)
+    })
+}
+
+/// What is in the way of verifying, for the option that is to blame.
+pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let writes = options.rw.writes();
+    if options.verify_only && writes {
+        if options.time_based {
+            found.push((
+                "verify_only",
+                "verify_only cannot know what a time_based job has written".to_owned(),
+            ));
+        } else if !options.randrepeat && options.rw.is_random() {
+            let message = "verify_only cannot know what was written where with randrepeat=0".to_owned();
+            found.push(("verify_only", message));
+        }
+    }
+    let Some(spec) = spec(options) else { return found };
+    let direction = if writes { Direction::Write } else { Direction::Read };
+    let smallest = crate::worker::translate::block_size(options, direction).min();
+    if (writes || options.rw.reads())
+        && let Err(error) = spec.validate(smallest as usize)
+    {
+        let option = match error {
+            SpecError::Offset { .. } => "verify_offset",
+            SpecError::Interval { .. } if options.verification.verify_interval > 0 => "verify_interval",
+            SpecError::Interval { .. } | SpecError::NoPattern(_) => "verify",
+        };
+        found.push((option, error.to_string()));
+    }
+    found
+}
+
+/// Whether the job reads back what it writes.
+pub fn reads_back(options: &JobOptions) -> bool {
+    options.verification.is_on()
+        && options.rw.writes()
+        && (options.verification.do_verify || options.verify_only)
+}
+
+/// Whether a later write may overtake an earlier one to the same place, or a check of it: then they must not be in
+/// flight together.
+pub fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
+    options.verification.is_on()
+        && options.rw.writes()
+        && (options.verification.verify_backlog > 0 || can_repeat(workload))
+}
+
+/// Whether the job does other I/Os than its generator says: a mix that is steered, writes that may fail.
+fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
+    let steered = matches!(workload.mix, Mix::ReadWrite(_))
+        && Direction::ALL
+            .iter()
+            .any(|&direction| options.rate[direction] > 0 || options.rate_iops[direction] > 0);
+    let may_fail =
+        options.fill_device || options.continue_on_error.write || !options.ignore_error.write.is_empty();
+    !steered && !may_fail
+}
+
+/// What is read back when.
+fn read_back(options: &JobOptions, workload: &iolite_workload::Spec) -> Result<ReadBack, Error> {
+    if !options.rw.writes() {
+        return Ok(ReadBack::all_reads());
+    }
+    if !reads_back(options) {
+        return Ok(ReadBack::nothing());
+    }
+    let verification = &options.verification;
+    if verification.verify_backlog > 0 && !options.verify_only {
+        let (every, batch) = (verification.verify_backlog, verification.verify_backlog_batch);
+        return Ok(ReadBack::backlog(Backlog::new(every, batch, can_repeat(workload))));
+    }
+    let need = Need::of(workload, is_predictable(options, workload));
+    Ok(match Standing::new(workload, need)? {
+        Some(standing) => ReadBack::standing(standing),
+        None => ReadBack::replay(Replay::new(workload)?),
+    })
+}
+
+impl Verification {
+    /// What the options ask for; `None` = nothing is verified.
+    pub fn new(
+        options: &JobOptions,
+        workload: &iolite_workload::Spec,
+        identity: Identity,
+    ) -> Result<Option<Verification>, SetupError> {
+        let Some(spec) = spec(options) else { return Ok(None) };
+        let wanted = &options.verification;
+        let Identity { seed, job, others, moves_nothing, directory } = identity;
+        let mut checker = Checker::new(Verifier::new(&spec), seed, job, others);
+        if moves_nothing {
+            checker = checker.that_pretends();
+        }
+        if options.verify_only && !options.randrepeat {
+            checker = checker.of_anybody();
+        }
+        let units = options.iodepth.max(1) as usize;
+        let pool = match wanted.verify_async {
+            0 => None,
+            count => Some(Pool::start(count, &wanted.verify_async_cpus, units, &checker)?),
+        };
+        let writes = options.rw.writes() && !options.verify_only;
+        Ok(Some(Verification {
+            checker,
+            pool,
+            read_back: read_back(options, workload)?,
+            policy: Policy {
+                fatal: wanted.verify_fatal,
+                dump: wanted.verify_dump.then_some(directory),
+                outlasts_time: options.time_based,
+                open_files: workload.open_files,
+            },
+            stamper: writes.then(|| Stamper::new(&spec)),
+            job,
+            roles: vec![Default::default(); units],
+            next: None,
+            wrong: 0,
+        }))
+    }
+}

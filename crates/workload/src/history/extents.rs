@@ -1,0 +1,67 @@
+//! Writes that have not been overwritten, one by one.
+
+use super::Written;
+use crate::Io;
+use iolite_types::Direction;
+use std::collections::BTreeMap;
+
+/// The writes that stand, sorted by file and offset.
+#[derive(Clone, Debug, Default)]
+pub struct Extents {
+    /// From file and offset to length and number. They do not overlap.
+    writes: BTreeMap<(u32, u64), (u64, u64)>,
+}
+
+/// Bytes of memory per write: key, value, and their share of a node that is filled as B-trees are.
+const BYTES_PER_WRITE: u64 = 60;
+
+impl Extents {
+    /// This was written last.
+    pub fn wrote(&mut self, written: Written) {
+        self.forget(&written.io);
+        let Io { file, offset, length, .. } = written.io;
+        self.writes.insert((file, offset), (length, written.number));
+    }
+
+    /// All writes that touch this place are forgotten.
+    pub fn forget(&mut self, io: &Io) {
+        while let Some(key) = self.touching(io) {
+            self.writes.remove(&key);
+        }
+    }
+
+    /// A write that touches this place.
+    fn touching(&self, io: &Io) -> Option<(u32, u64)> {
+        let (&key, &(length, _)) = self.writes.range(..(io.file, io.offset + io.length)).next_back()?;
+        (key.0 == io.file && key.1 + length > io.offset).then_some(key)
+    }
+
+    /// Takes the first write out.
+    pub fn pop(&mut self) -> Option<Written> {
+        self.writes.pop_first().map(|(key, value)| written(key, value))
+    }
+
+    /// The first write at or after this place.
+    pub fn next(&self, file: u32, offset: u64) -> Option<Written> {
+        self.writes.range((file, offset)..).next().map(|(&key, &value)| written(key, value))
+    }
+
+    /// How many writes there are.
+    pub fn len(&self) -> usize {
+        self.writes.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Bytes of memory, about.
+    pub fn bytes(&self) -> u64 {
+        self.writes.len() as u64 * BYTES_PER_WRITE
+    }
+}
+
+fn written((file, offset): (u32, u64), (length, number): (u64, u64)) -> Written {
+    Written { io: Io { file, offset, length, direction: Direction::Write }, number }
+}

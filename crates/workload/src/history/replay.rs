@@ -1,0 +1,58 @@
+//! The writes of a workload once more, from its generator.
+
+use super::Written;
+use crate::{General, Generator, Next, Spec};
+use iolite_types::Direction;
+
+/// Runs behind the workload and repeats its writes, pass by pass.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    generator: General,
+    number: u64,
+    done: bool,
+}
+
+impl Replay {
+    /// The writes of `spec`, numbered from 0.
+    pub fn new(spec: &Spec) -> Result<Replay, crate::Error> {
+        Ok(Replay { generator: General::new(spec)?, number: 0, done: false })
+    }
+
+    /// The number of the next write.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The next write of the pass, whether it has been done or not.
+    pub fn next_write(&mut self) -> Option<Written> {
+        while !self.done {
+            match self.generator.next() {
+                Next::Io(io) if io.direction == Direction::Write => {
+                    let number = self.number;
+                    self.number += 1;
+                    return Some(Written { io, number });
+                }
+                Next::Io(_) | Next::Close(_) | Next::Lap => {}
+                Next::Done => self.done = true,
+            }
+        }
+        None
+    }
+
+    /// Goes to the end of the pass, so that the next one is that of the workload. Not for workloads without an end.
+    pub fn finish_pass(&mut self) {
+        while self.next_write().is_some() {}
+    }
+
+    /// The next pass, as [`Generator::restart`] starts it.
+    pub fn restart(&mut self) {
+        self.generator.restart();
+        self.done = false;
+    }
+
+    /// The next pass, as [`Generator::rewind`] starts it.
+    pub fn rewind(&mut self) {
+        self.generator.rewind();
+        self.done = false;
+    }
+}
