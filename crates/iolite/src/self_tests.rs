@@ -16,6 +16,9 @@ pub fn run(program: &'static str, test: &SelfTest) -> ExitCode {
     let outcome = match test {
         SelfTest::Checksums(names) => checksums::measure(names),
         SelfTest::Clock => clock::check(),
+        SelfTest::IdleUnit => iolite_run::calibrate_cpus()
+            .map(|report| iolite_report::idle_calibration(&report))
+            .map_err(|error| format!("--idle-prof: {error}")),
         SelfTest::Copies(names) => copies::measure(names),
     };
     match outcome {

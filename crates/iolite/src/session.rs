@@ -3,7 +3,7 @@
 use crate::act;
 use crate::complain;
 use crate::console::{self, Console};
-use iolite_options::{EtaWhen, JobOptions, OutputFormat, RunOptions};
+use iolite_options::{EtaWhen, IdleProfile, JobOptions, OutputFormat, RunOptions};
 use iolite_plan::Plan;
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
@@ -54,6 +54,7 @@ impl<'a> Session<'a> {
             eta_interval: shown.then(|| Duration::from_millis(self.run.eta_interval)),
             status_interval: (self.run.status_interval > 0)
                 .then(|| Duration::from_millis(self.run.status_interval)),
+            idleness: self.run.idle_prof.map(|profile| profile == IdleProfile::PerCpu),
             slice_interval: self.slices.is_some().then_some(act::SLICE),
             status_files: status_files(self.run),
             trigger: Trigger {

@@ -57,6 +57,8 @@ pub struct RunOptions {
     pub parse_only: bool,
     /// `--warnings-fatal`
     pub warnings_fatal: bool,
+    /// `--idle-prof`
+    pub idle_prof: Option<IdleProfile>,
     /// `--max-jobs`: more workers than this are an error.
     pub max_jobs: u32,
     /// `--aux-path`: where files made by the run itself go.
@@ -88,6 +90,7 @@ impl Default for RunOptions {
             readonly: false,
             parse_only: false,
             warnings_fatal: false,
+            idle_prof: None,
             max_jobs: 4096,
             aux_path: None,
             profile: None,
@@ -100,6 +103,15 @@ impl Default for RunOptions {
     }
 }
 
+/// `--idle-prof`: how the idleness of the CPUs is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IdleProfile {
+    /// All CPUs together.
+    System,
+    /// Each as well.
+    PerCpu,
+}
+
 /// A measurement of this machine that needs no jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelfTest {
@@ -107,6 +119,8 @@ pub enum SelfTest {
     Checksums(Vec<String>),
     /// `--cpuclock-test`
     Clock,
+    /// `--idle-prof=calibrate`
+    IdleUnit,
     /// `--memcpytest`: these ways to copy, or all where none is named.
     Copies(Vec<String>),
 }

@@ -4,7 +4,7 @@
 //! from it.
 
 use crate::values::{SECOND, time};
-use crate::{EtaWhen, OutputFormat, RunOptions, SelfTest, profiles};
+use crate::{EtaWhen, IdleProfile, OutputFormat, RunOptions, SelfTest, profiles};
 use std::path::PathBuf;
 
 /// What the command line asked for besides jobs.
@@ -322,8 +322,11 @@ pub(crate) static ALL: &[RunOption] = &[
         "idle-prof",
         'I',
         Required("option"),
-        &["Measure how idle the CPUs are: system, percpu or calibrate"],
-        None,
+        &[
+            "Measure how idle the CPUs are while the jobs run: system (together)",
+            "or percpu (each as well); calibrate measures the unit of work only",
+        ],
+        Some(idle_prof),
     ),
     option(
         "inflate-log",
@@ -499,6 +502,16 @@ fn max_jobs(asked: &mut Asked, value: &str) -> Result<(), String> {
 fn alloc_size(asked: &mut Asked, value: &str) -> Result<(), String> {
     if value.parse::<u64>().is_err() {
         asked.notes.push("not a number of KiB; ignored".to_owned());
+    }
+    Ok(())
+}
+
+fn idle_prof(asked: &mut Asked, value: &str) -> Result<(), String> {
+    match value {
+        "calibrate" => return ask(asked, Question::SelfTest(SelfTest::IdleUnit)),
+        "system" => asked.run.idle_prof = Some(IdleProfile::System),
+        "percpu" => asked.run.idle_prof = Some(IdleProfile::PerCpu),
+        _ => return Err("not one of system, percpu, calibrate".to_owned()),
     }
     Ok(())
 }

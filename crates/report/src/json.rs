@@ -8,7 +8,7 @@ mod writer;
 use crate::rates::Block;
 use crate::{Exporter, Program, clock, rates};
 use iolite_stats::{
-    DiskReport, Display, Histogram, JobReport, Latency, Quantity, Report, SteadyReport, midpoint,
+    DiskReport, Display, Histogram, IdleReport, JobReport, Latency, Quantity, Report, SteadyReport, midpoint,
 };
 use std::io::{self, Write};
 use writer::Writer;
@@ -47,6 +47,9 @@ impl Exporter for Json {
             json.open_array("disk_util")?;
             report.disks.iter().try_for_each(|disk| disk_util(&mut json, disk))?;
             json.close_array()?;
+        }
+        if let Some(idleness) = &report.idleness {
+            cpu_idleness(&mut json, idleness)?;
         }
         json.close_root()
     }
@@ -219,6 +222,19 @@ fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     json.float("latency_percentile", job.latency_percentile)?;
     json.integer("latency_window", job.latency_window_ns / 1000)?;
     json.integer("latency_window_us", job.latency_window_ns / 1000)
+}
+
+fn cpu_idleness(json: &mut Writer, idleness: &IdleReport) -> io::Result<()> {
+    json.open("cpu_idleness")?;
+    json.float("system", idleness.system())?;
+    if idleness.per_cpu {
+        for cpu in &idleness.cpus {
+            json.float(&format!("cpu-{}", cpu.cpu), cpu.percent)?;
+        }
+    }
+    json.float("unit_mean", idleness.unit_mean())?;
+    json.float("unit_stddev", idleness.unit_deviation())?;
+    json.close()
 }
 
 fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {

@@ -11,6 +11,7 @@ pub mod units;
 
 mod clock;
 mod errno;
+mod idleness;
 mod json;
 mod latency;
 mod normal;
@@ -22,6 +23,7 @@ mod terse;
 mod example;
 
 pub use errno::describe as describe_errno;
+pub use idleness::calibration as idle_calibration;
 pub use json::Json;
 pub use normal::Normal;
 pub use terse::{Terse, TerseVersion};

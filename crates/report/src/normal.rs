@@ -6,7 +6,7 @@
 use crate::latency::Scale;
 use crate::rates::Block;
 use crate::units::{self, Units};
-use crate::{Exporter, Program, clock, describe_errno, percentiles, rates};
+use crate::{Exporter, Program, clock, describe_errno, idleness, percentiles, rates};
 use iolite_stats::{
     DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport, JobReport, Latency, Quantity,
     Report, Samples, SteadyReport, Unified,
@@ -38,7 +38,8 @@ impl Exporter for Normal {
         for group in &report.groups {
             write_group(group, out)?;
         }
-        write_disks(&report.disks, out)
+        write_disks(&report.disks, out)?;
+        report.idleness.as_ref().map_or(Ok(()), |idleness| idleness::write(idleness, out))
     }
 }
 

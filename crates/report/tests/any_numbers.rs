@@ -76,12 +76,12 @@ fn steady_state(n: [u64; 9], limit: f64) -> SteadyReport {
     let measurement = |i: usize| Measurement { iops: n[i], bandwidth: n[i + 1], latency: n[i + 2] };
     SteadyReport {
         quantity: [Quantity::Iops, Quantity::Bandwidth, Quantity::Latency][(n[0] % 3) as usize],
-        slope: n[1] % 2 == 0,
+        slope: n[1].is_multiple_of(2),
         limit,
-        percent: n[2] % 2 == 0,
+        percent: n[2].is_multiple_of(2),
         duration_s: n[3],
         size: 7,
-        attained: n[4] % 2 == 0,
+        attained: n[4].is_multiple_of(2),
         window: (0..(n[5] % 7) as usize).map(measurement).collect(),
     }
 }
@@ -198,8 +198,12 @@ proptest! {
         jobs in prop::collection::vec(job(), 0..3),
         groups in prop::collection::vec(group(), 0..3),
         disks in prop::collection::vec(disk(), 0..3),
+        cpus in prop::collection::vec((any::<u32>(), float(), float()), 0..4),
     ) {
-        let report = Report { timestamp_ms, global_options: Vec::new(), jobs, groups, disks };
+        let per_cpu = cpus.len() > 2;
+        let cpus = cpus.into_iter().map(|(cpu, percent, unit_us)| IdleCpu { cpu, percent, unit_us }).collect();
+        let idleness = Some(IdleReport { cpus, per_cpu });
+        let report = Report { timestamp_ms, global_options: Vec::new(), jobs, groups, disks, idleness };
         let program = Program { version: "iolite-0.1.0".into() };
         let text = |exporter: &dyn Exporter| {
             let mut out = Vec::new();

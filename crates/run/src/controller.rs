@@ -12,6 +12,7 @@ use crate::cgroup::ControlGroups;
 use crate::clock::Clock;
 use crate::collect::Known;
 use crate::disk::Disks;
+use crate::idle::IdleMeter;
 use crate::layout;
 use crate::limits;
 use crate::message::Message;
@@ -66,6 +67,8 @@ pub struct Settings {
     pub trigger: Trigger,
     /// Log the bandwidth of all jobs together.
     pub bandwidth_log: bool,
+    /// Measure how idle the CPUs are; true = each of them is to be shown.
+    pub idleness: Option<bool>,
 }
 
 /// Who is told what happens.
@@ -215,6 +218,7 @@ struct Controller<'a> {
     /// Held until the run is over.
     _locked: LockedMemory,
     members: Vec<Member>,
+    idle_meter: Option<IdleMeter>,
     /// Groups that end when their state is steady.
     steady_groups: Vec<SteadyGroup>,
     wave: u32,
@@ -248,6 +252,8 @@ impl<'a> Controller<'a> {
         let locked = LockedMemory::new(locked).map_err(system("lockmem"))?;
         let disks = Disks::watch(plan);
         let ticker = Ticker::new(plan, clock).map_err(system("no memory for the clock"))?;
+        let idle_meter = settings.idleness.map(|per_cpu| IdleMeter::new(per_cpu, clock)).transpose();
+        let idle_meter = idle_meter.map_err(system("--idle-prof"))?;
         let groups = ControlGroups::new(plan).map_err(RunError::Problems)?;
         let shared = Shared {
             plan: plan.clone(),
@@ -255,13 +261,19 @@ impl<'a> Controller<'a> {
             arena: arena.clone(),
             messages: theirs,
             clock,
+            idle_meter: idle_meter.clone(),
             ticker,
         };
         let spawner = Spawner::start(shared).map_err(system("the spawner cannot be started"))?;
         if ticker.is_some() {
             spawner.order(Order::KeepTime).map_err(system("the clock cannot be started"))?;
         }
+        if let Some(meter) = &idle_meter {
+            let ready = spawner.order(Order::MeasureIdleness).and_then(|()| meter.wait_until_ready());
+            ready.map_err(system("--idle-prof"))?;
+        }
         Ok(Controller {
+            idle_meter,
             keeps_time: ticker.is_some(),
             members: vec![Member::default(); plan.workers.len()],
             steady_groups: SteadyGroup::all(plan),
@@ -295,6 +307,7 @@ impl<'a> Controller<'a> {
     fn run(mut self, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
         let system = |error| RunError::System("the run cannot be controlled", error);
         if self.lay_out(observer).map_err(system)? {
+            self.idle_meter.iter().for_each(IdleMeter::begin);
             self.begin_wave();
             self.watch.begin(self.now());
             while !self.is_over() {
@@ -309,6 +322,7 @@ impl<'a> Controller<'a> {
                 self.log_bandwidth(false, observer);
                 self.advance();
             }
+            self.idle_meter.iter().for_each(IdleMeter::end);
             self.finish_trigger(observer);
             self.log_bandwidth(true, observer);
         }

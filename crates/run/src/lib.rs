@@ -15,6 +15,7 @@ mod controller;
 mod debug;
 mod disk;
 mod eta;
+mod idle;
 mod layout;
 mod limits;
 mod message;
@@ -29,4 +30,6 @@ mod worker;
 
 pub use clock::Clock;
 pub use controller::{Observer, Outcome, Prepared, RunError, Settings, Trigger};
+pub use idle::calibrate_cpus;
+use processors::run_when_idle;
 pub use processors::{processors, run_on};

@@ -41,6 +41,19 @@ pub fn run_on(cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
+/// Has the calling thread run only when nothing else wants to.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn run_when_idle() -> io::Result<()> {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure is valid; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const priority) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,8 @@ pub enum Order {
     Thread(u32),
     /// Keep the time in a thread of the thread host.
     KeepTime,
+    /// Measure how idle the CPUs are, in a process of its own.
+    MeasureIdleness,
     /// End the waits of those workers that are asked to stop.
     Interrupt,
 }
@@ -66,6 +68,7 @@ impl Order {
             Order::Thread(worker) => encode([2, worker as i32, 0, 0]),
             Order::Interrupt => encode([3, 0, 0, 0]),
             Order::KeepTime => encode([4, 0, 0, 0]),
+            Order::MeasureIdleness => encode([5, 0, 0, 0]),
         }
     }
 
@@ -76,6 +79,7 @@ impl Order {
             [2, worker, ..] => Some(Order::Thread(worker as u32)),
             [3, ..] => Some(Order::Interrupt),
             [4, ..] => Some(Order::KeepTime),
+            [5, ..] => Some(Order::MeasureIdleness),
             _ => None,
         }
     }
@@ -120,6 +124,8 @@ pub trait Work: Send + Sync {
     fn may_be_deaf(&self, worker: u32) -> bool;
     /// Keeps the time for all workers, for ever.
     fn keep_time(&self);
+    /// Measures how idle the CPUs are, until the jobs are over; the exit status.
+    fn measure_idleness(&self) -> i32;
     /// Ends the waits of such workers among the threads of this process.
     fn interrupt_threads(&self);
 }
@@ -201,6 +207,7 @@ enum Child {
     Layout,
     Worker(u32),
     ThreadHost,
+    Helper,
 }
 
 fn serve<W: Work + 'static>(socket: &Socket, work: std::sync::Arc<W>) -> i32 {
@@ -220,7 +227,8 @@ fn serve<W: Work + 'static>(socket: &Socket, work: std::sync::Arc<W>) -> i32 {
                     threads = None;
                     Answer::ThreadHost(end)
                 }
-                None => continue,
+                // Without a helper, what it was to measure is missing, but nothing else.
+                Some(Child::Helper) | None => continue,
             };
             if socket.send(&answer.encode()).is_err() {
                 return 1;
@@ -306,13 +314,21 @@ fn carry_out<W: Work + 'static>(
                 host.send(&order.encode()).map_err(|error| (worker, error))?;
             }
         }
+        Order::MeasureIdleness => {
+            let pid = sys::fork(|| {
+                sys::die_with_parent(parent);
+                work.measure_idleness()
+            })
+            .map_err(|error| (u32::MAX, error))?;
+            children.insert(pid, Child::Helper);
+        }
         Order::Interrupt => {
             for (&pid, child) in children.iter() {
                 // A child that has not been reaped keeps its number, so this reaches nobody else.
                 let is_concerned = match child {
                     Child::Layout => true,
                     Child::Worker(worker) => work.may_be_deaf(*worker),
-                    Child::ThreadHost => false,
+                    Child::ThreadHost | Child::Helper => false,
                 };
                 if is_concerned {
                     sys::kill(pid, sys::INTERRUPT);
@@ -369,9 +385,14 @@ mod tests {
 
     #[test]
     fn orders_and_answers_survive_the_socket() {
-        for order in
-            [Order::LayOut, Order::Process(7), Order::Thread(u32::MAX), Order::Interrupt, Order::KeepTime]
-        {
+        for order in [
+            Order::LayOut,
+            Order::Process(7),
+            Order::Thread(u32::MAX),
+            Order::Interrupt,
+            Order::KeepTime,
+            Order::MeasureIdleness,
+        ] {
             assert_eq!(Order::decode(&order.encode()), Some(order));
         }
         for answer in [

@@ -23,6 +23,11 @@ pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// Time that this thread has been given by its CPU, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// The wall clock in nanoseconds since the epoch.
 pub fn wall_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME)

@@ -6,6 +6,7 @@
 
 mod distribution;
 mod histogram;
+mod idle;
 pub mod live;
 mod moments;
 mod report;
@@ -14,6 +15,7 @@ mod steady;
 
 pub use distribution::*;
 pub use histogram::*;
+pub use idle::*;
 pub use moments::*;
 pub use report::*;
 pub use samples::*;

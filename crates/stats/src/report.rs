@@ -1,6 +1,6 @@
 //! The report: everything that is told at the end of a run (or, as a status dump, on the way), as plain values.
 
-use crate::{Depths, Histogram, LatencyClasses, Moments, Samples, SteadyReport};
+use crate::{Depths, Histogram, IdleReport, LatencyClasses, Moments, Samples, SteadyReport};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
@@ -18,6 +18,8 @@ pub struct Report {
     pub groups: Vec<GroupReport>,
     /// The disks under the files; empty when nothing was measured or `disk_util=0`.
     pub disks: Vec<DiskReport>,
+    /// How idle the CPUs were, where that is measured.
+    pub idleness: Option<IdleReport>,
 }
 
 /// The error that ended a job, or the first of those it went on after.

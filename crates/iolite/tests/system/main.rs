@@ -18,6 +18,7 @@ mod errors;
 mod examples;
 mod exchange;
 mod failures;
+mod idleness;
 mod logs;
 mod machine;
 mod offload;

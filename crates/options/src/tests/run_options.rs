@@ -19,6 +19,7 @@ fn options_of_the_run() {
         "--parse-only",
         "--warnings-fatal",
         "--max-jobs=7",
+        "--idle-prof=percpu",
         "--alloc-size=100",
         "--aux-path=/tmp",
         "--bandwidth-log",
@@ -41,6 +42,7 @@ fn options_of_the_run() {
             readonly: true,
             parse_only: true,
             warnings_fatal: true,
+            idle_prof: Some(IdleProfile::PerCpu),
             max_jobs: 7,
             aux_path: Some(PathBuf::from("/tmp")),
             profile: None,
@@ -107,7 +109,6 @@ fn known_options_that_do_nothing_yet_are_errors() {
         &["--daemonize", "pid"],
         &["--remote-config=x"],
         &["--trigger-remote=x"],
-        &["--idle-prof=system"],
         &["--merge-blktrace-only"],
     ] {
         let name = words[0].split('=').next().unwrap();

@@ -1,6 +1,7 @@
 //! What the spawner's children do: lay out files, be a worker.
 
 use crate::clock::Clock;
+use crate::idle::IdleMeter;
 use crate::layout;
 use crate::message::Message;
 use crate::shared::{Arena, Phase};
@@ -19,6 +20,7 @@ pub(super) struct Shared {
     pub(super) arena: Arc<Arena>,
     pub(super) messages: Socket,
     pub(super) clock: Clock,
+    pub(super) idle_meter: Option<IdleMeter>,
     /// Keeps the time that the workers see.
     pub(super) ticker: Option<Ticker>,
 }
@@ -91,6 +93,10 @@ impl Work for Shared {
         if let Some(ticker) = self.ticker {
             ticker.run(self.clock);
         }
+    }
+
+    fn measure_idleness(&self) -> i32 {
+        self.idle_meter.as_ref().map_or(0, IdleMeter::run)
     }
 
     fn may_be_deaf(&self, worker: u32) -> bool {

@@ -4,6 +4,7 @@ use super::samples::{per_second, since};
 use super::{Controller, End, Member, Observer, USAGE_PATIENCE};
 use crate::collect::{self, Circumstances};
 use crate::eta;
+use crate::idle::IdleMeter;
 use crate::shared::{Phase, attention};
 use crate::sys;
 use iolite_stats::{Report, Snapshot};
@@ -136,7 +137,10 @@ impl Controller<'_> {
             origin_ms: self.origin_ms,
             disks: self.disks.report(),
         };
-        collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known)
+        let mut report =
+            collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known);
+        report.idleness = self.idle_meter.as_ref().map(IdleMeter::report);
+        report
     }
 }
 
