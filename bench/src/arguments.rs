@@ -12,9 +12,10 @@ Without a CASE all are run; a CASE may be a part of a name.
   --iolite PATH      the program to measure (default: target/release/iolite)
   --peer PATH        the program to compare with (default: fio, from PATH)
   --rounds N         runs of each case under each program, at least 5 (default: 7)
-  --seconds N        length of each run (default: 2)
+  --seconds N        length of each run (default: 2; with --rates, 10)
   --directory PATH   a file system in memory for the cases that need a file (default: /dev/shm)
   --disk PATH        a file system on a disk for those that need one (default: the current directory)
+  --rates            how exactly rates from 10 to 500000 IOPS are held, in place of the cases
   --list             the cases, without running them
   --help             this text
 ";
@@ -34,6 +35,8 @@ pub struct Arguments {
     pub directory: PathBuf,
     /// Where files on a disk are made.
     pub disk: PathBuf,
+    /// Measure how rates are held, in place of the cases.
+    pub rates: bool,
     /// Only list the cases.
     pub list: bool,
     /// Parts of the names of the cases; empty for all.
@@ -50,9 +53,10 @@ impl Arguments {
             iolite: "target/release/iolite".into(),
             peer: "fio".into(),
             rounds: 7,
-            seconds: 2,
+            seconds: 0,
             directory: "/dev/shm".into(),
             disk: ".".into(),
+            rates: false,
             list: false,
             cases: Vec::new(),
         };
@@ -61,6 +65,7 @@ impl Arguments {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
+                "--rates" => arguments.rates = true,
                 "--list" => arguments.list = true,
                 "--iolite" => arguments.iolite = value()?.into(),
                 "--peer" => arguments.peer = value()?.into(),
@@ -71,6 +76,9 @@ impl Arguments {
                 _ if word.starts_with('-') => return Err(format!("unknown option {word}; try --help")),
                 _ => arguments.cases.push(word),
             }
+        }
+        if arguments.seconds == 0 {
+            arguments.seconds = if arguments.rates { 10 } else { 2 };
         }
         Ok(Some(arguments))
     }
@@ -98,7 +106,9 @@ mod tests {
         assert_eq!(arguments.rounds, 9);
         assert_eq!(arguments.iolite, PathBuf::from("/x/iolite"));
         assert_eq!(arguments.cases, ["null-randread", "psync"]);
-        assert_eq!(arguments.seconds, 2);
+        assert_eq!((arguments.seconds, arguments.rates), (2, false));
+        assert_eq!(parse("--rates").unwrap().unwrap().seconds, 10);
+        assert_eq!(parse("--seconds 3 --rates").unwrap().unwrap().seconds, 3);
     }
 
     #[test]

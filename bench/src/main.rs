@@ -13,6 +13,7 @@ mod cases;
 mod measure;
 mod memory;
 mod place;
+mod rates;
 mod table;
 
 use arguments::Arguments;
@@ -45,6 +46,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         return Ok(());
     }
     let programs = [measure::find(&arguments.iolite)?, measure::find(&arguments.peer)?];
+    if arguments.rates {
+        return rates::run(arguments, &programs);
+    }
     let versions = [measure::identify(&programs[0])?, measure::identify(&programs[1])?];
     println!("{}", table::heading(&versions, arguments));
     let mut failures = Vec::new();

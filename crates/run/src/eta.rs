@@ -33,7 +33,9 @@ pub fn seconds_left(
         return by_time;
     }
     let counted_s = now_ns.saturating_sub(control.counting_ns.load(Relaxed)) as f64 / 1e9;
-    let total = layout.bytes_per_pass() as f64 * options.loops.max(1) as f64;
+    // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
+    let extra = if options.sprandom { 1.0 + options.spr_op.max(0.0) } else { 1.0 };
+    let total = layout.bytes_per_pass() as f64 * extra * options.loops.max(1) as f64;
     let by_bytes = (bytes_done > 0 && counted_s > 0.0)
         .then(|| (total - bytes_done as f64).max(0.0) / (bytes_done as f64 / counted_s));
     match (by_time, by_bytes) {
@@ -72,6 +74,8 @@ mod tests {
         let options = JobOptions::default();
         assert_eq!(seconds_left(&options, &layout(400), control, 100, now), Some(6.0));
         assert_eq!(seconds_left(&options, &layout(400), control, 0, now), None);
+        let flash = JobOptions { sprandom: true, spr_op: 0.25, ..JobOptions::default() };
+        assert_eq!(seconds_left(&flash, &layout(400), control, 100, now), Some(8.0));
         let limited = JobOptions { runtime: 5_000_000, ..JobOptions::default() };
         assert_eq!(seconds_left(&limited, &layout(400), control, 100, now), Some(3.0));
         assert_eq!(seconds_left(&limited, &layout(200), control, 100, now), Some(2.0));

@@ -305,3 +305,36 @@ fn a_thread_of_its_own_keeps_the_time() {
     let line = "--name=j --ioengine=null --size=4k --gtod_cpu=4000";
     Program::under_test().line(dir.path(), line).refused().says("gtod_cpu: there is no CPU 4000");
 }
+
+/// Whether there are huge pages to be had here or not, the size of those that were asked for is seen.
+#[test]
+fn huge_pages_have_the_size_that_was_asked_for() {
+    let dir = scratch();
+    let flags = |size: &str| {
+        let line = format!("--name=j --ioengine=null --size=4k --mem=mmaphuge --hugepage-size={size}");
+        let (_, log) = trace::system_calls(&Program::under_test(), dir.path(), "mmap", &words(&line))?;
+        let asked = log.lines().find(|line| line.contains("MAP_HUGETLB"))?.to_owned();
+        Some(asked)
+    };
+    let Some(asked) = flags("2m") else { skip!("needs strace, and a kernel with huge pages") };
+    if !Path::new("/sys/kernel/mm/hugepages/hugepages-2048kB").is_dir() {
+        skip!("this machine has huge pages of other sizes");
+    }
+    assert!(asked.contains("21<<MAP_HUGE_SHIFT"), "{asked}");
+    // There are no pages of this size: buffers are a multiple of it, and the pages are the usual ones.
+    let asked = flags("6m").unwrap();
+    assert!(!asked.contains("MAP_HUGE_SHIFT") && asked.contains(&(6 << 20).to_string()), "{asked}");
+}
+
+#[test]
+fn memory_can_be_spread_over_all_nodes() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=4k --numa_mem_policy=interleave";
+    let Some((run, log)) =
+        trace::system_calls(&Program::under_test(), dir.path(), "set_mempolicy", &words(line))
+    else {
+        skip!("needs strace")
+    };
+    run.ok();
+    assert!(log.contains("MPOL_INTERLEAVE"), "{log}");
+}

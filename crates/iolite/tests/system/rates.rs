@@ -25,6 +25,30 @@ fn rate_counts_bytes() {
     assert!(report.job().int("read.runtime") >= 218);
 }
 
+/// Exactness is measured by `iolite-bench --rates` on an idle machine. Here: never more than the schedule gives, and
+/// on a machine that is busy with other tests not much less.
+#[test]
+fn rates_are_held_from_a_few_to_very_many() {
+    for rate in [10, 1_000, 20_000, 100_000] {
+        let report = report(&format!("--rate_iops={rate} --time_based --runtime=2"));
+        let [ios, ..] = report.job().ios();
+        let most = 2 * rate + 1;
+        assert!(ios <= most && ios >= rate / 2, "{ios} I/Os at {rate} IOPS");
+    }
+}
+
+/// A job that is held up goes on at the schedule that it had, as fio's do: the amount is that of the whole time.
+#[test]
+fn a_job_that_was_held_up_catches_up() {
+    // The pauses take two thirds of the time, and the rate is kept all the same.
+    let line = "--rate_iops=1000 --thinktime=20ms --thinktime_blocks=30 --number_ios=600";
+    let with = report(line);
+    let ignored = report(&format!("{line} --rate_ignore_thinktime=1"));
+    // 600 at 1000 per second, and the same with 19 pauses on top.
+    assert!(with.job().int("read.runtime") >= 598);
+    assert!(ignored.job().int("read.runtime") >= 978);
+}
+
 #[test]
 fn each_direction_keeps_its_own_rate() {
     let report = report("--rw=rw --rate_iops=400,100 --time_based --runtime=1");

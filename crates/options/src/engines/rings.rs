@@ -1,17 +1,36 @@
 //! Options of the engines that queue in the kernel: io_uring, libaio, and sg beside them.
 
 use super::local::{HIPRI, NOWAIT, UNCACHED};
+use crate::JobOptions;
 use crate::definition::{Definition, Kind};
-use crate::values::{per_direction, priority_shares};
+use crate::values::{Given, per_direction, priority_shares};
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)
 }
 
-static READFUA: Definition =
-    option("readfua", Kind::Bool, "Set the force-unit-access bit of reads").default("0");
-static WRITEFUA: Definition =
-    option("writefua", Kind::Bool, "Set the force-unit-access bit of writes").default("0");
+/// An option of commands that are passed through to a device. io_uring proper has them in its table as well, and no use
+/// for them: they are read, and a warning says so.
+fn passed_through(_: &mut JobOptions, given: &mut Given<'_>) -> Result<(), String> {
+    match given.definition.kind {
+        _ if !given.definition.keywords.is_empty() => drop(given.keyword()?),
+        Kind::Int => drop(given.integer()?),
+        Kind::Bool => drop(given.boolean()?),
+        _ => drop(given.required()?),
+    }
+    if given.text != given.definition.default {
+        let message = "has no effect: it is about commands passed through to a device (io_uring_cmd, sg)";
+        given.notes.push(message.to_owned());
+    }
+    Ok(())
+}
+
+static READFUA: Definition = option("readfua", Kind::Bool, "Set the force-unit-access bit of reads")
+    .default("0")
+    .lands(passed_through);
+static WRITEFUA: Definition = option("writefua", Kind::Bool, "Set the force-unit-access bit of writes")
+    .default("0")
+    .lands(passed_through);
 static SG_WRITE_MODE: Definition =
     option("sg_write_mode", Kind::Str, "SCSI command for writes").default("write").keywords(&[
         ("write", "WRITE"),
@@ -31,10 +50,12 @@ static STREAM_ID: Definition =
 /// `sg`
 pub static SG: &[&Definition] = &[&HIPRI, &READFUA, &WRITEFUA, &SG_WRITE_MODE, &STREAM_ID];
 
-static WRITE_MODE: Definition = option("write_mode", Kind::Str, "Device command for writes").default("write");
+static WRITE_MODE: Definition =
+    option("write_mode", Kind::Str, "Device command for writes").default("write").lands(passed_through);
 static VERIFY_MODE: Definition = option("verify_mode", Kind::Str, "Device command when checking data")
     .default("read")
-    .keywords(&[("read", "Read"), ("compare", "Compare")]);
+    .keywords(&[("read", "Read"), ("compare", "Compare")])
+    .lands(passed_through);
 static FIXEDBUFS: Definition = option("fixedbufs", Kind::Flag, "Register the I/O buffers with the kernel")
     .lands(|job, given| {
         job.engine.fixedbufs = given.boolean()?;
@@ -74,27 +95,37 @@ static FORCE_ASYNC: Definition =
     );
 static CMD_TYPE: Definition = option("cmd_type", Kind::Str, "Kind of passed-through command")
     .default("nvme")
-    .keywords(&[("nvme", "NVMe"), ("bsg", "SCSI by the block layer's generic driver")]);
+    .keywords(&[("nvme", "NVMe"), ("bsg", "SCSI by the block layer's generic driver")])
+    .lands(passed_through);
 static CDB_LEN: Definition = option("cdb_len", Kind::Str, "Length of SCSI command blocks")
     .default("0")
-    .keywords(&[("0", "As needed"), ("10", "10 bytes"), ("16", "16 bytes"), ("32", "32 bytes")]);
+    .keywords(&[("0", "As needed"), ("10", "10 bytes"), ("16", "16 bytes"), ("32", "32 bytes")])
+    .lands(passed_through);
 static VERIFY_BYTCHK: Definition = option("verify_bytchk", Kind::Str, "What a SCSI VERIFY compares")
     .default("0")
-    .keywords(&[("0", "The medium alone"), ("1", "Each block with its data"), ("3", "Every block with one")]);
+    .keywords(&[("0", "The medium alone"), ("1", "Each block with its data"), ("3", "Every block with one")])
+    .lands(passed_through);
 static READ_MODE: Definition = option("read_mode", Kind::Str, "Device command for reads")
     .default("read")
-    .keywords(&[("read", "Read"), ("prefetch", "Prefetch into the device's cache")]);
-static MD_PER_IO_SIZE: Definition =
-    option("md_per_io_size", Kind::Int, "Bytes of separate metadata per I/O").default("0");
+    .keywords(&[("read", "Read"), ("prefetch", "Prefetch into the device's cache")])
+    .lands(passed_through);
+static MD_PER_IO_SIZE: Definition = option("md_per_io_size", Kind::Int, "Bytes of separate metadata per I/O")
+    .default("0")
+    .lands(passed_through);
 static PI_ACT: Definition =
-    option("pi_act", Kind::Bool, "Let the device make and check protection information").default("1");
+    option("pi_act", Kind::Bool, "Let the device make and check protection information")
+        .default("1")
+        .lands(passed_through);
 static PI_CHK: Definition =
-    option("pi_chk", Kind::Str, "Which protection fields are checked: GUARD, REFTAG, APPTAG with commas");
-static APPTAG: Definition =
-    option("apptag", Kind::Int, "Application tag of the protection information").default("0x1234");
+    option("pi_chk", Kind::Str, "Which protection fields are checked: GUARD, REFTAG, APPTAG with commas")
+        .lands(passed_through);
+static APPTAG: Definition = option("apptag", Kind::Int, "Application tag of the protection information")
+    .default("0x1234")
+    .lands(passed_through);
 static APPTAG_MASK: Definition =
-    option("apptag_mask", Kind::Int, "Bits of that tag that count").default("0xffff");
-static DEAC: Definition = option("deac", Kind::Bool, "Deallocate with write-zeroes commands").default("0");
+    option("apptag_mask", Kind::Int, "Bits of that tag that count").default("0xffff").lands(passed_through);
+static DEAC: Definition =
+    option("deac", Kind::Bool, "Deallocate with write-zeroes commands").default("0").lands(passed_through);
 
 /// Which share of the I/Os has a priority of its own, and which.
 static CMDPRIO_PERCENTAGE: Definition =

@@ -240,6 +240,20 @@ fn engine_options_belong_to_their_engine() {
 }
 
 #[test]
+fn options_of_passed_through_commands_mean_nothing_to_io_uring() {
+    for (word, warns) in
+        [("readfua=1", true), ("readfua=0", false), ("cmd_type=bsg", true), ("pi_chk=GUARD", true)]
+    {
+        let (_, warnings) = job(&["ioengine=io_uring", word]).unwrap();
+        assert_eq!(warnings.len(), usize::from(warns), "{word}: {warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains("has no effect")), "{word}");
+    }
+    assert!(job(&["ioengine=io_uring", "cmd_type=scsi"]).is_err());
+    assert!(job(&["ioengine=io_uring", "deac=maybe"]).is_err());
+    assert!(job(&["num_range=2"]).unwrap_err().contains("there is none"));
+}
+
+#[test]
 fn mistakes_name_place_value_and_remedy() {
     for (word, message) in [
         ("bs=4kk", "job.fio:7:4: bs=4kk: unknown size suffix \"kk\" (k, m, g, t, p, kib, mib, …)"),

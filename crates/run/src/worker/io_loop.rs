@@ -537,7 +537,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             let stamps = &mut self.stamps[index as usize];
             stamps.issue = issue;
             let start = stamps.start;
-            if self.rules.slat && !E::STAMPS {
+            // A unit that was made before the ramp ended belongs to the ramp.
+            if self.rules.slat && !E::STAMPS && !stamps.uncounted {
                 self.record_submission(index, start, issue);
             }
         }

@@ -167,8 +167,7 @@ impl Job<'_> {
             for kind in ["slat_ns", "clat_ns", "lat_ns"] {
                 let count = int(&format!("{kind}.N"));
                 // fio counts I/Os that were in flight at the end of a ramp in one place and not the other.
-                // Submission latency is taken before the end and the I/O counted after it: in both.
-                let tolerance = if Program::under_test().is_peer || kind == "slat_ns" { 64 } else { 0 };
+                let tolerance = if Program::under_test().is_peer { 64 } else { 0 };
                 assert!(
                     count == 0 || count.abs_diff(ios) <= tolerance,
                     "{direction} {kind}: {count} samples of {ios} I/Os"
