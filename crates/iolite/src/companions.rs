@@ -8,6 +8,7 @@ macro_rules! line {
 }
 
 mod dedupe;
+mod log2csv;
 mod verify_state;
 mod zipf;
 
@@ -26,6 +27,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         match command.name {
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
+            "log2csv" => log2csv::run(&asked),
             "verify-state" => verify_state::run(&asked),
             "zipf" => zipf::run(&asked),
             name => unreachable!("companion {name} is in the table and has no code"),

@@ -91,6 +91,34 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "log2csv",
+        operand: "file",
+        choices: &[],
+        help: "Latencies as comma-separated values, from json+ reports and histogram logs",
+        details: "A report made with --output-format=json+ becomes a table of its bins: how many I/Os of which job and \
+                  direction had which latency, and what share of all had that or less. With -o there is a file for each \
+                  job, with the columns of fio_jsonplus_clat2csv. Histogram logs (write_hist_log), compressed or not, \
+                  become a table with a row for each window and direction: how many I/Os, their least and largest \
+                  latency, and percentiles. Logs of several workers are added together.",
+        options: &[
+            word(
+                'p',
+                "percentiles",
+                "list",
+                "Percentiles of histogram logs (default 50,90,95,99,99.9,99.99)",
+            ),
+            word(
+                't',
+                "together",
+                "ms",
+                "Add windows of so many milliseconds together (default: none; of several logs, 1000)",
+            ),
+            word('a', "all", "", "Add all directions together"),
+            word('u', "unit", "ns|us|ms", "Unit of the latencies of histogram logs (default ns)"),
+            word('o', "output", "file.csv", "Write a report's tables to file_job0.csv, file_job1.csv, ..."),
+        ],
+    },
+    Command {
         name: "verify-state",
         operand: "file",
         choices: &[],

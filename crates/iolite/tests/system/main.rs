@@ -19,6 +19,7 @@ mod examples;
 mod exchange;
 mod failures;
 mod idleness;
+mod log_tools;
 mod logs;
 mod machine;
 mod offload;

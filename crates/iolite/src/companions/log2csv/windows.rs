@@ -1,0 +1,180 @@
+//! Histogram logs: a row of percentiles for each window and direction.
+
+use iolite_logs::HistogramLine;
+use iolite_stats::{BUCKETS, lower_bound, midpoint};
+use iolite_types::Direction;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// What is added together.
+#[derive(Clone, Copy, Debug)]
+pub struct Grouping {
+    /// The windows of so many milliseconds; `None` = each is a row.
+    pub together: Option<u64>,
+    /// All directions.
+    pub all_directions: bool,
+}
+
+/// Counts by the first bucket of a group of buckets.
+type Counts = BTreeMap<usize, u64>;
+
+/// All windows of all files.
+pub struct Windows {
+    grouping: Grouping,
+    /// By time, and direction if they are apart.
+    rows: BTreeMap<(u64, Option<Direction>), Counts>,
+    /// Buckets that are one count in the logs.
+    buckets_per_count: Option<usize>,
+}
+
+impl Windows {
+    /// Nothing yet.
+    pub fn new(grouping: Grouping) -> Windows {
+        Windows { grouping, rows: BTreeMap::new(), buckets_per_count: None }
+    }
+
+    /// Adds the lines of a log.
+    ///
+    /// # Errors
+    /// `line:column: what is wrong`.
+    pub fn add(&mut self, text: &str) -> Result<(), String> {
+        let mut ended = [0; 3];
+        for (index, line) in text.lines().enumerate() {
+            let place = |column: usize| format!("{}:{column}:", index + 1);
+            let line =
+                HistogramLine::read(line).map_err(|(column, why)| format!("{} {why}", place(column)))?;
+            let buckets = line.buckets_per_count();
+            if *self.buckets_per_count.get_or_insert(buckets) != buckets {
+                return Err(format!("{} its log_hist_coarseness is another than before", place(1)));
+            }
+            let began = std::mem::replace(&mut ended[line.direction.index()], line.time_ms);
+            let row = match self.grouping.together {
+                None => line.time_ms,
+                // A window belongs where its middle is: it may have ended a little late.
+                Some(period) => ((began.min(line.time_ms) + line.time_ms) / 2 / period + 1) * period,
+            };
+            let direction = (!self.grouping.all_directions).then_some(line.direction);
+            let counts = self.rows.entry((row, direction)).or_default();
+            for (position, &count) in line.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                *counts.entry(position * buckets).or_default() += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row for each window and direction.
+    pub fn table(&self, percentiles: &[f64], divisor: u64) -> String {
+        let mut table = "time_ms,direction,count,min".to_owned();
+        for percentile in percentiles {
+            // Writing to a String does not fail.
+            let _ = write!(table, ",p{percentile}");
+        }
+        table.push_str(",max\n");
+        let buckets = self.buckets_per_count.unwrap_or(1);
+        let shown = |value: u64| match divisor {
+            1 => value.to_string(),
+            divisor => (value as f64 / divisor as f64).to_string(),
+        };
+        for ((time, direction), counts) in &self.rows {
+            let total: u64 = counts.values().sum();
+            if total == 0 {
+                continue;
+            }
+            let _ = write!(table, "{time},{},{total}", direction.map_or("all", Direction::name));
+            // The first and the last are the smallest and the largest.
+            for percentile in [0.0].iter().chain(percentiles).chain(&[100.0]) {
+                let _ = write!(table, ",{}", shown(value_at(counts, total, *percentile, buckets)));
+            }
+            table.push('\n');
+        }
+        table
+    }
+}
+
+/// The middle of the first group of buckets at which at least this share of all has been seen.
+fn value_at(counts: &Counts, total: u64, percentile: f64, buckets: usize) -> u64 {
+    let wanted = percentile / 100.0 * total as f64;
+    let mut seen = 0;
+    let mut found = 0;
+    for (&first, &count) in counts {
+        seen += count;
+        found = first;
+        if seen as f64 >= wanted {
+            break;
+        }
+    }
+    middle(found, buckets)
+}
+
+fn middle(first: usize, buckets: usize) -> u64 {
+    match first + buckets {
+        _ if buckets == 1 => midpoint(first),
+        behind if behind < BUCKETS => u64::midpoint(lower_bound(first), lower_bound(behind)),
+        // The last bucket has no end.
+        _ => midpoint(BUCKETS - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line of the coarsest kind with so many in two neighbouring groups: 64 to 127 ns, 128 to 255 ns.
+    fn line(time: u64, direction: u32, low: u64, high: u64) -> String {
+        format!("{time}, {direction}, 4096, 0, {low}, {high}{}\n", ", 0".repeat(26))
+    }
+
+    fn table(grouping: Grouping, files: &[String]) -> String {
+        let mut windows = Windows::new(grouping);
+        files.iter().for_each(|file| windows.add(file).unwrap());
+        windows.table(&[50.0, 99.0], 1)
+    }
+
+    const APART: Grouping = Grouping { together: None, all_directions: false };
+
+    #[test]
+    fn a_row_for_each_window_and_direction() {
+        let file = line(500, 1, 3, 1) + &line(500, 0, 1, 0) + &line(1002, 0, 0, 9);
+        let expected = "time_ms,direction,count,min,p50,p99,max\n\
+                        500,read,1,96,96,96,96\n\
+                        500,write,4,96,96,192,192\n\
+                        1002,read,9,192,192,192,192\n";
+        assert_eq!(table(APART, &[file]), expected);
+    }
+
+    #[test]
+    fn windows_of_several_workers_add_up() {
+        let files = [line(500, 0, 1, 0) + &line(1003, 0, 0, 1), line(501, 0, 2, 0) + &line(1000, 1, 0, 4)];
+        let second = Grouping { together: Some(1000), all_directions: false };
+        let expected = "time_ms,direction,count,min,p50,p99,max\n\
+                        1000,read,4,96,96,192,192\n\
+                        1000,write,4,192,192,192,192\n";
+        assert_eq!(table(second, &files), expected);
+        let all = Grouping { all_directions: true, ..second };
+        assert!(table(all, &files).ends_with("1000,all,8,96,192,192,192\n"));
+    }
+
+    #[test]
+    fn other_units_have_fractions() {
+        let mut windows = Windows::new(APART);
+        windows.add(&line(1, 2, 1, 0)).unwrap();
+        assert_eq!(windows.table(&[], 1000), "time_ms,direction,count,min,max\n1,trim,1,0.096,0.096\n");
+    }
+
+    #[test]
+    fn mistakes_have_their_place() {
+        let mut windows = Windows::new(APART);
+        let told = windows.add(&(line(1, 0, 1, 0) + "1, 0, 4096, x\n")).unwrap_err();
+        assert_eq!(told, "2:4: \"x\" is not a number");
+        let finer = format!("2, 0, 4096{}\n", ", 1".repeat(58));
+        assert!(windows.add(&finer).unwrap_err().starts_with("1:1: its log_hist_coarseness is another"));
+    }
+
+    #[test]
+    fn the_middle_of_a_single_bucket_is_that_of_the_report() {
+        for bucket in [0, 63, 127, 128, 1000, BUCKETS - 1] {
+            assert_eq!(middle(bucket, 1), midpoint(bucket));
+        }
+        assert_eq!(middle(BUCKETS - 64, 64), midpoint(BUCKETS - 1));
+    }
+}
