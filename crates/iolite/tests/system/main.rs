@@ -10,6 +10,7 @@ mod cli;
 mod common;
 mod companions;
 mod content;
+mod corruption;
 mod debugging;
 mod devices;
 mod differential;

@@ -1,0 +1,177 @@
+//! Damage to verified files is found by the program, over every type and every local engine, and called by its name.
+//! (`content/tests/verify_campaign.rs` does the same with many more damages, on blocks in memory.)
+//!
+//! Each case is a job with a file of its own, and one run does all cases.
+
+use crate::common::{Program, scratch};
+use crate::verify::TYPES;
+use std::fs;
+use std::path::Path;
+
+const BLOCK: usize = 4096;
+const BASE: &str = "[global]\nsize=64k\nbs=4k\nrw=randwrite\nthread\niodepth=4\n";
+
+/// What happens to a file: from the file, and the same file after the first of its two passes, and with larger blocks.
+struct Sort {
+    name: &'static str,
+    damage: fn(&mut [u8], &[u8], &[u8]),
+    /// What a report has to say.
+    says: &'static str,
+    /// The types that see it.
+    seen_by: fn(&str) -> bool,
+}
+
+const SORTS: &[Sort] = &[
+    Sort {
+        name: "flip",
+        damage: |file, _, _| file[5 * BLOCK + 1000] ^= 8,
+        says: "a bit flip: bit 3 of the byte at offset 21480",
+        seen_by: |kind| kind != "meta",
+    },
+    Sort {
+        name: "header-flip",
+        damage: |file, _, _| file[5 * BLOCK + 20] ^= 8,
+        says: "a bit flip: bit 3 of the byte at offset 20500",
+        seen_by: |_| true,
+    },
+    Sort {
+        name: "zeroed-sector",
+        damage: |file, _, _| file[5 * BLOCK + 1024..][..512].fill(0),
+        says: "zeroed sectors: 512 bytes at offset 21504 are zero",
+        seen_by: |kind| kind != "meta",
+    },
+    Sort {
+        name: "zeroed-block",
+        damage: |file, _, _| file[5 * BLOCK..][..BLOCK].fill(0),
+        says: "zeros: never written",
+        seen_by: |_| true,
+    },
+    Sort {
+        name: "swapped",
+        damage: |file, _, _| {
+            let (front, back) = file.split_at_mut(9 * BLOCK);
+            front[2 * BLOCK..3 * BLOCK].swap_with_slice(&mut back[..BLOCK]);
+        },
+        says: "a misdirected block: it belongs to offset ",
+        seen_by: |_| true,
+    },
+    Sort {
+        name: "stale",
+        damage: |file, old, _| file[5 * BLOCK..6 * BLOCK].copy_from_slice(&old[5 * BLOCK..6 * BLOCK]),
+        says: "an older generation: write ",
+        seen_by: |kind| kind != "pattern",
+    },
+    Sort {
+        name: "torn",
+        damage: |file, old, _| {
+            let rest = 5 * BLOCK + 1536..6 * BLOCK;
+            file[rest.clone()].copy_from_slice(&old[rest]);
+        },
+        says: "a torn write: what is before offset 22016 is right, and behind it is other data",
+        seen_by: |kind| !["meta", "pattern", "pattern_hdr"].contains(&kind),
+    },
+    Sort {
+        name: "shifted",
+        damage: |file, _, _| {
+            file.copy_within(5 * BLOCK..6 * BLOCK - 99, 5 * BLOCK + 99);
+            file[5 * BLOCK..5 * BLOCK + 99].fill(0xa5);
+        },
+        says: "shifted data: it has moved by ",
+        seen_by: |_| true,
+    },
+    Sort {
+        name: "length",
+        damage: |file, _, larger| file[6 * BLOCK..7 * BLOCK].copy_from_slice(&larger[6 * BLOCK..7 * BLOCK]),
+        says: "a block of wrong length: it was written as one of 8192 bytes",
+        seen_by: |kind| kind != "pattern",
+    },
+];
+
+/// A job: type or engine, and what happens to its file.
+struct Case {
+    name: String,
+    options: String,
+    kind: &'static str,
+    sort: &'static Sort,
+}
+
+/// Runs all cases with these options, and gives the files that it leaves.
+fn written(dir: &Path, cases: &[Case], options: &str) -> Vec<Vec<u8>> {
+    jobs(dir, cases, &format!("{options}\ndo_verify=0"));
+    Program::under_test().line(dir, "jobs.fio").ok();
+    let files = cases.iter().map(|case| fs::read(dir.join(&case.name)).unwrap());
+    files.collect()
+}
+
+fn jobs(dir: &Path, cases: &[Case], options: &str) {
+    let mut text = format!("{BASE}{options}\n");
+    for case in cases {
+        text += &format!("[{0}]\nfilename={0}\n{1}\n", case.name, case.options);
+    }
+    fs::write(dir.join("jobs.fio"), text).unwrap();
+}
+
+/// Writes twice, damages, checks.
+fn campaign(cases: &[Case]) {
+    let dir = scratch();
+    let dir = dir.path();
+    let old = written(dir, cases, "loops=1");
+    let larger = written(dir, cases, "bs=8k");
+    let new = written(dir, cases, "loops=2");
+    let check = |what: &str| {
+        jobs(dir, cases, "loops=2\nverify_only");
+        let run = Program::under_test().line(dir, "jobs.fio");
+        assert!(run.code() <= 1, "{what}: {}", run.output());
+        run.output()
+    };
+    let clean = check("nothing is wrong");
+    assert!(!clean.contains("verify") && !clean.contains("err=84"), "{clean}");
+    for (case, ((new, old), larger)) in cases.iter().zip(new.iter().zip(&old).zip(&larger)) {
+        let mut file = new.clone();
+        (case.sort.damage)(&mut file, old, larger);
+        fs::write(dir.join(&case.name), file).unwrap();
+    }
+    let text = check("damaged");
+    for case in cases {
+        // From the line with the name of the file to the end of that report.
+        let start = text.find(&format!(" at file {} offset", case.name));
+        let report = start.map(|start| text[start..].lines().take(3).collect::<String>());
+        let should = case.kind != "null" && (case.sort.seen_by)(case.kind);
+        match report {
+            Some(report) if should => assert!(report.contains(case.sort.says), "{}: {report}", case.name),
+            Some(report) => panic!("{} is not seen by it: {report}", case.name),
+            None => assert!(!should, "{} is not found in {text}", case.name),
+        }
+    }
+}
+
+#[test]
+fn every_type_finds_what_it_can() {
+    let cases = TYPES.iter().flat_map(|options| {
+        let kind = options.split(' ').next().unwrap_or(options);
+        // In a pattern something has to tell blocks apart.
+        let options = match kind {
+            "pattern" | "pattern_hdr" => format!("verify={kind}\nverify_pattern=0xabcd%o\"xyz\""),
+            _ => format!("verify={kind}"),
+        };
+        SORTS.iter().map(move |sort| {
+            let name = format!("{kind}.{}", sort.name);
+            Case { name, options: options.clone(), kind, sort }
+        })
+    });
+    campaign(&cases.collect::<Vec<_>>());
+}
+
+#[test]
+fn every_engine_brings_it_to_light() {
+    let engines = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "posixaio"];
+    let cases = engines.iter().flat_map(|engine| {
+        SORTS.iter().map(move |sort| Case {
+            name: format!("{engine}.{}", sort.name),
+            options: format!("ioengine={engine}\nverify=crc32c"),
+            kind: "crc32c",
+            sort,
+        })
+    });
+    campaign(&cases.collect::<Vec<_>>());
+}
