@@ -6,6 +6,7 @@ mod act;
 mod companions;
 mod console;
 mod debug;
+mod merge;
 mod self_tests;
 mod session;
 
@@ -103,6 +104,24 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
             first.stonewall |= position > 0;
         }
         jobs.append(&mut batch);
+    }
+    if !run.parse_only {
+        match merge::all(&mut jobs) {
+            Ok(0) if run.merge_blktrace_only => {
+                complain(
+                    name,
+                    &"warning: --merge-blktrace-only: no job has merge_blktrace_file and read_iolog",
+                );
+            }
+            Ok(_) => {}
+            Err(why) => {
+                complain(name, &why);
+                return 1;
+            }
+        }
+        if run.merge_blktrace_only {
+            return 0;
+        }
     }
     let plan = match Plan::build(jobs, run) {
         Ok(plan) => plan,

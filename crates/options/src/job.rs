@@ -251,6 +251,16 @@ pub struct NumaPolicy {
     pub nodes: Vec<u32>,
 }
 
+/// `replay_skip`: the kinds of I/O that a replay leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // the names are the option's own keywords
+pub struct ReplaySkip {
+    pub read: bool,
+    pub write: bool,
+    pub trim: bool,
+    pub sync: bool,
+}
+
 /// `sync_file_range=flags:N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncFileRange {
@@ -483,6 +493,27 @@ pub struct JobOptions {
     pub iomem_align: u64,
     pub lockmem: u64,
     pub hugepage_size: u64,
+
+    // recording and replaying
+    /// Where the job's I/O is recorded.
+    pub write_iolog: Option<String>,
+    /// The traces to replay, one per clone; empty = no replay.
+    pub read_iolog: Vec<String>,
+    pub read_iolog_chunked: bool,
+    pub replay_no_stall: bool,
+    pub replay_redirect: Option<String>,
+    /// Offsets are divided by this; 0 is 1.
+    pub replay_scale: u64,
+    /// A power of two; 0 = not aligned.
+    pub replay_align: u64,
+    /// Percent of the recorded speed.
+    pub replay_time_scale: u64,
+    pub replay_skip: ReplaySkip,
+    pub merge_blktrace_file: Option<String>,
+    /// Percent of its time for each of the merged traces; empty = 100 for all.
+    pub merge_blktrace_scalars: Vec<f64>,
+    /// How often each of the merged traces runs; empty = once.
+    pub merge_blktrace_iters: Vec<u64>,
 
     // depth
     pub iodepth: u32,

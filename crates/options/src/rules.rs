@@ -18,6 +18,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_steady_state(job, warnings);
     settle_logs(job, warnings);
     crate::verification::settle(job, warnings);
+    settle_traces(job, warnings);
     if job.zonerange == 0 {
         job.zonerange = job.zonesize;
     }
@@ -132,10 +133,11 @@ fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Only a rate says when an I/O is meant to begin.
+/// Only a rate, or a trace, says when an I/O is meant to begin.
 fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let replays = !job.read_iolog.is_empty() && !job.replay_no_stall;
     let has_rate = |direction: Direction| job.rate[direction] > 0 || job.rate_iops[direction] > 0;
-    if job.lat_from_intended_start && !Direction::ALL.into_iter().any(has_rate) {
+    if job.lat_from_intended_start && !Direction::ALL.into_iter().any(has_rate) && !replays {
         job.lat_from_intended_start = false;
         warnings.push(Diagnostic {
             origin: origin(job, "lat_from_intended_start"),
@@ -172,5 +174,22 @@ fn settle_logs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
             origin: origin(job, "write_hist_log"),
             message: "write_hist_log: the log stays empty without log_hist_msec".to_owned(),
         });
+    }
+}
+
+/// What belongs to a replay needs one, and clones that record into one file mix their records.
+fn settle_traces(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let mut warn = |name: &str, message: String| {
+        warnings.push(Diagnostic { origin: origin(job, name), message: format!("{name}: {message}") });
+    };
+    if job.read_iolog.is_empty() {
+        let needs_replay = |name: &&str| name.starts_with("replay_") || name.starts_with("merge_blktrace_");
+        let names = job.origins.keys().map(String::as_str);
+        for name in names.filter(|name| needs_replay(name) || *name == "read_iolog_chunked") {
+            warn(name, "has no effect without read_iolog".to_owned());
+        }
+    }
+    if job.write_iolog.is_some() && job.numjobs > 1 {
+        warn("write_iolog", format!("numjobs={}: all clones record into one file, mixed up", job.numjobs));
     }
 }

@@ -55,6 +55,8 @@ pub struct RunOptions {
     pub readonly: bool,
     /// `--parse-only`
     pub parse_only: bool,
+    /// `--merge-blktrace-only`
+    pub merge_blktrace_only: bool,
     /// `--warnings-fatal`
     pub warnings_fatal: bool,
     /// `--idle-prof`
@@ -89,6 +91,7 @@ impl Default for RunOptions {
             status_interval: 0,
             readonly: false,
             parse_only: false,
+            merge_blktrace_only: false,
             warnings_fatal: false,
             idle_prof: None,
             max_jobs: 4096,

@@ -317,7 +317,16 @@ pub(crate) static ALL: &[RunOption] = &[
             Ok(())
         }),
     ),
-    option("merge-blktrace-only", 'A', NoArgument, &["Merge block traces, but do no I/O"], None),
+    option(
+        "merge-blktrace-only",
+        'A',
+        NoArgument,
+        &["Merge block traces, but do no I/O"],
+        Some(|asked, _| {
+            asked.run.merge_blktrace_only = true;
+            Ok(())
+        }),
+    ),
     option(
         "idle-prof",
         'I',

@@ -2,14 +2,20 @@
 
 use crate::layout::smallest_block;
 use crate::safety::is_missing_device;
-use crate::{Problem, dedupe, files, in_use, offsets};
+use crate::{Problem, dedupe, files, in_use, offsets, replay};
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions, SizeValue, SteadyStateCriterion};
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
 
 /// Everything that is wrong with this job.
-pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<Problem> {
+pub fn job(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    run: &RunOptions,
+    replays: &[replay::Replay],
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut blame = |option: &str, message: String| {
         problems.push(Problem {
@@ -22,8 +28,21 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
         blame("ioengine", format!("ioengine={}: this engine is not supported yet", engine.name));
     }
     let changes = options.rw.writes() || options.rw.trims();
+    let (blamed, what) = if replays.is_empty() {
+        ("rw", format!("rw={}", options.rw.name()))
+    } else {
+        ("read_iolog", "the trace".to_owned())
+    };
     if run.readonly && changes {
-        blame("rw", format!("rw={} would change data, and --readonly forbids that", options.rw.name()));
+        blame(blamed, format!("{what} would change data, and --readonly forbids that"));
+    }
+    if let Some(message) =
+        options.write_iolog.as_ref().and_then(|path| replay::recording_obstacle(path.as_ref()))
+    {
+        blame("write_iolog", format!("write_iolog: {message}"));
+    }
+    if !replays.is_empty() && options.is_set("verify") {
+        blame("verify", "verify: what a replay writes is not read back; leave verify out".into());
     }
     let obstacles = dedupe::obstacles(options).into_iter().chain(offsets::obstacles(options));
     obstacles.for_each(|(option, message)| blame(option, message));
@@ -71,12 +90,15 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
     }
     if let (Some(SizeValue::Bytes(size)), None) = (options.size, options.filesize)
         && size < smallest_block(options)
+        && replays.is_empty()
     {
         let block = smallest_block(options);
         blame("size", format!("size={size} is smaller than the smallest block size, {block}"));
     }
-    let names: BTreeSet<_> = if engine.diskless || options.opendir.is_some() {
+    let names: BTreeSet<_> = if engine.diskless || (options.opendir.is_some() && replays.is_empty()) {
         BTreeSet::new()
+    } else if !replays.is_empty() {
+        replays.iter().flat_map(|(_, files)| files.iter().cloned()).collect()
     } else {
         (0..options.numjobs).flat_map(|clone| files::nominal(options, clone)).collect()
     };
@@ -85,14 +107,15 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<P
         blame("filename", message);
     }
     if changes && !options.allow_mounted_write {
-        for name in &names {
+        let untouched =
+            |name: &PathBuf| !replays.is_empty() && !replays.iter().any(|one| one.0.changes(&one.1, name));
+        for name in names.iter().filter(|name| !untouched(name)) {
             let is_block = std::fs::metadata(name).is_ok_and(|found| found.file_type().is_block_device());
             if is_block && let Some(reason) = in_use(name) {
                 blame(
-                    "filename",
+                    if replays.is_empty() { "filename" } else { "read_iolog" },
                     format!(
-                        "rw={} would change data on {}, but {reason}; allow_mounted_write=1 overrides this",
-                        options.rw.name(),
+                        "{what} would change data on {}, but {reason}; allow_mounted_write=1 overrides this",
                         name.display()
                     ),
                 );
@@ -159,7 +182,7 @@ mod tests {
         let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
         change(&mut options);
         let engine = engine(&options.ioengine).unwrap();
-        job(&options, engine, &run).into_iter().map(|problem| problem.message).collect()
+        job(&options, engine, &run, &[]).into_iter().map(|problem| problem.message).collect()
     }
 
     #[test]

@@ -42,16 +42,19 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Vec<PathBuf> {
         return (0..options.nrfiles).map(|file| directory.join(generated(options, clone, file))).collect();
     }
     let directory = options.directory.first().map_or(Path::new(""), Path::new);
-    let place = |name: &String| if name == "-" { PathBuf::from(name) } else { prefixed(directory, name) };
+    let place = |name: &String| match name.as_str() {
+        "-" => PathBuf::from(name),
+        name => prefixed(directory, Path::new(name)),
+    };
     options.filename.iter().map(place).collect()
 }
 
 /// `directory/name`, also where the name begins with a slash: a directory is a prefix, not a suggestion.
-fn prefixed(directory: &Path, name: &str) -> PathBuf {
+pub(crate) fn prefixed(directory: &Path, name: &Path) -> PathBuf {
     if directory.as_os_str().is_empty() {
-        return PathBuf::from(name);
+        return name.to_owned();
     }
-    directory.join(name.trim_start_matches('/'))
+    directory.join(name.strip_prefix("/").unwrap_or(name))
 }
 
 /// A name from `filename_format`.

@@ -11,6 +11,7 @@ mod files;
 mod layout;
 pub mod logs;
 mod offsets;
+mod replay;
 mod reporting;
 mod safety;
 mod workers;
@@ -19,7 +20,8 @@ pub use dedupe::SharedContent;
 pub use layout::{
     FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,
 };
-pub use safety::{InUse, in_use};
+pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};
+pub use safety::{InUse, in_use, is_missing_device};
 pub use workers::{JobPlan, Plan, WorkerPlan};
 
 use iolite_options::Origin;

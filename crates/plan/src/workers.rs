@@ -1,7 +1,7 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
 use crate::dedupe::{self, SharedContent};
-use crate::{Problem, check, files};
+use crate::{Problem, ReplayPlan, check, files, replay};
 use iolite_options::engines::{EngineInfo, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
@@ -51,6 +51,8 @@ pub struct WorkerPlan {
     pub files: Vec<PathBuf>,
     /// Seed of all its random choices.
     pub seed: u64,
+    /// What it replays, where it replays something.
+    pub replay: Option<Arc<ReplayPlan>>,
     /// Its share of the buffers that several workers repeat, where it has one (`dedupe_global`).
     pub shared_content: Option<SharedContent>,
 }
@@ -62,7 +64,14 @@ impl Plan {
         let mut plan = Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 };
         let mut by_name: HashMap<String, std::ops::Range<usize>> = HashMap::new();
         let mut group = 0;
-        for (position, options) in jobs.into_iter().enumerate() {
+        for (position, mut options) in jobs.into_iter().enumerate() {
+            let replays = match find_replays(&mut options, run) {
+                Ok(replays) => replays,
+                Err(problem) => {
+                    problems.push(problem);
+                    continue;
+                }
+            };
             let problem = |option: &str, message: String| Problem {
                 job: options.name.clone(),
                 origin: options.origins.get(option).cloned(),
@@ -73,7 +82,7 @@ impl Plan {
                     .push(problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)));
                 continue;
             };
-            problems.extend(check::job(&options, engine, run));
+            problems.extend(check::job(&options, engine, run, &replays));
             if position > 0 && (options.stonewall || options.new_group) {
                 group += 1;
             }
@@ -94,7 +103,10 @@ impl Plan {
             let base = if options.randrepeat { options.randseed } else { random_seed() };
             for clone in 0..options.numjobs {
                 let index = plan.workers.len();
-                let files = if engine.diskless {
+                let replay = replays.get(clone as usize);
+                let files = if let Some((_, files)) = replay {
+                    Ok(files.clone())
+                } else if engine.diskless {
                     Ok(files::nominal(&options, clone))
                 } else {
                     files::names(&options, clone)
@@ -108,6 +120,7 @@ impl Plan {
                         wait_for: wait_for.clone(),
                         files,
                         seed: mix(base.wrapping_add(mix(index as u64 + 1))),
+                        replay: replay.map(|(replay, _)| replay.clone()),
                         shared_content: None,
                     }),
                     Err((option, message)) => {
@@ -145,6 +158,17 @@ impl Plan {
     pub fn clones(&self, job: &JobPlan) -> std::ops::Range<usize> {
         job.first_worker..job.first_worker + job.options.numjobs as usize
     }
+}
+
+/// The replays of a job's clones, if it replays traces; then it does what they do, whatever `rw` says.
+fn find_replays(options: &mut JobOptions, run: &RunOptions) -> Result<Vec<replay::Replay>, Problem> {
+    let Some(engine) = engine(&options.ioengine) else { return Ok(Vec::new()) };
+    if options.read_iolog.is_empty() {
+        return Ok(Vec::new());
+    }
+    let replays = replay::of_job(options, engine, run)?;
+    options.rw = replay::all_directions(&replays);
+    Ok(replays)
 }
 
 /// A seed that differs from run to run.

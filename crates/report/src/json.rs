@@ -82,6 +82,11 @@ impl Json {
             json.signed("first_error", first.into())?;
         }
         latency_target(json, job)?;
+        if job.lateness.moments.count > 0 {
+            json.open("replay")?;
+            self.latency(json, "issue_error_ns", &job.lateness, &job.display, true)?;
+            json.close()?;
+        }
         if let Some(description) = &job.description {
             json.text("desc", description)?;
         }

@@ -60,6 +60,7 @@ fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Resul
     write_usage(job, out)?;
     write_depths(job, out)?;
     write_issued(job, out)?;
+    write_lateness(job, out)?;
     writeln!(
         out,
         "     latency   : target={}, window={}, percentile={:.2}%, depth={}",
@@ -288,6 +289,24 @@ fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "     errors    : total={count}, first_error={first}/<{}>", describe_errno(first))?;
     }
     Ok(())
+}
+
+/// How punctually a replay issued its I/Os.
+fn write_lateness(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let Latency { moments, histogram } = &job.lateness;
+    if moments.count == 0 {
+        return Ok(());
+    }
+    let us = |ns: u64| ns as f64 / 1000.0;
+    let percentiles = histogram.percentiles(&[50.0, 99.0]);
+    writeln!(
+        out,
+        "     replay    : issue error (usec): median={:.1}, 99%={:.1}, max={:.1}, mean={:.1}",
+        us(percentiles[0]),
+        us(percentiles[1]),
+        us(moments.max),
+        moments.mean() / 1000.0
+    )
 }
 
 fn write_group(group: &GroupReport, out: &mut dyn Write) -> io::Result<()> {

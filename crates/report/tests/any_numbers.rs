@@ -122,6 +122,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 directions: PerDirection { values },
                 sync: SyncReport { ios: n[0], lat },
                 steady_state: display.intended.then(|| steady_state(n, latency_percentile)),
+                lateness: Latency::default(),
                 display,
                 depths,
                 start_ms: n[1],

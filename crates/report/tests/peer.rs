@@ -147,6 +147,7 @@ fn job(value: &Value, display: &Display) -> JobReport {
         elapsed_s: integer(&value["elapsed"]),
         options: options(&value["job options"]),
         sync: SyncReport { ios: integer(&value["sync"]["total_ios"]), lat },
+        lateness: Latency::default(),
         job_runtime_ms: runtime,
         usage: Usage {
             user_ms: milliseconds(&value["usr_cpu"]),

@@ -124,6 +124,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         directions,
         mixed: None,
         sync: SyncReport { ios: slot.stats.syncs.get(), lat: slot.stats.sync_latency() },
+        lateness: slot.stats.lateness(),
         job_runtime_ms: runtime_ms,
         log_wait_ms: control.log_wait_ns.load(Relaxed) / 1_000_000,
         usage: Usage {
@@ -204,6 +205,7 @@ fn merge(into: &mut JobReport, other: &JobReport) {
     }
     into.sync.ios += other.sync.ios;
     into.sync.lat += &other.sync.lat;
+    into.lateness += &other.lateness;
     into.job_runtime_ms += other.job_runtime_ms;
     into.log_wait_ms += other.log_wait_ms;
     into.usage.user_ms += other.usage.user_ms;

@@ -29,7 +29,8 @@ pub fn seconds_left(
     }
     let elapsed_s = now_ns.saturating_sub(control.started_ns.load(Relaxed)) as f64 / 1e9;
     let by_time = limit(elapsed_s);
-    if options.time_based {
+    let is_live = options.read_iolog_chunked && !options.read_iolog.is_empty();
+    if options.time_based || is_live {
         return by_time;
     }
     let counted_s = now_ns.saturating_sub(control.counting_ns.load(Relaxed)) as f64 / 1e9;

@@ -58,8 +58,22 @@ fn of_worker(
         check_kind(options, path, found)?;
         files.push((path.clone(), found));
     }
+    if let Some(replay) = &worker.replay {
+        let layout = iolite_plan::replay_layout(replay, &files, diskless)?;
+        return checked(options, layout, diskless, known);
+    }
     let context = LayoutContext { clone: worker.clone, diskless, seed: worker.seed };
     let layout = iolite_plan::layout(options, context, &files).map_err(|error| error.to_string())?;
+    checked(options, layout, diskless, known)
+}
+
+/// The layout, if its files may be made; then they are known to become what it says.
+fn checked(
+    options: &JobOptions,
+    layout: Layout,
+    diskless: bool,
+    known: &mut HashMap<PathBuf, FileFacts>,
+) -> Result<Layout, String> {
     if !diskless {
         for file in &layout.files {
             if !file.exists && !options.allow_file_create {

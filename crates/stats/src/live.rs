@@ -202,6 +202,8 @@ pub struct LiveStats {
     pub directions: [LiveDirection; 3],
     /// Latency of syncs.
     pub sync: LiveLatency,
+    /// How much later than planned I/Os were issued, where a plan says when.
+    pub lateness: LiveLatency,
 }
 
 impl LiveStats {
@@ -260,6 +262,11 @@ impl LiveStats {
         self.directions[direction].intended.read()
     }
 
+    /// How much later than planned I/Os were issued.
+    pub fn lateness(&self) -> Latency {
+        self.lateness.read()
+    }
+
     /// The latency of syncs.
     pub fn sync_latency(&self) -> Latency {
         self.sync.read()
@@ -282,6 +289,7 @@ impl LiveStats {
             }
         }
         self.sync.reset();
+        self.lateness.reset();
         self.end();
     }
 }

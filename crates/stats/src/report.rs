@@ -82,6 +82,8 @@ pub struct JobReport {
     pub latency_percentile: f64,
     /// What was found of the steady state that was looked for.
     pub steady_state: Option<SteadyReport>,
+    /// How much later than their trace says I/Os were issued, in nanoseconds; empty where no trace says when.
+    pub lateness: Latency,
     /// How it is to be shown.
     pub display: Display,
 }

@@ -23,7 +23,7 @@ impl Visitor for Cost {
             for _ in 0..CALLS {
                 match generator.next() {
                     Next::Io(io) => sum = sum.wrapping_add(io.offset ^ io.length),
-                    Next::Close(_) | Next::Lap => {}
+                    Next::Close(_) | Next::Lap | Next::Script(_) => {}
                     Next::Done => generator.restart(),
                 }
             }

@@ -25,7 +25,8 @@ pub use fast::{FastGenerator, fast};
 pub use general::General;
 pub use spec::*;
 
-use iolite_types::Direction;
+use iolite_types::{Direction, Operation};
+use std::path::Path;
 
 /// One I/O to be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,36 @@ pub enum Next {
     Lap,
     /// The pass is over.
     Done,
+    /// Something other than I/O. Only scripts (replays of traces) ask for that.
+    Script(Step),
+}
+
+/// What a script asks for besides I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// From now on the time counts for [`Step::At`]; before, it does since the pass began.
+    Begin,
+    /// What comes next has to wait until so many nanoseconds after the beginning.
+    At(u64),
+    /// Issue this sync.
+    Sync {
+        /// Which kind.
+        operation: Operation,
+        /// Of which file.
+        file: u32,
+        /// The range, for those that have one.
+        offset: u64,
+        /// The range, for those that have one.
+        length: u64,
+    },
+    /// There is one file more from now on, whose name is [`Generator::path`].
+    Added(u32),
+    /// Open this file.
+    Open(u32),
+    /// There is nothing at present: ask again after a while.
+    Idle,
+    /// It cannot go on; [`Generator::take_trouble`] says why.
+    Failed,
 }
 
 /// The source of a worker's I/Os.
@@ -75,6 +106,17 @@ pub trait Generator {
     #[inline(always)]
     fn took_long(&self) -> bool {
         false
+    }
+
+    /// The name of a file that was [`Step::Added`].
+    fn path(&self, file: u32) -> Option<&Path> {
+        let _ = file;
+        None
+    }
+
+    /// Why the answer was [`Step::Failed`].
+    fn take_trouble(&mut self) -> Option<String> {
+        None
     }
 
     /// Starts another pass with the same random choices as the very first one. This is what the loops of a job

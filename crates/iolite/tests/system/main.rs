@@ -34,5 +34,6 @@ mod seeds;
 mod signals;
 mod status;
 mod steady_state;
+mod traces;
 mod verify;
 mod watching;

@@ -1,28 +1,92 @@
 //! Recording I/O and replaying what was recorded.
 
 use crate::definition::{Category, Definition, Kind};
+use crate::values::{names, repetitions, replay_skip};
 
 const fn replay(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Replay, kind, help)
 }
 
+/// Most traces that are merged.
+const MOST_MERGED: usize = 1024;
+
 /// All of it.
 pub static REPLAY: &[Definition] = &[
-    replay("write_iolog", Kind::Str, "Record the I/O in this file"),
-    replay("read_iolog", Kind::Str, "Do the I/O that this file records"),
-    replay("read_iolog_chunked", Kind::Bool, "Read the file in pieces as the replay goes on")
+    replay("write_iolog", Kind::Str, "Record the I/O in this file, behind what it holds").lands(
+        |job, given| {
+            job.write_iolog = Some(given.string()?);
+            Ok(())
+        },
+    ),
+    replay(
+        "read_iolog",
+        Kind::Str,
+        "Do the I/O that these traces record, one per clone, separated by colons; - is standard input",
+    )
+    .lands(|job, given| {
+        job.read_iolog = names(given.required()?)?;
+        Ok(())
+    }),
+    replay("read_iolog_chunked", Kind::Bool, "Begin before the whole trace has been read")
         .under("read_iolog")
-        .default("0"),
-    replay("replay_no_stall", Kind::Bool, "Ignore the recorded times").under("read_iolog").default("0"),
-    replay("replay_redirect", Kind::Str, "Send everything to this device").under("read_iolog"),
-    replay("replay_scale", Kind::Int, "Divide offsets by this").under("read_iolog").default("1").min(0),
-    replay("replay_align", Kind::Int, "Round offsets to a multiple of this").under("read_iolog").min(0),
+        .default("0")
+        .lands(put!(read_iolog_chunked, boolean())),
+    replay("replay_no_stall", Kind::Bool, "Ignore the recorded times")
+        .under("read_iolog")
+        .default("0")
+        .lands(put!(replay_no_stall, boolean())),
+    replay("replay_redirect", Kind::Str, "Send everything to this file or device").under("read_iolog").lands(
+        |job, given| {
+            job.replay_redirect = Some(given.string()?);
+            Ok(())
+        },
+    ),
+    replay("replay_scale", Kind::Int, "Divide offsets by this")
+        .under("read_iolog")
+        .default("1")
+        .min(0)
+        .lands(put!(replay_scale, number())),
+    replay("replay_align", Kind::Int, "Round offsets down to a multiple of this power of two")
+        .under("read_iolog")
+        .min(0)
+        .lands(|job, given| {
+            let align: u64 = given.number()?;
+            if align != 0 && !align.is_power_of_two() {
+                return Err("must be a power of two".to_owned());
+            }
+            job.replay_align = align;
+            Ok(())
+        }),
     replay("replay_time_scale", Kind::Int, "Percent of the recorded speed")
         .under("read_iolog")
         .default("100")
-        .min(1),
-    replay("replay_skip", Kind::Str, "Kinds of I/O to leave out: read,write,trim,sync").under("read_iolog"),
-    replay("merge_blktrace_file", Kind::Str, "Merge several block traces into this file first"),
-    replay("merge_blktrace_scalars", Kind::FloatList, "Percent of its speed for each of the merged traces"),
-    replay("merge_blktrace_iters", Kind::FloatList, "How often each of the merged traces is repeated"),
+        .min(1)
+        .lands(put!(replay_time_scale, number())),
+    replay("replay_skip", Kind::Str, "Kinds of I/O to leave out: read,write,trim,sync")
+        .under("read_iolog")
+        .lands(|job, given| {
+            job.replay_skip = replay_skip(given.required()?)?;
+            Ok(())
+        }),
+    replay("merge_blktrace_file", Kind::Str, "Merge the block traces into this file, and replay that").lands(
+        |job, given| {
+            job.merge_blktrace_file = Some(given.string()?);
+            Ok(())
+        },
+    ),
+    replay("merge_blktrace_scalars", Kind::FloatList, "Percent of its time for each of the merged traces")
+        .lands(|job, given| {
+            let scalars = given.floats(MOST_MERGED)?;
+            if scalars.iter().any(|&scalar| scalar <= 0.0) {
+                return Err("a percentage of time is more than 0".to_owned());
+            }
+            job.merge_blktrace_scalars = scalars;
+            Ok(())
+        }),
+    replay("merge_blktrace_iters", Kind::FloatList, "How often each of the merged traces is run").lands(
+        |job, given| {
+            job.merge_blktrace_iters = repetitions(&given.floats(MOST_MERGED)?)?;
+            Ok(())
+        },
+    ),
 ];

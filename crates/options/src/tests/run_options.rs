@@ -41,6 +41,7 @@ fn options_of_the_run() {
             status_interval: 5000,
             readonly: true,
             parse_only: true,
+            merge_blktrace_only: false,
             warnings_fatal: true,
             idle_prof: Some(IdleProfile::PerCpu),
             max_jobs: 7,
@@ -109,7 +110,6 @@ fn known_options_that_do_nothing_yet_are_errors() {
         &["--daemonize", "pid"],
         &["--remote-config=x"],
         &["--trigger-remote=x"],
-        &["--merge-blktrace-only"],
     ] {
         let name = words[0].split('=').next().unwrap();
         assert_eq!(

@@ -1,10 +1,15 @@
 //! A worker's files: which are open, advice to the kernel, locks.
 
+mod replayed;
+
 use crate::layout::explained;
+use crate::worker::record::TraceRecorder;
 use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
 use iolite_options::{FadviseHint, JobOptions, LockFile, WriteHint};
-use iolite_plan::Layout;
+use iolite_plan::{Layout, ReplayPlan};
+use iolite_trace::Event;
 use iolite_types::Direction;
+use replayed::LiveRules;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
@@ -15,7 +20,14 @@ use tracing::debug;
 pub struct FileTable {
     specs: Vec<FileSpec>,
     open: Vec<bool>,
-    mode: OpenMode,
+    /// How each is opened.
+    modes: Vec<OpenMode>,
+    /// How files are opened of which nothing else is known.
+    usual: OpenMode,
+    /// Why a file must not be changed; empty where none has a reason.
+    protected: Vec<Option<String>>,
+    live: Option<LiveRules>,
+    recorder: Option<TraceRecorder>,
     random: bool,
     fadvise: FadviseHint,
     invalidate: bool,
@@ -27,7 +39,7 @@ pub struct FileTable {
 
 impl FileTable {
     /// The files of this layout, none of them open.
-    pub fn new(options: &JobOptions, layout: &Layout) -> Self {
+    pub fn new(options: &JobOptions, layout: &Layout, replay: Option<&ReplayPlan>, diskless: bool) -> Self {
         use iolite_options::SyncMode;
         let specs: Vec<FileSpec> = layout
             .files
@@ -55,8 +67,12 @@ impl FileTable {
         let locks = (options.lockfile != LockFile::None).then(|| Locks::new(options.lockfile, specs.len()));
         FileTable {
             open: vec![false; specs.len()],
+            modes: replay.map_or_else(|| vec![mode; specs.len()], |replay| replayed::modes(mode, replay)),
+            usual: mode,
+            protected: Vec::new(),
+            live: replay.and_then(|replay| LiveRules::new(options, replay, diskless)),
+            recorder: None,
             specs,
-            mode,
             random: options.rw.is_random(),
             fadvise: options.fadvise_hint,
             invalidate: options.invalidate,
@@ -89,10 +105,19 @@ impl FileTable {
 
     /// Opens a file, drops what the page cache holds of it, and gives the kernel its hints.
     pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
-        let spec = &self.specs[file as usize];
-        engine.open(file, spec, self.mode)?;
-        debug!(target: "file", "{}: opened, {:?}", spec.path.display(), self.mode);
-        self.open[file as usize] = true;
+        let slot = file as usize;
+        if let Err(error) = engine.open(file, &self.specs[slot], self.modes[slot]) {
+            if !self.settle_for_reading(file, &error) {
+                return Err(error);
+            }
+            engine.open(file, &self.specs[slot], self.modes[slot])?;
+        }
+        let spec = &self.specs[slot];
+        debug!(target: "file", "{}: opened, {:?}", spec.path.display(), self.modes[slot]);
+        if let Some(locks) = &mut self.locks {
+            locks.open_one(slot, spec)?;
+        }
+        self.open[slot] = true;
         if let Some(descriptor) = engine.descriptor(file) {
             if self.invalidate {
                 invalidate(descriptor, spec);
@@ -106,6 +131,7 @@ impl FileTable {
                 })?;
             }
         }
+        self.record_event(file, Event::Open);
         Ok(())
     }
 
@@ -130,6 +156,7 @@ impl FileTable {
         }
         debug!(target: "file", "{}: closed", self.name(file));
         let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
+        self.record_event(file, Event::Close);
         engine.close(file)?;
         synced
     }
@@ -314,11 +341,13 @@ impl Locks {
     }
 
     fn open(&mut self, specs: &[FileSpec]) -> io::Result<()> {
-        for (file, spec) in self.files.iter_mut().zip(specs) {
-            // Opening a pipe would wait for its other end; what is read from it is nobody else's anyway.
-            if spec.kind != FileKind::Pipe {
-                *file = Some(open_for_lock(&spec.path)?);
-            }
+        specs.iter().enumerate().try_for_each(|(slot, spec)| self.open_one(slot, spec))
+    }
+
+    fn open_one(&mut self, slot: usize, spec: &FileSpec) -> io::Result<()> {
+        // Opening a pipe would wait for its other end; what is read from it is nobody else's anyway.
+        if spec.kind != FileKind::Pipe && self.files[slot].is_none() {
+            self.files[slot] = Some(open_for_lock(&spec.path)?);
         }
         Ok(())
     }

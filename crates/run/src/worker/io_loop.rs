@@ -13,11 +13,13 @@ mod failure;
 mod full;
 mod intended;
 mod rare;
+mod script;
 mod verify;
 
 pub use errors::ErrorPolicy;
 pub use failure::{Attempt, Failure, Missed};
 pub use intended::IntendedStarts;
+use script::Script;
 
 use super::files::FileTable;
 use super::flow::Flow;
@@ -134,6 +136,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub failure: Option<Failure>,
     /// Takes what is logged of each I/O.
     pub log: Option<Recorder>,
+    /// Why, in words, where the failure does not say it.
+    pub trouble: Option<String>,
     rules: Rules,
     errors: ErrorPolicy<'a>,
     control: &'a Control,
@@ -151,6 +155,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub verification: Option<Box<Verification>>,
     /// The first block that was wrong, where that ends the job only with its pass.
     wrong: Option<Attempt>,
+    script: Script,
     /// Most units in flight at present.
     limit: u32,
     units: Vec<Unit>,
@@ -246,6 +251,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             files: parts.files,
             failure: None,
             log: parts.log,
+            trouble: None,
+            script: Script::default(),
             rules: parts.rules,
             errors: parts.errors,
             control: parts.control,
@@ -292,6 +299,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let span = if self.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
         self.next_event = now.saturating_add(span);
         self.ramp_until = self.next_event;
+        self.files.begin_recording(now);
         if let Some(pace) = &mut self.pace {
             pace.start(now);
         }
@@ -316,6 +324,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Issues I/O until the workload has no more, or something ends the job. Nothing is in flight afterwards.
     pub fn pass(&mut self) -> PassEnd {
         self.fresh_stamp = 0;
+        if FULL {
+            self.begin_script();
+        }
         let end = self.issue_all();
         self.drain();
         end
@@ -358,6 +369,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     self.fresh_stamp = 0;
                 }
                 Next::Done => return PassEnd::Finished,
+                Next::Script(step) => {
+                    if FULL {
+                        self.follow(step);
+                    }
+                }
             }
             if !E::SYNCHRONOUS && self.in_flight >= self.limit {
                 self.make_room();
@@ -419,6 +435,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if let Some(flow) = &self.flow {
                 flow.issued();
             }
+        }
+        if FULL {
+            self.note_punctuality(Some(index));
+            self.record(io.direction.into(), io.file, io.offset, io.length);
         }
         self.issue(index, start);
         if FULL {

@@ -13,6 +13,8 @@ mod pace;
 mod placement;
 mod priority;
 mod ramp;
+mod record;
+mod replay;
 mod syncs;
 mod target;
 mod telling;
@@ -40,13 +42,14 @@ use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Vi
 use iolite_logs::Recorder;
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_plan::{JobPlan, Layout, Plan, WorkerPlan};
-use iolite_types::Direction;
-use iolite_workload::{AnyGenerator, General, Generator};
+use iolite_types::{Direction, PerDirection};
+use iolite_workload::{AnyGenerator, BlockSize, General, Generator};
 use memory::Buffers;
 use offload::Offload;
 use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
+use replay::Replay;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -251,7 +254,14 @@ impl Worker<'_> {
     fn with_engine<E: Engine>(&self, engine: E, log: Option<Recorder>) -> Result<(), Stop> {
         let options = self.options();
         debug!(target: "io", "{}: engine {}, depth {}", options.name, self.job.engine.name, options.iodepth);
-        let workload = workload_spec(self.job, self.layout, self.plan.seed);
+        let mut workload = workload_spec(self.job, self.layout, self.plan.seed);
+        if let Some(plan) = &self.plan.replay {
+            // The trace says when files are opened, and how large I/Os are.
+            workload.open_files = 0;
+            workload.block_size = PerDirection::all(BlockSize::Fixed(plan.largest));
+            let replay = Replay::new(plan, options, !self.job.engine.diskless);
+            return self.work::<E, Replay, true>(engine, replay, &workload, log);
+        }
         let full = needs_full_loop(self.options(), &workload);
         // A pace steers a mix, which only the general generator understands.
         let generator = if full {
@@ -275,7 +285,13 @@ impl Worker<'_> {
         log: Option<Recorder>,
     ) -> Result<(), Stop> {
         let options = self.options();
-        let mut files = FileTable::new(options, self.layout);
+        let replay = self.plan.replay.as_deref();
+        let mut files = FileTable::new(options, self.layout, replay, self.job.engine.diskless);
+        if let Some(path) = &options.write_iolog {
+            files
+                .record_to(path.as_ref(), self.clock)
+                .map_err(|error| Stop::new(format!("func=write_iolog({path})"), &error))?;
+        }
         let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();
         let largest = largest.unwrap_or(1);
         let mut buffers = Buffers::new(options, largest, options.iodepth as usize)
@@ -336,6 +352,7 @@ impl Worker<'_> {
         Message::Phase(self.number()).send(self.messages);
         let worked = self.loops(&mut io_loop, workload);
         let failure = io_loop.failure.take();
+        let trouble = io_loop.trouble.take();
         let names =
             failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
         io_loop.finish();
@@ -348,7 +365,7 @@ impl Worker<'_> {
         debug!(target: "mem", "{}: buffers given back", options.name);
         match failure {
             Some(Failure { errno: Errno(libc::EINTR), .. }) if self.stop_requested() => {}
-            Some(failure) => return Err(self.tell(failure, names)),
+            Some(failure) => return Err(self.tell(failure, names, trouble)),
             None => {}
         }
         worked.and(logged).and(closed)
@@ -487,6 +504,8 @@ impl Worker<'_> {
         let closed = io_loop.files.close_all(&mut io_loop.engine);
         self.control().open_files.store(0, Relaxed);
         result = result.and(closed.map_err(|error| Stop::new("func=close", &error)));
+        let recorded = io_loop.files.finish_recording();
+        result = result.and(recorded.map_err(|error| Stop::new("func=write_iolog", &error)));
         if options.unlink {
             let removed = io_loop.files.unlink();
             result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
@@ -512,6 +531,10 @@ impl Worker<'_> {
         }
         if self.job.engine.diskless {
             // There is nothing to lock either.
+            return Ok(());
+        }
+        if self.plan.replay.is_some() {
+            // Its files are locked as they are opened.
             return Ok(());
         }
         files.prepare_locks().map_err(|error| Stop::new("func=lockfile", &error))?;

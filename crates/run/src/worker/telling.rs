@@ -9,7 +9,13 @@ use std::io;
 
 impl Worker<'_> {
     /// What ended the job, for the job's own line. What the loop has not told yet is told the reader of the report.
-    pub(super) fn tell(&self, failure: Failure, file: Option<String>) -> Stop {
+    pub(super) fn tell(&self, failure: Failure, file: Option<String>, trouble: Option<String>) -> Stop {
+        if failure.missed == Some(Missed::Script) {
+            let line = format!("{}: {}", self.options().name, trouble.unwrap_or_default());
+            Message::Warning(self.number(), line).send(self.messages);
+            let function = if self.plan.replay.is_some() { "read_iolog" } else { "write_iolog" };
+            return Stop { errno: failure.errno.0, what: format!("func={function}") };
+        }
         if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
             let unit = if option == "rate_min" { "B/s" } else { "IOPS" };
             let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.options().name);

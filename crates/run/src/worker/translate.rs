@@ -15,6 +15,7 @@ use iolite_workload::{BlockSize, Distribution, FileOrder, Mix, Region, StridedZo
 /// Whether the job needs anything that the plain loop leaves out.
 pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     !sync_schedule(options).is_empty()
+        || options.write_iolog.is_some()
         || options.write_barrier > 0
         || (options.serialize_overlap && options.iodepth > 1)
         || options.lockfile != iolite_options::LockFile::None

@@ -32,7 +32,7 @@ impl Replay {
                     self.number += 1;
                     return Some(Written { io, number });
                 }
-                Next::Io(_) | Next::Close(_) | Next::Lap => {}
+                Next::Io(_) | Next::Close(_) | Next::Lap | Next::Script(_) => {}
                 Next::Done => self.done = true,
             }
         }

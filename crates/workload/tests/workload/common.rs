@@ -58,7 +58,7 @@ pub fn ios(generator: &mut impl Generator, limit: usize) -> Vec<Io> {
     while result.len() < limit {
         match generator.next() {
             Next::Io(io) => result.push(io),
-            Next::Close(_) | Next::Lap => {}
+            Next::Close(_) | Next::Lap | Next::Script(_) => {}
             Next::Done => break,
         }
     }

@@ -310,7 +310,7 @@ proptest! {
                 Next::Close(file) => {
                     open.remove(&file);
                 }
-                Next::Lap | Next::Done => {}
+                Next::Lap | Next::Done | Next::Script(_) => {}
             }
             prop_assert!(open.len() <= spec.open_files);
         }

@@ -20,6 +20,7 @@ fn show(spec: &Spec) -> String {
             }
             Next::Close(file) => words.push(format!("close{file}")),
             Next::Lap => words.push("lap".to_owned()),
+            Next::Script(step) => panic!("{step:?} is for replays"),
             Next::Done => break,
         }
     }

@@ -24,6 +24,8 @@ pub enum Missed {
     Latency(u64),
     /// The data that was written.
     Data,
+    /// A script could not be followed, or not be recorded; the loop's `trouble` says why.
+    Script,
 }
 
 /// An I/O that failed.

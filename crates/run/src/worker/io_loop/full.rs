@@ -130,6 +130,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Everything that has to be so before this I/O can be issued; false = it cannot.
     pub(super) fn before(&mut self, io: &Io) -> bool {
+        if !self.is_possible(io) {
+            return false;
+        }
         trace!(target: "random", "file {}: {:?} at {:#x}", io.file, io.direction, io.offset);
         trace!(target: "io", "fill: {}", self.in_words(&Attempt::at(io)));
         if !self.files.is_open(io.file)
@@ -210,6 +213,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         unit.file = sync.file;
         unit.offset = sync.offset;
         unit.length = sync.length;
+        self.record(sync.operation, sync.file, sync.offset, sync.length);
         self.issue(index, start);
         if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
             self.make_room();

@@ -82,7 +82,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             loop {
                 match generator.next() {
                     Next::Io(io) => return Some(io),
-                    Next::Close(_) | Next::Lap => {}
+                    Next::Close(_) | Next::Lap | Next::Script(_) => {}
                     Next::Done => return None,
                 }
             }

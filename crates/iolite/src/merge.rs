@@ -1,0 +1,101 @@
+//! Merging block traces before a replay (`merge_blktrace_file`).
+//!
+//! The merged trace takes the place of its inputs in the job. It gets its name only when it is complete, so a merge that
+//! fails leaves nothing behind and overwrites nothing.
+
+use iolite_options::JobOptions;
+use iolite_trace::{MergeInput, merge};
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+/// Merges the traces of every job that asks for it. How many merged traces there are, or what is in the way of the first
+/// that cannot be made.
+pub fn all(jobs: &mut [JobOptions]) -> Result<usize, String> {
+    let mut count = 0;
+    for job in jobs.iter_mut().filter(|job| !job.read_iolog.is_empty()) {
+        if let Some(to) = job.merge_blktrace_file.clone() {
+            one(job, Path::new(&to)).map_err(|why| named(job, &why))?;
+            job.read_iolog = vec![to];
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn named(job: &JobOptions, why: &str) -> String {
+    match job.origins.get("merge_blktrace_file") {
+        Some(origin) => format!("{origin}: {}: merge_blktrace_file: {why}", job.name),
+        None => format!("{}: merge_blktrace_file: {why}", job.name),
+    }
+}
+
+fn one(job: &JobOptions, to: &Path) -> Result<(), String> {
+    let inputs = inputs(job)?;
+    check_target(&inputs, to)?;
+    let words = |error: io::Error| format!("{}: {error}", to.display());
+    if to.exists() && !to.is_file() {
+        // A pipe or a character device: there is nothing to be kept.
+        let mut output = BufWriter::new(File::options().write(true).open(to).map_err(words)?);
+        return merge_into(&inputs, &mut output, to);
+    }
+    let half_done = half_done_name(to);
+    let mut output = BufWriter::new(File::create(&half_done).map_err(words)?);
+    let merged =
+        merge_into(&inputs, &mut output, to).and_then(|()| std::fs::rename(&half_done, to).map_err(words));
+    if merged.is_err() {
+        // There may be nothing to remove, and the first error is the one that matters.
+        let _ = std::fs::remove_file(&half_done);
+    }
+    merged
+}
+
+fn merge_into(inputs: &[MergeInput], output: &mut BufWriter<File>, to: &Path) -> Result<(), String> {
+    merge(inputs, output, &to.display().to_string()).map(drop).map_err(|error| error.to_string())
+}
+
+/// A name beside the final one.
+fn half_done_name(to: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(to.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    to.with_file_name(name)
+}
+
+/// The traces with their speeds and repetitions.
+fn inputs(job: &JobOptions) -> Result<Vec<MergeInput>, String> {
+    let traces = job.read_iolog.len();
+    let fits = |option: &str, count: usize| match count {
+        0 => Ok(()),
+        count if count == traces => Ok(()),
+        count => Err(format!("{option} has {count} values for {traces} traces")),
+    };
+    fits("merge_blktrace_scalars", job.merge_blktrace_scalars.len())?;
+    fits("merge_blktrace_iters", job.merge_blktrace_iters.len())?;
+    let input = |(position, path): (usize, &String)| {
+        let times = job.merge_blktrace_iters.get(position).copied().unwrap_or(1);
+        if times > 1 && iolite_trace::is_stream(Path::new(path)) {
+            return Err(format!(
+                "{path} can be read only once, and merge_blktrace_iters asks for {times} times"
+            ));
+        }
+        let percent = job.merge_blktrace_scalars.get(position).copied().unwrap_or(100.0);
+        Ok(MergeInput { path: path.into(), percent, times })
+    };
+    job.read_iolog.iter().enumerate().map(input).collect()
+}
+
+/// The result must not take the place of an input, nor of a device's data.
+fn check_target(inputs: &[MergeInput], to: &Path) -> Result<(), String> {
+    use std::os::unix::fs::FileTypeExt;
+    if let Ok(target) = std::fs::canonicalize(to)
+        && let Some(input) =
+            inputs.iter().find(|input| std::fs::canonicalize(&input.path).is_ok_and(|path| path == target))
+    {
+        return Err(format!("{} is one of the traces to be merged", input.path.display()));
+    }
+    if std::fs::metadata(to).is_ok_and(|found| found.file_type().is_block_device()) {
+        return Err(format!("{} is a device; give the name of a file", to.display()));
+    }
+    Ok(())
+}

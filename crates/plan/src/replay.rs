@@ -1,0 +1,281 @@
+//! What a replay needs to know before its first I/O: which files its trace uses, how far it reaches into them, and what
+//! it does to them.
+//!
+//! A trace is looked through once, before anything is touched, so that what is wrong with it, and every file and device
+//! that it needs, is known by then. What can be read only once (standard input, a pipe, a socket) is first copied into a
+//! file without a name. With `read_iolog_chunked` neither happens: the replay is *live*, files become known as the
+//! trace names them, and what must hold of them is checked by then.
+
+mod layout;
+mod spool;
+mod target;
+
+pub use layout::replay_layout;
+pub use target::Target;
+
+use crate::Problem;
+use iolite_options::engines::EngineInfo;
+use iolite_options::{JobOptions, ReadWrite, RunOptions};
+use iolite_trace::{Kinds, Mapping, Place, Scan, TraceReader};
+use iolite_types::{Direction, PerDirection};
+use spool::Spool;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The largest I/O for which a live replay has room, unless the job's block sizes are larger.
+const LIVE_LARGEST: u64 = 1 << 20;
+
+/// What one worker replays.
+#[derive(Clone, Debug)]
+pub struct ReplayPlan {
+    /// The trace's name.
+    pub name: PathBuf,
+    spool: Option<Arc<Spool>>,
+    /// Nothing of the trace is known before it is replayed.
+    pub is_live: bool,
+    /// What is done to each I/O of the trace.
+    pub mapping: Mapping,
+    /// Where the I/O goes.
+    pub target: Target,
+    /// For each file of the trace, which of the worker's files it is.
+    pub places: Vec<u32>,
+    /// For each of the worker's files, what the trace does to it.
+    pub needs: Vec<FileNeeds>,
+    /// Bytes of all I/Os, where they are known.
+    pub bytes: Option<u64>,
+    /// The largest read or write that there is room for.
+    pub largest: u64,
+    /// The directions that the trace uses. Mixes with trims are mixes of reads and writes.
+    pub rw: ReadWrite,
+    /// Nothing may be changed (`--readonly`).
+    pub readonly: bool,
+}
+
+/// What a trace does to one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileNeeds {
+    /// The end of the farthest I/O, in bytes.
+    pub end: PerDirection<u64>,
+    /// Where in the trace the first I/O of each direction is.
+    pub first: PerDirection<Option<Place>>,
+}
+
+impl FileNeeds {
+    /// Whether the trace changes it.
+    pub fn changes(&self) -> bool {
+        self.first[Direction::Write].is_some() || self.first[Direction::Trim].is_some()
+    }
+}
+
+impl ReplayPlan {
+    /// Opens the trace, from its beginning.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is no trace.
+    pub fn open(&self) -> Result<TraceReader<File>, iolite_trace::TraceError> {
+        match &self.spool {
+            Some(spool) => spool.reader(&self.name),
+            None => TraceReader::open(&self.name),
+        }
+    }
+
+    /// Whether the trace changes the file of this name among the worker's files.
+    pub(crate) fn changes(&self, files: &[PathBuf], name: &Path) -> bool {
+        files.iter().zip(&self.needs).any(|(path, needs)| path == name && needs.changes())
+    }
+
+    /// The worker's files that the trace uses.
+    fn learn(&mut self, scan: &Scan, needs_devices: bool) -> Result<Vec<PathBuf>, String> {
+        let mut files: Vec<PathBuf> = Vec::new();
+        let mut known: HashMap<PathBuf, u32> = HashMap::new();
+        for scanned in &scan.files {
+            let path = self.target.of(&scanned.name, needs_devices)?;
+            let place = *known.entry(path.clone()).or_insert_with(|| {
+                files.push(path);
+                self.needs.push(FileNeeds::default());
+                files.len() as u32 - 1
+            });
+            self.places.push(place);
+            let needs = &mut self.needs[place as usize];
+            for direction in Direction::ALL {
+                needs.end[direction] = needs.end[direction].max(scanned.end[direction]);
+                needs.first[direction] = needs.first[direction].or(scanned.first[direction]);
+            }
+        }
+        self.bytes = Some(scan.bytes.values.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
+        self.largest = scan.largest.max(1);
+        self.rw = directions(scan.ios.map(|ios| ios > 0));
+        Ok(files)
+    }
+}
+
+/// The workload that uses these directions.
+fn directions(used: PerDirection<bool>) -> ReadWrite {
+    match used.values {
+        [_, false, false] => ReadWrite::Read,
+        [false, true, false] => ReadWrite::Write,
+        [false, false, true] => ReadWrite::Trim,
+        [false, true, true] => ReadWrite::TrimWrite,
+        [true, ..] => ReadWrite::Rw,
+    }
+}
+
+/// The workload of all these replays together.
+pub fn all_directions(replays: &[Replay]) -> ReadWrite {
+    let uses = |of: fn(ReadWrite) -> bool| replays.iter().any(|(replay, _)| of(replay.rw));
+    directions(PerDirection::new(uses(ReadWrite::reads), uses(ReadWrite::writes), uses(ReadWrite::trims)))
+}
+
+/// A worker's replay, and its files.
+pub type Replay = (Arc<ReplayPlan>, Vec<PathBuf>);
+
+/// The replays of a job's clones, in order: each has its own trace as long as there are enough, then they start over.
+pub fn of_job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Result<Vec<Replay>, Problem> {
+    let problem = |option: &str, message: String| Problem {
+        job: options.name.clone(),
+        origin: options.origins.get(option).cloned(),
+        message,
+    };
+    if let Some((option, message)) = obstacle(options) {
+        return Err(problem(option, message));
+    }
+    let traces = &options.read_iolog;
+    let mut known: HashMap<&Path, Replay> = HashMap::new();
+    let mut replays = Vec::new();
+    for trace in (0..options.numjobs as usize).map(|clone| Path::new(&traces[clone % traces.len()])) {
+        if let Some(replay) = known.get(trace) {
+            if replay.0.is_live && iolite_trace::is_stream(trace) {
+                return Err(problem(
+                    "read_iolog",
+                    format!(
+                        "read_iolog={}: only one clone can read it as it comes; give each its own, or leave \
+                         read_iolog_chunked out",
+                        trace.display()
+                    ),
+                ));
+            }
+            replays.push(replay.clone());
+            continue;
+        }
+        let replay = one(options, engine, run, trace)
+            .map_err(|message| problem("read_iolog", format!("read_iolog: {message}")))?;
+        known.insert(trace, replay.clone());
+        replays.push(replay);
+    }
+    Ok(replays)
+}
+
+/// What cannot go with the way in which this job reads its traces.
+fn obstacle(options: &JobOptions) -> Option<(&'static str, String)> {
+    let repeats = options.loops > 1 || options.time_based;
+    let stream = options.read_iolog.iter().find(|trace| iolite_trace::is_stream(Path::new(trace)));
+    if options.filename.iter().any(|name| name == "-") && options.read_iolog.iter().any(|name| name == "-") {
+        return Some(("read_iolog", "read_iolog=-: standard input is a file of the job (filename=-)".into()));
+    }
+    if !options.read_iolog_chunked {
+        return None;
+    }
+    let chunked = |why: &str| Some(("read_iolog_chunked", format!("read_iolog_chunked=1: {why}")));
+    if repeats && let Some(stream) = stream {
+        return chunked(&format!("{stream} can be read only once, and loops or time_based start over"));
+    }
+    if options.lockfile != iolite_options::LockFile::None {
+        return chunked("files that are not known beforehand cannot be locked; leave lockfile out");
+    }
+    if options.engine.registerfiles {
+        return chunked("files that are not known beforehand cannot be registered; leave registerfiles out");
+    }
+    if options.ioengine == "mmap" {
+        return chunked("ioengine=mmap has to know the sizes of files beforehand");
+    }
+    None
+}
+
+fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path) -> Result<Replay, String> {
+    let largest = Direction::ALL.map(|direction| match (&options.bssplit, &options.bsrange) {
+        (Some(split), _) => split[direction].iter().map(|entry| entry.size).max().unwrap_or(0),
+        (None, Some(range)) => range[direction].high,
+        (None, None) => options.bs[direction],
+    });
+    let is_stream = iolite_trace::is_stream(trace);
+    let mut replay = ReplayPlan {
+        name: trace.to_owned(),
+        spool: None,
+        // A check of the options alone leaves alone what can be read only once.
+        is_live: options.read_iolog_chunked || (run.parse_only && is_stream),
+        mapping: mapping(options),
+        target: Target::new(options),
+        places: Vec::new(),
+        needs: Vec::new(),
+        bytes: None,
+        largest: largest.into_iter().max().unwrap_or(0).max(LIVE_LARGEST),
+        rw: if run.readonly { ReadWrite::Read } else { ReadWrite::Rw },
+        readonly: run.readonly,
+    };
+    if replay.is_live {
+        if !is_stream {
+            replay.open().map_err(|error| words(&error))?;
+        }
+        return Ok((Arc::new(replay), Vec::new()));
+    }
+    if is_stream {
+        let spool = Spool::of(trace, run.aux_path.as_deref())
+            .map_err(|error| format!("{}: {}", trace.display(), without_number(&error)))?;
+        replay.spool = Some(Arc::new(spool));
+    }
+    let reader = replay.open().map_err(|error| words(&error))?;
+    let scan = iolite_trace::scan(reader, trace, &replay.mapping).map_err(|error| words(&error))?;
+    let files = replay.learn(&scan, !engine.diskless)?;
+    if !engine.diskless {
+        layout::check_kinds(&replay, &files)?;
+    }
+    Ok((Arc::new(replay), files))
+}
+
+fn mapping(options: &JobOptions) -> Mapping {
+    let skip = options.replay_skip;
+    Mapping {
+        divisor: options.replay_scale.max(1),
+        align: options.replay_align.max(1),
+        skip: Kinds { read: skip.read, write: skip.write, trim: skip.trim, sync: skip.sync },
+    }
+}
+
+/// What is in the way of recording I/O behind what a file holds.
+pub fn recording_obstacle(path: &Path) -> Option<String> {
+    use std::io::Read;
+    let header = iolite_trace::TextVersion::V3.header().as_bytes();
+    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
+    if !is_file {
+        return None;
+    }
+    let mut start = Vec::new();
+    match File::open(path).and_then(|file| file.take(header.len() as u64).read_to_end(&mut start)) {
+        Err(error) => Some(format!("{}: {}", path.display(), without_number(&error))),
+        Ok(_) if start == header => None,
+        Ok(_) => Some(format!(
+            "{} holds something other than a trace of version 3, and nothing is written behind that; remove it, \
+             or choose another name",
+            path.display()
+        )),
+    }
+}
+
+fn words(error: &iolite_trace::TraceError) -> String {
+    strip_number(&error.to_string())
+}
+
+fn without_number(error: &io::Error) -> String {
+    strip_number(&error.to_string())
+}
+
+/// The text without the number of the system's error.
+fn strip_number(text: &str) -> String {
+    text.split(" (os error").next().unwrap_or(text).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Whether the files of a replay are what its trace needs, and how large they have to be.
+
+use super::ReplayPlan;
+use crate::{FileFacts, FileKind, FileLayout, Layout};
+use iolite_types::Direction;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// Trims need a block device.
+pub(super) fn check_kinds(replay: &ReplayPlan, files: &[PathBuf]) -> Result<(), String> {
+    for (path, needs) in files.iter().zip(&replay.needs) {
+        let Some(place) = needs.first[Direction::Trim] else { continue };
+        let is_block = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+        if !is_block {
+            let place = match place {
+                iolite_trace::Place::Line(line) => format!("line {line}"),
+                iolite_trace::Place::Record(record) => format!("record {record}"),
+                iolite_trace::Place::Whole => "the trace".into(),
+            };
+            return Err(format!(
+                "{}: {place} trims {}, which is no block device; replay_skip=trim leaves trims out",
+                replay.name.display(),
+                path.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The layout of a replay's files: regions reach as far as the trace does, and regular files are made as large as it
+/// reads.
+///
+/// # Errors
+/// A device is too small for the trace.
+pub fn replay_layout(
+    replay: &ReplayPlan,
+    files: &[(PathBuf, FileFacts)],
+    diskless: bool,
+) -> Result<Layout, String> {
+    let laid_out = files.iter().zip(&replay.needs).map(|((path, facts), needs)| {
+        let end = needs.end.values.into_iter().max().unwrap_or(0);
+        let size = facts.size.unwrap_or(0);
+        if facts.kind == FileKind::Block && end > size {
+            return Err(too_small(path, end, size));
+        }
+        let read_end = needs.end[Direction::Read];
+        let is_file = facts.kind == FileKind::Regular && !diskless;
+        Ok(FileLayout {
+            path: path.clone(),
+            kind: facts.kind,
+            exists: facts.size.is_some() || facts.kind != FileKind::Regular,
+            offset: 0,
+            length: end,
+            extend_to: (is_file && size < read_end).then_some(read_end),
+            is_whole: true,
+        })
+    });
+    let files = laid_out.collect::<Result<_, _>>()?;
+    Ok(Layout { files, pass_bytes: Some(replay.bytes.unwrap_or(0)) })
+}
+
+fn too_small(path: &Path, end: u64, size: u64) -> String {
+    let message = format!("the trace reaches byte {end} of {}, which has {size}", path.display());
+    match size {
+        0 => message,
+        _ => format!("{message}; replay_scale={} would make it fit", end.div_ceil(size).max(2)),
+    }
+}

@@ -1,0 +1,37 @@
+//! A trace that can be read only once, copied into a file without a name.
+
+use iolite_trace::{TraceError, TraceReader};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The copy. Whoever has its descriptor, as all processes of the run have, can read it again from the start.
+#[derive(Debug)]
+pub struct Spool {
+    file: File,
+}
+
+impl Spool {
+    /// Copies all that the stream gives, in bounded memory, to a file in this directory (or the usual one).
+    pub fn of(stream: &Path, directory: Option<&Path>) -> io::Result<Spool> {
+        let usual = std::env::temp_dir();
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_TMPFILE)
+            .mode(0o600)
+            .open(directory.unwrap_or(&usual))?;
+        io::copy(&mut iolite_trace::open(stream)?, &mut file)?;
+        Ok(Spool { file })
+    }
+
+    /// A reader from the start, with a position of its own.
+    pub fn reader(&self, name: &Path) -> Result<TraceReader<File>, TraceError> {
+        let name = if name == Path::new("-") { "standard input".into() } else { name.display().to_string() };
+        let again = File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+            .map_err(|error| TraceError::io(&name, iolite_trace::Place::Whole, error))?;
+        TraceReader::new(again, &name)
+    }
+}

@@ -1,0 +1,148 @@
+//! Files of a replay: how each is opened, those that a live trace names on the way, and the recording of what is done.
+
+use super::FileTable;
+use crate::worker::record::TraceRecorder;
+use iolite_engine::{FileKind, FileSpec, OpenMode};
+use iolite_options::JobOptions;
+use iolite_plan::ReplayPlan;
+use iolite_trace::Event;
+use iolite_types::{Direction, Operation};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is demanded of files that become known on the way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LiveRules {
+    diskless: bool,
+    readonly: bool,
+    allow_mounted_write: bool,
+    allow_file_create: bool,
+}
+
+impl LiveRules {
+    /// The rules of this replay, if it is live.
+    pub(super) fn new(options: &JobOptions, replay: &ReplayPlan, diskless: bool) -> Option<LiveRules> {
+        replay.is_live.then_some(LiveRules {
+            diskless,
+            readonly: replay.readonly,
+            allow_mounted_write: options.allow_mounted_write,
+            allow_file_create: options.allow_file_create,
+        })
+    }
+}
+
+/// How the files of a replay are opened: for writing only what is written.
+pub(super) fn modes(usual: OpenMode, replay: &ReplayPlan) -> Vec<OpenMode> {
+    let mode = |needs: &iolite_plan::FileNeeds| {
+        // A file that is opened and not used is made like those that are written, as its recording did.
+        let unused = needs.first.values.iter().all(Option::is_none);
+        let write = needs.changes() || (unused && usual.write);
+        OpenMode {
+            read: needs.first[Direction::Read].is_some() || !write,
+            write,
+            create: usual.create && write,
+            ..usual
+        }
+    };
+    replay.needs.iter().map(mode).collect()
+}
+
+impl FileTable {
+    /// There is one file more, which a live trace has named. What must hold of it is looked at now.
+    ///
+    /// # Errors
+    /// In words, why it cannot be used.
+    pub fn add(&mut self, file: u32, path: PathBuf) -> Result<(), String> {
+        let Some(rules) = self.live else { return Err(format!("{} is not expected", path.display())) };
+        if (file as usize) < self.specs.len() {
+            return Ok(());
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(&path, Event::Add);
+        }
+        let named =
+            |error: &io::Error| format!("{}: {}", path.display(), crate::worker::describe_error(error));
+        let kind = if rules.diskless {
+            FileKind::Regular
+        } else {
+            FileKind::of(&path).map_err(|error| named(&error))?
+        };
+        let is_new = kind == FileKind::Regular && !path.exists() && !rules.diskless;
+        if is_new && iolite_plan::is_missing_device(&path) {
+            return Err(format!("{} does not exist, and no file is made among devices", path.display()));
+        }
+        if is_new && !rules.allow_file_create {
+            return Err(format!("{} does not exist, and allow_file_create=0", path.display()));
+        }
+        let size = match kind {
+            FileKind::Block => iolite_engine::block_device_size(&path).map_err(|error| named(&error))?,
+            _ => 0,
+        };
+        let protected = if rules.readonly {
+            Some("--readonly forbids that".to_owned())
+        } else if kind == FileKind::Block && !rules.allow_mounted_write {
+            iolite_plan::in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
+        } else {
+            None
+        };
+        let mode = OpenMode { read: true, write: protected.is_none(), ..self.usual };
+        self.modes.push(OpenMode { create: mode.write && rules.allow_file_create, ..mode });
+        self.protected.push(protected);
+        self.specs.push(FileSpec { path, kind, size });
+        self.open.push(false);
+        Ok(())
+    }
+
+    /// Why this file must not be changed, if it must not.
+    pub fn protected(&self, file: u32) -> Option<&str> {
+        self.protected.get(file as usize)?.as_deref()
+    }
+
+    /// Of a file whose use is not known beforehand: it is opened for reading alone where it cannot be written to.
+    pub(super) fn settle_for_reading(&mut self, file: u32, error: &io::Error) -> bool {
+        let mode = &mut self.modes[file as usize];
+        let may_settle = self.live.is_some()
+            && mode.write
+            && matches!(error.raw_os_error(), Some(libc::EACCES | libc::EROFS | libc::EPERM | libc::ETXTBSY));
+        if may_settle {
+            *mode = OpenMode { write: false, create: false, ..*mode };
+            self.protected[file as usize] = Some("it can only be opened for reading".to_owned());
+        }
+        may_settle
+    }
+
+    /// The recording begins: so far files were named and opened.
+    pub fn begin_recording(&mut self, now: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin(now);
+        }
+    }
+
+    /// Records an I/O; the errno when the recording cannot be written on.
+    #[inline]
+    pub fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) -> Option<i32> {
+        let recorder = self.recorder.as_mut()?;
+        recorder.io(&self.specs[file as usize].path, operation, offset, length);
+        recorder.has_failed().then_some(libc::EIO)
+    }
+
+    /// Records what happens to a file.
+    pub(super) fn record_event(&mut self, file: u32, event: Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.event(&self.specs[file as usize].path, event);
+        }
+    }
+
+    /// The recording is complete.
+    pub fn finish_recording(&mut self) -> io::Result<()> {
+        self.recorder.take().map_or(Ok(()), TraceRecorder::finish)
+    }
+
+    /// Begins to record what is done to these files.
+    pub fn record_to(&mut self, path: &Path, clock: crate::clock::Clock) -> io::Result<()> {
+        let mut recorder = TraceRecorder::new(path, clock)?;
+        self.specs.iter().for_each(|spec| recorder.event(&spec.path, Event::Add));
+        self.recorder = Some(recorder);
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! The source of a worker's I/O that is a trace.
+//!
+//! The trace is read on the way, so memory does not grow with it. A *live* one (`read_iolog_chunked`) names its files as
+//! it goes, and when it comes through a pipe or socket there may be nothing to read for a while: the loop is told so,
+//! and looks after what is in flight meanwhile.
+
+use iolite_options::JobOptions;
+use iolite_plan::ReplayPlan;
+use iolite_trace::{Event, Record, TraceError, TraceReader};
+use iolite_workload::{Generator, Io, Next, Step};
+use std::collections::{HashMap, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The I/O of a trace.
+pub struct Replay {
+    plan: Arc<ReplayPlan>,
+    source: Source,
+    /// The files that a live trace has named so far.
+    named: Vec<PathBuf>,
+    known: HashMap<PathBuf, u32>,
+    /// For each file of the trace, which of the worker's files it is.
+    places: Vec<u32>,
+    /// How often each of the worker's files is open: several of the trace's may be one.
+    opened: Vec<u32>,
+    needs_devices: bool,
+    /// Times are kept, so many percent as fast.
+    speed: Option<u64>,
+    first_ns: Option<u64>,
+    /// What comes before the trace is read on.
+    waiting: VecDeque<Next>,
+    trouble: Option<String>,
+}
+
+/// How far the trace has come.
+enum Source {
+    /// It is opened when the next I/O is asked for.
+    Closed,
+    /// A stream that has given nothing yet.
+    Silent(File),
+    /// It is being read.
+    Open(Box<TraceReader<File>>),
+}
+
+impl Replay {
+    /// The replay of this plan.
+    pub fn new(plan: &Arc<ReplayPlan>, options: &JobOptions, needs_devices: bool) -> Self {
+        Replay {
+            plan: plan.clone(),
+            source: Source::Closed,
+            named: Vec::new(),
+            known: HashMap::new(),
+            places: plan.places.clone(),
+            opened: vec![0; plan.needs.len()],
+            needs_devices,
+            speed: (!options.replay_no_stall).then_some(options.replay_time_scale.max(1)),
+            first_ns: None,
+            waiting: VecDeque::with_capacity(4),
+            trouble: None,
+        }
+    }
+
+    fn advance(&mut self) -> Result<Next, String> {
+        loop {
+            if let Some(next) = self.waiting.pop_front() {
+                return Ok(next);
+            }
+            let Some(reader) = self.reader()? else { return Ok(Next::Script(Step::Idle)) };
+            match reader.next_record().map_err(|error| error.to_string())? {
+                None => return Ok(Next::Done),
+                Some(record) => self.interpret(record)?,
+            }
+        }
+    }
+
+    /// The reader, when there is something to be read.
+    fn reader(&mut self) -> Result<Option<&mut TraceReader<File>>, String> {
+        let words = |error: TraceError| error.to_string();
+        let is_live_stream = self.plan.is_live && iolite_trace::is_stream(&self.plan.name);
+        if matches!(self.source, Source::Closed) {
+            self.source = if is_live_stream {
+                Source::Silent(
+                    self.stream().map_err(|error| format!("{}: {error}", self.plan.name.display()))?,
+                )
+            } else {
+                Source::Open(Box::new(self.plan.open().map_err(words)?))
+            };
+        }
+        if let Source::Silent(file) = &self.source {
+            if !is_readable(file.as_raw_fd()) {
+                return Ok(None);
+            }
+            let Source::Silent(file) = std::mem::replace(&mut self.source, Source::Closed) else {
+                unreachable!("it was looked at just now");
+            };
+            let name = self.plan.name.display().to_string();
+            block(&file).map_err(|error| format!("{name}: {error}"))?;
+            self.source = Source::Open(Box::new(TraceReader::new(file, &name).map_err(words)?));
+        }
+        let Source::Open(reader) = &mut self.source else { return Ok(None) };
+        if is_live_stream && reader.starved().is_some_and(|descriptor| !is_readable(descriptor)) {
+            return Ok(None);
+        }
+        Ok(Some(reader))
+    }
+
+    /// The stream, without waiting for a pipe's other end.
+    fn stream(&self) -> io::Result<File> {
+        use std::os::unix::fs::FileTypeExt;
+        let path = &self.plan.name;
+        let is_pipe = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
+        if is_pipe && path != Path::new("-") {
+            return OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        }
+        iolite_trace::open(path)
+    }
+
+    fn interpret(&mut self, record: Record) -> Result<(), String> {
+        let first = match self.first_ns {
+            Some(first) => first,
+            None => {
+                // The clock of a live trace begins with its first event, however late that comes.
+                self.waiting.extend(self.plan.is_live.then_some(Next::Script(Step::Begin)));
+                *self.first_ns.insert(record.time_ns)
+            }
+        };
+        let file = self.place(record.file)?;
+        let Some(event) = self.plan.mapping.apply(record.event) else { return Ok(()) };
+        let next = match event {
+            Event::Open => {
+                let opened = &mut self.opened[file as usize];
+                *opened += 1;
+                (*opened == 1).then_some(Next::Script(Step::Open(file)))
+            }
+            Event::Close => {
+                let opened = &mut self.opened[file as usize];
+                let was_open = *opened > 0;
+                *opened = opened.saturating_sub(1);
+                (was_open && *opened == 0).then_some(Next::Close(file))
+            }
+            Event::Io { operation, offset, length } => Some(match operation.direction() {
+                Some(direction) => Next::Io(Io { offset, length, file, direction }),
+                None => Next::Script(Step::Sync { operation, file, offset, length }),
+            }),
+            Event::Wait => None,
+            Event::Add | Event::Issued | Event::Returned => return Ok(()),
+        };
+        let is_timed = matches!(event, Event::Wait | Event::Io { .. });
+        if let Some(percent) = self.speed.filter(|_| is_timed) {
+            let after = u128::from(record.time_ns.saturating_sub(first)) * 100 / u128::from(percent);
+            let after = u64::try_from(after).unwrap_or(u64::MAX);
+            self.waiting.push_back(Next::Script(Step::At(after)));
+        }
+        self.waiting.extend(next);
+        Ok(())
+    }
+
+    /// Which of the worker's files this one of the trace is. Those that a live trace names for the first time are new.
+    fn place(&mut self, file: u32) -> Result<u32, String> {
+        if let Some(&place) = self.places.get(file as usize) {
+            return Ok(place);
+        }
+        let Source::Open(reader) = &self.source else { unreachable!("a record was read from it") };
+        for name in &reader.files()[self.places.len()..=file as usize] {
+            let path = self.plan.target.of(name, self.needs_devices)?;
+            let place = match self.known.get(&path) {
+                Some(&place) => place,
+                None => {
+                    let place = self.named.len() as u32;
+                    self.known.insert(path.clone(), place);
+                    self.named.push(path);
+                    self.opened.push(0);
+                    self.waiting.push_back(Next::Script(Step::Added(place)));
+                    place
+                }
+            };
+            self.places.push(place);
+        }
+        Ok(self.places[file as usize])
+    }
+}
+
+impl Generator for Replay {
+    fn next(&mut self) -> Next {
+        if self.trouble.is_some() {
+            return Next::Script(Step::Failed);
+        }
+        self.advance().unwrap_or_else(|trouble| {
+            self.trouble = Some(trouble);
+            Next::Script(Step::Failed)
+        })
+    }
+
+    fn restart(&mut self) {
+        self.source = Source::Closed;
+        self.first_ns = None;
+        self.waiting.clear();
+        self.opened.fill(0);
+        // A live trace may name other files, or the same in another order.
+        if self.plan.is_live {
+            self.places.clear();
+        }
+    }
+
+    fn rewind(&mut self) {
+        self.restart();
+    }
+
+    fn path(&self, file: u32) -> Option<&Path> {
+        self.named.get(file as usize).map(PathBuf::as_path)
+    }
+
+    fn take_trouble(&mut self) -> Option<String> {
+        self.trouble.clone()
+    }
+}
+
+/// Whether a read would not wait.
+fn is_readable(descriptor: RawFd) -> bool {
+    let mut wanted = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, valid for the call.
+    unsafe { libc::poll(&raw mut wanted, 1, 0) > 0 }
+}
+
+/// Lets reads wait from now on.
+fn block(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open; no pointers are involved.
+    let done = unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        flags >= 0 && libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) >= 0
+    };
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
