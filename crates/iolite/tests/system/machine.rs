@@ -1,6 +1,6 @@
 //! What a job changes about its worker, and commands around it.
 
-use crate::common::devices::{Loop, tool};
+use crate::common::devices::{Loop, Mounted, tool};
 use crate::common::{Json, Program, is_root, scratch, skipped, trace, words};
 use crate::skip;
 use std::path::Path;
@@ -337,4 +337,42 @@ fn memory_can_be_spread_over_all_nodes() {
     };
     run.ok();
     assert!(log.contains("MPOL_INTERLEAVE"), "{log}");
+}
+
+/// XFS can write any file atomically on newer kernels.
+#[test]
+fn what_can_be_written_atomically_is() {
+    let dir = scratch();
+    let mounted = match Mounted::xfs(dir.path()) {
+        Ok(mounted) => mounted,
+        Err(reason) => skip!("{reason}"),
+    };
+    std::fs::write(mounted.directory.join("f"), vec![0; 96 << 10]).unwrap();
+    for engine in ["pvsync2", "libaio", "io_uring"] {
+        let line = format!(
+            "--name=j --filename=f --size=96k --rw=write --overwrite=1 --atomic=1 --ioengine={engine}"
+        );
+        let run = Program::under_test().line(&mounted.directory, &format!("{line} --bs=8k"));
+        if run.output().contains("cannot do that") {
+            skip!("this kernel's XFS cannot write atomically");
+        }
+        run.ok().says("total=0,12,0,0");
+        let odd = Program::under_test().line(&mounted.directory, &format!("{line} --bs=12k"));
+        odd.refused().says("it takes powers of two").says("not blocks of 12288");
+    }
+}
+
+/// The wall clock's system call has microseconds only; the other clocks tell more.
+#[test]
+fn latencies_have_the_resolution_of_the_clock() {
+    let dir = scratch();
+    let odd = |source: &str| {
+        let line = format!("--name=j --filename=f --size=4m --output-format=json --clocksource={source}");
+        let report = Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout);
+        ["min", "max"]
+            .into_iter()
+            .any(|key| !report.job().int(&format!("read.clat_ns.{key}")).is_multiple_of(1000))
+    };
+    assert!(!odd("gettimeofday"));
+    assert!(odd("clock_gettime") && odd("cpu"));
 }

@@ -46,7 +46,7 @@ impl Drop for Loop {
     }
 }
 
-/// An ext4 file system on a loop device, mounted.
+/// A file system on a loop device, mounted.
 #[derive(Debug)]
 pub struct Mounted {
     /// Where.
@@ -56,14 +56,25 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Make, format and mount one of `size` bytes below `dir`, or say why not.
+    /// Make, format and mount an ext4 file system of `size` bytes below `dir`, or say why not.
     pub fn new(dir: &Path, size: u64) -> Result<Mounted, String> {
-        let image = image(dir, "ext4.img", size);
-        tool("mkfs.ext4", &["-q", "-F", "-m", "0", &image.to_string_lossy()])?;
+        Mounted::formatted(dir, size, "ext4", &["-q", "-F", "-m", "0"])
+    }
+
+    /// The same with XFS, which is at least 300 MiB.
+    pub fn xfs(dir: &Path) -> Result<Mounted, String> {
+        Mounted::formatted(dir, 512 << 20, "xfs", &["-q", "-f"])
+    }
+
+    fn formatted(dir: &Path, size: u64, kind: &str, options: &[&str]) -> Result<Mounted, String> {
+        let image = image(dir, &format!("{kind}.img"), size);
+        let path = image.to_string_lossy();
+        let options: Vec<&str> = options.iter().copied().chain([&*path]).collect();
+        tool(&format!("mkfs.{kind}"), &options)?;
         let device = Loop::on(&image)?;
         let directory = dir.join("mounted");
         std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
-        tool("mount", &["-t", "ext4", &device.path, &directory.to_string_lossy()])?;
+        tool("mount", &["-t", kind, &device.path, &directory.to_string_lossy()])?;
         Ok(Mounted { directory, device })
     }
 }
