@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
+/// Priorities that are told apart in a direction, that of the job included.
+pub const MOST_PRIORITIES: usize = 16;
+
 /// Everything that is wrong with this job.
 pub fn job(
     options: &JobOptions,
@@ -81,6 +84,19 @@ pub fn job(
              look at iops or bw"
                 .into(),
         );
+    }
+    let different = options.engine.cmdprio_bssplit.values.iter().map(|shares| {
+        let own: BTreeSet<_> = shares.iter().map(|share| share.priority).collect();
+        own.len()
+    });
+    let most = different.max().unwrap_or(0);
+    // One place is for the priority of the job itself.
+    if most >= MOST_PRIORITIES {
+        let message = format!(
+            "cmdprio_bssplit: {most} different priorities are more than the {} whose latency can be told apart",
+            MOST_PRIORITIES - 1
+        );
+        blame("cmdprio_bssplit", message);
     }
     if options.time_based && options.runtime == 0 {
         blame("time_based", "time_based needs a runtime= to say when the job ends".into());

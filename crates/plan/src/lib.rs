@@ -16,6 +16,7 @@ mod reporting;
 mod safety;
 mod workers;
 
+pub use check::MOST_PRIORITIES;
 pub use dedupe::SharedContent;
 pub use layout::{
     FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,

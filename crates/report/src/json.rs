@@ -8,7 +8,8 @@ mod writer;
 use crate::rates::Block;
 use crate::{Exporter, Program, clock, rates};
 use iolite_stats::{
-    DiskReport, Display, Histogram, IdleReport, JobReport, Latency, Quantity, Report, SteadyReport, midpoint,
+    DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport, Latency, Quantity, Report,
+    SteadyReport, midpoint,
 };
 use std::io::{self, Write};
 use writer::Writer;
@@ -115,6 +116,7 @@ impl Json {
         self.latency(json, "slat_ns", slat, display, display.slat_percentiles)?;
         self.latency(json, "clat_ns", &measured.clat, display, display.clat_percentiles)?;
         self.latency(json, "lat_ns", &measured.lat, display, display.lat_percentiles)?;
+        self.priorities(json, measured, display)?;
         if display.intended {
             self.latency(json, "lat_from_intended_start_ns", &measured.intended, display, true)?;
         }
@@ -130,6 +132,30 @@ impl Json {
         json.float("iops_stddev", measured.iops.deviation())?;
         json.integer("iops_samples", measured.iops.count)?;
         json.close()
+    }
+
+    fn priorities(self, json: &mut Writer, measured: &DirectionReport, display: &Display) -> io::Result<()> {
+        let priorities = rates::told_apart(measured);
+        if priorities.is_empty() {
+            return Ok(());
+        }
+        let (key, percentiles) = match display.lat_percentiles {
+            true => ("lat_ns", true),
+            false => ("clat_ns", display.clat_percentiles),
+        };
+        json.open_array("prios")?;
+        for one in priorities {
+            let [class, level, hint] = rates::priority_parts(one.priority);
+            json.open_element()?;
+            json.integer("prioclass", class.into())?;
+            if hint != 0 {
+                json.integer("priohint", hint.into())?;
+            }
+            json.integer("prio", level.into())?;
+            self.latency(json, key, &one.latency, display, percentiles)?;
+            json.close()?;
+        }
+        json.close_array()
     }
 
     fn latency(

@@ -142,8 +142,21 @@ fn write_block(job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::R
     for (kind, latency, ..) in shown.clone() {
         write_latency(kind, latency, out)?;
     }
+    let priorities = rates::told_apart(measured);
+    let (kind, with_percentiles) = match display.lat_percentiles {
+        true => ("lat", true),
+        false => ("clat", display.clat_percentiles),
+    };
+    for one in priorities {
+        write_latency(&format!("{kind} prio {}", rates::priority_name(one.priority)), &one.latency, out)?;
+    }
     for (kind, latency, ..) in shown.filter(|(.., percentiles)| *percentiles) {
         percentiles::write(kind, &latency.histogram, &display.percentiles, out)?;
+    }
+    for one in priorities.iter().filter(|_| with_percentiles) {
+        let share = rates::percent(one.latency.moments.count as f64, measured.ios as f64);
+        let kind = format!("{kind} prio {} ({share:.2}% of IOs)", rates::priority_name(one.priority));
+        percentiles::write(&kind, &one.latency.histogram, &display.percentiles, out)?;
     }
 
     if measured.bw.count > 0 {

@@ -1,7 +1,7 @@
 //! Rates and shares that every format derives from the counts in the same way.
 
 use iolite_stats::{
-    DirectionReport, DiskCounters, DiskReport, JobReport, Quantity, Report, Samples, Unified,
+    DirectionReport, DiskCounters, DiskReport, JobReport, PriorityLatency, Quantity, Report, Samples, Unified,
 };
 use iolite_types::{Direction, PerDirection};
 
@@ -103,6 +103,22 @@ fn share(samples: &Samples, mean: fn(f64) -> f64, moved: f64) -> f64 {
         _ if moved < 1.0 => 100.0,
         _ => percent(mean(samples.mean), moved).min(100.0),
     }
+}
+
+/// The priorities of a direction, where there are several to be told apart.
+pub fn told_apart(direction: &DirectionReport) -> &[PriorityLatency] {
+    if direction.priorities.len() > 1 { &direction.priorities } else { &[] }
+}
+
+/// Class and level of a priority, and its hint where it has one: `2/4`, `2/4/1`.
+pub fn priority_name(priority: u16) -> String {
+    let [class, level, hint] = priority_parts(priority);
+    if hint == 0 { format!("{class}/{level}") } else { format!("{class}/{level}/{hint}") }
+}
+
+/// Class, level and hint.
+pub fn priority_parts(priority: u16) -> [u16; 3] {
+    [priority >> 13, priority & 7, priority >> 3 & 1023]
 }
 
 /// What reports call a quantity that is to be steady.

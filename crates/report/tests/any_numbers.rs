@@ -33,6 +33,9 @@ fn direction() -> BoxedStrategy<DirectionReport> {
     (prop::array::uniform6(number()), prop::array::uniform4(latency()), samples(), samples())
         .prop_map(
             |([bytes, ios, issued, short, dropped, runtime_ms], [slat, clat, lat, intended], bw, iops)| {
+                let priorities = [7, 8192, u16::MAX]
+                    .map(|priority| PriorityLatency { priority, latency: lat.clone() })
+                    .to_vec();
                 DirectionReport {
                     bytes,
                     ios,
@@ -46,6 +49,7 @@ fn direction() -> BoxedStrategy<DirectionReport> {
                     intended,
                     bw,
                     iops,
+                    priorities,
                 }
             },
         )

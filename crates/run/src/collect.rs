@@ -101,6 +101,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
                 clat,
                 lat,
                 intended: stats.intended_latency(direction.index()),
+                priorities: live.priorities.read(),
                 bw: known.bw[direction],
                 iops: known.iops[direction],
             }

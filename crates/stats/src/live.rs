@@ -8,6 +8,10 @@
 //! All-zero memory is a valid, empty block, so a fresh anonymous mapping needs no initialisation, and the pages of
 //! histograms that nobody records into are never touched: readers look at a count before they look at buckets.
 
+mod priorities;
+
+pub use priorities::{LivePriorities, MOST_PRIORITIES};
+
 use crate::{BATCH_CLASSES, BUCKETS, DEPTH_CLASSES, Depths, Histogram, Latency, Moments, bucket_of};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
 
@@ -172,6 +176,8 @@ pub struct LiveDirection {
     pub lat: LiveLatency,
     /// Latency from the intended start.
     pub intended: LiveLatency,
+    /// Latency by priority, where I/Os have different ones.
+    pub priorities: LivePriorities,
 }
 
 /// Everything that one worker measures.
@@ -287,6 +293,7 @@ impl LiveStats {
             for latency in [&direction.slat, &direction.clat, &direction.lat, &direction.intended] {
                 latency.reset();
             }
+            direction.priorities.reset();
         }
         self.sync.reset();
         self.lateness.reset();
@@ -323,6 +330,25 @@ mod tests {
         assert_eq!(stats.latencies(1)[1].moments.count, 0);
         assert_eq!(stats.latencies(1)[1].histogram, Histogram::default());
         assert_eq!(stats.resets.get(), 1);
+    }
+
+    #[test]
+    fn priorities_are_told_apart() {
+        let stats = zeroed();
+        let priorities = &stats.directions[0].priorities;
+        assert_eq!(priorities.read(), []);
+        priorities.prepare([0, 8192, 3].into_iter());
+        for (priority, latency) in [(8192, 5), (0, 7), (8192, 6), (99, 1)] {
+            priorities.record(priority, latency);
+        }
+        let seen = || -> Vec<_> {
+            priorities.read().iter().map(|seen| (seen.priority, seen.latency.moments.count)).collect()
+        };
+        assert_eq!(seen(), [(0, 1), (8192, 2)]);
+        stats.reset();
+        assert_eq!(seen(), []);
+        priorities.record(3, 1);
+        assert_eq!(seen(), [(3, 1)]);
     }
 
     #[test]

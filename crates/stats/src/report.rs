@@ -161,6 +161,15 @@ impl AddAssign<&Latency> for Latency {
     }
 }
 
+/// The latency of the I/Os of one priority.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorityLatency {
+    /// As the kernel writes it.
+    pub priority: u16,
+    /// Completion latency, or total latency where percentiles of that are asked for.
+    pub latency: Latency,
+}
+
 /// What was measured in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionReport {
@@ -184,6 +193,8 @@ pub struct DirectionReport {
     pub lat: Latency,
     /// Latency from when a rate wanted the I/Os to begin, where that was measured.
     pub intended: Latency,
+    /// Latency by priority, where I/Os were given different ones.
+    pub priorities: Vec<PriorityLatency>,
     /// Bandwidth samples in KiB/s.
     pub bw: Samples,
     /// IOPS samples.
@@ -203,6 +214,12 @@ impl AddAssign<&DirectionReport> for DirectionReport {
         self.clat += &other.clat;
         self.lat += &other.lat;
         self.intended += &other.intended;
+        for theirs in &other.priorities {
+            match self.priorities.iter_mut().find(|mine| mine.priority == theirs.priority) {
+                Some(mine) => mine.latency += &theirs.latency,
+                None => self.priorities.push(theirs.clone()),
+            }
+        }
         self.bw += &other.bw;
         self.iops += &other.iops;
     }

@@ -1,5 +1,6 @@
 //! What reports show beyond the plain figures: directions as one, and latency from the intended start.
 
+use crate::common::skeleton::mask;
 use crate::common::{Json, Program, scratch, words};
 use crate::skip;
 
@@ -146,4 +147,76 @@ fn latency_from_the_intended_start_is_off_by_default_and_needs_a_rate() {
     let line = "--name=j --ioengine=null --size=4k --lat_from_intended_start=1";
     program.line(dir.path(), line).ok().says("needs a rate");
     program.run(dir.path(), [&words(line)[..], &["--warnings-fatal".into()]].concat()).refused();
+}
+
+/// Some of the reads have a priority of their own. Best effort needs no rights.
+const PRIORITIES: &str = "--name=j --filename=f --size=1M --rw=read --bs=4k --ioengine=libaio --iodepth=4 \
+                          --cmdprio_percentage=40 --cmdprio_class=2 --cmdprio=3";
+
+#[test]
+fn priorities_are_told_apart() {
+    for (more, key) in [("", "clat_ns"), ("--lat_percentiles=1", "lat_ns")] {
+        let report = json(&format!("{PRIORITIES} {more}"));
+        let job = report.job();
+        let told = job.0["read"]["prios"].as_array().expect("priorities");
+        let names: Vec<_> =
+            told.iter().map(|one| (one["prioclass"].as_u64(), one["prio"].as_u64())).collect();
+        assert_eq!(names, [(Some(0), Some(0)), (Some(2), Some(3))], "its own first");
+        let counts: Vec<_> = told.iter().map(|one| one[key]["N"].as_u64().expect("a count")).collect();
+        assert_eq!(counts.iter().sum::<u64>(), 256, "{counts:?}");
+        // 40% of 256, and five standard deviations.
+        assert!(counts[1].abs_diff(102) < 40, "{counts:?}");
+        assert!(told.iter().all(|one| one[key].get("percentile").is_some()));
+        assert!(job.0["write"].get("prios").is_none());
+    }
+}
+
+#[test]
+fn a_single_priority_is_not_told() {
+    for percent in ["--cmdprio_percentage=0", "--cmdprio_percentage=100"] {
+        let report = json(&format!("{PRIORITIES} {percent}"));
+        assert!(report.job().0["read"].get("prios").is_none(), "{percent}");
+    }
+}
+
+#[test]
+fn priorities_of_a_group_are_merged() {
+    let report =
+        json(&format!("--group_reporting {PRIORITIES} --name=k {}", PRIORITIES.replace("--name=j ", "")));
+    let told = report.job().0["read"]["prios"].as_array().expect("priorities").clone();
+    assert_eq!(told.len(), 2);
+    assert_eq!(told.iter().map(|one| one["clat_ns"]["N"].as_u64().expect("a count")).sum::<u64>(), 512);
+}
+
+#[test]
+fn too_many_priorities() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio has no such limit");
+    }
+    let shares: Vec<String> = (0..16).map(|i| format!("4k/1/{}/{}", 2 + i / 8, i % 8)).collect();
+    let line = format!(
+        "--name=j --filename=f --size=1M --ioengine=libaio --bssplit=4k/50:8k --cmdprio_bssplit={}",
+        shares.join(":")
+    );
+    program.line(scratch().path(), &line).refused().says("16 different priorities");
+}
+
+#[test]
+fn priorities_are_told_as_the_peer_tells_them() {
+    let Some(peer) = Program::peer() else { skip!("no fio to compare with") };
+    let dir = scratch();
+    for more in ["", "--lat_percentiles=1", "--clat_percentiles=0", "--unified_rw_reporting=both"] {
+        let line = format!("{PRIORITIES} {more} --output-format=normal,json+");
+        let told = [&Program::under_test(), &peer].map(|program| {
+            let run = program.line(dir.path(), &line).ok();
+            let lines = run.stdout.lines().filter(|line| line.contains(" prio ") && !line.contains('"'));
+            let lines: Vec<String> = lines.map(mask).collect();
+            let tree: Vec<_> = Json::parse(&run.stdout).tree();
+            let tree: Vec<_> = tree.into_iter().filter(|key| key.contains(".prios[")).collect();
+            (lines, tree)
+        });
+        assert_eq!(told[0], told[1], "{more}");
+        assert!(!told[0].0.is_empty() && !told[0].1.is_empty(), "{more}");
+    }
 }

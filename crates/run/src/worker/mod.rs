@@ -332,7 +332,7 @@ impl Worker<'_> {
                 .lat_from_intended_start
                 .then(|| IntendedStarts::new(options.iodepth.max(1) as usize)),
             priority: options.io_priority().unwrap_or(0),
-            priorities: Priorities::new(options, self.plan.seed),
+            priorities: self.priorities(),
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
             log,
@@ -369,6 +369,16 @@ impl Worker<'_> {
             None => {}
         }
         worked.and(logged).and(closed)
+    }
+
+    /// Draws priorities, where I/Os have different ones, which are then told apart in the statistics.
+    fn priorities(&self) -> Option<Priorities> {
+        let priorities = Priorities::new(self.options(), self.plan.seed)?;
+        for direction in Direction::ALL {
+            let live = &self.slot.stats.directions[direction.index()].priorities;
+            live.prepare(priorities.possible(direction));
+        }
+        Some(priorities)
     }
 
     /// The passes that the job asks for.

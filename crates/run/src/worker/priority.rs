@@ -6,6 +6,9 @@ use iolite_options::JobOptions;
 use iolite_types::{Direction, PerDirection, io_priority};
 use iolite_workload::rng::Rng;
 
+// The plan refuses more than the statistics have places for.
+const _: () = assert!(iolite_plan::MOST_PRIORITIES == iolite_stats::live::MOST_PRIORITIES);
+
 /// The class that counts when none is given: real time, the highest.
 const HIGHEST_CLASS: u32 = 1;
 
@@ -56,6 +59,19 @@ impl Priorities {
             shares,
             rng: Rng::stream(seed, STREAM),
         })
+    }
+
+    /// All that may be drawn, each once: that of the worker, then those of the options in order.
+    pub fn possible(&self, direction: Direction) -> impl Iterator<Item = u16> + '_ {
+        let all = move |count: usize| {
+            std::iter::once(self.own)
+                .chain(self.shares[direction].iter().map(|share| share.priority))
+                .take(count)
+        };
+        all(usize::MAX)
+            .enumerate()
+            .filter(move |&(place, one)| all(place).all(|before| before != one))
+            .map(|(_, one)| one)
     }
 
     /// The priority of the next I/O.

@@ -261,6 +261,17 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.stopping = true;
             }
         }
+        if self.priorities.is_some() {
+            let (measured, from) = if self.rules.lat_buckets {
+                (self.rules.lat, times.start)
+            } else {
+                (self.rules.clat, times.issue)
+            };
+            if measured {
+                let priorities = &self.stats.directions[direction.index()].priorities;
+                priorities.record(unit.priority, times.complete.saturating_sub(from));
+            }
+        }
         if is_check(&role) {
             // The workload knows nothing of it, and so do those who control it.
             return self.act_on(index, role);
