@@ -595,7 +595,8 @@ impl<'a> Controller<'a> {
     fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, observer: &mut dyn Observer) {
         debug!(target: "process", job = index + 1, "worker {} ended: {end:?}", index + 1);
         let control = &self.arena.slot(index).control;
-        if control.ended_ns.load(Relaxed) == 0 && control.started_ns.load(Relaxed) > 0 {
+        // Also of one that never began: others may look at this to see whom to wait for.
+        if control.ended_ns.load(Relaxed) == 0 {
             control.ended_ns.store(self.clock.now(), Relaxed);
         }
         control.open_files.store(0, Relaxed);

@@ -1,6 +1,8 @@
 //! Jobs that keep each other in step, and ramps that are measured in bytes.
 
-use crate::common::{Json, Program, scratch};
+use crate::common::program::send;
+use crate::common::{Json, Program, scratch, words};
+use crate::signals::workers_on;
 
 /// The I/Os that each job has read, by its name and in order.
 fn ios(program: &Program, line: &str) -> Vec<(String, f64)> {
@@ -70,4 +72,24 @@ fn a_ramp_of_bytes_is_not_counted() {
     assert_eq!(apart, 10240.0);
     let together = ios(&program, &format!("{line} --group_reporting"))[0].1;
     assert!(together > 10240.0, "{together}");
+}
+
+#[test]
+fn nobody_waits_for_one_that_was_killed() {
+    let dir = scratch();
+    let file = dir.path().canonicalize().unwrap().join("f");
+    std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+    let line = "--output-format=json --flow=1 --time_based --runtime=3 \
+                --name=slow --filename=f --size=1m --rate_iops=20 --name=other --ioengine=null --size=1t";
+    let mut running = Program::under_test().start(dir.path(), words(line));
+    running.wait_until("the slow one runs", |running| !workers_on(running, &file).is_empty());
+    for worker in workers_on(&running, &file) {
+        send(worker, libc::SIGKILL);
+    }
+    let run = running.wait();
+    let report = Json::parse(&run.stdout[run.stdout.find('{').unwrap()..]);
+    let jobs = report.jobs();
+    assert_eq!(jobs[1].name(), "other");
+    // Beside the slow one it could have done 60.
+    assert!(jobs[1].ios()[0] > 1000, "{run}");
 }

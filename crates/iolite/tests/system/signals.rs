@@ -9,7 +9,7 @@ use std::path::Path;
 const LONG: &str = "--name=long --filename=f --rw=read --size=1M --time_based --runtime=100";
 
 /// Processes that have `file` open, among the descendants of the program that was started.
-fn workers_on(running: &Running, file: &Path) -> Vec<i32> {
+pub fn workers_on(running: &Running, file: &Path) -> Vec<i32> {
     let mut found = Vec::new();
     let mut family = vec![running.pid()];
     while let Some(parent) = family.pop() {

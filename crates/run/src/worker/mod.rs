@@ -194,20 +194,24 @@ impl Worker<'_> {
     /// The workers that this one keeps in step with.
     fn flow(&self) -> Option<Flow<'_>> {
         let options = self.options();
-        let others = self.others(|job| job.options.flow > 0 && job.options.flow_id == options.flow_id);
-        let others = others.map(|(job, control)| (control, job.options.flow)).collect();
-        (options.flow > 0).then(|| Flow::new(self.control(), options.flow, others, options.flow_sleep))
+        (options.flow > 0).then(|| {
+            let others = self.others(|job| job.options.flow > 0 && job.options.flow_id == options.flow_id);
+            let others = others.map(|(job, control)| (control, job.options.flow)).collect();
+            Flow::new(self.control(), options.flow, others, options.flow_sleep)
+        })
     }
 
     /// The ramp in bytes, with those who share it.
     fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
         let options = self.options();
-        let others = self.others(|job| {
-            let merged = options.group_reporting && job.options.group_reporting;
-            merged && job.group == self.job.group && job.options.ramp_size > 0
-        });
-        let others = others.map(|(_, control)| control).collect();
-        (options.ramp_size > 0).then(|| SizedRamp::new(options.ramp_size, self.control(), others))
+        (options.ramp_size > 0).then(|| {
+            let others = self.others(|job| {
+                let merged = options.group_reporting && job.options.group_reporting;
+                merged && job.group == self.job.group && job.options.ramp_size > 0
+            });
+            let others = others.map(|(_, control)| control).collect();
+            SizedRamp::new(options.ramp_size, self.control(), others)
+        })
     }
 
     /// Sets the I/O scheduler of the disks below the files.
