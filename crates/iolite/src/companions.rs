@@ -9,6 +9,7 @@ macro_rules! line {
 
 mod dedupe;
 mod log2csv;
+mod trace;
 mod verify_state;
 mod zipf;
 
@@ -28,6 +29,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
             "log2csv" => log2csv::run(&asked),
+            "trace" => trace::run(&asked),
             "verify-state" => verify_state::run(&asked),
             "zipf" => zipf::run(&asked),
             name => unreachable!("companion {name} is in the table and has no code"),

@@ -119,6 +119,22 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "trace",
+        operand: "file",
+        choices: &[],
+        help: "What a trace is like: mix, sizes, order, hot ranges, pace, depth",
+        details: "Reads a text log (write_iolog) or a binary trace of blktrace, in memory that does not grow with it. A damaged \
+                  trace is an error that names the line or record. - is standard input. Sequential is an I/O that begins \
+                  where the one before in the same file and direction ended; the depth is that of the device, which only block \
+                  traces tell. A job file made with --to-job has the mix, sizes, order, hot tenths, mean rate and depth \
+                  of the trace; to repeat a trace exactly, use read_iolog.",
+        options: &[
+            word('j', "json", "", "Answer in JSON"),
+            word('t', "to-job", "", "Print a job file that imitates the trace"),
+            word('l', "to-log", "2|3", "Print the trace as a text log of this version"),
+        ],
+    },
+    Command {
         name: "verify-state",
         operand: "file",
         choices: &[],

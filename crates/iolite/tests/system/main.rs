@@ -34,6 +34,7 @@ mod seeds;
 mod signals;
 mod status;
 mod steady_state;
+mod trace_companion;
 mod traces;
 mod verify;
 mod watching;

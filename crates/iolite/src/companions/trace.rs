@@ -1,0 +1,59 @@
+//! `iolite trace`: what a trace is like, in words, in JSON, or as a job file that imitates it.
+
+mod convert;
+mod imitate;
+mod json;
+mod text;
+
+use iolite_options::commands::Asked;
+use iolite_trace::summary::{Summary, summarise};
+use iolite_trace::{Format, TextVersion, TraceError, TraceReader};
+use std::path::Path;
+
+/// Ranges that are listed.
+const HOT_RANGES: usize = 10;
+
+/// The answer, to be printed.
+pub fn run(asked: &Asked) -> Result<String, String> {
+    let [file] = &asked.operands[..] else {
+        return Err("needs the name of one trace (- is standard input)".to_owned());
+    };
+    let path = Path::new(file);
+    let words = |error: TraceError| error.to_string();
+    let version = match asked.value('l') {
+        None => None,
+        Some("2") => Some(TextVersion::V2),
+        Some("3") => Some(TextVersion::V3),
+        Some(other) => return Err(format!("--to-log={other}: text logs have versions 2 and 3")),
+    };
+    let wanted = [asked.value('j').is_some(), asked.value('t').is_some(), version.is_some()];
+    if wanted.into_iter().filter(|&wanted| wanted).count() > 1 {
+        return Err("--json, --to-job and --to-log exclude each other".to_owned());
+    }
+    let reader = TraceReader::open(path).map_err(words)?;
+    if let Some(version) = version {
+        return convert::to_standard_output(reader, version).map(|()| String::new());
+    }
+    let name = path.display().to_string();
+    let summary = summarise(reader).map_err(words)?;
+    if asked.value('j').is_some() {
+        return Ok(json::summary(&name, &summary));
+    }
+    if asked.value('t').is_some() {
+        return imitate::job_file(&name, &summary);
+    }
+    Ok(text::summary(&name, &summary))
+}
+
+/// What a kind of trace is called.
+fn format_name(summary: &Summary) -> &'static str {
+    match summary.format {
+        Format::Text(TextVersion::V2) => "text log, version 2",
+        Format::Text(TextVersion::V3) => "text log, version 3",
+        Format::Blktrace => "blktrace",
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+}
