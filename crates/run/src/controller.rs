@@ -215,6 +215,8 @@ struct Controller<'a> {
     disks: Disks,
     /// The thread host keeps the time for all workers.
     keeps_time: bool,
+    /// It was lost, and the run with it.
+    clock_lost: bool,
     /// Held until the run is over.
     _locked: LockedMemory,
     members: Vec<Member>,
@@ -275,6 +277,7 @@ impl<'a> Controller<'a> {
         Ok(Controller {
             idle_meter,
             keeps_time: ticker.is_some(),
+            clock_lost: false,
             members: vec![Member::default(); plan.workers.len()],
             steady_groups: SteadyGroup::all(plan),
             plan,
@@ -327,7 +330,8 @@ impl<'a> Controller<'a> {
             self.log_bandwidth(true, observer);
         }
         let report = self.report();
-        let failed = self.bandwidth_log.has_failed()
+        let failed = self.clock_lost
+            || self.bandwidth_log.has_failed()
             || self.members.iter().any(|member| {
                 member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
             });
@@ -535,6 +539,7 @@ impl<'a> Controller<'a> {
                     threads.into_iter().for_each(|index| self.ended(index, end, observer));
                     if self.keeps_time {
                         // Time stands still for the others, too.
+                        self.clock_lost = true;
                         observer.warning("the thread that kept the time (gtod_cpu) is gone: the run ends");
                         (0..self.members.len()).for_each(|index| self.terminate(index));
                     }

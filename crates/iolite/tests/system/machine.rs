@@ -306,6 +306,26 @@ fn a_thread_of_its_own_keeps_the_time() {
     Program::under_test().line(dir.path(), line).refused().says("gtod_cpu: there is no CPU 4000");
 }
 
+/// Time would stand still for the workers: the run ends instead.
+#[test]
+fn a_clock_that_is_lost_ends_the_run() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=1t --time_based --runtime=100 --gtod_cpu=0";
+    let mut running = Program::under_test().start(dir.path(), words(line));
+    let keeper = |running: &crate::common::program::Running| {
+        crate::signals::descendants(running.pid()).into_iter().find(|pid| {
+            let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            tasks.into_iter().any(|task| {
+                std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "iolite-time\n")
+            })
+        })
+    };
+    running.wait_until("the time is kept", |running| keeper(running).is_some());
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    crate::common::program::send(keeper(&running).unwrap(), libc::SIGKILL);
+    running.wait().refused().says("the thread that kept the time (gtod_cpu) is gone");
+}
+
 /// Whether there are huge pages to be had here or not, the size of those that were asked for is seen.
 #[test]
 fn huge_pages_have_the_size_that_was_asked_for() {

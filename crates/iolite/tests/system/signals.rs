@@ -8,19 +8,25 @@ use std::path::Path;
 /// A job that would run for minutes.
 const LONG: &str = "--name=long --filename=f --rw=read --size=1M --time_based --runtime=100";
 
+/// A process and all that came of it.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let mut family = vec![pid];
+    let mut next = 0;
+    while next < family.len() {
+        let parent = family[next];
+        family.extend(processes().filter(|&(_, ppid)| ppid == parent).map(|(pid, _)| pid));
+        next += 1;
+    }
+    family
+}
+
 /// Processes that have `file` open, among the descendants of the program that was started.
 pub fn workers_on(running: &Running, file: &Path) -> Vec<i32> {
-    let mut found = Vec::new();
-    let mut family = vec![running.pid()];
-    while let Some(parent) = family.pop() {
-        let children = processes().filter(|&(_, ppid)| ppid == parent).map(|(pid, _)| pid);
-        family.extend(children);
-        let Ok(descriptors) = fs::read_dir(format!("/proc/{parent}/fd")) else { continue };
-        if descriptors.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == file)) {
-            found.push(parent);
-        }
-    }
-    found
+    let is_open = |pid: &i32| {
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        descriptors.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == file))
+    };
+    descendants(running.pid()).into_iter().filter(is_open).collect()
 }
 
 /// All processes with their parents.
