@@ -39,9 +39,13 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter_map(|candidate| {
-            let distance = edit_distance(word, candidate);
-            let is_beginning = length >= 3 && candidate.starts_with(word);
-            (distance <= limit || is_beginning).then_some((distance, candidate))
+            let longer = candidate.chars().count().abs_diff(length);
+            if length >= 3 && candidate.starts_with(word) {
+                return Some((longer, candidate));
+            }
+            // No distance is smaller than this; words may be very long.
+            let distance = if longer > limit { longer } else { edit_distance(word, candidate) };
+            (distance <= limit).then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
