@@ -57,7 +57,8 @@ pub struct LogError {
 }
 
 impl LogError {
-    fn new(what: &str, error: io::Error) -> LogError {
+    /// `what` could not be had or done, for this reason.
+    pub fn new(what: &str, error: io::Error) -> LogError {
         LogError { what: what.to_owned(), error }
     }
 

@@ -89,7 +89,7 @@ impl Recorder {
     /// The file that cannot be opened, or what else cannot be had.
     pub fn start(
         settings: &Settings,
-        prepare: impl FnOnce() -> io::Result<()> + Send + 'static,
+        prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
     ) -> Result<Recorder, LogError> {
         // Four bytes for each entry of the queue: both shrink together when there are many workers.
         let room = settings.room.next_power_of_two();
@@ -294,7 +294,7 @@ impl Drop for Recorder {
 /// Starts the writer's thread, and waits until it is prepared.
 fn spawn(
     writer: Writer,
-    prepare: impl FnOnce() -> io::Result<()> + Send + 'static,
+    prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
 ) -> Result<JoinHandle<Result<(), LogError>>, LogError> {
     let (tell, prepared) = std::sync::mpsc::sync_channel(1);
     let thread = thread::Builder::new()
@@ -309,7 +309,7 @@ fn spawn(
         .map_err(|error| LogError::new("the log writer cannot be started", error))?;
     match prepared.recv() {
         Ok(Ok(())) => Ok(thread),
-        Ok(Err(error)) => Err(LogError::new("log_compression_cpus", error)),
+        Ok(Err(error)) => Err(error),
         Err(_) => Err(LogError::new("the log writer", io::Error::other("it ended at once"))),
     }
 }

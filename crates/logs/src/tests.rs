@@ -189,6 +189,8 @@ fn a_worker_that_stops_short_leaves_what_it_told() {
     drop(recorder);
     let total = fs::read_to_string(path(dir.path(), LogKind::Total)).unwrap();
     assert_eq!(total.lines().count(), 10);
-    let error = Recorder::start(&settings, || Err(io::Error::other("no such CPU"))).unwrap_err();
+    let error =
+        Recorder::start(&settings, || Err(LogError::new("its place", io::Error::other("no such CPU"))))
+            .unwrap_err();
     assert!(error.to_string().contains("no such CPU"));
 }

@@ -525,3 +525,59 @@ fn the_bandwidth_of_all_jobs_together() {
     assert!(files_in(&dir.path().join("aux")).is_empty());
     assert!(dir.path().join("x_iops.2.log").exists());
 }
+
+#[test]
+fn each_io_has_its_own_priority() {
+    let dir = scratch();
+    run(
+        dir.path(),
+        "--ioengine=libaio --iodepth=4 --filename=f --rw=randread --size=2m --cmdprio_percentage=50 --cmdprio_class=3 \
+         --cmdprio=1 --write_lat_log=x --log_prio=1",
+    );
+    let text = fs::read_to_string(dir.path().join("x_lat.1.log")).unwrap();
+    let of = |priority: &str| text.lines().filter(|line| line.ends_with(priority)).count();
+    // 512 draws: a quarter to three quarters is more than ten standard deviations.
+    assert!((128..=384).contains(&of("0x6001")), "{}", of("0x6001"));
+    assert_eq!(of("0x6001") + of("0x0000"), 512);
+}
+
+#[test]
+fn verification_reads_are_logged_as_in_fio() {
+    let counts = |program: &Program| {
+        let dir = scratch();
+        let line = "--name=j --filename=f --rw=write --size=64k --verify=crc32c --write_lat_log=x";
+        program.line(dir.path(), line).ok();
+        let lines = log(dir.path(), "x_lat.1.log");
+        (lines.len(), lines.iter().filter(|line| line[2] == 0).count())
+    };
+    assert_eq!(counts(&ours()), (32, 16));
+    if let Some(peer) = Program::peer() {
+        assert_eq!(counts(&peer), (32, 16));
+    }
+}
+
+#[test]
+fn memory_does_not_grow_with_a_log() {
+    let dir = scratch();
+    let home = dir.path().canonicalize().unwrap();
+    let line = "--name=j --ioengine=null --rw=randread --size=1g --time_based --runtime=100 --write_lat_log=x \
+                --write_bw_log=x --write_iops_log=x --log_offset=1";
+    let mut running = ours().start(dir.path(), line.split_whitespace());
+    // A million I/Os; kept until the end they would be 128 MiB.
+    running.wait_until("much is logged", |_| {
+        fs::metadata(dir.path().join("x_iops.1.log")).is_ok_and(|file| file.len() > 20_000_000)
+    });
+    let mut seen = 0;
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        if fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == home) {
+            let status = fs::read_to_string(process.path().join("status")).unwrap_or_default();
+            let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+            let own: u64 = own.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0);
+            assert!(own < 16 << 10, "{own} KiB: {status}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 3, "the controller, the spawner and the worker: {seen}");
+    running.signal(libc::SIGINT);
+    assert_eq!(running.wait().code(), 128);
+}

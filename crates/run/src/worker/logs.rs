@@ -1,11 +1,12 @@
 //! A worker's logs: from options to what the log writer understands, and what came of them.
 
+use super::placement::keep_off;
 use super::{Stop, Worker};
 use crate::clock::Clock;
 use crate::message::Message;
 use crate::processors;
 use crate::sys;
-use iolite_logs::{Columns, Form, Recorder, Settings, WindowValue};
+use iolite_logs::{Columns, Form, LogError, Recorder, Settings, WindowValue};
 use iolite_options::{LogOptions, LogWindow};
 use iolite_plan::logs;
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,8 +32,14 @@ impl Worker<'_> {
             },
             ..settings(&options.logs, clock)
         };
-        let cpus = options.logs.log_compression_cpus.clone();
-        let prepare = move || if cpus.is_empty() { Ok(()) } else { processors::run_on(&cpus) };
+        let (cpus, reserved) = (options.logs.log_compression_cpus.clone(), self.reserved_cpu);
+        let prepare = move || match (&cpus[..], reserved) {
+            ([], None) => Ok(()),
+            ([], Some(reserved)) => keep_off(reserved).map_err(|error| LogError::new("gtod_cpu", error)),
+            (cpus, _) => {
+                processors::run_on(cpus).map_err(|error| LogError::new("log_compression_cpus", error))
+            }
+        };
         let started = Recorder::start(&settings, prepare);
         started.map(Some).map_err(|error| Stop::new(format!("func=log({})", error.what), &error.error))
     }

@@ -55,7 +55,7 @@ pub fn apply(
 }
 
 /// Leaves this CPU to others.
-fn keep_off(reserved: u32) -> io::Result<()> {
+pub(super) fn keep_off(reserved: u32) -> io::Result<()> {
     let mut cpus = crate::processors()?;
     cpus.retain(|&cpu| cpu != reserved);
     if cpus.is_empty() {
