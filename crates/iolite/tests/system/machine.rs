@@ -146,18 +146,22 @@ fn a_weight_is_written_or_refused_clearly() {
     let dir = scratch();
     let (name, directory) = group("weight");
     let line = format!("--name=j --filename=f --size=4k --rw=write --cgroup={name} --cgroup_weight=500");
-    let has_weights = ["blkio.weight", "blkio.bfq.weight"].iter().any(|file| {
-        std::fs::create_dir(&directory).unwrap();
-        let found = directory.join(file).exists();
-        std::fs::remove_dir(&directory).unwrap();
-        found
-    });
-    let run = Program::under_test().line(dir.path(), &line);
-    if has_weights {
-        run.ok();
-    } else {
-        run.refused().says("this kernel has neither blkio.weight nor blkio.bfq.weight");
-        assert!(!dir.path().join("f").exists(), "something was done all the same");
+    std::fs::create_dir(&directory).unwrap();
+    let mut files = ["blkio.weight", "blkio.bfq.weight"].iter().map(|file| directory.join(file));
+    let weight = files.find(|file| file.exists());
+    std::fs::remove_dir(&directory).unwrap();
+    match weight {
+        Some(file) => {
+            Program::under_test().line(dir.path(), &format!("{line} --cgroup_nodelete=1")).ok();
+            let written = std::fs::read_to_string(&file);
+            std::fs::remove_dir(&directory).unwrap();
+            assert_eq!(written.unwrap().trim().trim_start_matches("default "), "500");
+        }
+        None => {
+            let run = Program::under_test().line(dir.path(), &line).refused();
+            run.says("this kernel has neither blkio.weight nor blkio.bfq.weight");
+            assert!(!dir.path().join("f").exists(), "something was done all the same");
+        }
     }
     assert!(!directory.exists());
     let line = "--name=j --ioengine=null --size=4k --cgroup=../out";

@@ -60,3 +60,17 @@ fn an_error_of_a_submitter_ends_the_job() {
     let line = "--name=j --filename=/dev/full --size=64k --rw=write --iodepth=4 --io_submit_mode=offload";
     program.line(dir.path(), line).refused().says("No space left on device");
 }
+
+/// Files that are opened and closed on the way, while I/Os on others are in flight.
+#[test]
+fn files_come_and_go() {
+    let dir = scratch();
+    let line = format!("{JOB} --nrfiles=20 --openfiles=5 --rw=randrw --loops=2 --unlink=1");
+    let line = line.replace("--filename=f ", "");
+    for engine in ["psync", "libaio"] {
+        let run = Program::under_test().line(dir.path(), &format!("{line} --ioengine={engine}")).ok();
+        let [reads, writes, _] = Json::parse(&run.stdout).job().ios();
+        // 20 files of 51 whole blocks, twice.
+        assert_eq!(reads + writes, 2 * 20 * 51, "{engine}");
+    }
+}

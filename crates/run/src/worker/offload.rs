@@ -87,6 +87,8 @@ pub struct Offload<'a> {
     /// Queued, not handed out yet.
     queued: Vec<*const Unit>,
     in_flight: usize,
+    /// Done while something else was waited for.
+    early: Vec<Performed>,
     times: Vec<Times>,
     /// The worker's own descriptors, for advice and syncs; `None` where the engine has no files.
     files: Option<PsyncEngine>,
@@ -106,8 +108,8 @@ impl<'a> Offload<'a> {
         control: &'a Control,
     ) -> Result<Self, EngineError> {
         let depth = config.depth;
-        // One answer more than there can be orders, so that nobody ever waits to be heard.
-        let (answer, answers) = sync_channel(depth + 1);
+        // Each submitter has one answer to give at a time, and nobody ever waits to be heard.
+        let (answer, answers) = sync_channel(2 * depth);
         let usage: Arc<[SharedUsage]> = (0..depth).map(|_| SharedUsage::default()).collect();
         let own = EngineConfig { depth: 1, defer_submission: false, ..config.clone() };
         let mut pool = Offload {
@@ -116,6 +118,7 @@ impl<'a> Offload<'a> {
             idle: (0..depth as u32).rev().collect(),
             queued: Vec::with_capacity(depth),
             in_flight: 0,
+            early: Vec::with_capacity(depth),
             times: Vec::new(),
             files: if diskless { None } else { Some(PsyncEngine::new(config)?) },
             control,
@@ -158,18 +161,22 @@ impl<'a> Offload<'a> {
         result
     }
 
-    /// Tells every submitter the same, about a file.
-    fn tell_all(&self, order: impl Fn() -> Order) -> io::Result<()> {
+    /// Tells every submitter the same, about a file. Units in flight, on other files, may be done meanwhile.
+    fn tell_all(&mut self, order: impl Fn() -> Order) -> io::Result<()> {
         for submitter in &self.submitters {
             submitter.orders.send(order()).map_err(|_| io::Error::from(lost()))?;
         }
         let mut result = Ok(());
-        for _ in &self.submitters {
-            let answer = match self.answers.recv() {
-                Ok((_, Answer::Filed(answer))) => answer,
-                _ => Err(lost().into()),
-            };
-            result = result.and(answer);
+        let mut awaited = self.submitters.len();
+        while awaited > 0 {
+            match self.answers.recv() {
+                Ok((_, Answer::Filed(answer))) => {
+                    result = result.and(answer);
+                    awaited -= 1;
+                }
+                Ok((_, Answer::Performed(performed))) => self.early.push(performed),
+                _ => return Err(lost().into()),
+            }
         }
         result
     }
@@ -192,13 +199,11 @@ impl<'a> Offload<'a> {
         }
     }
 
-    fn take(&mut self, answer: Answer, done: &mut Vec<Completion>) -> Result<(), Errno> {
-        let Answer::Performed(performed) = answer else { return Err(lost()) };
+    fn take(&mut self, performed: Performed, done: &mut Vec<Completion>) {
         self.in_flight -= 1;
         self.idle.push(performed.submitter);
         self.times[performed.unit as usize] = performed.times;
         done.push(Completion { unit: performed.unit, outcome: performed.outcome });
-        Ok(())
     }
 }
 
@@ -269,6 +274,12 @@ impl Engine for Offload<'_> {
     ) -> Result<(), Errno> {
         let until = timeout.map(|timeout| Instant::now() + timeout);
         let mut count = 0;
+        while count < max
+            && let Some(performed) = self.early.pop()
+        {
+            self.take(performed, done);
+            count += 1;
+        }
         while count < max && self.in_flight > 0 {
             let answer = match self.answers.try_recv() {
                 Ok((_, answer)) => Some(answer),
@@ -277,10 +288,11 @@ impl Engine for Offload<'_> {
                 Err(TryRecvError::Empty) => self.wait(until)?,
             };
             match answer {
-                Some(answer) => {
-                    self.take(answer, done)?;
+                Some(Answer::Performed(performed)) => {
+                    self.take(performed, done);
                     count += 1;
                 }
+                Some(_) => return Err(lost()),
                 None if until.is_some_and(|until| Instant::now() >= until) => return Ok(()),
                 None => {}
             }
