@@ -1,6 +1,6 @@
 //! All options of the language: finding one by name, and putting a value into a job.
 
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Status};
 use crate::engines::{self, EngineInfo};
 use crate::values::{self, Given};
 use crate::{Diagnostic, JobOptions, Origin, defs, rules};
@@ -8,6 +8,13 @@ use crate::{Diagnostic, JobOptions, Origin, defs, rules};
 /// Every job option, in the order of the help.
 pub fn job_options() -> impl Iterator<Item = &'static Definition> {
     defs::ALL.iter().flat_map(|group| group.iter())
+}
+
+/// The options of the run as a whole, by name, in the order of the help.
+pub fn run_options() -> impl Iterator<Item = (&'static str, Status)> {
+    crate::run_options::ALL
+        .iter()
+        .map(|option| (option.name, if option.land.is_some() { Status::Works } else { Status::NotYet }))
 }
 
 /// The option of this name or alias: an option of every job, or one that this engine has.

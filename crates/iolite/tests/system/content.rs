@@ -142,7 +142,7 @@ fn a_working_set_is_a_share_of_the_file() {
 
 /// The workers are processes, and threads: each writes a part of the common set, all repeat all of it.
 #[test]
-fn workers_share_a_working_set() {
+pub fn workers_share_a_working_set() {
     let program = Program::under_test();
     for kind in ["", "--thread"] {
         let line = format!(

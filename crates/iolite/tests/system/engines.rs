@@ -218,7 +218,7 @@ fn options_of_the_engines() {
 
 /// fio maps private memory where huge pages are asked for: the I/Os are counted, the file stays as it is.
 #[test]
-fn huge_pages_in_the_mmap_engine() {
+pub fn huge_pages_in_the_mmap_engine() {
     for mode in MODES {
         let dir = scratch();
         zeros(dir.path());

@@ -261,7 +261,7 @@ fn a_missing_device_does_not_become_a_file() {
 
 /// The one thing in which we are deliberately stricter than fio.
 #[test]
-fn a_mounted_device_is_not_written() {
+pub fn a_mounted_device_is_not_written() {
     let dir = scratch();
     let program = Program::under_test();
     let mounted = match Mounted::new(dir.path(), 16 << 20) {

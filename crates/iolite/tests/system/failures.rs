@@ -110,7 +110,7 @@ fn jobs_go_on_after_lost_data() {
 }
 
 #[test]
-fn errors_that_do_not_end_the_job_are_described_on_demand() {
+pub fn errors_that_do_not_end_the_job_are_described_on_demand() {
     let dir = scratch();
     let broken = match HalfBroken::new(dir.path()) {
         Ok(broken) => broken,

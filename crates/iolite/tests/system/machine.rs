@@ -74,7 +74,7 @@ fn scheduler(device: &Loop) -> String {
 }
 
 #[test]
-fn the_io_scheduler_is_set_and_stays() {
+pub fn the_io_scheduler_is_set_and_stays() {
     let dir = scratch();
     let device = match Loop::new(dir.path(), 16 << 20) {
         Ok(device) => device,
@@ -114,7 +114,7 @@ fn group(name: &str) -> (String, std::path::PathBuf) {
 }
 
 #[test]
-fn workers_run_in_their_control_group() {
+pub fn workers_run_in_their_control_group() {
     if !is_root() || !Path::new(GROUPS).join("tasks").exists() {
         skip!("needs root and {GROUPS}");
     }
@@ -139,7 +139,7 @@ fn workers_run_in_their_control_group() {
 }
 
 #[test]
-fn a_weight_is_written_or_refused_clearly() {
+pub fn a_weight_is_written_or_refused_clearly() {
     if !is_root() || !Path::new(GROUPS).join("tasks").exists() {
         skip!("needs root and {GROUPS}");
     }
@@ -225,7 +225,7 @@ fn files_that_are_written_get_the_hint() {
 
 /// The hint is the file's, and so can be read back.
 #[test]
-fn the_hint_is_the_one_that_was_given() {
+pub fn the_hint_is_the_one_that_was_given() {
     use std::os::fd::AsRawFd;
     let dir = scratch();
     for (word, number) in [("none", 1), ("short", 2), ("medium", 3), ("long", 4), ("extreme", 5)] {
@@ -240,7 +240,7 @@ fn the_hint_is_the_one_that_was_given() {
 }
 
 #[test]
-fn atomic_writes_are_asked_for_or_refused_clearly() {
+pub fn atomic_writes_are_asked_for_or_refused_clearly() {
     let dir = scratch();
     let program = Program::under_test();
     let line = "--name=j --filename=f --size=64k --rw=write --atomic=1";
@@ -261,7 +261,7 @@ fn atomic_writes_are_asked_for_or_refused_clearly() {
 }
 
 #[test]
-fn the_start_of_a_job_is_told_by_the_clock_that_was_asked_for() {
+pub fn the_start_of_a_job_is_told_by_the_clock_that_was_asked_for() {
     let dir = scratch();
     let start = |clock: libc::clockid_t| {
         let line =
@@ -286,7 +286,7 @@ fn the_start_of_a_job_is_told_by_the_clock_that_was_asked_for() {
 }
 
 #[test]
-fn a_thread_of_its_own_keeps_the_time() {
+pub fn a_thread_of_its_own_keeps_the_time() {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     if cpus < 2 {
         skip!("needs a second CPU");

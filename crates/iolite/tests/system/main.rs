@@ -14,6 +14,7 @@ mod corruption;
 mod debugging;
 mod devices;
 mod differential;
+mod effects;
 mod engines;
 mod errors;
 mod examples;

@@ -188,7 +188,7 @@ fn zones_are_exact() {
 
 /// A sequence is followed to the letter.
 #[test]
-fn sequences() {
+pub fn sequences() {
     if Program::under_test().is_peer {
         skip!("sequences came after fio 3.33");
     }
@@ -251,7 +251,7 @@ fn strided_zones_are_covered_by_each_visit() {
 
 /// Preconditioning writes each block at least once and as many again as there is flash beyond, region by region.
 #[test]
-fn preconditioning() {
+pub fn preconditioning() {
     if Program::under_test().is_peer {
         skip!("sprandom came after fio 3.33");
     }

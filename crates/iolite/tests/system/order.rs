@@ -24,7 +24,7 @@ fn assert_ratio(counts: &[(String, f64)], weights: &[f64]) {
 const NULL: &str = "--ioengine=null --size=1t --time_based --runtime=1";
 
 #[test]
-fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
+pub fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
     let jobs = "--flow_id=7 --name=a --flow=3 --name=b --flow=1";
     for more in ["", "--thread", "--flow_sleep=100", "--iodepth=8"] {
         let line = format!("{NULL} {more} {jobs}");
@@ -50,7 +50,7 @@ fn clones_count_each_for_itself() {
 }
 
 #[test]
-fn nobody_waits_for_one_that_has_ended_or_is_in_another_flow() {
+pub fn nobody_waits_for_one_that_has_ended_or_is_in_another_flow() {
     let line =
         "--ioengine=null --flow=1 --name=a --size=4m --name=b --size=400m --name=c --flow_id=3 --size=40m";
     let counts: Vec<f64> = ios(&Program::under_test(), line).into_iter().map(|(_, ios)| ios).collect();
@@ -58,7 +58,7 @@ fn nobody_waits_for_one_that_has_ended_or_is_in_another_flow() {
 }
 
 #[test]
-fn a_ramp_of_bytes_is_not_counted() {
+pub fn a_ramp_of_bytes_is_not_counted() {
     let program = Program::under_test();
     for engine in ["psync", "libaio --iodepth=8"] {
         let line = format!("--name=j --filename=f --size=4m --ramp_size=1m --ioengine={engine}");

@@ -32,7 +32,7 @@ fn a_share_of_the_ios_has_a_priority_of_its_own() {
 }
 
 #[test]
-fn block_sizes_have_priorities_of_their_own() {
+pub fn block_sizes_have_priorities_of_their_own() {
     let job = "--name=j --filename=f --size=4m --ioengine=libaio --rw=write --bssplit=4k/50:8k/50 --prio=6";
     let options = "--cmdprio_bssplit=4k/100/2/1:8k/50/3/0";
     let Some(found) = priorities(&format!("{job} {options}")) else { skip!("needs strace") };
@@ -44,7 +44,7 @@ fn block_sizes_have_priorities_of_their_own() {
 
 /// Nobody but root may use the real-time class, so a request that has it is seen by being refused.
 #[test]
-fn io_uring_hands_priorities_over() {
+pub fn io_uring_hands_priorities_over() {
     if !is_root() {
         skip!("only root can become somebody else");
     }

@@ -80,7 +80,7 @@ fn the_jobs_are_those_of_fio() {
 }
 
 #[test]
-fn options_of_tiobench() {
+pub fn options_of_tiobench() {
     let dir = scratch();
     std::fs::create_dir(dir.path().join("there")).expect("a directory can be made");
     let line =

@@ -60,7 +60,7 @@ fn each_direction_keeps_its_own_rate() {
 }
 
 #[test]
-fn poisson_keeps_the_rate_but_not_the_distance() {
+pub fn poisson_keeps_the_rate_but_not_the_distance() {
     let report = report("--rate_iops=2000 --rate_process=poisson --time_based --runtime=1");
     // 2000 with a standard deviation of 45.
     assert!(report.job().ios()[0] < 2300);
@@ -75,14 +75,14 @@ fn thinktime_pauses_after_blocks() {
 }
 
 #[test]
-fn thinktime_can_come_by_time() {
+pub fn thinktime_can_come_by_time() {
     let report = report("--thinktime=100ms --thinktime_iotime=100ms --time_based --runtime=1");
     let busy = report.job().float("usr_cpu") + report.job().float("sys_cpu");
     assert!(busy < 80.0, "half of the time is pauses, but {busy}% were busy");
 }
 
 #[test]
-fn thinktime_spin_is_spent_busy() {
+pub fn thinktime_spin_is_spent_busy() {
     let report = report("--thinktime=40ms --thinktime_spin=40ms --number_ios=6");
     assert!(report.job().int("read.runtime") >= 199);
     assert!(report.job().float("usr_cpu") > 20.0);
@@ -107,7 +107,7 @@ fn an_io_that_takes_too_long_ends_the_job() {
 }
 
 #[test]
-fn a_latency_target_is_told_with_the_depth_that_was_found() {
+pub fn a_latency_target_is_told_with_the_depth_that_was_found() {
     let dir = scratch();
     let line = |target: &str| {
         format!(

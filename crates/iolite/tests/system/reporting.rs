@@ -104,7 +104,7 @@ const PAUSES: &str = "--name=j --ioengine=null --size=4M --rate_iops=1000 --thin
                       --number_ios=300";
 
 #[test]
-fn latency_from_the_intended_start_shows_what_waiting_hides() {
+pub fn latency_from_the_intended_start_shows_what_waiting_hides() {
     if Program::under_test().is_peer {
         skip!("an option of ours");
     }

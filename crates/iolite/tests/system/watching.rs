@@ -19,7 +19,7 @@ fn exists(dir: &Path, name: &str) -> bool {
 }
 
 #[test]
-fn a_trigger_file_runs_the_command_and_ends_the_run() {
+pub fn a_trigger_file_runs_the_command_and_ends_the_run() {
     let dir = scratch();
     let arguments = ["--trigger-file=go", "--trigger=echo pulled; touch done", "--output-format=json"];
     let mut run = endless(dir.path(), &arguments);
@@ -33,7 +33,7 @@ fn a_trigger_file_runs_the_command_and_ends_the_run() {
 }
 
 #[test]
-fn a_trigger_by_time_ends_the_run() {
+pub fn a_trigger_by_time_ends_the_run() {
     let dir = scratch();
     // Jobs that would only begin later never do.
     let run = endless(dir.path(), &["--trigger-timeout=300ms", "--name=global", "--stonewall"]).wait().ok();
@@ -42,14 +42,14 @@ fn a_trigger_by_time_ends_the_run() {
 }
 
 #[test]
-fn a_trigger_that_fails_is_told() {
+pub fn a_trigger_that_fails_is_told() {
     let dir = scratch();
     let run = endless(dir.path(), &["--trigger-timeout=0", "--trigger=exit 7"]).wait().ok();
     assert!(run.stderr.contains("the trigger \"exit 7\" ended with exit status: 7"), "{run}");
 }
 
 #[test]
-fn a_file_asks_for_a_status() {
+pub fn a_file_asks_for_a_status() {
     for (argument, place) in
         [("--output-format=normal", "fio-dump-status"), ("--aux-path=aux", "aux/fio-dump-status")]
     {

@@ -1,0 +1,278 @@
+//! Each option has an effect that can be seen from outside: this is the table that says which, and the tests that fail
+//! when an option is not in it.
+//!
+//! A row names an option, the rest of a command line, two values of the option (or one, and the option left out), and
+//! what to look at: system calls, files, numbers of the report, the exit status. The program runs with the one value,
+//! with the one again, and with the other. What is seen must be the same twice and then differ: so a row that looks at
+//! something that varies by itself fails, and so does one whose option changes nothing.
+//!
+//! What takes more than that to show is a test of its own elsewhere; the table then names the function.
+//!
+//! Whoever lands an option adds its row to the file of its subject in `effects/`.
+
+mod command_line;
+mod content;
+mod engines;
+mod files;
+mod flow;
+mod machine;
+mod pattern;
+mod reports;
+mod see;
+mod timing;
+
+use crate::common::{Finished, Program, scratch};
+use crate::skip;
+use iolite_options::definition::Status;
+use iolite_options::{engines as engine_table, registry};
+use see::{See, Stage};
+use std::collections::HashSet;
+use std::path::Path;
+
+/// The option is left out.
+const ABSENT: &str = "-";
+
+/// How the effect of an option is shown.
+pub enum Effect {
+    /// By three runs.
+    Row(Row),
+    /// By a test of its own (or several options share one).
+    Test {
+        /// The option.
+        option: &'static str,
+        /// Module and name of the test.
+        path: &'static str,
+        /// The test: that it exists is seen by the compiler.
+        test: fn(),
+    },
+    /// Not at all, for this reason. [`the_exceptions_are_few`] keeps the list short.
+    None(&'static str, &'static str),
+}
+
+/// A job, and an option with two values.
+pub struct Row {
+    /// The option, behind an engine's name and a colon where it belongs to that engine.
+    option: &'static str,
+    /// The rest of the command line. `@` stands for a file of 64 KiB; a job `j` is begun where none is named.
+    base: &'static str,
+    /// The two values; [`ABSENT`] leaves the option out, nothing gives it without a value.
+    values: [&'static str; 2],
+    see: See,
+}
+
+/// A row of the table.
+const fn row(
+    option: &'static str,
+    base: &'static str,
+    one: &'static str,
+    other: &'static str,
+    see: See,
+) -> Effect {
+    Effect::Row(Row { option, base, values: [one, other], see })
+}
+
+/// A test of its own.
+macro_rules! test {
+    ($option:literal, $module:ident :: $name:ident) => {
+        crate::effects::Effect::Test {
+            option: $option,
+            path: concat!(stringify!($module), "::", stringify!($name)),
+            test: crate::$module::$name,
+        }
+    };
+}
+use test;
+
+/// All tables with the subjects they are about.
+const TABLES: &[&[Effect]] = &[
+    files::TABLE,
+    pattern::TABLE,
+    timing::TABLE,
+    flow::TABLE,
+    content::TABLE,
+    machine::TABLE,
+    reports::TABLE,
+    engines::TABLE,
+    command_line::TABLE,
+];
+
+impl Effect {
+    fn option(&self) -> &'static str {
+        match self {
+            Effect::Row(row) => row.option,
+            Effect::Test { option, .. } | Effect::None(option, _) => option,
+        }
+    }
+}
+
+impl Row {
+    /// The command line with one of the values. The values are all that two lines of a row differ in.
+    fn line(&self, value: &str) -> String {
+        let bare = self.option.rsplit(':').next().unwrap_or(self.option);
+        let option = match value {
+            ABSENT => String::new(),
+            "" => format!("--{bare}"),
+            value => format!("--{bare}={value}"),
+        };
+        let base = self.base.replace('@', "--filename=f --size=64k");
+        if is_of_the_run(self.option) {
+            return format!("{option} {base}");
+        }
+        let begins = if base.contains("--name") || self.option == "name" { "" } else { "--name=j " };
+        format!("{begins}{base} {option}")
+    }
+
+    fn seen(&self, value: &str) -> Option<(String, String)> {
+        let dir = scratch();
+        Stage::set(dir.path());
+        let line = self.line(value);
+        Some((self.see.look(dir.path(), &line)?, line))
+    }
+
+    /// What is wrong with the row, if something is.
+    fn problem(&self) -> Option<String> {
+        let [one, other] = self.values;
+        let (first, line) = self.seen(one)?;
+        let (second, _) = self.seen(one)?;
+        let (third, other_line) = self.seen(other)?;
+        if first != second {
+            return Some(format!("{}: not the same twice\n{line}\n{first}\n{second}", self.option));
+        }
+        (first == third).then(|| format!("{}: no difference\n{line}\n{other_line}\n{first}", self.option))
+    }
+}
+
+fn is_of_the_run(option: &str) -> bool {
+    registry::run_options().any(|(name, _)| name == option)
+}
+
+/// Runs the rows of one table. A machine that is busy elsewhere can make one look wrong: each has three attempts.
+fn check(table: &[Effect]) {
+    if Program::under_test().is_peer {
+        skip!("the table is about our own options");
+    }
+    let mut problems = Vec::new();
+    for effect in table {
+        let Effect::Row(row) = effect else { continue };
+        let mut attempts = (0..3).map(|_| row.problem());
+        if let Some(problem) = attempts.try_fold(String::new(), |_, problem| problem) {
+            problems.push(problem);
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+macro_rules! tables {
+    ($($subject:ident)+) => {$(
+        mod $subject {
+            #[test]
+            fn have_their_effect() {
+                super::super::check(super::super::$subject::TABLE);
+            }
+        }
+    )+};
+}
+
+mod options_of {
+    tables! { files pattern timing flow content machine reports engines command_line }
+}
+
+/// Every option that has landed: job options by name, engines' own behind the engine's name, options of the run.
+fn landed() -> Vec<String> {
+    let works = |status: Status| status == Status::Works;
+    let of_jobs = registry::job_options()
+        .filter(|definition| works(definition.status()))
+        .map(|definition| definition.name.to_string());
+    let of_engines = engine_table::engines().iter().filter(|engine| engine.supported).flat_map(|engine| {
+        let landed = engine.options.iter().filter(|definition| works(definition.status()));
+        landed.map(|definition| format!("{}:{}", engine.name, definition.name))
+    });
+    let of_the_run =
+        registry::run_options().filter(|(_, status)| works(*status)).map(|(name, _)| name.to_string());
+    of_jobs.chain(of_engines).chain(of_the_run).collect()
+}
+
+#[test]
+fn every_option_that_has_landed_is_in_the_table() {
+    let known: HashSet<&str> = TABLES.iter().flat_map(|table| table.iter()).map(Effect::option).collect();
+    let landed = landed();
+    let missing: Vec<&String> = landed.iter().filter(|option| !known.contains(option.as_str())).collect();
+    assert!(missing.is_empty(), "no effect is shown of: {missing:?} (see the head of effects.rs)");
+    let landed: HashSet<&str> = landed.iter().map(String::as_str).collect();
+    let stale: Vec<&&str> = known.iter().filter(|option| !landed.contains(**option)).collect();
+    assert!(stale.is_empty(), "in the table, but no options that have landed: {stale:?}");
+}
+
+/// A test that stands for an option is at least in a file that speaks of it, and is run with the others.
+#[test]
+fn tests_of_their_own_speak_of_their_options() {
+    for effect in TABLES.iter().flat_map(|table| table.iter()) {
+        let Effect::Test { option, path, test } = effect else { continue };
+        let (module, name) = path.split_once("::").expect("a module and a function");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/system/{module}.rs"));
+        let source = std::fs::read_to_string(&source).expect("the module has a file");
+        let bare = option.rsplit(':').next().unwrap_or(option);
+        assert!(source.contains(bare), "{path} says nothing of {option}");
+        assert!(source.contains(&format!("#[test]\npub fn {name}()")), "{path} is run ({test:p})");
+    }
+}
+
+/// Options that have not landed are refused by name: nothing is accepted and ignored.
+#[test]
+fn every_other_option_is_refused() {
+    let dir = scratch();
+    let refused = |name: &str, line: &str| -> Finished {
+        Program::under_test().line(dir.path(), line).refused().says(&format!("{name} is not supported yet"))
+    };
+    for definition in registry::job_options().filter(|definition| definition.status() == Status::NotYet) {
+        let line = format!("--name=j --ioengine=null --size=4k job.fio");
+        let text = format!("[k]\n{}=nonsense\n", definition.name);
+        std::fs::write(dir.path().join("job.fio"), text).expect("a job file can be written");
+        refused(definition.name, &line);
+    }
+    for engine in engine_table::engines().iter().filter(|engine| engine.supported) {
+        for definition in engine.options.iter().filter(|definition| definition.status() == Status::NotYet) {
+            refused(
+                definition.name,
+                &format!("--name=j --ioengine={} --{}=nonsense", engine.name, definition.name),
+            );
+        }
+    }
+    for (name, _) in registry::run_options().filter(|(_, status)| *status == Status::NotYet) {
+        let run =
+            Program::under_test().line(dir.path(), &format!("--name=j --ioengine=null --size=4k --{name}=x"));
+        run.refused().says(name);
+    }
+}
+
+/// The table cannot be satisfied by looking at nothing, or at chance.
+#[test]
+fn rows_that_show_nothing_fail() {
+    let problem = |effect: Effect| match effect {
+        Effect::Row(row) => row.problem(),
+        _ => None,
+    };
+    const JOB: &str = "--ioengine=null --size=64k";
+    let blind = problem(row("description", JOB, "one", "two", See::Status)).expect("there is nothing to see");
+    assert!(blind.contains("no difference"), "{blind}");
+    let chance = row("description", JOB, "one", "two", See::Json("timestamp_ms"));
+    let chance = problem(chance).expect("it differs by itself");
+    assert!(chance.contains("not the same twice"), "{chance}");
+    assert!(problem(row("description", JOB, "one", "two", See::Json("jobs.0.desc"))).is_none());
+}
+
+#[test]
+fn the_exceptions_are_few() {
+    let exceptions = TABLES.iter().flat_map(|table| table.iter()).filter_map(|effect| match effect {
+        Effect::None(option, reason) => Some((*option, *reason)),
+        _ => None,
+    });
+    let exceptions: Vec<(&str, &str)> = exceptions.collect();
+    assert!(exceptions.iter().all(|(_, reason)| reason.len() > 20), "{exceptions:?}");
+    assert!(exceptions.len() <= 6, "an option without effect has no place in the program: {exceptions:?}");
+}
+
+/// Runs a line and gives what came of it.
+fn run(dir: &Path, line: &str) -> Finished {
+    Program::under_test().line(dir, line)
+}

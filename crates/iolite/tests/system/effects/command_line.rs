@@ -1,0 +1,61 @@
+//! Options of the run as a whole.
+
+use super::see::See::*;
+use super::{ABSENT, Effect, row, test};
+
+const JOB: &str = "--name=j --ioengine=null --size=4k";
+const SECOND: &str = "--name=j --ioengine=null --size=4k --time_based --runtime=1s --eta=always";
+
+pub const TABLE: &[Effect] = &[
+    row("help", JOB, ABSENT, "", Says("Usage: ")),
+    row("version", JOB, ABSENT, "", Says("Run status")),
+    row("cmdhelp", JOB, ABSENT, "bs", Says("Block size in bytes")),
+    row("enghelp", JOB, ABSENT, "libaio", Says("libaio_vectored")),
+    row("showcmd", "job.fio", ABSENT, "", Says("--name=second")),
+    row("parse-only", JOB, ABSENT, "", Says("Run status")),
+    row("warnings-fatal", "--eta=nonsense --name=j --ioengine=null --size=4k", ABSENT, "", Status),
+    row("section", "job.fio", "first", "second", Says("\nsecond: ")),
+    row("readonly", "--name=j --ioengine=null --size=4k --rw=write", ABSENT, "", Status),
+    row("output", JOB, ABSENT, "report", Says("Run status")),
+    row("output-format", JOB, "normal", "json", Says("\"jobs\" : [")),
+    row("minimal", JOB, ABSENT, "", Says(";j;0;0;")),
+    row("append-terse", JOB, ABSENT, "", Says(";j;0;0;")),
+    row("terse-version", "--minimal --name=j --ioengine=null --size=4k", "3", "5", Says("5;iolite")),
+    row(
+        "eta",
+        "--name=j --ioengine=null --size=4k --time_based --runtime=1s --eta-interval=250ms",
+        "never",
+        "always",
+        Says("Jobs: 1"),
+    ),
+    row("eta-interval", SECOND, "250ms", "1h", Says("Jobs: 1")),
+    row(
+        "eta-newline",
+        "--name=j --ioengine=null --size=4k --time_based --runtime=1s --eta=always --eta-interval=250ms",
+        ABSENT,
+        "250ms",
+        Says("]\r\nJobs: 1"),
+    ),
+    row(
+        "status-interval",
+        "--name=j --ioengine=null --size=4k --time_based --runtime=1s",
+        ABSENT,
+        "100ms",
+        Times("Run status group 0", 3),
+    ),
+    row("max-jobs", "--name=j --ioengine=null --size=4k --numjobs=2", "2", "1", Status),
+    Effect::None(
+        "alloc-size",
+        "memory for shared state is sized from the jobs, so there is nothing to reserve",
+    ),
+    test!("aux-path", watching::a_file_asks_for_a_status),
+    row("debug", JOB, ABSENT, "parse", Says("parse ")),
+    row("crctest", JOB, ABSENT, "md5", Says("md5:")),
+    row("cpuclock-test", JOB, ABSENT, "", Says("readings")),
+    row("memcpytest", JOB, ABSENT, "simple", Says("524288 bytes:")),
+    test!("trigger-file", watching::a_trigger_file_runs_the_command_and_ends_the_run),
+    test!("trigger-timeout", watching::a_trigger_by_time_ends_the_run),
+    test!("trigger", watching::a_trigger_that_fails_is_told),
+    test!("profile", profiles::options_of_tiobench),
+    row("latency-log", JOB, ABSENT, "x", Status),
+];

@@ -1,0 +1,78 @@
+//! The choice of the engine, and the options that engines have of their own.
+
+use super::see::See::*;
+use super::{ABSENT, Effect, row, test};
+
+const SIMPLE: super::See = Calls("preadv2,pwritev2");
+const SET_UP: super::See = Calls("io_uring_setup");
+const REGISTERED: super::See = Calls("io_uring_register");
+
+pub const TABLE: &[Effect] = &[
+    row("ioengine", "@", "psync", "sync", Calls("pread64,lseek")),
+    test!("mmap:thp", engines::huge_pages_in_the_mmap_engine),
+    row("pvsync2:hipri", "@ --direct=1 --ioengine=pvsync2", ABSENT, "", SIMPLE),
+    row("pvsync2:hipri_percentage", "@ --direct=1 --ioengine=pvsync2 --hipri", "100", "30", SIMPLE),
+    row("pvsync2:uncached", "@ --ioengine=pvsync2", "0", "1", SIMPLE),
+    row("pvsync2:nowait", "@ --ioengine=pvsync2 --invalidate=0 --rw=write", "0", "1", SIMPLE),
+    row("io_uring:hipri", "@ --direct=1 --ioengine=io_uring", ABSENT, "", SET_UP),
+    row("io_uring:fixedbufs", "@ --ioengine=io_uring", ABSENT, "", REGISTERED),
+    row("io_uring:registerfiles", "@ --ioengine=io_uring", ABSENT, "", REGISTERED),
+    row("io_uring:sqthread_poll", "@ --ioengine=io_uring", ABSENT, "", SET_UP),
+    row("io_uring:sqthread_poll_cpu", "@ --ioengine=io_uring --sqthread_poll", "0", "1", SET_UP),
+    row("io_uring:uncached", "@ --ioengine=io_uring", "0", "1", Cached),
+    row("io_uring:nowait", "@ --ioengine=io_uring", "0", "1", Status),
+    row(
+        "io_uring:force_async",
+        "--filename=f --size=16m --ioengine=io_uring --invalidate=0",
+        "0",
+        "1",
+        AtLeast("jobs.0.ctx", 1000.0),
+    ),
+    Effect::None(
+        "io_uring:nonvectored",
+        "the two forms of a request differ in the shared ring only; the engine's own tests look at them",
+    ),
+    test!("io_uring:cmdprio_percentage", priorities::io_uring_hands_priorities_over),
+    test!("io_uring:cmdprio_class", priorities::io_uring_hands_priorities_over),
+    test!("io_uring:cmdprio", priorities::io_uring_hands_priorities_over),
+    Effect::None(
+        "io_uring:cmdprio_hint",
+        "it is a part of the same number as the other priorities, in the shared ring; libaio's is looked at",
+    ),
+    test!("io_uring:cmdprio_bssplit", priorities::block_sizes_have_priorities_of_their_own),
+    Effect::None(
+        "libaio:userspace_reap",
+        "completions are always fetched in this way, see docs/compatibility.md",
+    ),
+    row("libaio:nowait", "@ --ioengine=libaio", "0", "1", Status),
+    row("libaio:libaio_vectored", "@ --ioengine=libaio", "0", "1", Calls("io_submit")),
+    row(
+        "libaio:cmdprio_percentage",
+        "@ --ioengine=libaio --cmdprio_class=2 --cmdprio=3",
+        "0",
+        "100",
+        Calls("io_submit"),
+    ),
+    row(
+        "libaio:cmdprio_class",
+        "@ --ioengine=libaio --cmdprio_percentage=100 --cmdprio=3",
+        "2",
+        "3",
+        Calls("io_submit"),
+    ),
+    row(
+        "libaio:cmdprio",
+        "@ --ioengine=libaio --cmdprio_percentage=100 --cmdprio_class=2",
+        "1",
+        "3",
+        Calls("io_submit"),
+    ),
+    row(
+        "libaio:cmdprio_hint",
+        "@ --ioengine=libaio --cmdprio_percentage=100 --cmdprio_class=2",
+        "0",
+        "3",
+        Calls("io_submit"),
+    ),
+    row("libaio:cmdprio_bssplit", "@ --ioengine=libaio", "4k/0/2/1", "4k/100/2/1", Calls("io_submit")),
+];

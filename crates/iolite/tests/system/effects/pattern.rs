@@ -1,0 +1,86 @@
+//! Options of the workload: directions, offsets, sizes of I/Os, order, counts.
+
+use super::see::See::*;
+use super::{ABSENT, Effect, row, test};
+
+const IOS: super::See = Calls("pread64,pwrite64");
+
+pub const TABLE: &[Effect] = &[
+    row("rw", "@", "read", "write", IOS),
+    row("rwmixread", "@ --rw=randrw", "50", "90", IOS),
+    row("rwmixwrite", "@ --rw=randrw", "50", "90", IOS),
+    row("rw_sequencer", "@ --rw=randread:4", "sequential", "identical", IOS),
+    row("bs", "@", "4k", "8k", IOS),
+    row("ba", "@ --rw=randread", ABSENT, "16k", IOS),
+    row("bsrange", "@", "4k-4k", "1k-16k", IOS),
+    row("bssplit", "@", "4k/100", "4k/50:8k/50", IOS),
+    row("bs_unaligned", "@ --bsrange=1k-4k", ABSENT, "", IOS),
+    row("bs_is_seq_rand", "@ --rw=randread --bs=4k,8k", "0", "1", IOS),
+    row("randrepeat", "@ --rw=randread", "1", "0", IOS),
+    row("randseed", "@ --rw=randread", "1", "2", IOS),
+    row("norandommap", "@ --rw=randread", ABSENT, "", IOS),
+    row(
+        "softrandommap",
+        "--ioengine=null --rw=randread --size=4194304t --bsrange=512-1k --number_ios=8",
+        "0",
+        "1",
+        Status,
+    ),
+    row("random_generator", "@ --rw=randread", "tausworthe", "lfsr", IOS),
+    row("random_distribution", "@ --rw=randread", "random", "zipf:1.2", IOS),
+    test!("random_sequence_stride", offsets::sequences),
+    row("percentage_random", "@ --rw=randread", "100", "0", IOS),
+    test!("sprandom", offsets::preconditioning),
+    test!("spr_op", offsets::preconditioning),
+    test!("spr_cs", offsets::preconditioning),
+    test!("spr_num_regions", offsets::preconditioning),
+    row("io_size", "@", "64k", "16k", IOS),
+    row("offset", "@", "0", "16k", IOS),
+    row("offset_increment", "--filename=f --size=16k --numjobs=2", "0", "16k", IOS),
+    row("offset_align", "--filename=in/x --offset=30%", "4k", "32k", IOS),
+    row("number_ios", "@", "4", "8", IOS),
+    // Several ranges need an engine that can; where there is none, that is an error.
+    row("num_range", "--ioengine=null --rw=trim --size=64k", "1", "2", Status),
+    row("loops", "@", "1", "2", IOS),
+    row("zonemode", "@ --zonesize=8k --zoneskip=8k", "none", "strided", IOS),
+    row("zonesize", "@ --zonemode=strided --zoneskip=8k", "8k", "16k", IOS),
+    row("zonerange", "@ --zonemode=strided --zonesize=8k", "8k", "16k", IOS),
+    row("zoneskip", "@ --zonemode=strided --zonesize=8k", "0", "8k", IOS),
+    row("iodepth", "@ --ioengine=null", "1", "4", Json("jobs.0.iodepth_level.4")),
+    row("iodepth_batch", "@ --ioengine=null --iodepth=16", "1", "8", Json("jobs.0.iodepth_submit.8")),
+    row(
+        "iodepth_batch_complete_min",
+        "@ --ioengine=null --iodepth=16 --bs=1k",
+        "1",
+        "8",
+        Json("jobs.0.iodepth_complete"),
+    ),
+    row(
+        "iodepth_batch_complete_max",
+        "@ --ioengine=null --iodepth=16 --bs=1k",
+        "1",
+        "16",
+        Json("jobs.0.iodepth_complete"),
+    ),
+    row(
+        "iodepth_low",
+        "@ --ioengine=null --iodepth=16 --bs=1k --iodepth_batch_complete_max=1",
+        ABSENT,
+        "4",
+        Json("jobs.0.iodepth_level.16"),
+    ),
+    row(
+        "serialize_overlap",
+        "--ioengine=null --iodepth=8 --size=4k --io_size=64k --rw=randwrite",
+        "0",
+        "1",
+        Json("jobs.0.iodepth_level.8"),
+    ),
+    row(
+        "write_barrier",
+        "@ --ioengine=null --iodepth=8 --rw=write",
+        "0",
+        "2",
+        Json("jobs.0.iodepth_level.8"),
+    ),
+];

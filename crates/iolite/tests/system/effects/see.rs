@@ -1,0 +1,281 @@
+//! What can be looked at from outside of a run.
+
+use super::run;
+use crate::common::program::Running;
+use crate::common::{Finished, Json, Program, files_in, scratch};
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// What is seen of a run, as a text to compare.
+pub enum See {
+    /// These system calls of the workers with their arguments, in order (sorted where there are clones), without what
+    /// differs by chance: addresses, data, the directory.
+    Calls(&'static str),
+    /// Those of these calls that have the second text in them.
+    CallsWith(&'static str, &'static str),
+    /// Whether all buffers begin at multiples of so many bytes.
+    BuffersAligned(u64),
+    /// Names and sizes of all files.
+    Files,
+    /// What is in the files that the job wrote.
+    Content,
+    /// What is in this file.
+    File(&'static str),
+    /// The value at this path of the JSON report (`jobs.0.read.total_ios`), `null` where there is none.
+    Json(&'static str),
+    /// The keys at this path.
+    Keys(&'static str),
+    /// Whether the number there is at least this.
+    AtLeast(&'static str, f64),
+    /// Whether the number there is a multiple of this.
+    Multiple(&'static str, u64),
+    /// The exit status.
+    Status,
+    /// Whether the output has this text in it.
+    Says(&'static str),
+    /// How often it has, at most so often.
+    Times(&'static str, usize),
+    /// The first word of the output that begins so.
+    Word(&'static str),
+    /// Whether the run as a whole took this many milliseconds.
+    Takes(u64),
+    /// Whether the page cache holds the file `f` afterwards.
+    Cached,
+}
+
+/// What is there before each run: scripts that tell about the process that calls them, and files to read.
+pub struct Stage;
+
+impl Stage {
+    /// Sets it up in a directory.
+    pub fn set(dir: &Path) {
+        const SCRIPTS: [(&str, &str); 6] = [
+            ("see-files", "ls"),
+            ("see-nice", "ps -o ni= -p $PPID"),
+            ("see-cpus", "grep Cpus_allowed_list /proc/$PPID/status"),
+            ("see-prio", "ionice -p $PPID"),
+            ("see-comm", "cat /proc/$PPID/comm"),
+            ("see-ids", "id -u; id -g"),
+        ];
+        for (name, command) in SCRIPTS {
+            let path = dir.join(name);
+            fs::write(&path, format!("#!/bin/sh\n{command}\n")).expect("a script can be written");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        }
+        for (name, size) in [("in/x", 64), ("in2/y", 32)] {
+            let path = dir.join(name);
+            fs::create_dir_all(path.parent().expect("in a directory")).expect("a directory can be made");
+            fs::write(path, vec![b'x'; size << 10]).expect("a file can be written");
+        }
+        let jobs = "[global]\nioengine=null\nsize=4k\n[first]\nrw=read\n[second]\nrw=read\n";
+        fs::write(dir.join("job.fio"), jobs).expect("a job file can be written");
+        // So that commands may run as somebody else, too.
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).expect("the directory is ours");
+    }
+
+    /// The files that a run made or changed are those that are not the stage's.
+    fn is_its(name: &str) -> bool {
+        name.starts_with("see-") || name.starts_with("in2/") || name == "job.fio"
+    }
+}
+
+impl See {
+    /// Runs a line and looks; `None` where that is impossible here.
+    pub fn look(&self, dir: &Path, line: &str) -> Option<String> {
+        Some(match self {
+            See::Calls(names) => calls(dir, line, names, "")?,
+            See::CallsWith(names, part) => calls(dir, line, names, part)?,
+            See::BuffersAligned(bytes) => aligned(dir, line, *bytes)?.to_string(),
+            See::Files => {
+                run(dir, line);
+                format!("{:?}", files_in(dir))
+            }
+            See::Content => {
+                run(dir, line);
+                content(dir)
+            }
+            See::File(name) => {
+                run(dir, line);
+                fs::read_to_string(dir.join(name)).unwrap_or_else(|error| error.to_string())
+            }
+            See::Json(path) => value(&json(dir, line).0, path).to_string(),
+            See::Keys(path) => keys(value(&json(dir, line).0, path)),
+            See::AtLeast(path, least) => {
+                let report = json(dir, line);
+                let number = value(&report.0, path);
+                let number =
+                    number.as_f64().unwrap_or_else(|| panic!("{path} is no number: {number}\n{line}"));
+                (number >= *least).to_string()
+            }
+            See::Multiple(path, of) => {
+                let report = json(dir, line);
+                value(&report.0, path).as_u64().is_some_and(|number| number % of == 0).to_string()
+            }
+            See::Status => run(dir, line).code().to_string(),
+            See::Says(text) => run(dir, line).output().contains(text).to_string(),
+            See::Times(text, most) => run(dir, line).output().matches(text).count().min(*most).to_string(),
+            See::Word(prefix) => word(&run(dir, line), prefix),
+            See::Takes(milliseconds) => {
+                let began = std::time::Instant::now();
+                run(dir, line).ok();
+                (began.elapsed().as_millis() >= u128::from(*milliseconds)).to_string()
+            }
+            See::Cached => {
+                run(dir, line).ok();
+                is_cached(&dir.join("f"))?.to_string()
+            }
+        })
+    }
+}
+
+/// Whether any page of a file is in the page cache, by fincore(1).
+fn is_cached(file: &Path) -> Option<bool> {
+    let output = Command::new("fincore")
+        .args(["--noheadings", "--raw", "--bytes", "--output", "RES"])
+        .arg(file)
+        .output();
+    let text = String::from_utf8(output.ok()?.stdout).ok()?;
+    Some(text.trim().parse::<u64>().ok()? > 0)
+}
+
+fn word(run: &Finished, prefix: &str) -> String {
+    let found = run.stdout.split([' ', '\n', ',', '(']).find(|word| word.starts_with(prefix));
+    found.unwrap_or_default().to_string()
+}
+
+fn json(dir: &Path, line: &str) -> Json {
+    let finished = run(dir, &format!("--output-format=json {line}"));
+    Json::parse(&finished.stdout)
+}
+
+fn value<'a>(report: &'a serde_json::Value, path: &str) -> &'a serde_json::Value {
+    path.split('.').fold(report, |value, key| match key.parse::<usize>() {
+        Ok(index) if value.is_array() => &value[index],
+        _ => &value[key],
+    })
+}
+
+fn keys(value: &serde_json::Value) -> String {
+    match value.as_object() {
+        Some(map) => map.keys().cloned().collect::<Vec<_>>().join(" "),
+        None => "none".to_string(),
+    }
+}
+
+fn content(dir: &Path) -> String {
+    run_files(dir)
+        .into_iter()
+        .map(|name| {
+            let mut hasher = DefaultHasher::new();
+            fs::read(dir.join(&name)).expect("a file can be read").hash(&mut hasher);
+            format!("{name} {:x}\n", hasher.finish())
+        })
+        .collect()
+}
+
+fn run_files(dir: &Path) -> Vec<String> {
+    files_in(dir).into_iter().map(|(name, _)| name).filter(|name| !Stage::is_its(name)).collect()
+}
+
+/// The log of strace for these calls, as `strace` prints it with these further arguments.
+fn trace(dir: &Path, line: &str, names: &str, arguments: &[&str]) -> Option<String> {
+    let logs = scratch();
+    let log = logs.path().join("log");
+    let mut command = Command::new("strace");
+    // Requests of io_submit are an array, of which no more is shown than of data.
+    let shown = if names == "io_submit" { "64" } else { "0" };
+    command.args(["-f", "-qq", "-s", shown, "--seccomp-bpf", "-e", &format!("trace={names}")]);
+    command.args(arguments).arg("-o").arg(&log).arg("--").arg(&Program::under_test().path);
+    command.args(line.split_whitespace()).current_dir(dir);
+    if Command::new("strace").arg("-V").output().is_err() {
+        return None;
+    }
+    Running::start(&mut command).wait();
+    fs::read_to_string(log).ok()
+}
+
+fn calls(dir: &Path, line: &str, names: &str, part: &str) -> Option<String> {
+    let log = trace(dir, line, names, &["-y"])?;
+    let here = format!("{}/", dir.canonicalize().ok()?.display());
+    let wanted = |text: &&str| {
+        let about_a_file = text.contains('<') || text.contains("openat");
+        text.contains(part) && (!about_a_file || text.contains(&here) || !text.contains("</"))
+    };
+    let whole: Vec<String> = joined(&log);
+    let mut told: Vec<String> = whole
+        .iter()
+        .map(String::as_str)
+        .filter(|text| !FOREIGN.iter().any(|part| text.contains(part)))
+        .filter(wanted)
+        .map(|text| plain(&text.replace(&here, "").replace(here.trim_end_matches('/'), ".")))
+        .collect();
+    if line.contains("numjobs") || line.matches("--name").count() > 1 {
+        told.sort();
+    }
+    Some(told.join("\n"))
+}
+
+/// What shows that a call is not about the job's files or memory.
+const FOREIGN: [&str; 6] = ["/proc/", "/sys/", ".so", "socket:[", "pipe:[", "[signalfd]"];
+
+/// The calls of a log, those in two halves put together.
+fn joined(log: &str) -> Vec<String> {
+    let mut halves: Vec<(&str, &str)> = Vec::new();
+    let mut whole = Vec::new();
+    for line in log.lines() {
+        let (pid, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim_start();
+        if let Some(half) = rest.strip_suffix(" <unfinished ...>") {
+            halves.push((pid, half));
+        } else if let Some((_, second)) =
+            rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"))
+        {
+            let first = halves.iter().position(|(owner, _)| *owner == pid).map(|at| halves.remove(at).1);
+            whole.push(format!("{}{second}", first.unwrap_or_default()));
+        } else if !rest.starts_with("+++") && !rest.starts_with("---") {
+            whole.push(rest.to_string());
+        }
+    }
+    whole
+}
+
+/// A call without results, addresses and numbers of descriptors and processes.
+fn plain(call: &str) -> String {
+    let call = call.rsplit_once(" = ").map_or(call, |(call, _)| call);
+    let mut plain = String::new();
+    let mut rest = call;
+    while let Some(at) = rest.find("0x") {
+        plain += &rest[..at + 2];
+        rest = rest[at + 2..].trim_start_matches(|byte: char| byte.is_ascii_hexdigit());
+    }
+    plain += rest;
+    // A descriptor's number depends on what else is open.
+    let mut parts = plain.split('<');
+    let mut without =
+        parts.next().unwrap_or_default().trim_end_matches(|byte: char| byte.is_ascii_digit()).to_string();
+    for part in parts {
+        without += "<";
+        without += part;
+    }
+    without
+}
+
+/// Whether the buffers of all reads and writes on files of the directory are multiples of so many bytes.
+fn aligned(dir: &Path, line: &str, bytes: u64) -> Option<bool> {
+    let log = trace(dir, line, "pread64,pwrite64", &["-e", "raw=pread64,pwrite64"])?;
+    let addresses: Vec<u64> = joined(&log)
+        .iter()
+        .filter_map(|call| {
+            let mut arguments = call.split('(').nth(1)?.split(", ");
+            let address = u64::from_str_radix(arguments.nth(1)?.strip_prefix("0x")?, 16).ok()?;
+            // Libraries read their headers in smaller pieces.
+            let length = u64::from_str_radix(arguments.next()?.strip_prefix("0x")?, 16).ok()?;
+            (length == 4096).then_some(address)
+        })
+        .collect();
+    assert!(!addresses.is_empty(), "{log}");
+    Some(addresses.iter().all(|address| address % bytes == 0))
+}

@@ -1,0 +1,60 @@
+//! Options of time: how long, when, how fast, and what happens when it takes too long.
+
+use super::see::See::*;
+use super::{ABSENT, Effect, row, test};
+
+const NULL: &str = "--ioengine=null --size=64k";
+
+/// A job without I/O costs, of sixteen I/Os.
+macro_rules! null {
+    ($more:literal) => {
+        concat!("--ioengine=null --size=64k ", $more)
+    };
+}
+
+pub const TABLE: &[Effect] = &[
+    row("startdelay", NULL, "0", "2s", Takes(2000)),
+    row("runtime", null!("--time_based"), "50ms", "1s", AtLeast("jobs.0.read.runtime", 900.0)),
+    row("time_based", null!("--runtime=1s"), ABSENT, "", AtLeast("jobs.0.read.runtime", 900.0)),
+    row("ramp_time", null!("--time_based --runtime=50ms"), ABSENT, "2s", Takes(2000)),
+    test!("ramp_size", order::a_ramp_of_bytes_is_not_counted),
+    row("thinktime", NULL, "0", "20ms", AtLeast("jobs.0.read.runtime", 250.0)),
+    test!("thinktime_spin", rates::thinktime_spin_is_spent_busy),
+    row("thinkcycles", null!("--thinktime=1us"), "0", "100000000", AtLeast("jobs.0.read.runtime", 200.0)),
+    row("thinktime_blocks", null!("--thinktime=100ms"), "1", "8", AtLeast("jobs.0.read.runtime", 1000.0)),
+    row(
+        "thinktime_blocks_type",
+        null!("--iodepth=8 --thinktime=1ms --thinktime_blocks=4"),
+        "complete",
+        "issue",
+        Json("jobs.0.iodepth_level.8"),
+    ),
+    test!("thinktime_iotime", rates::thinktime_can_come_by_time),
+    row("rate", NULL, ABSENT, "64k", AtLeast("jobs.0.read.runtime", 500.0)),
+    row("rate_iops", NULL, ABSENT, "16", AtLeast("jobs.0.read.runtime", 500.0)),
+    row("rate_min", null!("--thinktime=100ms --rate_cycle=200"), ABSENT, "100m", Status),
+    row("rate_iops_min", null!("--thinktime=100ms --rate_cycle=200"), ABSENT, "1000", Status),
+    row("rate_cycle", null!("--thinktime=100ms --rate_min=100m"), "200", "100000", Status),
+    test!("rate_process", rates::poisson_keeps_the_rate_but_not_the_distance),
+    row(
+        "rate_ignore_thinktime",
+        null!("--rate_iops=20 --thinktime=50ms"),
+        "0",
+        "1",
+        AtLeast("jobs.0.read.runtime", 1200.0),
+    ),
+    row("max_latency", "@ --direct=1", ABSENT, "1us", Status),
+    test!("latency_target", rates::a_latency_target_is_told_with_the_depth_that_was_found),
+    test!("latency_window", rates::a_latency_target_is_told_with_the_depth_that_was_found),
+    test!("latency_percentile", rates::a_latency_target_is_told_with_the_depth_that_was_found),
+    row(
+        "latency_run",
+        null!(
+            "--iodepth=1024 --latency_target=20us --latency_percentile=50 --latency_window=20ms --time_based --runtime=4s"
+        ),
+        "0",
+        "1",
+        Takes(4000),
+    ),
+    row("clocksource", "@ --direct=1", "cpu", "gettimeofday", Multiple("jobs.0.read.clat_ns.max", 1000)),
+];
