@@ -15,11 +15,13 @@ mod content;
 mod engines;
 mod files;
 mod flow;
+mod logs;
 mod machine;
 mod pattern;
 mod reports;
 mod see;
 mod timing;
+mod verify;
 
 use crate::common::{Finished, Program, scratch};
 use crate::skip;
@@ -92,6 +94,8 @@ const TABLES: &[&[Effect]] = &[
     content::TABLE,
     machine::TABLE,
     reports::TABLE,
+    logs::TABLE,
+    verify::TABLE,
     engines::TABLE,
     command_line::TABLE,
 ];
@@ -174,7 +178,7 @@ macro_rules! tables {
 }
 
 mod options_of {
-    tables! { files pattern timing flow content machine reports engines command_line }
+    tables! { files pattern timing flow content machine reports logs verify engines command_line }
 }
 
 /// Every option that has landed: job options by name, engines' own behind the engine's name, options of the run.
@@ -212,7 +216,10 @@ fn tests_of_their_own_speak_of_their_options() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/system/{module}.rs"));
         let source = std::fs::read_to_string(&source).expect("the module has a file");
         let bare = option.rsplit(':').next().unwrap_or(option);
-        assert!(source.contains(bare), "{path} says nothing of {option}");
+        let mut names: Vec<&str> =
+            registry::find_job(bare).map_or(Vec::new(), |definition| definition.names().collect());
+        names.push(bare);
+        assert!(names.iter().any(|name| source.contains(name)), "{path} says nothing of {option}");
         assert!(source.contains(&format!("#[test]\npub fn {name}()")), "{path} is run ({test:p})");
     }
 }
@@ -225,10 +232,9 @@ fn every_other_option_is_refused() {
         Program::under_test().line(dir.path(), line).refused().says(&format!("{name} is not supported yet"))
     };
     for definition in registry::job_options().filter(|definition| definition.status() == Status::NotYet) {
-        let line = format!("--name=j --ioengine=null --size=4k job.fio");
         let text = format!("[k]\n{}=nonsense\n", definition.name);
         std::fs::write(dir.path().join("job.fio"), text).expect("a job file can be written");
-        refused(definition.name, &line);
+        refused(definition.name, "--name=j --ioengine=null --size=4k job.fio");
     }
     for engine in engine_table::engines().iter().filter(|engine| engine.supported) {
         for definition in engine.options.iter().filter(|definition| definition.status() == Status::NotYet) {
@@ -269,7 +275,7 @@ fn the_exceptions_are_few() {
     });
     let exceptions: Vec<(&str, &str)> = exceptions.collect();
     assert!(exceptions.iter().all(|(_, reason)| reason.len() > 20), "{exceptions:?}");
-    assert!(exceptions.len() <= 6, "an option without effect has no place in the program: {exceptions:?}");
+    assert!(exceptions.len() <= 7, "an option without effect has no place in the program: {exceptions:?}");
 }
 
 /// Runs a line and gives what came of it.

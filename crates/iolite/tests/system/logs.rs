@@ -205,7 +205,7 @@ fn times_begin_after_the_ramp_and_go_on_through_loops() {
 }
 
 #[test]
-fn times_of_another_clock() {
+pub fn times_of_another_clock() {
     let dir = scratch();
     let job = "--ioengine=null --rw=read --size=16k --write_lat_log=x --log_alternate_epoch=1";
     let wall =
@@ -334,7 +334,7 @@ fn run_into_a_pipe(dir: &Path, options: &str, wait: Duration) -> (Finished, Vec<
 }
 
 #[test]
-fn a_job_waits_for_its_log_and_says_so() {
+pub fn a_job_waits_for_its_log_and_says_so() {
     let dir = scratch();
     // 40000 lines are about 700 KiB: more than a pipe, the buffer of a log, and a queue of 1024 entries hold.
     let (run, lines) = run_into_a_pipe(dir.path(), "--log_entries=1024", Duration::from_millis(700));
@@ -351,7 +351,7 @@ fn a_job_waits_for_its_log_and_says_so() {
 }
 
 #[test]
-fn the_writer_keeps_to_its_processors() {
+pub fn the_writer_keeps_to_its_processors() {
     let dir = scratch();
     let line = "--name=j --ioengine=null --thread --rw=read --size=1m --time_based --runtime=100 --rate_iops=1000 \
                 --write_lat_log=x --log_compression_cpus=0";
@@ -449,7 +449,7 @@ fn a_log_is_kept_for_a_job_that_measures_nothing_else() {
 }
 
 #[test]
-fn compressed_logs_go_both_ways() {
+pub fn compressed_logs_go_both_ways() {
     let dir = scratch();
     let job = "--name=j --ioengine=psync --filename=f --rw=randrw --size=8m --log_store_compressed=1 --log_offset=1 \
                --log_prio=1 --log_compression=64k --write_lat_log=";
@@ -480,7 +480,7 @@ fn what_is_no_compressed_log_is_an_error() {
 }
 
 #[test]
-fn histograms_count_every_io() {
+pub fn histograms_count_every_io() {
     let dir = scratch();
     for (coarseness, columns) in [(0, 1856), (3, 232), (6, 29)] {
         let json = run(

@@ -35,7 +35,7 @@ fn every_engine_does_the_same_ios_from_other_threads() {
 }
 
 #[test]
-fn as_many_threads_submit_as_units_may_be_in_flight() {
+pub fn as_many_threads_submit_as_units_may_be_in_flight() {
     let dir = scratch();
     let line = format!("{JOB} --rw=randread --ioengine=psync");
     let Some((run, log)) =

@@ -17,7 +17,7 @@ fn run(line: &str) -> Json {
 }
 
 #[test]
-fn a_steady_state_ends_the_job() {
+pub fn a_steady_state_ends_the_job() {
     let criteria = ["iops:900%", "iops:1000", "iops_slope:900%", "bw:10m", "bw_slope:900%"];
     let (own, more) = if Program::under_test().is_peer {
         (&[][..], "")
@@ -50,7 +50,7 @@ fn a_state_that_is_not_steady_does_not() {
 }
 
 #[test]
-fn the_ramp_comes_first() {
+pub fn the_ramp_comes_first() {
     let report = run(&format!("--name=j {LONG} --ss=iops:900% --ss_ramp=1"));
     assert!(report.job().int("read.runtime") >= 1800);
     let report =

@@ -75,7 +75,7 @@ fn every_type_in_one_run_and_in_a_later_one() {
 }
 
 #[test]
-fn every_engine_at_every_depth() {
+pub fn every_engine_at_every_depth() {
     for engine in ENGINES {
         for depth in ["--iodepth=1", "--iodepth=16", "--iodepth=7 --verify_async=2"] {
             for rw in ["--rw=write", "--rw=randwrite --norandommap", "--rw=randwrite --verify_backlog=10"] {
@@ -97,7 +97,7 @@ fn every_engine_at_every_depth() {
 
 /// I/Os and bytes of both directions are the same as with fio.
 #[test]
-fn counts_are_those_of_fio() {
+pub fn counts_are_those_of_fio() {
     let Some(peer) = Program::peer() else { skip!("no fio is installed") };
     for line in [
         "--rw=write --verify=crc32c",

@@ -43,6 +43,9 @@ pub const TABLE: &[Effect] = &[
         "100ms",
         Times("Run status group 0", 3),
     ),
+    row("bandwidth-log", JOB, ABSENT, "", Names),
+    test!("inflate-log", logs::compressed_logs_go_both_ways),
+    row("idle-prof", JOB, ABSENT, "system", Says("CPU idleness")),
     row("max-jobs", "--name=j --ioengine=null --size=4k --numjobs=2", "2", "1", Status),
     Effect::None(
         "alloc-size",

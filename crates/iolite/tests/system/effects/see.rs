@@ -20,8 +20,16 @@ pub enum See {
     BuffersAligned(u64),
     /// Names and sizes of all files.
     Files,
+    /// Names of all files.
+    Names,
+    /// How many lines a log has, and how many fields a line.
+    Shape(&'static str),
+    /// The values of one column of a log.
+    Column(&'static str, usize),
     /// What is in the files that the job wrote.
     Content,
+    /// These bytes of the file `f`.
+    Bytes(usize, usize),
     /// What is in this file.
     File(&'static str),
     /// The value at this path of the JSON report (`jobs.0.read.total_ios`), `null` where there is none.
@@ -34,6 +42,8 @@ pub enum See {
     Multiple(&'static str, u64),
     /// The exit status.
     Status,
+    /// The exit status, when a run of this line came before.
+    StatusAfter(&'static str),
     /// Whether the output has this text in it.
     Says(&'static str),
     /// How often it has, at most so often.
@@ -93,9 +103,28 @@ impl See {
                 run(dir, line);
                 format!("{:?}", files_in(dir))
             }
+            See::Names => {
+                run(dir, line);
+                files_in(dir).into_iter().map(|(name, _)| name + "\n").collect()
+            }
+            See::Shape(name) => {
+                run(dir, line);
+                let log = fs::read_to_string(dir.join(name)).unwrap_or_default();
+                let fields = log.lines().next().map_or(0, |line| line.split(',').count());
+                format!("{} lines of {fields}", log.lines().count())
+            }
+            See::Column(name, column) => {
+                run(dir, line);
+                let log = fs::read_to_string(dir.join(name)).unwrap_or_default();
+                log.lines().map(|line| line.split(',').nth(*column).unwrap_or("none").to_string()).collect()
+            }
             See::Content => {
                 run(dir, line);
                 content(dir)
+            }
+            See::Bytes(from, to) => {
+                run(dir, line);
+                format!("{:?}", fs::read(dir.join("f")).expect("the job wrote it").get(*from..*to))
             }
             See::File(name) => {
                 run(dir, line);
@@ -115,6 +144,10 @@ impl See {
                 value(&report.0, path).as_u64().is_some_and(|number| number % of == 0).to_string()
             }
             See::Status => run(dir, line).code().to_string(),
+            See::StatusAfter(before) => {
+                run(dir, before).ok();
+                run(dir, line).code().to_string()
+            }
             See::Says(text) => run(dir, line).output().contains(text).to_string(),
             See::Times(text, most) => run(dir, line).output().matches(text).count().min(*most).to_string(),
             See::Word(prefix) => word(&run(dir, line), prefix),

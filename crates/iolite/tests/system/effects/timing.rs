@@ -43,6 +43,7 @@ pub const TABLE: &[Effect] = &[
         "1",
         AtLeast("jobs.0.read.runtime", 1200.0),
     ),
+    test!("io_submit_mode", offload::as_many_threads_submit_as_units_may_be_in_flight),
     row("max_latency", "@ --direct=1", ABSENT, "1us", Status),
     test!("latency_target", rates::a_latency_target_is_told_with_the_depth_that_was_found),
     test!("latency_window", rates::a_latency_target_is_told_with_the_depth_that_was_found),

@@ -1,0 +1,51 @@
+//! Options of verification.
+
+use super::see::See::*;
+use super::{ABSENT, Effect, row, test};
+
+/// A job that writes blocks and reads them back.
+macro_rules! written {
+    ($more:literal) => {
+        concat!("@ --rw=write --verify=crc32c ", $more)
+    };
+}
+/// A job that checks what it would have written itself, after another run has written it.
+macro_rules! rechecked {
+    ($more:literal) => {
+        concat!("--name=j --filename=f --size=64k --verify=crc32c --verify_only ", $more)
+    };
+}
+const WRITTEN: super::See =
+    StatusAfter("--name=j --filename=f --size=64k --rw=write --verify=crc32c --do_verify=0");
+/// A job that reads what nobody has written for it.
+const WRONG: &str = "--filename=in/x --rw=read --verify=crc32c";
+
+pub const TABLE: &[Effect] = &[
+    row("verify", "@ --rw=write", "crc32c", "md5", Bytes(0, 8)),
+    row("do_verify", written!(""), "1", "0", Json("jobs.0.read.total_ios")),
+    row("verify_only", written!(""), ABSENT, "", Status),
+    Effect::None(
+        "verify_policy",
+        "it decides what a later run insists on by a saved state, and none is saved yet",
+    ),
+    row("verify_interval", written!(""), "4k", "1k", Bytes(0, 8)),
+    row("verify_offset", written!("--scramble_buffers=0 --buffer_pattern=0"), "0", "512", Bytes(0, 8)),
+    row("verify_pattern", "@ --rw=write --verify=pattern", "0xab", "0xcd", Content),
+    row("verify_pattern_interval", "@ --rw=write --verify=pattern --verify_pattern=%o", "0", "512", Content),
+    row("verify_fatal", WRONG, "0", "1", Json("jobs.0.read.total_ios")),
+    row("verify_dump", WRONG, "0", "1", Names),
+    test!("verify_async", verify::every_engine_at_every_depth),
+    row("verify_async_cpus", written!("--verify_async=1"), "0", "1", Calls("sched_setaffinity")),
+    row("verify_backlog", written!(""), "0", "4", Calls("pread64,pwrite64")),
+    row("verify_backlog_batch", written!("--verify_backlog=4"), "1", "4", Calls("pread64,pwrite64")),
+    test!("experimental_verify", verify::counts_are_those_of_fio),
+    row("verify_write_sequence", rechecked!("--rw=randwrite --verify_header_seed=0"), "0", "1", WRITTEN),
+    row(
+        "verify_header_seed",
+        rechecked!("--rw=write --verify_write_sequence=0 --randseed=7"),
+        "0",
+        "1",
+        WRITTEN,
+    ),
+    row("verify_header_format", written!("--do_verify=0"), "3.42", "3.33", Bytes(0, 8)),
+];
