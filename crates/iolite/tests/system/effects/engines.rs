@@ -7,6 +7,13 @@ const SIMPLE: super::See = Calls("preadv2,pwritev2");
 const SET_UP: super::See = Calls("io_uring_setup");
 const REGISTERED: super::See = Calls("io_uring_register");
 
+/// An option of commands that this engine does not pass through: that it is of no use is told.
+macro_rules! passed_through {
+    ($option:literal, $value:literal) => {
+        row($option, "@ --ioengine=io_uring", ABSENT, $value, Says("has no effect"))
+    };
+}
+
 pub const TABLE: &[Effect] = &[
     row("ioengine", "@", "psync", "sync", Calls("pread64,lseek")),
     test!("mmap:thp", engines::huge_pages_in_the_mmap_engine),
@@ -44,6 +51,20 @@ pub const TABLE: &[Effect] = &[
         "libaio:userspace_reap",
         "completions are always fetched in this way, see docs/compatibility.md",
     ),
+    passed_through!("io_uring:readfua", "1"),
+    passed_through!("io_uring:writefua", "1"),
+    passed_through!("io_uring:write_mode", "verify"),
+    passed_through!("io_uring:verify_mode", "compare"),
+    passed_through!("io_uring:cmd_type", "bsg"),
+    passed_through!("io_uring:cdb_len", "16"),
+    passed_through!("io_uring:verify_bytchk", "1"),
+    passed_through!("io_uring:read_mode", "prefetch"),
+    passed_through!("io_uring:md_per_io_size", "8"),
+    passed_through!("io_uring:pi_act", "0"),
+    passed_through!("io_uring:pi_chk", "GUARD"),
+    passed_through!("io_uring:apptag", "1"),
+    passed_through!("io_uring:apptag_mask", "1"),
+    passed_through!("io_uring:deac", "1"),
     row("libaio:nowait", "@ --ioengine=libaio", "0", "1", Status),
     row("libaio:libaio_vectored", "@ --ioengine=libaio", "0", "1", Calls("io_submit")),
     row(
