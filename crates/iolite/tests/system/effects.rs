@@ -18,6 +18,7 @@ mod flow;
 mod logs;
 mod machine;
 mod pattern;
+mod replay;
 mod reports;
 mod see;
 mod timing;
@@ -95,6 +96,7 @@ const TABLES: &[&[Effect]] = &[
     machine::TABLE,
     reports::TABLE,
     logs::TABLE,
+    replay::TABLE,
     verify::TABLE,
     engines::TABLE,
     command_line::TABLE,
@@ -178,7 +180,7 @@ macro_rules! tables {
 }
 
 mod options_of {
-    tables! { files pattern timing flow content machine reports logs verify engines command_line }
+    tables! { files pattern timing flow content machine reports logs replay verify engines command_line }
 }
 
 /// Every option that has landed: job options by name, engines' own behind the engine's name, options of the run.

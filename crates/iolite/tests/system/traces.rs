@@ -193,7 +193,7 @@ fn shell(dir: &Path, input: &str, line: &str) -> Finished {
 }
 
 #[test]
-fn traces_come_from_anywhere() {
+pub fn traces_come_from_anywhere() {
     let dir = scratch();
     log(dir.path(), "log", LOG);
     for chunked in ["", "--read_iolog_chunked=1"] {
@@ -438,7 +438,7 @@ fn a_block_trace_finds_its_devices() {
 }
 
 #[test]
-fn traces_are_merged_by_time() {
+pub fn traces_are_merged_by_time() {
     let dir = scratch();
     let device = BlkRecord::device_number(4000, 1);
     let reads =

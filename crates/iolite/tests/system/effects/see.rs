@@ -82,13 +82,16 @@ impl Stage {
         }
         let jobs = "[global]\nioengine=null\nsize=4k\n[first]\nrw=read\n[second]\nrw=read\n";
         fs::write(dir.join("job.fio"), jobs).expect("a job file can be written");
+        let trace = "fio version 3 iolog\n0 t add\n0 t open\n0 t write 0 4096\n0 t read 0 4096\n0 t write 9216 1024\n\
+                     600000 t write 12288 512\n600000 t close\n";
+        fs::write(dir.join("trace"), trace).expect("a trace can be written");
         // So that commands may run as somebody else, too.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).expect("the directory is ours");
     }
 
     /// The files that a run made or changed are those that are not the stage's.
     fn is_its(name: &str) -> bool {
-        name.starts_with("see-") || name.starts_with("in2/") || name == "job.fio"
+        name.starts_with("see-") || name.starts_with("in2/") || name == "job.fio" || name == "trace"
     }
 }
 
