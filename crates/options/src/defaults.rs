@@ -219,6 +219,7 @@ fn unset() -> JobOptions {
         percentile_list: Vec::new(),
         unified_rw_reporting: UnifiedReporting::None,
         lat_from_intended_start: false,
+        block_error_percentiles: false,
         steadystate: SteadyState { criterion: SteadyStateCriterion::IopsSlope, limit: 0.0, percent: false },
         steadystate_duration: 0,
         steadystate_ramp_time: 0,

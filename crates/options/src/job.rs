@@ -609,6 +609,7 @@ pub struct JobOptions {
     pub percentile_list: Vec<f64>,
     pub unified_rw_reporting: UnifiedReporting,
     pub lat_from_intended_start: bool,
+    pub block_error_percentiles: bool,
     pub steadystate: SteadyState,
     /// 0 = nobody looks whether results have stopped changing.
     pub steadystate_duration: u64,

@@ -85,6 +85,9 @@ pub fn job(
                 .into(),
         );
     }
+    if options.block_error_percentiles && !changes {
+        blame("block_error_percentiles", "block_error_percentiles: is for jobs that trim or write".into());
+    }
     let different = options.engine.cmdprio_bssplit.values.iter().map(|shares| {
         let own: BTreeSet<_> = shares.iter().map(|share| share.priority).collect();
         own.len()

@@ -8,8 +8,8 @@ mod writer;
 use crate::rates::Block;
 use crate::{Exporter, Program, clock, rates};
 use iolite_stats::{
-    DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport, Latency, Quantity, Report,
-    SteadyReport, midpoint,
+    BlockReport, BlockState, DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport, Latency,
+    Quantity, Report, SteadyReport, midpoint,
 };
 use std::io::{self, Write};
 use writer::Writer;
@@ -90,6 +90,9 @@ impl Json {
         }
         if let Some(description) = &job.description {
             json.text("desc", description)?;
+        }
+        if let Some(blocks) = &job.blocks {
+            block_lives(json, blocks, &job.display.percentiles)?;
         }
         if let Some(state) = &job.steady_state {
             steady_state(json, state)?;
@@ -253,6 +256,24 @@ fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     json.float("latency_percentile", job.latency_percentile)?;
     json.integer("latency_window", job.latency_window_ns / 1000)?;
     json.integer("latency_window_us", job.latency_window_ns / 1000)
+}
+
+fn block_lives(json: &mut Writer, blocks: &BlockReport, percentiles: &[f64]) -> io::Result<()> {
+    json.open("block")?;
+    if blocks.lifetimes.total() > 0 {
+        json.open("percentiles")?;
+        for (percentile, trims) in percentiles.iter().zip(blocks.lifetimes.percentiles(percentiles)) {
+            json.integer(&format!("{percentile:.6}"), trims)?;
+        }
+        json.close()?;
+    }
+    json.open("states")?;
+    BlockState::ALL
+        .iter()
+        .zip(blocks.states)
+        .try_for_each(|(state, count)| json.integer(state.name(), count))?;
+    json.close()?;
+    json.close()
 }
 
 fn cpu_idleness(json: &mut Writer, idleness: &IdleReport) -> io::Result<()> {

@@ -8,8 +8,8 @@ use crate::rates::Block;
 use crate::units::{self, Units};
 use crate::{Exporter, Program, clock, describe_errno, idleness, percentiles, rates};
 use iolite_stats::{
-    DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport, JobReport, Latency, Quantity,
-    Report, Samples, SteadyReport, Unified,
+    BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport,
+    JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
 };
 use std::io::{self, Write};
 
@@ -69,7 +69,22 @@ fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Resul
         job.latency_percentile,
         job.depth
     )?;
+    if let Some(blocks) = &job.blocks {
+        write_blocks(blocks, &job.display.percentiles, out)?;
+    }
     job.steady_state.as_ref().map_or(Ok(()), |state| write_steady_state(state, job_units(job), out))
+}
+
+fn write_blocks(blocks: &BlockReport, percentiles: &[f64], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "  block lifetime percentiles :")?;
+    if blocks.lifetimes.total() > 0 {
+        for (percentile, trims) in percentiles.iter().zip(blocks.lifetimes.percentiles(percentiles)) {
+            writeln!(out, "   | {:>22}th : {trims}", format!("{percentile:.6}"))?;
+        }
+    }
+    let states = BlockState::ALL.iter().zip(blocks.states);
+    let states: Vec<String> = states.map(|(state, count)| format!("{}={count}", state.name())).collect();
+    writeln!(out, "   |        states               : {}", states.join(", "))
 }
 
 fn write_steady_state(state: &SteadyReport, units: Units, out: &mut dyn Write) -> io::Result<()> {

@@ -122,6 +122,10 @@ fn job() -> BoxedStrategy<JobReport> {
                 members,
                 depth,
                 continued_errors: (first != 0).then_some((n[0], first)),
+                blocks: display.intended.then(|| BlockReport {
+                    states: [n[0], n[1], n[2], n[3], n[4]],
+                    lifetimes: values[0].lat.histogram.clone(),
+                }),
                 mixed: (display.unified != Unified::Apart).then(|| values[0].clone()),
                 directions: PerDirection { values },
                 sync: SyncReport { ios: n[0], lat },

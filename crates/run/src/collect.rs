@@ -148,6 +148,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         latency_target_ns: options.latency_target.saturating_mul(1000),
         latency_window_ns: options.latency_window.saturating_mul(1000),
         latency_percentile: options.latency_percentile,
+        blocks: options.block_error_percentiles.then(|| slot.stats.blocks.read()),
         steady_state: known.steady_state.clone(),
         display: display(options),
     }
@@ -203,6 +204,9 @@ fn merge(into: &mut JobReport, other: &JobReport) {
         let (sum, earliest) = into.continued_errors.get_or_insert((0, 0));
         *sum += count;
         *earliest = if *earliest == 0 { first } else { *earliest };
+    }
+    if let Some(blocks) = &other.blocks {
+        *into.blocks.get_or_insert_default() += blocks;
     }
     into.sync.ios += other.sync.ios;
     into.sync.lat += &other.sync.lat;

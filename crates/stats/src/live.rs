@@ -8,8 +8,10 @@
 //! All-zero memory is a valid, empty block, so a fresh anonymous mapping needs no initialisation, and the pages of
 //! histograms that nobody records into are never touched: readers look at a count before they look at buckets.
 
+mod blocks;
 mod priorities;
 
+pub use blocks::LiveBlocks;
 pub use priorities::{LivePriorities, MOST_PRIORITIES};
 
 use crate::{BATCH_CLASSES, BUCKETS, DEPTH_CLASSES, Depths, Histogram, Latency, Moments, bucket_of};
@@ -208,6 +210,8 @@ pub struct LiveStats {
     pub directions: [LiveDirection; 3],
     /// Latency of syncs.
     pub sync: LiveLatency,
+    /// What became of the blocks, where that is looked at. The end of a ramp does not forget it.
+    pub blocks: LiveBlocks,
     /// How much later than planned I/Os were issued, where a plan says when.
     pub lateness: LiveLatency,
 }

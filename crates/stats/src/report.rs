@@ -80,6 +80,8 @@ pub struct JobReport {
     pub latency_window_ns: u64,
     /// latency_percentile
     pub latency_percentile: f64,
+    /// What became of the blocks of its files, where that was looked at.
+    pub blocks: Option<BlockReport>,
     /// What was found of the steady state that was looked for.
     pub steady_state: Option<SteadyReport>,
     /// How much later than their trace says I/Os were issued, in nanoseconds; empty where no trace says when.
@@ -232,6 +234,50 @@ pub struct SyncReport {
     pub ios: u64,
     /// Their latency.
     pub lat: Latency,
+}
+
+/// What was last done to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the names say it
+pub enum BlockState {
+    Unwritten = 0,
+    Trimmed = 1,
+    Written = 2,
+    TrimFailed = 3,
+    WriteFailed = 4,
+}
+
+impl BlockState {
+    /// All states, in the order of reports.
+    pub const ALL: [BlockState; 5] = {
+        use BlockState::{TrimFailed, Trimmed, Unwritten, WriteFailed, Written};
+        [Unwritten, Trimmed, Written, TrimFailed, WriteFailed]
+    };
+
+    /// The words of reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockState::Unwritten => "unwritten",
+            BlockState::Trimmed => "trimmed",
+            BlockState::Written => "written",
+            BlockState::TrimFailed => "trim failure",
+            BlockState::WriteFailed => "write failure",
+        }
+    }
+
+    /// It failed.
+    pub fn is_dead(self) -> bool {
+        matches!(self, BlockState::TrimFailed | BlockState::WriteFailed)
+    }
+}
+
+/// What became of the blocks of a job's files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockReport {
+    /// How many are in each state, in the order of [`BlockState::ALL`].
+    pub states: [u64; 5],
+    /// How many trims those had lived through that failed.
+    pub lifetimes: Histogram,
 }
 
 /// What a job cost.

@@ -229,3 +229,41 @@ fn bad_lists_of_errors() {
     program.line(dir.path(), &format!("{FULL} --ignore_error=1,2,3,4")).refused();
     program.line(dir.path(), &format!("{FULL} --continue_on_error=sometimes")).refused().says("sometimes");
 }
+
+#[test]
+fn how_many_trims_blocks_survive() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio 3.33 aborts");
+    }
+    let dir = scratch();
+    let device = match Loop::new(dir.path(), 16 << 20) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = format!("--name=e --filename={} --bs=64k --block_error_percentiles=1", device.path);
+    let states = |run: &Finished| {
+        let json = Json::parse(&run.stdout);
+        let states = json.job().0["block"]["states"].clone();
+        ["unwritten", "trimmed", "written", "trim failure", "write failure"]
+            .map(|state| states[state].as_u64().unwrap_or_else(|| panic!("no {state} in {run}")))
+    };
+    let run = |more: &str| program.line(dir.path(), &format!("{line} {more} --output-format=json")).ok();
+    assert_eq!(states(&run("--rw=trim --size=1M --io_size=512k")), [8, 8, 0, 0, 0]);
+    assert_eq!(states(&run("--rw=trimwrite --size=1M")), [0, 0, 16, 0, 0]);
+    assert_eq!(states(&run("--rw=trim --size=1M --loops=3 --numjobs=2 --group_reporting")), [0, 32, 0, 0, 0]);
+    // Nothing can be written to a full device: each block fails with its first write.
+    let line = format!("{FULL} --block_error_percentiles=1 --ignore_error=,ENOSPC");
+    let run = program.line(dir.path(), &format!("{line} --output-format=json")).ok();
+    assert_eq!(states(&run), [0, 0, 0, 0, 16]);
+    assert_eq!(Json::parse(&run.stdout).job().0["block"]["percentiles"]["50.000000"], 0);
+    let run = program.line(dir.path(), &line).ok();
+    run.says("  block lifetime percentiles :\n").says(
+        "   |        states               : unwritten=0, trimmed=0, written=0, trim failure=0, write failure=16\n",
+    );
+    let line = "--name=e --ioengine=null --size=1M --rw=read --block_error_percentiles=1";
+    program.line(dir.path(), line).refused().says("trim or write");
+    let line =
+        "--name=e --ioengine=null --size=1T --rw=write --bs=4k --block_error_percentiles=1 --number_ios=1";
+    program.line(dir.path(), line).refused().says("blocks of 4096 bytes are more than");
+}

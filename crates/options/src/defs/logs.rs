@@ -107,6 +107,7 @@ pub static LOGS: &[Definition] = &[
     logs("log_alternate_epoch_clock_id", Kind::Int, "Which clock that is, by number")
         .min(0)
         .lands(put!(logs.log_alternate_epoch_clock_id, number())),
-    logs("block_error_percentiles", Kind::Bool, "Report percentiles of erased and rewritten blocks (MTD)")
-        .default("0"),
+    logs("block_error_percentiles", Kind::Bool, "Report how many trims blocks survive, and how they fail")
+        .default("0")
+        .lands(put!(block_error_percentiles, boolean())),
 ];

@@ -8,6 +8,7 @@
 //! a synchronous engine, after queue and commit of one that queues) and *complete* (it was reaped). Units of one
 //! commit share their issue stamp, units of one reap their completion stamp.
 
+mod blocks;
 mod errors;
 mod failure;
 mod full;
@@ -16,6 +17,7 @@ mod rare;
 mod script;
 mod verify;
 
+pub use blocks::BlockLives;
 pub use errors::ErrorPolicy;
 pub use failure::{Attempt, Failure, Missed};
 pub use intended::IntendedStarts;
@@ -148,6 +150,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pace: Option<Pace>,
     target: Option<LatencyTarget>,
     intended: Option<IntendedStarts>,
+    blocks: Option<BlockLives<'a>>,
     priorities: Option<Priorities>,
     flow: Option<Flow<'a>>,
     sized_ramp: Option<SizedRamp<'a>>,
@@ -209,6 +212,8 @@ pub struct Parts<'a> {
     pub target: Option<LatencyTarget>,
     /// When units were meant to begin; `None` = nobody asks.
     pub intended: Option<IntendedStarts>,
+    /// What becomes of each block; `None` = nobody asks.
+    pub blocks: Option<BlockLives<'a>>,
     /// The I/O priority of the worker; 0 = none was given.
     pub priority: u16,
     /// Draws the priority of each I/O; `None` = all have the worker's.
@@ -263,6 +268,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             pace: parts.pace,
             target: parts.target,
             intended: parts.intended,
+            blocks: parts.blocks,
             priorities: parts.priorities,
             flow: parts.flow,
             sized_ramp: parts.sized_ramp,

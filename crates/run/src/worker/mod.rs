@@ -36,7 +36,7 @@ use crate::shared::{Arena, Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
 use flow::Flow;
-use io_loop::{ErrorPolicy, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
+use io_loop::{BlockLives, ErrorPolicy, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
@@ -335,6 +335,8 @@ impl Worker<'_> {
             intended: options
                 .lat_from_intended_start
                 .then(|| IntendedStarts::new(options.iodepth.max(1) as usize)),
+            blocks: BlockLives::new(options, self.layout, &self.slot.stats.blocks)
+                .map_err(|what| Stop { errno: libc::EINVAL, what: format!("func={what}") })?,
             priority: options.io_priority().unwrap_or(0),
             priorities: self.priorities(),
             flow: self.flow(),

@@ -28,6 +28,7 @@ pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::
         || tracing::enabled!(target: "random", tracing::Level::TRACE)
         || Priorities::new(options, 1).is_some()
         || options.flow > 0
+        || options.block_error_percentiles
         || options.ramp_size > 0
         || options.logs.any()
         || options.verification.is_on()

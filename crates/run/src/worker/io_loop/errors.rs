@@ -104,6 +104,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if FULL {
             self.forget_role(index);
         }
+        if FULL && let Some(blocks) = &mut self.blocks {
+            blocks.done(&attempt, true);
+        }
         if FULL && let Some(pace) = &mut self.pace {
             pace.completed();
         }

@@ -261,6 +261,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.stopping = true;
             }
         }
+        if let Some(blocks) = &mut self.blocks {
+            blocks.done(&Attempt::of(unit), false);
+        }
         if self.priorities.is_some() {
             let (measured, from) = if self.rules.lat_buckets {
                 (self.rules.lat, times.start)

@@ -1,0 +1,49 @@
+//! What became of the blocks of a job's files, in shared memory: how many are in each state, and how many trims those
+//! have lived through that failed.
+
+use super::{LiveLatency, Word};
+use crate::{BlockReport, BlockState, Histogram};
+
+/// Counts of blocks.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LiveBlocks {
+    /// In the order of [`BlockState::ALL`].
+    states: [Word; BlockState::ALL.len()],
+    lifetimes: LiveLatency,
+}
+
+impl LiveBlocks {
+    /// There are so many blocks, and nothing was done to any of them.
+    pub fn prepare(&self, blocks: u64) {
+        self.states[BlockState::Unwritten as usize].set(blocks);
+    }
+
+    /// A block goes from one state into another.
+    pub fn change(&self, from: BlockState, to: BlockState) {
+        let from = &self.states[from as usize];
+        from.set(from.get().saturating_sub(1));
+        self.states[to as usize].add(1);
+    }
+
+    /// A block failed after so many trims.
+    pub fn failed(&self, trims: u64) {
+        self.lifetimes.record_bucket(trims);
+    }
+
+    /// What there is.
+    pub fn read(&self) -> BlockReport {
+        let lifetimes = self.lifetimes.read().histogram;
+        BlockReport { states: std::array::from_fn(|state| self.states[state].get()), lifetimes }
+    }
+}
+
+/// Merging jobs adds their blocks up.
+impl std::ops::AddAssign<&BlockReport> for BlockReport {
+    fn add_assign(&mut self, other: &BlockReport) {
+        self.states.iter_mut().zip(other.states).for_each(|(mine, theirs)| *mine += theirs);
+        let mut lifetimes: Histogram = std::mem::take(&mut self.lifetimes);
+        lifetimes += &other.lifetimes;
+        self.lifetimes = lifetimes;
+    }
+}
