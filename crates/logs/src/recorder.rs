@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 /// Histograms on their way to the writer, beside the three (one per direction) that are being filled.
 const SPARE_HISTOGRAMS: usize = 6;
 
+/// A queue has room for a few entries in any case.
+const LEAST_ROOM: usize = 16;
+
 /// How long a worker without room sleeps before it looks again. A writer empties a good part of its queue meanwhile,
 /// and never all of it.
 const PATIENCE: Duration = Duration::from_micros(50);
@@ -92,7 +95,7 @@ impl Recorder {
         prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
     ) -> Result<Recorder, LogError> {
         // Four bytes for each entry of the queue: both shrink together when there are many workers.
-        let room = settings.room.next_power_of_two();
+        let room = settings.room.max(LEAST_ROOM);
         let open = |path| {
             LogFile::open(path, settings.shared, settings.columns, settings.form, (room * 4).min(256 << 10))
         };

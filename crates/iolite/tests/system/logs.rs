@@ -521,6 +521,16 @@ fn the_bandwidth_of_all_jobs_together() {
     for (name, direction) in [("agg-write_bw.log", 1), ("agg-trim_bw.log", 2)] {
         assert!(log(dir.path(), name).iter().all(|line| (line[1], line[2]) == (0, direction)));
     }
+    // When one of them cannot be written nothing is done, and the others keep what is in them.
+    let kept = fs::read(dir.path().join("agg-read_bw.log")).unwrap();
+    fs::remove_file(dir.path().join("agg-trim_bw.log")).unwrap();
+    fs::create_dir(dir.path().join("agg-trim_bw.log")).unwrap();
+    ours().line(dir.path(), line).refused().says("agg-trim_bw.log: Is a directory");
+    assert_eq!(fs::read(dir.path().join("agg-read_bw.log")).unwrap(), kept);
+    fs::remove_dir(dir.path().join("agg-trim_bw.log")).unwrap();
+    std::os::unix::fs::symlink("/dev/full", dir.path().join("agg-trim_bw.log")).unwrap();
+    let full = ours().line(dir.path(), line).refused();
+    full.says("agg-trim_bw.log cannot be written any more: No space left on device").says("\"jobs\"");
     // Logs go where their names say, as with fio: --aux-path is for other files.
     assert!(files_in(&dir.path().join("aux")).is_empty());
     assert!(dir.path().join("x_iops.2.log").exists());

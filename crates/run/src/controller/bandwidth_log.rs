@@ -25,12 +25,16 @@ pub(super) struct BandwidthLog {
 }
 
 impl BandwidthLog {
-    /// Opens the files.
+    /// Opens the files. What is in them is kept until it is clear that all can be written.
     pub(super) fn new(wanted: bool) -> Result<BandwidthLog, RunError> {
         let mut log = BandwidthLog::default();
         if wanted {
+            let open = |name| File::options().write(true).create(true).truncate(false).open(name);
             for name in NAMES {
-                log.files.push(File::create(name).map_err(|error| RunError::System(name, error))?);
+                log.files.push(open(name).map_err(|error| RunError::System(name, error))?);
+            }
+            for (file, name) in log.files.iter().zip(NAMES) {
+                begin_anew(file).map_err(|error| RunError::System(name, error))?;
             }
         }
         Ok(log)
@@ -68,6 +72,11 @@ impl BandwidthLog {
         }
         Ok(())
     }
+}
+
+/// Forgets what is in a file. What is no regular file (a pipe, say) holds nothing.
+fn begin_anew(file: &File) -> std::io::Result<()> {
+    if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
 }
 
 impl Controller<'_> {
