@@ -22,6 +22,7 @@
 mod check;
 mod diagnosis;
 mod digest;
+mod foreign;
 mod header;
 mod inquiry;
 mod kind;

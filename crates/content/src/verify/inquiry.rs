@@ -9,6 +9,7 @@
 //! elsewhere or was written earlier, a block that has moved, parts, bits.
 
 use super::check::{header_bytes, place_of, sums};
+use super::foreign::wrong_bit;
 use super::mismatch::{Differences, Fault, hex};
 use super::stamp::{Data, swap};
 use super::{Diagnosis, Expected, Header, HeaderFormat, Kind, Spec, Write};
@@ -101,7 +102,8 @@ impl Inquiry<'_, '_> {
 
     /// A header that belongs here, or none: something happened to the data.
     fn damage(&mut self, best: Option<&Candidate>, mended: Option<(Header, Flip)>) -> Diagnosis {
-        let flip = |(byte, bit)| Diagnosis::BitFlip { offset: self.offset() + byte as u64, bit };
+        let offset = self.offset();
+        let flip = |(byte, bit): Flip| Diagnosis::BitFlip { offset: offset + byte as u64, bit };
         if let Some(best) = best.filter(|best| best.bits == 1) {
             return self.part(best);
         }
@@ -125,7 +127,13 @@ impl Inquiry<'_, '_> {
         if let Some(by) = best.and_then(|best| self.moved_data(best)) {
             return Diagnosis::Shifted(by);
         }
-        self.other_pattern().map_or(part, Diagnosis::OtherPattern)
+        if let Some(pattern) = self.other_pattern() {
+            return Diagnosis::OtherPattern(pattern);
+        }
+        match self.header.filter(|header| part == Diagnosis::Unknown && self.has_room(header)) {
+            Some(header) => wrong_bit(self.spec(), self.interval(), header.format).map_or(part, flip),
+            None => part,
+        }
     }
 
     fn misdirected(&self, header: &Header) -> Diagnosis {
@@ -227,12 +235,17 @@ impl Inquiry<'_, '_> {
         if !spec.kind.has_digest() {
             return true;
         }
-        let overhead = spec.overhead(header.format);
-        if place_of(spec, interval.len()) + overhead > interval.len() {
+        if !self.has_room(header) {
             return false;
         }
         let (stored, calculated) = sums(spec, interval, header.format);
         stored == calculated.as_bytes()
+    }
+
+    /// Whether header and checksum of this layout fit into the interval.
+    fn has_room(&self, header: &Header) -> bool {
+        let length = self.range.len();
+        place_of(self.spec(), length) + self.spec().overhead(header.format) <= length
     }
 
     /// The header with one bit turned so that its checksum is right.

@@ -246,6 +246,31 @@ fn a_report_tells_all_in_words() {
     }
 }
 
+/// Data of another program cannot be made again; a single wrong bit is found all the same.
+#[test]
+fn a_wrong_bit_in_data_of_others() {
+    for (kind, format, offset) in [
+        (Kind::Crc32c, HeaderFormat::V342, 0),
+        (Kind::Md5, HeaderFormat::V333, 200),
+        (Kind::Sha3_256, HeaderFormat::V342, 300),
+        (Kind::Xxhash, HeaderFormat::V333, 0),
+    ] {
+        let spec = Spec { format, offset, ..Spec::new(kind) };
+        let theirs = Spec { fill: Fill::Pattern(vec![PatternPiece::Bytes(vec![9, 1, 7])]), ..spec.clone() };
+        let right = block(&theirs, 2048, &identity(4096, 3));
+        let mut verifier = Verifier::new(&spec);
+        let expected = Expected { offset: 4096, writes: &[] };
+        assert_eq!(verifier.check(&right, &expected), Ok(()));
+        for at in [offset + format.size(), 2047, 1000, 120, if offset > 0 { 5 } else { 199 }] {
+            let mut wrong = right.clone();
+            wrong[at] ^= 0x20;
+            let found = verifier.check(&wrong, &expected).unwrap_err();
+            let wanted = Diagnosis::BitFlip { offset: 4096 + at as u64, bit: 5 };
+            assert_eq!(found.diagnosis, wanted, "{} {at}", kind.name());
+        }
+    }
+}
+
 mod properties {
     use super::*;
     use proptest::prelude::*;
