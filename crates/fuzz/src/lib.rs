@@ -1,102 +1,249 @@
-//! Feeds parsers with damaged input: none of them may panic, hang or eat all memory, whatever it is given.
+//! Fuzzing that runs wherever the tests do: on stable, without instruments, for seconds or for hours.
 //!
-//! A target is a function of bytes with a corpus, `corpus/NAME`. All files of the corpus come first, as they are. Then, for as long
-//! as there is time, one of them is chosen, changed in several ways and given to the target. Changes are those
-//! that find mistakes in parsers: bits and bytes, lengths that are too large, parts that are missing, doubled, moved or of
-//! another file, and words of the format in places where they do not belong.
+//! A target takes bytes and says in a word or two what came of them. Inputs begin with a corpus and are changed a few
+//! times over ([`mutate`]); one whose outcome is new joins the others, which leads the search where a coverage map
+//! would (an error message not seen before is code not reached before). A failure is a panic, more than
+//! [`MOST_MEMORY`] in use, or no end within [`PATIENCE`]; its input is saved, and the message says how to have it again.
 //!
-//! The tests in `tests/targets.rs` run each target for a second with the same changes every time.
-//! `IOLITE_FUZZ_SECONDS=600 cargo test --release -p iolite-fuzz` runs longer, with other changes each time. What fails is saved, and its
-//! name printed; mended, it belongs into the corpus.
+//! | variable | meaning |
+//! |---|---|
+//! | `IOLITE_FUZZ_SECONDS` | how long each target runs (default 1) |
+//! | `IOLITE_FUZZ_SEED` | another sequence of inputs (default 1) |
+//! | `IOLITE_FUZZ_INPUT` | run this file alone |
+//! | `IOLITE_FUZZ_KEEP` | save inputs with new outcomes in this directory, to be added to the corpus |
 
-mod change;
-mod watch;
+pub mod memory;
+pub mod mutate;
 
-pub use change::{Changer, Rng};
-
+use mutate::Random;
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
 use std::fs;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use watch::Watch;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-/// How long a target runs when nothing else is asked for.
-const SHORT: Duration = Duration::from_secs(1);
-/// Inputs do not grow beyond this.
-const LARGEST: usize = 1 << 16;
-/// A target that takes longer than this for one input hangs.
-const HANGS: Duration = Duration::from_secs(20);
+/// Bytes that one input may have in use at a time, beyond what was before.
+pub const MOST_MEMORY: usize = 512 << 20;
+
+/// How long one input may take. Generous: the machine may have much else to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest input that is made.
+const LONGEST: usize = 16 << 10;
+
+/// Most inputs that are kept to be changed further.
+const MOST_KEPT: usize = 5000;
 
 /// Something that parses bytes.
 pub struct Target<'a> {
-    /// Its name, and that of its directory in the corpus.
-    pub name: &'a str,
-    /// Words of its format.
+    /// Its name, also that of its corpus.
+    pub name: &'static str,
+    /// The directory in which corpora are.
+    pub corpora: PathBuf,
+    /// More inputs to begin with.
+    pub seeds: Vec<Vec<u8>>,
+    /// Words that its inputs are made of.
     pub words: &'a [&'a str],
-    /// Feeds it.
-    pub feed: &'a mut dyn FnMut(&[u8]),
+    /// Takes an input and says what came of it. Numbers and names in the answer do not make it a new one.
+    pub run: &'a mut dyn FnMut(&[u8]) -> String,
 }
 
-/// Runs a target over its corpus and what can be made of it. The number of inputs.
-///
-/// # Panics
-///
-/// When the target does; the message names a file with the input.
-pub fn run(target: &mut Target) -> u64 {
-    let corpus = corpus(target.name);
-    assert!(!corpus.is_empty(), "there is no corpus for {}", target.name);
-    let watch = Watch::new(target.name, HANGS);
-    for input in &corpus {
-        feed(target, &watch, input);
+impl Target<'_> {
+    /// Looks for an input that fails, and panics with where it was saved.
+    pub fn fuzz(mut self) {
+        if let Some(path) = std::env::var_os("IOLITE_FUZZ_INPUT") {
+            let input = fs::read(&path).expect("the input can be read");
+            println!("{}: {}", self.name, (self.run)(&input));
+            return;
+        }
+        let number = |name: &str, default| match std::env::var(name) {
+            Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")),
+            Err(_) => default,
+        };
+        let (seconds, seed) = (number("IOLITE_FUZZ_SECONDS", 1), number("IOLITE_FUZZ_SEED", 1));
+        let keep =
+            std::env::var_os("IOLITE_FUZZ_KEEP").map(|directory| PathBuf::from(directory).join(self.name));
+        let mut random = Random::new(seed);
+        let mut kept = self.corpus();
+        let watched = Watched::begin(self.name);
+        let mut known = HashSet::new();
+        for input in &kept {
+            known.insert(masked(&self.one(&watched, input)));
+        }
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut count = kept.len() as u64;
+        while Instant::now() < end {
+            let mut input = kept[random.below(kept.len())].clone();
+            for _ in 0..=random.below(6) {
+                let other = &kept[random.below(kept.len())];
+                mutate::once(&mut input, other, self.words, &mut random);
+            }
+            input.truncate(LONGEST);
+            let outcome = self.one(&watched, &input);
+            count += 1;
+            if known.insert(masked(&outcome)) && kept.len() < MOST_KEPT {
+                if let Some(directory) = &keep {
+                    save(directory, &input);
+                }
+                kept.push(input);
+            }
+        }
+        watched.end();
+        println!("{}: {count} inputs, {} outcomes, seed {seed}", self.name, known.len());
     }
-    let (time, seed) = asked();
-    let mut changer = Changer::new(seed, target.words, LARGEST);
-    let began = Instant::now();
-    let mut count = corpus.len() as u64;
-    while began.elapsed() < time {
-        let input = changer.next(&corpus);
-        feed(target, &watch, &input);
-        count += 1;
+
+    /// The inputs to begin with; never none.
+    fn corpus(&self) -> Vec<Vec<u8>> {
+        let mut inputs = self.seeds.clone();
+        let mut paths: Vec<PathBuf> = fs::read_dir(self.corpora.join(self.name))
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.expect("a corpus can be listed").path())
+            .collect();
+        paths.sort();
+        inputs.extend(paths.iter().map(|path| fs::read(path).expect("a corpus can be read")));
+        inputs.push(Vec::new());
+        inputs
     }
-    println!("{}: {count} inputs, seed {seed}", target.name);
-    count
-}
 
-/// How long, and with which changes.
-fn asked() -> (Duration, u64) {
-    let seconds = std::env::var("IOLITE_FUZZ_SECONDS").ok();
-    let Some(seconds) = seconds.map(|text| text.parse().expect("IOLITE_FUZZ_SECONDS is a number")) else {
-        return (SHORT, 1);
-    };
-    let seed = std::env::var("IOLITE_FUZZ_SEED").ok().map(|text| text.parse().expect("a number"));
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
-    (Duration::from_secs(seconds), seed.unwrap_or_else(now))
-}
-
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(&directory).into_iter().flatten().map(|entry| entry.expect("an entry").path()).collect();
-    // The order of a directory is nobody's.
-    files.sort();
-    files.iter().map(|file| fs::read(file).expect("a file of the corpus")).collect()
-}
-
-fn feed(target: &mut Target, watch: &Watch, input: &[u8]) {
-    watch.begins(input);
-    let outcome = catch_unwind(AssertUnwindSafe(|| (target.feed)(input)));
-    watch.ends();
-    if outcome.is_err() {
-        panic!("{} panics; the input is {}", target.name, save(target.name, input).display());
+    /// Runs one input; a failure ends the search.
+    fn one(&mut self, watched: &Watched, input: &[u8]) -> String {
+        watched.set(input);
+        let before = memory::begin();
+        let outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(input)));
+        let used = memory::peak_since(before);
+        let failed = |why: &str| -> ! {
+            let path = save(&failures(), input);
+            panic!("{}: {why}\ninput: IOLITE_FUZZ_INPUT={}", self.name, path.display());
+        };
+        match outcome {
+            Err(_) => failed("panicked (see above)"),
+            Ok(_) if used > MOST_MEMORY => failed(&format!("had {used} bytes in use")),
+            Ok(outcome) => outcome,
+        }
     }
 }
 
-/// Keeps an input that did harm.
-fn save(name: &str, input: &[u8]) -> PathBuf {
-    let sum = input
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325u64, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
-    let path = std::env::temp_dir().join(format!("iolite-fuzz-{name}-{sum:016x}"));
-    fs::write(&path, input).expect("the temporary directory can be written to");
+/// When an input was begun, and the input.
+type Begun = Option<(Instant, Vec<u8>)>;
+
+/// The input at hand, for a thread that looks whether it ever ends.
+struct Watched {
+    current: Arc<Mutex<Begun>>,
+}
+
+impl Watched {
+    fn begin(name: &'static str) -> Watched {
+        let current: Arc<Mutex<Begun>> = Arc::default();
+        let seen = Arc::downgrade(&current);
+        std::thread::spawn(move || {
+            while let Some(current) = seen.upgrade() {
+                if let Some((began, input)) = &*current.lock().expect("nobody panics with it")
+                    && began.elapsed() > PATIENCE
+                {
+                    let path = save(&failures(), input);
+                    eprintln!(
+                        "{name}: no end after {PATIENCE:?}\ninput: IOLITE_FUZZ_INPUT={}",
+                        path.display()
+                    );
+                    std::process::abort();
+                }
+                drop(current);
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+        Watched { current }
+    }
+
+    fn set(&self, input: &[u8]) {
+        *self.current.lock().expect("nobody panics with it") = Some((Instant::now(), input.to_vec()));
+    }
+
+    fn end(&self) {
+        *self.current.lock().expect("nobody panics with it") = None;
+    }
+}
+
+/// Where inputs that fail are saved.
+fn failures() -> PathBuf {
+    std::env::temp_dir().join("iolite-fuzz-failures")
+}
+
+/// Saves an input under a name that it alone has.
+fn save(directory: &Path, input: &[u8]) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    input.hash(&mut hasher);
+    let path = directory.join(format!("{:016x}", hasher.finish()));
+    fs::create_dir_all(directory).and_then(|()| fs::write(&path, input)).expect("an input can be saved");
     path
+}
+
+/// The outcome without what differs from input to input: numbers, what stands between quotes or brackets, and words
+/// that are not of plain letters.
+fn masked(outcome: &str) -> String {
+    let mut mask = String::new();
+    for part in outcome.split('"').step_by(2) {
+        let mut outside = part.split('[').map(|piece| piece.rsplit(']').next().unwrap_or_default());
+        let words = outside
+            .by_ref()
+            .flat_map(|piece| piece.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        for word in words {
+            let is_plain = word.chars().all(|c| c.is_ascii_alphabetic() || ".,:;()_'".contains(c));
+            mask += if is_plain { &word } else { "0" };
+            mask.push(' ');
+        }
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(run: &mut dyn FnMut(&[u8]) -> String) -> Target<'_> {
+        Target {
+            name: "test",
+            corpora: PathBuf::new(),
+            seeds: vec![b"begin".to_vec()],
+            words: &["magic"],
+            run,
+        }
+    }
+
+    #[test]
+    fn outcomes_are_told_apart_by_their_words() {
+        assert_eq!(masked("line 12: \"abc\" is not 7"), masked("line 3: \"x\" is not 123"));
+        assert_eq!(masked("begins with [65, 0a], no"), masked("begins with [1], no"));
+        assert_eq!(masked("bs=4kk: not a size"), masked("bs=x%1: not a size"));
+        assert_ne!(masked("line 12: too long"), masked("line 12: too short"));
+    }
+
+    #[test]
+    fn what_panics_is_found() {
+        let mut run = |input: &[u8]| {
+            assert!(!input.starts_with(b"magic"), "found");
+            String::new()
+        };
+        let failure = catch_unwind(AssertUnwindSafe(|| target(&mut run).fuzz())).unwrap_err();
+        let text = failure.downcast_ref::<String>().expect("a message");
+        let path = text.rsplit('=').next().expect("a path");
+        assert!(text.contains("panicked") && fs::read(path).unwrap().starts_with(b"magic"), "{text}");
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn new_outcomes_lead_further() {
+        // Each step is only a few changes away from the one before, and all at once are out of reach.
+        let mut most = 0;
+        let mut run = |input: &[u8]| {
+            let found = input.windows(5).filter(|window| *window == b"magic").count();
+            most = most.max(found);
+            "x ".repeat(found)
+        };
+        target(&mut run).fuzz();
+        assert!(most >= 5, "{most}");
+    }
 }

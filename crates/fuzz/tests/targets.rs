@@ -1,219 +1,431 @@
-//! Everything that parses bytes.
+//! The targets: job files, command lines, values, traces, verify headers, state files, logs.
+//!
+//! `IOLITE_FUZZ_SECONDS=600 cargo test --release -p iolite-fuzz --test targets` runs each for ten minutes.
 
-use iolite_content::verify::{Expected, HeaderFormat, Kind, Spec, Verifier, Write};
-use iolite_content::{Fill, PatternPiece};
-use iolite_fuzz::{Target, run};
-use iolite_options::registry;
-use iolite_run::verify_state::{Policy, Saved};
-use iolite_trace::TraceReader;
+use iolite_content::verify::{
+    Expected, HeaderFormat, Identity, Kind, Spec, Stamper, Verifier, Write as Written,
+};
+use iolite_fuzz::{Target, memory::Counting};
+use iolite_options::Invocation;
+use iolite_trace::blk::{self, BlkReader, BlkRecord, ByteOrder, action, category};
+use iolite_trace::{FileName, Mapping, MergeInput, TextReader, TextWriter, TraceReader};
 use std::ffi::OsString;
-use std::fs;
+use std::io::{BufReader, Write as _};
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-const OPTION_WORDS: &[&str] = &[
-    "rw=randrw",
-    "bs=",
-    "4k/50:8k/50",
-    "size=",
-    "100%",
-    "include ",
-    "[global]\n",
-    "[",
-    "]",
-    "$",
-    "${HOME}",
-    "$ncpus",
-    "(4*1024)",
-    ",",
-    ":",
-    "/",
-    "%o",
-    "\"",
-    "'",
-    "0x",
-    "-",
-    "numjobs=",
-    "zipf:1.2",
-    "time_based",
-    "=",
-    "\n",
-    "ki",
-    "1-3",
-    "filename=",
-    "ioengine=io_uring",
-    "verify=md5",
-    "verify_pattern=",
-];
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
-/// Words that name something on this machine are left out: reading it may not end.
-fn is_harmless(word: &OsString) -> bool {
-    let text = word.to_string_lossy();
-    let value = text.rsplit('=').next().unwrap_or(&text).trim_matches(['\'', '"']);
-    *word != "-" && !Path::new(word).exists() && !value.starts_with('/')
+fn fuzz(name: &'static str, seeds: Vec<Vec<u8>>, words: &[&str], run: &mut dyn FnMut(&[u8]) -> String) {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    Target { name, corpora, seeds, words, run }.fuzz();
 }
 
-fn understood(words: &[OsString]) {
-    match iolite_options::parse(words, &|_| None, false) {
-        Ok(_) => {}
-        Err(errors) => {
-            assert!(errors.iter().all(|error| !error.to_string().is_empty()) && !errors.is_empty())
+fn no_environment(_: &str) -> Option<String> {
+    None
+}
+
+/// What came of a command line, with the messages.
+fn answer(words: &[OsString], mut input: &[u8]) -> String {
+    match iolite_options::parse_with(words, &no_environment, &mut input, false) {
+        Ok(Invocation::Run { batches, warnings, .. }) => {
+            // Values that were accepted can be shown.
+            let shown = format!("{batches:?}");
+            assert!(batches.iter().flatten().all(|job| !job.name.is_empty()), "{shown}");
+            warnings.iter().map(|warning| complaint(&warning.message)).collect::<Vec<_>>().join("; ")
         }
+        Ok(Invocation::Print { text, status }) => format!("prints {status} {}", text.len().ilog2()),
+        Ok(other) => format!("{:?}", std::mem::discriminant(&other)),
+        Err(errors) => errors.first().map(|error| complaint(&error.message)).unwrap_or_default(),
     }
 }
 
-#[test]
-fn command_line() {
-    let mut feed = |input: &[u8]| {
-        let words = input.split(|&byte| byte == b'\n').map(|word| OsString::from_vec(word.to_vec()));
-        let words: Vec<OsString> = words.filter(is_harmless).collect();
-        understood(&words);
-    };
-    run(&mut Target { name: "command_line", words: OPTION_WORDS, feed: &mut feed });
+/// The end of a message: what is wrong, without the value that it is about.
+fn complaint(message: &str) -> String {
+    let why = message.rsplit(": ").next().unwrap_or_default();
+    let mut words: Vec<&str> = why.split_whitespace().rev().take(5).collect();
+    words.reverse();
+    words.join(" ")
+}
+
+/// The names of all options, and words that values are made of.
+fn language() -> Vec<&'static str> {
+    let mut words: Vec<&str> = vec![
+        "[global]\n",
+        "[job]\n",
+        "\n",
+        "=",
+        "include ",
+        "${SIZE}",
+        "$ncpus",
+        "$pagesize",
+        "(",
+        ")",
+        "*",
+        "/",
+        ",",
+        ":",
+        "-",
+        "%",
+        "k",
+        "g",
+        "0x",
+        "'",
+        "\"",
+        "\\",
+        "ms",
+        "random",
+        "zipf:1.1",
+        "4k/50:8k",
+        "#",
+        ";",
+        "rw=randrw",
+    ];
+    words.extend(iolite_options::registry::job_options().map(|definition| definition.name));
+    words
 }
 
 #[test]
-fn job_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("job.fio");
-    let mut feed = |input: &[u8]| {
-        // What it includes may be anything on this machine.
-        let lines = input.split_inclusive(|&byte| byte == b'\n');
-        let lines = lines.filter(|line| !line.windows(7).any(|word| word == b"include"));
-        let lines = lines.filter(|line| is_harmless(&OsString::from_vec(line.trim_ascii().to_vec())));
-        fs::write(&path, lines.collect::<Vec<_>>().concat()).unwrap();
-        understood(&[path.clone().into_os_string()]);
-        understood(&["--showcmd".into(), path.clone().into_os_string()]);
-    };
-    run(&mut Target { name: "job_file", words: OPTION_WORDS, feed: &mut feed });
-}
-
-/// Each input is given to an option that its first bytes choose.
-#[test]
-fn value() {
-    let names: Vec<&str> = registry::job_options().map(|option| option.name).collect();
-    let mut feed = |input: &[u8]| {
-        let (choice, value) = input.split_at(input.len().min(2));
-        let choice = choice.iter().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
-        let mut word = OsString::from(format!("--{}=", names[choice % names.len()]));
-        word.push(OsString::from_vec(value.to_vec()));
-        if is_harmless(&word) {
-            understood(&["--name=x".into(), word]);
+fn job_files() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seeds: Vec<Vec<u8>> = std::fs::read_dir(examples)
+        .expect("there are examples")
+        .map(|entry| std::fs::read(entry.expect("they can be listed").path()).expect("and read"))
+        .collect();
+    seeds.sort();
+    fuzz("job_files", seeds, &language(), &mut |input| {
+        // Files that are named in it, and may never end, are not what this is about.
+        if input.windows(5).any(|window| window == b"/dev/") {
+            return String::new();
         }
-    };
-    run(&mut Target { name: "value", words: OPTION_WORDS, feed: &mut feed });
-}
-
-/// Gives a header its checksum, so that what is behind it is looked at.
-fn with_checksum(block: &mut [u8], at: usize, size: usize) {
-    if let Some(header) = block.get_mut(at..at + size) {
-        let (front, sum) = header.split_at_mut(size - 4);
-        let right = !crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, front) as u32;
-        sum.copy_from_slice(&right.to_le_bytes());
-    }
-}
-
-/// The first two bytes choose how the rest is checked.
-#[test]
-fn verified_block() {
-    let kinds: Vec<Kind> = Kind::all().collect();
-    let pattern = || Fill::Pattern(vec![PatternPiece::Bytes(b"\xab".to_vec()), PatternPiece::Offset]);
-    let mut feed = |input: &[u8]| {
-        let [kind, shape, block @ ..] = input else { return };
-        let kind = kinds[usize::from(*kind) % kinds.len()];
-        let fill = if kind.compares_pattern() || shape & 16 != 0 { pattern() } else { Fill::Random };
-        let spec = Spec {
-            interval: [0, 512, 96, 100][usize::from(shape & 3)],
-            offset: [0, 200, 48, 5000][usize::from(shape >> 2 & 3)],
-            format: if shape & 32 == 0 { HeaderFormat::V342 } else { HeaderFormat::V333 },
-            fill,
-            ..Spec::new(kind)
-        };
-        let mut block = block.to_vec();
-        if shape & 128 != 0 {
-            with_checksum(&mut block, spec.offset, spec.format.size());
-        }
-        let writes = [Write { sequence: Some(1), seed: Some(7), job: Some(1) }];
-        let writes = if shape & 64 == 0 { &[][..] } else { &writes };
-        if let Err(mismatch) = Verifier::new(&spec).check(&block, &Expected { offset: 4096, writes }) {
-            assert!(!mismatch.text("f").is_empty());
-        }
-    };
-    run(&mut Target {
-        name: "verified_block",
-        words: &["\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}"],
-        feed: &mut feed,
+        answer(&["-".into()], input)
     });
 }
 
-/// Half of the inputs get the length and the checksum that they say they have.
 #[test]
-fn verify_state() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("state");
-    let mut feed = |input: &[u8]| {
-        let mut bytes = input.to_vec();
-        let description = bytes.get(32..40).map(|word| usize::from_le_bytes(word.try_into().unwrap()));
-        let (is_mended, end) =
-            (bytes.len().is_multiple_of(2), description.and_then(|length| length.checked_add(40)));
-        if let Some(end) = end.filter(|&end| is_mended && end <= bytes.len()) {
-            let length = bytes.len() as u64;
-            bytes[24..32].copy_from_slice(&length.to_le_bytes());
-            let sum = xxhash_rust::xxh3::xxh3_64(&bytes[24..end]);
-            bytes[16..24].copy_from_slice(&sum.to_le_bytes());
-        }
-        fs::write(&path, bytes).unwrap();
-        let told = Saved::open(&path).and_then(|saved| {
-            for file in 0..saved.setup.files.len() as u32 {
-                for policy in [Policy::Completed, Policy::Fsynced] {
-                    let file = saved.file(file, policy)?;
-                    assert_eq!(file.demands().count() as u64, file.summary().demands);
-                }
-            }
-            Ok(())
-        });
-        if let Err(why) = told {
-            assert!(!why.to_string().is_empty());
-        }
-    };
-    run(&mut Target { name: "verify_state", words: &["iolstate", "{", "}", "\"files\":["], feed: &mut feed });
+fn command_lines() {
+    let seeds = [
+        "--name=a\n--rw=randread\n--bs=4k\n--size=1g",
+        "--output-format=json+,terse\n--section\nx",
+        "-\n--showcmd",
+    ];
+    let seeds = seeds.map(|words| words.as_bytes().to_vec()).to_vec();
+    fuzz("command_lines", seeds, &language(), &mut |input| {
+        let words = input.split(|&byte| byte == b'\n').map(|word| OsString::from_vec(word.to_vec()));
+        let words: Vec<OsString> = words.filter(|word| !Path::new(word).exists()).collect();
+        answer(&words, b"[a]\nbs=4k\n")
+    });
 }
 
-/// Reads a trace to its end or to what is wrong with it.
-fn traced(input: &[u8]) {
-    let told = TraceReader::new(input, "trace").and_then(iolite_trace::summary::summarise);
-    if let Err(why) = told {
-        assert!(!why.to_string().is_empty());
+/// The first two bytes choose the option, the others are its value.
+#[test]
+fn values() {
+    let names: Vec<&str> =
+        iolite_options::registry::job_options().map(|definition| definition.name).collect();
+    let seeds = (0..names.len() as u16).flat_map(|number| {
+        ["", "1", "4k", "4k-8k,1m", "zipf:1.2:0.5", "10s"]
+            .map(|value| [&number.to_be_bytes()[..], value.as_bytes()].concat())
+    });
+    fuzz("values", seeds.collect(), &language(), &mut |input| {
+        let Some((number, value)) = input.split_first_chunk() else { return String::new() };
+        let name = names[u16::from_be_bytes(*number) as usize % names.len()];
+        // Patterns and their like may be files.
+        if value.contains(&b'/') {
+            return String::new();
+        }
+        let word = [format!("--{name}=").as_bytes(), value].concat();
+        format!("{name} {}", answer(&["--name=a".into(), OsString::from_vec(word)], b""))
+    });
+}
+
+/// Reads a trace to its end, looks through it and sums it up. All three have the same opinion of it.
+fn read_trace(input: &[u8]) -> String {
+    let open = || TraceReader::new(input, "trace");
+    let mut reader = match open() {
+        Ok(reader) => reader,
+        Err(error) => return error.to_string(),
+    };
+    let mut count = 0u64;
+    let end = loop {
+        match reader.next_record() {
+            Ok(Some(record)) => {
+                assert!((record.file as usize) < reader.files().len());
+                count += 1;
+            }
+            Ok(None) => break None,
+            Err(error) => break Some(error.to_string()),
+        }
+    };
+    // Each record needs some bytes, so their number is bounded.
+    assert!(count <= input.len() as u64);
+    let summed = iolite_trace::summary::summarise(open().expect("as before"));
+    let scanned = iolite_trace::scan(open().expect("as before"), Path::new("trace"), &Mapping::default());
+    match end {
+        Some(error) => {
+            assert_eq!(summed.err().map(|error| error.to_string()), Some(error.clone()));
+            assert_eq!(scanned.err().map(|error| error.to_string()), Some(error.clone()));
+            error
+        }
+        None => {
+            let summary = summed.expect("it can be read");
+            if let Ok(scan) = scanned {
+                assert_eq!(scan.ios.values, summary.directions.values.clone().map(|direction| direction.ios));
+            }
+            format!("whole, {} {}", summary.ios().min(1), summary.depth.is_some())
+        }
     }
 }
 
 #[test]
-fn text_trace() {
-    let words = &[
+fn text_traces() {
+    let seeds = [
+        "fio version 3 iolog\n0 f add\n5 f open\n9 f write 0 4096\n12 f sync 0 0\n15 f trim 0 512\n20 f close\n",
+        "fio version 2 iolog\nf add\nf open\nf wait 5 0\nf read 0 512\nf datasync 0 0\nf close\n",
+    ];
+    let seeds = seeds.map(|text| text.as_bytes().to_vec()).to_vec();
+    let words = [
         "fio version 3 iolog\n",
-        " read ",
-        " write ",
+        "fio version 2 iolog\n",
         " add\n",
         " open\n",
         " close\n",
+        " read ",
+        " write ",
+        " trim ",
+        " sync ",
+        " datasync ",
+        " sync_file_range ",
         " wait ",
-        " 0\n",
-        "trim",
+        "0 f open\n",
+        "f",
+        " ",
+        "\n",
     ];
-    run(&mut Target { name: "text_trace", words, feed: &mut |input| traced(input) });
+    fuzz("text_traces", seeds, &words, &mut |input| {
+        rewrite(input);
+        read_trace(input)
+    });
+}
+
+/// What was read of a log of version 3 and written again reads the same.
+fn rewrite(input: &[u8]) {
+    let Ok(mut reader) = TextReader::new(input, "trace") else { return };
+    let mut writer = TextWriter::new(Vec::new(), reader.version()).expect("memory takes everything");
+    let mut records = Vec::new();
+    while let Ok(Some(record)) = reader.next_record() {
+        let FileName::Path(path) = &reader.files()[record.file as usize] else {
+            unreachable!("text has paths")
+        };
+        writer.write(record.time_ns / 1000, path, record.event).expect("memory takes everything");
+        records.push(record);
+    }
+    if reader.version() == iolite_trace::TextVersion::V2 {
+        return;
+    }
+    let bytes = std::mem::take(writer.output());
+    let mut again = TextReader::new(&bytes[..], "again").expect("it has a first line");
+    let read = std::iter::from_fn(|| again.next_record().ok().flatten()).count();
+    // Only an open that was forgotten by the start of another recording may be missing, and what follows from it.
+    assert_eq!(read, records.len());
 }
 
 #[test]
-fn binary_trace() {
-    run(&mut Target { name: "binary_trace", words: &["\u{7}tae"], feed: &mut |input| traced(input) });
-}
-
-#[test]
-fn compressed_log() {
-    let mut feed = |input: &[u8]| {
-        let mut lines = Vec::new();
-        // Damaged or cut, it is an error; whole, it is lines.
-        let _ = iolite_logs::inflate::streams(&mut &*input, &mut lines);
+fn binary_traces() {
+    let record = |action, bytes, payload: &[u8]| BlkRecord {
+        time: 1000,
+        sector: 8,
+        bytes,
+        action,
+        device: BlkRecord::device_number(8, 0),
+        payload: payload.to_vec(),
+        ..BlkRecord::default()
     };
-    run(&mut Target { name: "compressed_log", words: &[], feed: &mut feed });
+    let trace = |order| {
+        let mut bytes = Vec::new();
+        for one in [
+            record(category::NOTIFY, 0, b"process"),
+            record(action::QUEUE | category::READ, 4096, b""),
+            record(action::QUEUE | category::WRITE | category::FLUSH, 512, b""),
+            record(action::ISSUE | category::READ | action::CGROUP, 4096, &[0; 8]),
+            record(action::COMPLETE | category::READ, 4096, b""),
+            record(action::QUEUE | category::DISCARD, 65_536, b""),
+        ] {
+            blk::write(&mut bytes, order, &one).expect("memory takes everything");
+        }
+        bytes
+    };
+    let seeds = vec![trace(ByteOrder::Little), trace(ByteOrder::Big)];
+    let file = tempfile::NamedTempFile::new_in("/dev/shm").or_else(|_| tempfile::NamedTempFile::new());
+    let mut file = file.expect("a file can be made");
+    fuzz("binary_traces", seeds, &[], &mut |input| {
+        // Record by record, what is read can be written, and is the same then.
+        let mut reader = BlkReader::new(input, "trace");
+        let mut record = BlkRecord::default();
+        let mut bytes = Vec::new();
+        while let Ok(true) = reader.read(&mut record) {
+            blk::write(&mut bytes, reader.order(), &record).expect("memory takes everything");
+        }
+        assert!(input.starts_with(&bytes));
+        replace(&mut file, input);
+        let inputs = [1, 3].map(|times| MergeInput { path: file.path().into(), percent: 50.0, times });
+        let merged =
+            iolite_trace::merge(&inputs, &mut std::io::sink(), "result").map_err(|error| error.to_string());
+        format!("{} {}", read_trace(input), merged.err().unwrap_or_default())
+    });
+}
+
+fn replace(file: &mut tempfile::NamedTempFile, bytes: &[u8]) {
+    use std::io::Seek as _;
+    let done = file.as_file().set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(bytes));
+    done.expect("a file takes bytes");
+}
+
+/// The first byte chooses the kind, the second how it is checked; the others are the block.
+#[test]
+fn verify_headers() {
+    let kinds: Vec<Kind> = Kind::all().collect();
+    let spec = |kind: u8, how: u8| Spec {
+        interval: if how & 1 == 0 { 0 } else { 512 },
+        offset: if how & 2 == 0 { 0 } else { 256 },
+        format: if how & 4 == 0 { HeaderFormat::V342 } else { HeaderFormat::V333 },
+        ..Spec::new(kinds[kind as usize % kinds.len()])
+    };
+    let seeds = (0..kinds.len() as u8).flat_map(|kind| {
+        (0..8).filter_map(move |how| {
+            let spec = spec(kind, how);
+            spec.validate(512).ok()?;
+            let mut block = vec![0; 1024];
+            Stamper::new(&spec).stamp(&mut block, &Identity { offset: 4096, ..Identity::default() });
+            Some([&[kind, how][..], &block].concat())
+        })
+    });
+    let seeds = seeds.collect();
+    fuzz("verify_headers", seeds, &["\u{ac}\u{ca}"], &mut |input| {
+        let [kind, how, block @ ..] = input else { return String::new() };
+        let spec = spec(*kind, *how);
+        if spec.validate(block.len()).is_err() {
+            return "not valid".into();
+        }
+        let writes = [Written { sequence: Some(0), seed: None, job: Some(0) }];
+        let expected = Expected { offset: 4096, writes: if how & 8 == 0 { &writes } else { &[] } };
+        match Verifier::new(&spec).check(block, &expected) {
+            Ok(()) => "right".into(),
+            Err(mismatch) => mismatch.text("file"),
+        }
+    });
+}
+
+#[test]
+fn state_files() {
+    use iolite_run::verify_state::{Policy, Recorder, Saved, Setup, StateFile};
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let path = directory.path().join("state");
+    let state = |is_uniform, files: u64| {
+        let setup = Setup {
+            program: "iolite".into(),
+            job: "j".into(),
+            number: 0,
+            kind: "md5".into(),
+            began: 1,
+            seed: 2,
+            block: 4096,
+            depth: 4,
+            is_uniform,
+            is_durable: false,
+            has_flushes: true,
+            files: (0..files)
+                .map(|file| StateFile { name: format!("f{file}"), offset: 0, length: 65_536 })
+                .collect(),
+        };
+        let recorder = Recorder::create(&path, &setup).expect("a state can be written");
+        for number in 0..6u64 {
+            recorder.issue(number as u32 % 4, number, 0, number * 4096, 4096);
+            if number % 4 < 2 {
+                recorder.acknowledge(number as u32 % 4);
+            }
+        }
+        drop(recorder);
+        std::fs::read(&path).expect("it is there")
+    };
+    let seeds = vec![state(true, 1), state(false, 2)];
+    fuzz(
+        "state_files",
+        seeds,
+        &["\"block\":", "\"depth\":", "\"length\":", "true", "false", "\"files\":["],
+        &mut |input| {
+            std::fs::write(&path, input).expect("a file takes bytes");
+            let saved = match Saved::open(&path) {
+                Ok(saved) => saved,
+                Err(error) => return error.to_string(),
+            };
+            let mut outcome = format!("{} in flight", saved.in_flight.len().min(1));
+            for file in 0..saved.setup.files.len() as u32 {
+                for policy in [Policy::Completed, Policy::Fsynced] {
+                    outcome += &match saved.file(file, policy) {
+                        Ok(file) => {
+                            let demands = file.demands().count();
+                            format!(" {} {:?}", demands.min(1), file.summary().to_owned())
+                                .replace(char::is_numeric, "")
+                        }
+                        Err(error) => error.to_string(),
+                    };
+                }
+            }
+            outcome
+        },
+    );
+}
+
+#[test]
+fn compressed_logs() {
+    let compress = |text: &[u8]| {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text).expect("memory takes everything");
+        encoder.finish().expect("memory takes everything")
+    };
+    let one = compress(b"0, 100, 0, 4096, 0\n1, 200, 1, 4096, 0\n");
+    let seeds = vec![[one.clone(), compress(b"2, 300, 0, 512, 0\n")].concat(), one, compress(&[0; 200])];
+    fuzz("compressed_logs", seeds, &[], &mut |input| {
+        let inflate = |input: &[u8]| {
+            let mut output = Vec::new();
+            iolite_logs::inflate::streams(&mut BufReader::new(input), &mut output).map(|()| output)
+        };
+        // As it is, and as what is compressed.
+        let packed = inflate(&compress(input))
+            .map_or_else(|error| error.to_string(), |out| format!("{}", out.is_empty()));
+        match inflate(input) {
+            Ok(output) => format!("{} {packed}", output.is_empty()),
+            Err(error) => format!("{error} {packed}"),
+        }
+    });
+}
+
+#[test]
+fn histogram_logs() {
+    let seeds = vec![
+        b"1000, 0, 4096, 1, 2, 3, 4\n".to_vec(),
+        format!("1, 2, 512{}", ", 7".repeat(1856)).into_bytes(),
+    ];
+    fuzz("histogram_logs", seeds, &[", ", "\n", "0", "1"], &mut |input| {
+        let text = String::from_utf8_lossy(input);
+        let lines = text.lines().map(iolite_logs::HistogramLine::read);
+        let outcomes: Vec<String> = lines
+            .map(|line| line.map_or_else(|(column, _)| "x".repeat(column.min(6)), |_| "line".into()))
+            .collect();
+        outcomes.first().cloned().unwrap_or_default()
+    });
+}
+
+/// What is committed is small, or it would not be read by anybody.
+#[test]
+fn corpora_are_small() {
+    let corpora: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let mut bytes = 0;
+    for target in std::fs::read_dir(&corpora).expect("there is a corpus") {
+        for input in std::fs::read_dir(target.expect("it can be listed").path()).expect("a directory") {
+            bytes += input.expect("it can be listed").metadata().expect("it is there").len();
+        }
+    }
+    assert!(bytes < 2 << 20, "{bytes} bytes");
 }

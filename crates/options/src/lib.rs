@@ -32,7 +32,7 @@ mod verification;
 
 pub use job::*;
 pub use logs::{LogOptions, LogWindow};
-pub use parse::{parse, run_options};
+pub use parse::{parse, parse_with, run_options};
 pub use run::*;
 pub use verification::*;
 

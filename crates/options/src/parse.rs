@@ -26,12 +26,20 @@ pub fn parse(
     environment: &dyn Fn(&str) -> Option<String>,
     invoked_as_fio: bool,
 ) -> Result<Invocation, Vec<Diagnostic>> {
-    let mut standard_input = std::io::stdin();
-    let surroundings = Surroundings {
-        environment,
-        facts: MachineFacts::of_this_machine(),
-        standard_input: &mut standard_input as &mut dyn Read,
-    };
+    parse_with(args, environment, &mut std::io::stdin(), invoked_as_fio)
+}
+
+/// [`parse`], with standard input from elsewhere.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with(
+    args: &[OsString],
+    environment: &dyn Fn(&str) -> Option<String>,
+    standard_input: &mut dyn Read,
+    invoked_as_fio: bool,
+) -> Result<Invocation, Vec<Diagnostic>> {
+    let surroundings = Surroundings { environment, facts: MachineFacts::of_this_machine(), standard_input };
     parse_in(args, surroundings, invoked_as_fio)
 }
 

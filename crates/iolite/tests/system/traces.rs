@@ -173,6 +173,22 @@ fn offsets_and_kinds_are_mapped() {
 }
 
 #[test]
+fn every_engine_replays() {
+    let dir = scratch();
+    log(dir.path(), "log", LOG);
+    let engines = ["sync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "null"];
+    let engines = engines.map(|engine| format!("--ioengine={engine} --iodepth=4"));
+    let others =
+        ["--thread", "--io_submit_mode=offload", "--lockfile=readwrite", "--lat_from_intended_start=1"];
+    for how in engines.iter().map(String::as_str).chain(others) {
+        let report = json(dir.path(), &format!("--name=p --read_iolog=log --replay_time_scale=1000 {how}"));
+        assert_eq!(report.job().bytes(), [4608, 12_288, 0], "{how}");
+        assert_eq!(report.job().int("sync.total_ios"), 2, "{how}");
+        assert_eq!(report.job().int("replay.issue_error_ns.N"), 6, "{how}");
+    }
+}
+
+#[test]
 fn clones_have_a_trace_each_and_loops_start_over() {
     let dir = scratch();
     log(dir.path(), "one", "0 f add\n0 f open\n0 f write 0 512\n0 f close\n");

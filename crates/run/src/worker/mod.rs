@@ -41,7 +41,7 @@ use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
 use iolite_options::{JobOptions, SubmitMode};
-use iolite_plan::{JobPlan, Layout, Plan, WorkerPlan};
+use iolite_plan::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::{AnyGenerator, BlockSize, General, Generator};
 use memory::Buffers;
@@ -243,29 +243,43 @@ impl Worker<'_> {
 
     /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
     fn offload(&self, config: &EngineConfig, log: Option<Recorder>) -> Result<(), Stop> {
-        let workload = workload_spec(self.job, self.layout, self.plan.seed);
-        let generator = General::new(&workload).map(AnyGenerator::General);
-        let generator = generator
-            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
         let clock = self.clock.chosen(self.options().clocksource);
         let engine = self.job.engine;
         let pool = Offload::new(engine.name, config, engine.diskless, clock, self.control())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
+        if let Some(plan) = &self.plan.replay {
+            return self.replay(plan, pool, log);
+        }
+        let workload = workload_spec(self.job, self.layout, self.plan.seed);
+        let generator = General::new(&workload).map(AnyGenerator::General);
+        let generator = generator
+            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
         self.work::<Offload<'_>, AnyGenerator, true>(pool, generator, &workload, log)
+    }
+
+    /// Everything, with I/O from a trace.
+    fn replay<E: Engine>(
+        &self,
+        plan: &Arc<ReplayPlan>,
+        engine: E,
+        log: Option<Recorder>,
+    ) -> Result<(), Stop> {
+        let mut workload = workload_spec(self.job, self.layout, self.plan.seed);
+        // The trace says when files are opened, and how large I/Os are.
+        workload.open_files = 0;
+        workload.block_size = PerDirection::all(BlockSize::Fixed(plan.largest));
+        let replay = Replay::new(plan, self.options(), !self.job.engine.diskless);
+        self.work::<E, Replay, true>(engine, replay, &workload, log)
     }
 
     /// Everything that depends on the engine's type.
     fn with_engine<E: Engine>(&self, engine: E, log: Option<Recorder>) -> Result<(), Stop> {
         let options = self.options();
         debug!(target: "io", "{}: engine {}, depth {}", options.name, self.job.engine.name, options.iodepth);
-        let mut workload = workload_spec(self.job, self.layout, self.plan.seed);
         if let Some(plan) = &self.plan.replay {
-            // The trace says when files are opened, and how large I/Os are.
-            workload.open_files = 0;
-            workload.block_size = PerDirection::all(BlockSize::Fixed(plan.largest));
-            let replay = Replay::new(plan, options, !self.job.engine.diskless);
-            return self.work::<E, Replay, true>(engine, replay, &workload, log);
+            return self.replay(plan, engine, log);
         }
+        let workload = workload_spec(self.job, self.layout, self.plan.seed);
         let full = needs_full_loop(self.options(), &workload);
         // A pace steers a mix, which only the general generator understands.
         let generator = if full {
