@@ -231,7 +231,7 @@ fn bad_lists_of_errors() {
 }
 
 #[test]
-fn how_many_trims_blocks_survive() {
+pub fn how_many_trims_blocks_survive() {
     let program = Program::under_test();
     if program.is_peer {
         skip!("fio 3.33 aborts");
