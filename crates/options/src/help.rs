@@ -1,6 +1,6 @@
 //! The texts of `--cmdhelp` and `--enghelp`, made from the option tables.
 
-use crate::definition::{Definition, Limits};
+use crate::definition::{Definition, Limits, Scope, Status};
 use crate::engines::EngineInfo;
 use crate::profiles::Profile;
 use crate::{engines, registry};
@@ -95,9 +95,12 @@ macro_rules! line {
 }
 
 fn engine_list() -> String {
+    let (works, not_yet): (Vec<_>, Vec<_>) = engines::engines().iter().partition(|engine| engine.supported);
     let mut text = "Available IO engines:\n".to_owned();
-    for engine in engines::engines() {
-        line!(text, "\t{}", engine.name);
+    works.iter().for_each(|engine| line!(text, "\t{}", engine.name));
+    if !not_yet.is_empty() {
+        text.push_str("Known, but not supported yet:\n");
+        not_yet.iter().for_each(|engine| line!(text, "\t{}", engine.name));
     }
     text
 }
@@ -147,6 +150,9 @@ fn detail(definition: &Definition) -> String {
     for (index, (keyword, meaning)) in definition.keywords.iter().enumerate() {
         field(if index == 0 { "valid values" } else { "" }, format!("{keyword:<10} {meaning}").trim_end());
     }
+    if definition.status() == Status::NotYet && definition.scope != Scope::Profile {
+        line!(text, "{:>DETAIL_COLUMN$}: not supported yet", "status");
+    }
     text.push('\n');
     text
 }
@@ -183,7 +189,11 @@ mod tests {
         assert!(all.contains("\n    trim_backlog        : "));
         assert!(all.contains("\n  iodepth_batch_complete_min: "), "a long name pushes the colon on");
         assert_eq!(command_help(None).text, all);
-        assert!(engine_help(None).text.starts_with("Available IO engines:\n\tcpuio\n\tmmap\n"));
+        let engines = engine_help(None).text;
+        assert!(engines.starts_with("Available IO engines:\n\t") && engines.contains("\n\tpsync\n"));
+        let (available, _) = engines.split_once("Known, but not supported yet:\n").unwrap_or((&engines, ""));
+        let supported = engines::engines().iter().filter(|engine| engine.supported);
+        assert_eq!(available.lines().count() - 1, supported.count());
         assert!(engine_help(Some("libaio")).text.starts_with("userspace_reap          : "));
         assert_eq!(engine_help(Some("null")).text, "IO engine null has no options\n");
     }

@@ -29,7 +29,9 @@ pub(crate) fn usage(program: &str, version: &str) -> String {
     for option in works {
         describe(&mut text, option);
     }
-    text.push_str("\nCompanions (a first word that is none of a file here; behind it --help tells more):\n");
+    text.push_str(
+        "\nCompanions (called by a first word that is no file here; --help behind it tells more):\n",
+    );
     for command in commands::ALL {
         // Writing to a String does not fail.
         let left = format!("  {} {}", command.name, command.operand_words());
