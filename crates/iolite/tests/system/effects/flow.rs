@@ -51,6 +51,5 @@ pub const TABLE: &[Effect] = &[
         "all",
         Json("jobs.0.total_err"),
     ),
-    test!("block_error_percentiles", failures::how_many_trims_blocks_survive),
     test!("error_dump", failures::errors_that_do_not_end_the_job_are_described_on_demand),
 ];
