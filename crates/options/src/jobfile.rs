@@ -186,6 +186,10 @@ impl Reader<'_, '_> {
                 self.warn(line.at(ignored), format!("{shown}: the text behind the closing ] is ignored"));
                 name
             }
+            None if header.is_empty() => {
+                self.error(origin, format!("{shown}: a section needs a name and a closing ]"));
+                return;
+            }
             None => {
                 self.warn(origin.clone(), format!("{shown}: the closing ] of this section is missing"));
                 header

@@ -139,6 +139,12 @@ fn environment_and_reserved_words() {
 }
 
 #[test]
+fn a_bracket_alone_is_no_section() {
+    let outcome = read_text("[one]\nsize=1m\n[");
+    assert_eq!(outcome.errors, ["-:3:1: [: a section needs a name and a closing ]"]);
+}
+
+#[test]
 fn options_outside_of_a_section_are_one_error() {
     let outcome = read_text("bs=8k\nrw=read\ninclude x\n[one]\nsize=1m\n");
     assert_eq!(outcome.shape(), ["one: size=1m"]);

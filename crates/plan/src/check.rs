@@ -44,7 +44,7 @@ pub fn job(
     {
         blame("write_iolog", format!("write_iolog: {message}"));
     }
-    if !replays.is_empty() && options.is_set("verify") {
+    if !replays.is_empty() && options.verification.is_on() {
         blame("verify", "verify: what a replay writes is not read back; leave verify out".into());
     }
     let obstacles = dedupe::obstacles(options).into_iter().chain(offsets::obstacles(options));

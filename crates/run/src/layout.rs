@@ -136,7 +136,11 @@ fn facts(path: &Path) -> io::Result<FileFacts> {
 
 /// Whether the files are filled until the file system is full, so that their size is known only then.
 pub fn fills(job: &JobPlan) -> bool {
-    job.options.fill_device && job.options.rw.reads() && !job.engine.diskless && !job.options.create_on_open
+    job.options.fill_device
+        && job.options.read_iolog.is_empty()
+        && job.options.rw.reads()
+        && !job.engine.diskless
+        && !job.options.create_on_open
 }
 
 /// The layout with the sizes that files which [`fills`] is true for have reached.
