@@ -44,6 +44,8 @@ pub struct VerifyOptions {
     pub experimental_verify: bool,
     pub verify_write_sequence: bool,
     pub verify_header_seed: bool,
+    pub verify_state_load: bool,
+    pub verify_state_save: bool,
 }
 
 impl VerifyOptions {
@@ -67,6 +69,8 @@ impl VerifyOptions {
             experimental_verify: false,
             verify_write_sequence: false,
             verify_header_seed: false,
+            verify_state_load: false,
+            verify_state_save: false,
         }
     }
 

@@ -44,6 +44,9 @@ pub enum Need {
     Extents,
 }
 
+/// A map of more blocks is for regions without an end.
+const MOST_BLOCKS: u64 = 1 << 38;
+
 /// A map that is finer than this many blocks per write is worth less than a list of the writes.
 const FINEST: u64 = 16;
 
@@ -56,7 +59,8 @@ impl Need {
         }
         let smallest = spec.block_size[Direction::Write].min().max(1);
         let slot = granularity(spec);
-        if slot * FINEST < smallest { Need::Extents } else { Need::Map(slot) }
+        let blocks: u64 = spec.files.iter().fold(0, |sum, region| sum.saturating_add(region.length / slot));
+        if slot * FINEST < smallest || blocks > MOST_BLOCKS { Need::Extents } else { Need::Map(slot) }
     }
 }
 
@@ -88,6 +92,11 @@ pub fn can_repeat(spec: &Spec) -> bool {
     }
 }
 
+/// Whether all writes have one size, at multiples of it (within a region).
+pub fn is_uniform(spec: &Spec) -> bool {
+    spec.block_size[Direction::Write] == BlockSize::Fixed(granularity(spec))
+}
+
 /// What all offsets (within a region) and lengths of writes are multiples of.
 fn granularity(spec: &Spec) -> u64 {
     if spec.unaligned {
@@ -104,15 +113,7 @@ fn granularity(spec: &Spec) -> u64 {
     let by_randomness: &[Direction] =
         if spec.size_by_randomness { &[Direction::Read, Direction::Write] } else { &[] };
     for &direction in involved.iter().chain(by_randomness) {
-        match &spec.block_size[direction] {
-            BlockSize::Fixed(size) => add(*size),
-            BlockSize::Range(low, high) => {
-                add(*low);
-                // The largest size need not be a multiple of the smallest.
-                add(*high);
-            }
-            BlockSize::Split(entries) => entries.iter().for_each(|&(size, _)| add(size)),
-        }
+        add(spec.block_size[direction].common());
         add(spec.align[direction].max(1));
     }
     if spec.sequential_skip != 0 {

@@ -121,6 +121,24 @@ impl BlockSize {
         }
     }
 
+    /// The largest number that divides all sizes (unless they are unaligned).
+    pub fn common(&self) -> u64 {
+        let divide = |a: u64, b: u64| {
+            let (mut a, mut b) = (a, b);
+            while b != 0 {
+                (a, b) = (b, a % b);
+            }
+            a
+        };
+        match self {
+            BlockSize::Fixed(size) => *size,
+            BlockSize::Range(low, high) => divide(*low, *high),
+            BlockSize::Split(entries) => {
+                entries.iter().fold(0, |common, &(size, _)| divide(common, size)).max(1)
+            }
+        }
+    }
+
     /// The largest size.
     pub fn max(&self) -> u64 {
         match self {

@@ -11,6 +11,7 @@ mod common;
 mod companions;
 mod content;
 mod corruption;
+mod crashes;
 mod debugging;
 mod devices;
 mod differential;

@@ -91,8 +91,11 @@ pub static VERIFY: &[Definition] = &[
         .range(0, 1)
         .lands(put!(verification.experimental_verify, boolean())),
     verify("verify_state_load", Kind::Bool, "Check only what an interrupted run says it has written")
-        .range(0, 1),
-    verify("verify_state_save", Kind::Bool, "Save what was written when a run is interrupted").default("1"),
+        .range(0, 1)
+        .lands(put!(verification.verify_state_load, boolean())),
+    verify("verify_state_save", Kind::Bool, "Save what was written when a run is interrupted")
+        .default("1")
+        .lands(put!(verification.verify_state_save, boolean())),
     verify("verify_write_sequence", Kind::Bool, "Check the order in which blocks were written")
         .default("1")
         .lands(put!(verification.verify_write_sequence, boolean())),

@@ -35,7 +35,7 @@ impl Work for Shared {
                 continue;
             }
             // What is only checked is not made first.
-            if job.options.verify_only {
+            if job.options.verify_only || crate::worker::verify::loads_state(&job.options) {
                 continue;
             }
             let number = worker.index as u32;

@@ -135,6 +135,11 @@ impl Controller<'_> {
     /// Ends the run, and runs the command.
     fn pull_trigger(&mut self, observer: &mut dyn Observer) {
         observer.note("trigger: the run ends here");
+        // The command may be the end of this machine. (What the workers do from now on is new to the states then, and
+        // accepted.)
+        for problem in crate::worker::verify::sync_states(self.plan) {
+            observer.warning(&problem);
+        }
         if let Err(problem) = self.watch.start_command() {
             observer.warning(&problem);
         }

@@ -177,7 +177,7 @@ impl Saved {
     /// # Errors
     ///
     /// The tables cannot be read, or are damaged.
-    pub fn file(&self, file: u32, policy: Policy) -> Result<SavedFile<'_>, StateError> {
+    pub fn file(&self, file: u32, policy: Policy) -> Result<SavedFile, StateError> {
         let tables = &self.layout.tables[file as usize];
         let needs_flushed = policy == Policy::Fsynced && !self.setup.is_durable;
         let acknowledged = self.table(tables.acknowledged, tables.blocks)?;
@@ -188,7 +188,18 @@ impl Saved {
         let mut in_flight: Vec<_> =
             self.in_flight.iter().filter(|write| write.file == file).copied().collect();
         in_flight.sort_unstable_by_key(|write| write.offset);
-        Ok(SavedFile { saved: self, file, needs_flushed, acknowledged, flushed, in_flight })
+        Ok(SavedFile {
+            file,
+            start: self.setup.files[file as usize].offset,
+            block: self.setup.block,
+            is_uniform: self.setup.is_uniform,
+            issued: self.issued,
+            covered: self.flushed[file as usize].clone(),
+            needs_flushed,
+            acknowledged,
+            flushed,
+            in_flight,
+        })
     }
 
     fn table(&self, at: u64, blocks: u64) -> Result<Vec<u32>, StateError> {
@@ -212,9 +223,13 @@ impl Saved {
 
 /// What is known of a file.
 #[derive(Debug)]
-pub struct SavedFile<'a> {
-    saved: &'a Saved,
+pub struct SavedFile {
     file: u32,
+    start: u64,
+    block: u64,
+    is_uniform: bool,
+    issued: u64,
+    covered: Covered,
     needs_flushed: bool,
     acknowledged: Vec<u32>,
     flushed: Vec<u32>,
@@ -222,10 +237,22 @@ pub struct SavedFile<'a> {
     in_flight: Vec<InFlight>,
 }
 
-impl SavedFile<'_> {
+impl SavedFile {
     /// What has to be there, in the order of offsets.
     pub fn demands(&self) -> impl Iterator<Item = Demand> {
         self.writes().filter_map(|(first, last)| self.demand(first, last))
+    }
+
+    /// The first demand at or behind this block (of the table), and the block behind it.
+    pub fn next_demand(&self, from: usize) -> Option<(Demand, usize)> {
+        let mut from = from;
+        loop {
+            let (first, last) = whole_write(&self.acknowledged, from)?;
+            from = last + 1;
+            if let Some(demand) = self.demand(first, last) {
+                return Some((demand, from));
+            }
+        }
     }
 
     /// How much there is of everything.
@@ -252,17 +279,16 @@ impl SavedFile<'_> {
     }
 
     fn demand(&self, first: usize, last: usize) -> Option<Demand> {
-        let setup = &self.saved.setup;
-        let offset = setup.files[self.file as usize].offset + first as u64 * setup.block;
-        let length = (last - first + 1) as u64 * setup.block;
+        let offset = self.start + first as u64 * self.block;
+        let length = (last - first + 1) as u64 * self.block;
         // Of a write that is overwritten in part, nobody knows what is there.
         let in_flight = match self.over(offset, length) {
             Over::Nothing => None,
             Over::Same(number) => Some(number),
             Over::Part => return None,
         };
-        let number = latest(self.acknowledged[first], self.saved.issued);
-        let is_flushed = !self.needs_flushed || self.saved.flushed[self.file as usize].has(number);
+        let number = latest(self.acknowledged[first], self.issued);
+        let is_flushed = !self.needs_flushed || self.covered.has(number);
         let oldest = if is_flushed { number } else { self.flushed_before(first, last)? };
         Some(Demand {
             file: self.file,
@@ -275,9 +301,9 @@ impl SavedFile<'_> {
     /// The flushed write that was here before. Where writes have all sizes, others may have come between that
     /// overwrote a part, and any mixture may be left.
     fn flushed_before(&self, first: usize, last: usize) -> Option<u64> {
-        let entries = self.flushed.get(first..=last).filter(|_| self.saved.setup.is_uniform)?;
+        let entries = self.flushed.get(first..=last).filter(|_| self.is_uniform)?;
         let is_whole = whole_write(entries, 0) == Some((0, entries.len() - 1));
-        is_whole.then(|| latest(entries[0], self.saved.issued))
+        is_whole.then(|| latest(entries[0], self.issued))
     }
 
     fn over(&self, offset: u64, length: u64) -> Over {

@@ -13,6 +13,7 @@ mod pace;
 mod placement;
 mod priority;
 mod ramp;
+mod reading_back;
 mod record;
 mod replay;
 mod syncs;
@@ -56,7 +57,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
 use tracing::debug;
 use translate::{needs_full_loop, rules, sync_schedule, workload_spec};
-use verify::{Verification, WorkerIdentity};
 
 /// What a worker is given.
 pub struct Worker<'a> {
@@ -156,7 +156,7 @@ impl Worker<'_> {
         if let Some(command) = &options.exec_prerun {
             self.run_command(command::When::Before, command)?;
         }
-        if !options.create_serialize && !options.verify_only {
+        if !options.create_serialize && !options.verify_only && !verify::loads_state(options) {
             let mut note = |text| Message::Note(self.number(), text).send(self.messages);
             layout::create(self.job, self.layout, self.plan, &mut note, &|| self.stop_requested())
                 .map_err(|error| Stop::new("func=layout", &error))?;
@@ -379,6 +379,9 @@ impl Worker<'_> {
         self.enter(Phase::Finishing);
         let logged = self.finish_logs(io_loop.log.take());
         let closed = self.put_away(&mut io_loop);
+        if let Some(verification) = &mut io_loop.verification {
+            self.leave_state(verification, failure.is_none() && worked.is_ok());
+        }
         // The engine waits for what it may still have in flight, and then the buffers can go.
         drop(io_loop);
         drop(buffers);
@@ -410,12 +413,7 @@ impl Worker<'_> {
         let options = self.options();
         let mut left = options.loops.max(1);
         while left > 0 && !io_loop.is_over() {
-            let end = if options.verify_only && options.rw.writes() {
-                io_loop.dry_pass();
-                PassEnd::Finished
-            } else {
-                io_loop.pass()
-            };
+            let end = self.pass(io_loop);
             left -= 1;
             if options.end_fsync && (options.rw.writes() || options.rw.trims()) && io_loop.failure.is_none() {
                 let before = self.control().phase();
@@ -425,7 +423,7 @@ impl Worker<'_> {
                 synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
             }
             let again = left > 0 || options.time_based;
-            let end = if FULL { self.check_pass(io_loop, end, left)? } else { end };
+            let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {
                 break;
             }
@@ -457,53 +455,6 @@ impl Worker<'_> {
             }
         }
         Ok(())
-    }
-
-    /// What can be verified, and how; `None` = nothing is.
-    fn verification(&self, workload: &iolite_workload::Spec) -> Result<Option<Verification>, Stop> {
-        let identity = WorkerIdentity {
-            seed: self.plan.seed,
-            // Numbers in headers begin with 1, as fio's do.
-            job: (self.plan.index + 1) as u16,
-            others: self.rivals.clone(),
-            moves_nothing: self.job.engine.diskless,
-            directory: self.job.auxiliary.clone(),
-        };
-        let verification = Verification::new(self.options(), workload, identity)
-            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=verify: {error}") })?;
-        if let Some(verification) = &verification {
-            let (name, history) = (&self.options().name, &verification.read_back);
-            debug!(target: "verify", "{name}: {history}, at most {} bytes", history.history_bytes());
-        }
-        Ok(verification)
-    }
-
-    /// Reads back what a pass has written, from the medium as far as that is possible.
-    fn check_pass<E: Engine, G: Generator, const FULL: bool>(
-        &self,
-        io_loop: &mut IoLoop<E, G, FULL>,
-        end: PassEnd,
-        left: u64,
-    ) -> Result<PassEnd, Stop> {
-        let options = self.options();
-        // What earlier runs have written can be checked as it is after the last loop only.
-        let now = verify::reads_back(options) && (left == 0 || !options.verify_only || options.time_based);
-        let mut end = end;
-        if now && io_loop.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume()) {
-            if !options.verify_only {
-                let synced = io_loop.files.sync_all(&io_loop.engine);
-                synced.map_err(|error| Stop::new("func=fsync", &error))?;
-                io_loop.files.refresh(&io_loop.engine);
-            }
-            end = io_loop.read_back();
-        }
-        io_loop.conclude_checks();
-        let unread = io_loop.verification.as_ref().map_or(0, |verification| verification.read_back.unread());
-        if end == PassEnd::Stopped && unread > 0 && io_loop.failure.is_none() && now {
-            let text = format!("{}: stopped before {unread} writes were read back", options.name);
-            Message::Note(self.number(), text).send(self.messages);
-        }
-        Ok(end)
     }
 
     /// Between two passes: the files are as if they had not been touched yet, as far as caches are concerned.

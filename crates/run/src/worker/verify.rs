@@ -14,12 +14,14 @@ mod plan;
 mod pool;
 mod rivals;
 mod setup;
+mod state;
 
 pub use check::{Checker, Expect, Question};
 pub use plan::ReadBack;
 pub use pool::{Checked, Pool};
 pub use rivals::rivals;
-pub use setup::{Identity as WorkerIdentity, needs_order, problems, reads_back};
+pub use setup::{Identity as WorkerIdentity, loads_state, needs_order, problems, reads_back};
+pub use state::{State, sync_all as sync_states};
 
 use iolite_content::verify::{Identity, Mismatch, Stamper};
 use iolite_types::Direction;
@@ -63,6 +65,10 @@ pub struct Verification {
     pub read_back: ReadBack,
     /// What is done about wrong blocks.
     pub policy: Policy,
+    /// The state for a later run; `None` = none is kept.
+    pub state: Option<State>,
+    /// Everything that was written has been read back.
+    pub is_complete: bool,
     stamper: Option<Stamper>,
     job: u16,
     roles: Vec<Role>,
@@ -84,6 +90,13 @@ impl Verification {
             }
             (None, _) => Role::Plain,
         };
+        if let Some(state) = &self.state {
+            match role {
+                Role::Write(written) => state.issue(index, &written),
+                Role::Plain if io.direction == Direction::Trim => state.forget(io),
+                Role::Plain | Role::Check(..) => {}
+            }
+        }
         self.roles[index as usize] = role;
     }
 

@@ -214,6 +214,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         unit.offset = sync.offset;
         unit.length = sync.length;
         self.record(sync.operation, sync.file, sync.offset, sync.length);
+        if sync.operation != Operation::SyncFileRange
+            && let Some(state) = self.state()
+        {
+            state.flush(index, sync.file);
+        }
         self.issue(index, start);
         if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
             self.make_room();

@@ -12,6 +12,9 @@ use tracing::debug;
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
+        if FULL && let Some(state) = self.state() {
+            state.flushed(index, outcome.is_ok());
+        }
         match outcome {
             Ok(_) => {
                 self.stats.syncs.add(1);

@@ -4,7 +4,7 @@
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
 use crate::worker::telling::failed_check;
-use crate::worker::verify::{Checked, Expect, Question, Role, Telling};
+use crate::worker::verify::{Checked, Expect, Question, Role, State, Telling};
 use iolite_content::verify::Mismatch;
 use iolite_engine::{Completion, Engine, Errno};
 use iolite_workload::{Generator, Io, Next};
@@ -123,6 +123,19 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// All files have been flushed, with nothing in flight.
+    pub fn all_flushed(&mut self) {
+        let files = self.files.len() as u32;
+        if let Some(state) = self.state() {
+            state.flushed_all(files);
+        }
+    }
+
+    /// The state that is kept for a later run.
+    pub(super) fn state(&mut self) -> Option<&mut State> {
+        self.verification.as_mut()?.state.as_mut()
+    }
+
     /// Waits for a unit that is being checked, when no other is free.
     pub(super) fn await_unit(&mut self) {
         while self.free.is_empty() && self.collect(true) {}
@@ -135,6 +148,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             Role::Plain => false,
             Role::Write(written) => {
                 verification.read_back.wrote(written);
+                if let Some(state) = &verification.state {
+                    state.acknowledge(index);
+                }
                 false
             }
             Role::Check(io, expect) => {
@@ -204,6 +220,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             && let Role::Write(written) = verification.role(index)
         {
             verification.read_back.failed(&written.io);
+            if let Some(state) = &verification.state {
+                state.failed(index);
+            }
         }
     }
 
@@ -293,5 +312,5 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
 /// Whether this is a read that the workload knows nothing of.
 pub(super) fn is_check(role: &Role) -> bool {
-    matches!(role, Role::Check(_, Expect::Write(_)))
+    matches!(role, Role::Check(_, Expect::Write(_) | Expect::Saved(_)))
 }

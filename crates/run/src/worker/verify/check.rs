@@ -1,6 +1,9 @@
 //! Whether a block is what it should be.
 
-use iolite_content::verify::{Expected, Field, Mismatch, Verifier, Write};
+use crate::verify_state::Accepted;
+use iolite_content::verify::{
+    Expected, Field, HeaderFormat, Identity, Mismatch, Spec, Stamper, Verifier, Write,
+};
 use iolite_workload::history::WriteMap;
 use iolite_workload::rng::SplitMix64;
 use std::sync::Arc;
@@ -12,6 +15,17 @@ pub enum Expect {
     Anything,
     /// The write of this number, or one by another job that writes to the same place.
     Write(u64),
+    /// One of the writes that a saved state allows.
+    Saved(Saved),
+}
+
+/// What a saved state says of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The good answers.
+    pub accepted: Accepted,
+    /// How many writes had been issued when the state was left: any later one is new to it, and good.
+    pub issued: u64,
 }
 
 /// A block that was read, and what it should be.
@@ -26,6 +40,7 @@ pub struct Question {
 /// Checks blocks; every thread that does has one.
 #[derive(Clone, Debug)]
 pub struct Checker {
+    spec: Spec,
     verifier: Verifier,
     seed: u64,
     job: u16,
@@ -35,13 +50,25 @@ pub struct Checker {
     knows_writes: bool,
     /// Nothing is checked in earnest: the engine moves no data.
     pretends: bool,
+    /// A write that was in flight is there as a whole or not at all.
+    atomic: bool,
     writes: Vec<Write>,
 }
 
 impl Checker {
     /// Checks blocks of this job, whose contents come from `seed`.
-    pub fn new(verifier: Verifier, seed: u64, job: u16, others: Arc<[u16]>) -> Checker {
-        Checker { verifier, seed, job, others, knows_writes: true, pretends: false, writes: Vec::new() }
+    pub fn new(spec: &Spec, seed: u64, job: u16, others: Arc<[u16]>) -> Checker {
+        Checker {
+            spec: spec.clone(),
+            verifier: Verifier::new(spec),
+            seed,
+            job,
+            others,
+            knows_writes: true,
+            pretends: false,
+            atomic: false,
+            writes: Vec::new(),
+        }
     }
 
     /// Whose writes they were is not known.
@@ -55,6 +82,13 @@ impl Checker {
     #[must_use]
     pub fn that_pretends(mut self) -> Checker {
         self.pretends = true;
+        self
+    }
+
+    /// A write that was in flight is there as a whole or not at all. Without this it may be there in part.
+    #[must_use]
+    pub fn with_atomic_writes(mut self, atomic: bool) -> Checker {
+        self.atomic = atomic;
         self
     }
 
@@ -74,13 +108,12 @@ impl Checker {
             return None;
         }
         let Question { offset, expect } = question;
-        self.writes.clear();
-        if let (Expect::Write(number), true) = (expect, self.knows_writes) {
-            self.writes.push(self.own(number));
-            let other = |&job: &u16| Write { job: Some(job), ..Write::default() };
-            self.writes.extend(self.others.iter().map(other));
-        }
-        let mismatch = self.verifier.check(block, &Expected { offset, writes: &self.writes }).err()?;
+        let number = match expect {
+            Expect::Anything => None,
+            Expect::Write(number) => Some(number),
+            Expect::Saved(saved) => return self.check_saved(block, offset, saved),
+        };
+        let mismatch = self.check_number(block, offset, number)?;
         // A map keeps a part of the number only.
         if let (Field::Sequence, Some(header), Expect::Write(number)) =
             (mismatch.field, &mismatch.header, expect)
@@ -90,6 +123,61 @@ impl Checker {
             return self.check(block, Question { offset, expect: Expect::Write(header.sequence) });
         }
         Some(mismatch)
+    }
+
+    /// Checks a block against the write of this number, or any.
+    fn check_number(&mut self, block: &[u8], offset: u64, number: Option<u64>) -> Option<Box<Mismatch>> {
+        self.writes.clear();
+        if let (Some(number), true) = (number, self.knows_writes) {
+            self.writes.push(self.own(number));
+            let other = |&job: &u16| Write { job: Some(job), ..Write::default() };
+            self.writes.extend(self.others.iter().map(other));
+        }
+        self.verifier.check(block, &Expected { offset, writes: &self.writes }).err()
+    }
+
+    /// Checks a block against all the writes that a state allows, the latest first.
+    fn check_saved(&mut self, block: &[u8], offset: u64, saved: Saved) -> Option<Box<Mismatch>> {
+        let Saved { accepted, issued } = saved;
+        let mut mismatch = self.check_number(block, offset, Some(accepted.latest))?;
+        let found = mismatch.header.as_ref().filter(|header| header.job == self.job);
+        let number = found.map_or(accepted.latest, |header| {
+            let bits = if header.format == HeaderFormat::V333 { 16 } else { 64 };
+            if bits == 64 && header.sequence >= issued {
+                return header.sequence;
+            }
+            accepted.pick(Some(header.sequence), bits)
+        });
+        if number != accepted.latest {
+            mismatch = self.check_number(block, offset, Some(number))?;
+        }
+        // The kill may have come in the middle of the write.
+        let is_part = |number| !self.atomic && self.is_mixture(block, offset, [accepted.latest, number]);
+        (!accepted.in_flight.is_some_and(is_part)).then_some(mismatch)
+    }
+
+    /// Whether each byte of the data comes from one of two writes. (Headers and checksums are not looked at: a mixture
+    /// of them is that of neither.)
+    fn is_mixture(&self, block: &[u8], offset: u64, writes: [u64; 2]) -> bool {
+        let mut stamper = Stamper::new(&self.spec);
+        let [one, other] = writes.map(|number| {
+            let mut made = vec![0; block.len()];
+            let (sequence, seed) = (number, self.seed(number));
+            stamper.stamp(&mut made, &Identity { offset, sequence, seed, ..Identity::default() });
+            made
+        });
+        let interval = match self.spec.interval {
+            0 => block.len(),
+            interval if block.len().is_multiple_of(interval) => interval,
+            _ => block.len(),
+        };
+        let overhead = HeaderFormat::V342.size() + self.spec.kind.digest_size();
+        let has_header = self.spec.kind.has_header();
+        let is_data = |at: usize| {
+            let at = at % interval;
+            !has_header || (at >= overhead && !(self.spec.offset..self.spec.offset + overhead).contains(&at))
+        };
+        (0..block.len()).all(|at| !is_data(at) || block[at] == one[at] || block[at] == other[at])
     }
 
     fn own(&self, number: u64) -> Write {

@@ -5,6 +5,7 @@
 //! their offsets. With a backlog the writes since the last check are kept themselves, and that is all there is.
 
 use super::Expect;
+use super::state::Demands;
 use iolite_workload::Io;
 use iolite_workload::history::{Extents, Replay, Standing, Written};
 use std::collections::VecDeque;
@@ -30,6 +31,7 @@ enum Kind {
     Replay(Box<Replay>),
     Standing(Standing),
     Backlog(Backlog),
+    Demands(Demands),
 }
 
 /// Where the reading of a pass stands.
@@ -69,6 +71,11 @@ impl ReadBack {
         ReadBack::new(Kind::Backlog(backlog))
     }
 
+    /// What a saved state demands.
+    pub fn demands(demands: Demands) -> ReadBack {
+        ReadBack::new(Kind::Demands(demands))
+    }
+
     /// Whether the job's own reads are checked.
     pub fn checks_all_reads(&self) -> bool {
         matches!(self.kind, Kind::AllReads)
@@ -85,7 +92,7 @@ impl ReadBack {
         match &mut self.kind {
             Kind::Standing(standing) => standing.wrote(written),
             Kind::Backlog(backlog) => backlog.wrote(written),
-            Kind::Replay(_) | Kind::Nothing | Kind::AllReads => {}
+            Kind::Replay(_) | Kind::Nothing | Kind::AllReads | Kind::Demands(_) => {}
         }
     }
 
@@ -94,7 +101,7 @@ impl ReadBack {
         match &mut self.kind {
             Kind::Standing(standing) => standing.forget(io),
             Kind::Backlog(backlog) => backlog.forget(io),
-            Kind::Replay(_) | Kind::Nothing | Kind::AllReads => {}
+            Kind::Replay(_) | Kind::Nothing | Kind::AllReads | Kind::Demands(_) => {}
         }
     }
 
@@ -114,6 +121,9 @@ impl ReadBack {
     pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
         let written = match &mut self.kind {
             Kind::AllReads | Kind::Nothing => None,
+            Kind::Demands(demands) => {
+                return demands.next().map(|(io, saved)| (io, Expect::Saved(saved)));
+            }
             Kind::Backlog(backlog) => backlog.waiting.pop(),
             Kind::Replay(replay) if replay.number() < self.issued => replay.next_write(),
             Kind::Replay(_) => None,
@@ -156,7 +166,7 @@ impl ReadBack {
     /// How many writes wait to be read back, or may.
     pub fn unread(&self) -> u64 {
         match &self.kind {
-            Kind::AllReads | Kind::Nothing => 0,
+            Kind::AllReads | Kind::Nothing | Kind::Demands(_) => 0,
             Kind::Replay(replay) => self.issued - replay.number(),
             Kind::Standing(_) => self.issued - self.first,
             Kind::Backlog(backlog) => backlog.waiting.len() as u64,
@@ -168,7 +178,7 @@ impl ReadBack {
         match &self.kind {
             Kind::Standing(standing) => standing.bytes(),
             Kind::Backlog(backlog) => backlog.bytes(),
-            Kind::Replay(_) | Kind::Nothing | Kind::AllReads => 0,
+            Kind::Replay(_) | Kind::Nothing | Kind::AllReads | Kind::Demands(_) => 0,
         }
     }
 }
@@ -178,6 +188,7 @@ impl std::fmt::Display for ReadBack {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
             Kind::AllReads => to.write_str("all reads are checked, without a history"),
+            Kind::Demands(_) => to.write_str("history of writes: a saved state"),
             Kind::Nothing => to.write_str("nothing is read back, so there is no history"),
             Kind::Replay(_) => to.write_str("history of writes: the generator once more"),
             Kind::Standing(Standing::Map(_)) => to.write_str("history of writes: 4 bytes per block"),

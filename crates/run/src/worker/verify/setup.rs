@@ -1,16 +1,18 @@
 //! From the options of a job to its [`Verification`].
 
 use super::plan::Backlog;
+use super::state::{self, Demands, LoadError, State};
 use super::{Checker, Policy, Pool, ReadBack, Verification};
 use crate::content;
 use iolite_content::Fill;
-use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper, Verifier};
+use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
 use iolite_options::{JobOptions, VerifyHeaderFormat};
+use iolite_plan::Layout;
 use iolite_types::Direction;
 use iolite_workload::history::{Need, Replay, Standing, can_repeat};
 use iolite_workload::{Error, Mix};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a worker knows about itself.
@@ -23,8 +25,10 @@ pub struct Identity {
     pub others: Arc<[u16]>,
     /// Whether its engine moves no data.
     pub moves_nothing: bool,
-    /// Where dumps go.
+    /// Where dumps and states go.
     pub directory: PathBuf,
+    /// Its number in the run, from 0.
+    pub worker: usize,
 }
 
 /// Why there can be no verification.
@@ -36,9 +40,28 @@ pub enum SetupError {
     /// There is no memory for the history.
     #[error(transparent)]
     History(#[from] Error),
+    /// The state cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The state cannot be saved.
+    #[error("verify_state_save: {0}: {1}")]
+    Save(PathBuf, #[source] io::Error),
     /// The threads that check cannot be started.
     #[error("verify_async: {0}")]
     Threads(#[from] io::Error),
+}
+
+impl SetupError {
+    /// The number that stands for it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            SetupError::Spec(_) | SetupError::Load(_) => libc::EINVAL,
+            SetupError::History(_) => libc::ENOMEM,
+            SetupError::Save(_, error) | SetupError::Threads(error) => {
+                error.raw_os_error().unwrap_or(libc::EINVAL)
+            }
+        }
+    }
 }
 
 /// How the blocks of a job are made and checked; `None` = its data is not verified.
@@ -50,7 +73,7 @@ pub fn spec(options: &JobOptions) -> Option<Spec> {
     } else {
         Fill::Pattern(wanted.verify_pattern.iter().map(content::piece).collect())
     };
-    Some(Spec {
+    let mut spec = Spec {
         interval: wanted.verify_interval as usize,
         offset: wanted.verify_offset as usize,
         fill,
@@ -63,7 +86,21 @@ pub fn spec(options: &JobOptions) -> Option<Spec> {
         check_seed: wanted.verify_header_seed,
         check_sequence: wanted.verify_write_sequence,
         ..Spec::new(kind)
-    })
+    };
+    if spec.interval == 0 && !options.bs_unaligned {
+        // Blocks of several sizes are cut into intervals of what divides them all, where a header fits into that.
+        let common =
+            crate::worker::translate::block_size(options, checked_direction(options)).common() as usize;
+        if spec.validate(common).is_ok() {
+            spec.interval = common;
+        }
+    }
+    Some(spec)
+}
+
+/// The direction whose blocks are checked: what is written, or else read.
+fn checked_direction(options: &JobOptions) -> Direction {
+    if options.rw.writes() { Direction::Write } else { Direction::Read }
 }
 
 /// What is in the way of verifying, for the option that is to blame.
@@ -81,9 +118,13 @@ pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
             found.push(("verify_only", message));
         }
     }
+    if loads_state(options) && writes && !options.verify_only {
+        let message = "verify_state_load=1 checks what an interrupted run has written: it needs rw=read, rw=randread or \
+                       verify_only";
+        found.push(("verify_state_load", message.to_owned()));
+    }
     let Some(spec) = spec(options) else { return found };
-    let direction = if writes { Direction::Write } else { Direction::Read };
-    let smallest = crate::worker::translate::block_size(options, direction).min();
+    let smallest = crate::worker::translate::block_size(options, checked_direction(options)).min();
     if (writes || options.rw.reads())
         && let Err(error) = spec.validate(smallest as usize)
     {
@@ -97,11 +138,16 @@ pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
     found
 }
 
-/// Whether the job reads back what it writes.
+/// Whether the job reads back what it, or an earlier run of it, has written.
 pub fn reads_back(options: &JobOptions) -> bool {
-    options.verification.is_on()
-        && options.rw.writes()
-        && (options.verification.do_verify || options.verify_only)
+    let verification = &options.verification;
+    loads_state(options)
+        || (verification.is_on() && options.rw.writes() && (verification.do_verify || options.verify_only))
+}
+
+/// Whether the job checks what a saved state demands, and does nothing else.
+pub fn loads_state(options: &JobOptions) -> bool {
+    options.verification.is_on() && options.verification.verify_state_load
 }
 
 /// Whether a later write may overtake an earlier one to the same place, or a check of it: then they must not be in
@@ -143,21 +189,52 @@ fn read_back(options: &JobOptions, workload: &iolite_workload::Spec) -> Result<R
     })
 }
 
+/// Begins the state file. Where none was asked for, that there can be none is no reason to stop.
+fn begin_state(
+    path: &Path,
+    options: &JobOptions,
+    workload: &iolite_workload::Spec,
+    layout: &Layout,
+    identity: (u64, u16),
+) -> Result<Option<State>, SetupError> {
+    let insists = options.is_set("verify_state_save");
+    match State::begin(path, options, workload, layout, identity) {
+        Ok(None) if insists => {
+            let why = "writes of any size at any place cannot be kept track of; use block sizes with a common factor";
+            Err(SetupError::Save(path.to_owned(), io::Error::other(why)))
+        }
+        Ok(state) => Ok(state),
+        Err(error) if insists => Err(SetupError::Save(path.to_owned(), error)),
+        Err(error) => {
+            tracing::debug!(target: "verify", "{}: no state: {}: {error}", options.name, path.display());
+            Ok(None)
+        }
+    }
+}
+
 impl Verification {
     /// What the options ask for; `None` = nothing is verified.
     pub fn new(
         options: &JobOptions,
         workload: &iolite_workload::Spec,
+        layout: &Layout,
         identity: Identity,
     ) -> Result<Option<Verification>, SetupError> {
         let Some(spec) = spec(options) else { return Ok(None) };
         let wanted = &options.verification;
-        let Identity { seed, job, others, moves_nothing, directory } = identity;
-        let mut checker = Checker::new(Verifier::new(&spec), seed, job, others);
+        let Identity { seed, job, others, moves_nothing, directory, worker } = identity;
+        let state_path = state::path(&directory, &options.name, worker);
+        let (mut read_back, mut seed, mut writer) = (read_back(options, workload)?, seed, job);
+        if loads_state(options) {
+            let demands = Demands::load(&state_path, options, workload, layout)?;
+            (seed, writer) = demands.identity;
+            read_back = ReadBack::demands(demands);
+        }
+        let mut checker = Checker::new(&spec, seed, writer, others).with_atomic_writes(options.atomic);
         if moves_nothing {
             checker = checker.that_pretends();
         }
-        if options.verify_only && !options.randrepeat {
+        if options.verify_only && !options.randrepeat && !loads_state(options) {
             checker = checker.of_anybody();
         }
         let units = options.iodepth.max(1) as usize;
@@ -166,10 +243,18 @@ impl Verification {
             count => Some(Pool::start(count, &wanted.verify_async_cpus, units, &checker)?),
         };
         let writes = options.rw.writes() && !options.verify_only;
+        let keeps_state = writes && wanted.verify_state_save && !moves_nothing && spec.kind != Kind::Null;
+        let state = if keeps_state {
+            begin_state(&state_path, options, workload, layout, (seed, job))?
+        } else {
+            None
+        };
         Ok(Some(Verification {
             checker,
             pool,
-            read_back: read_back(options, workload)?,
+            read_back,
+            state,
+            is_complete: false,
             policy: Policy {
                 fatal: wanted.verify_fatal,
                 dump: wanted.verify_dump.then_some(directory),

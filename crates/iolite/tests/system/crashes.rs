@@ -1,0 +1,214 @@
+//! Verified jobs that are killed, and what a later run insists on.
+//!
+//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system crashes::` kills each job so often.
+
+use crate::common::program::{Finished, Running};
+use crate::common::{Json, Program, scratch};
+use crate::skip;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const STATE: &str = "local-v-0-verify.state";
+
+fn kills() -> u64 {
+    std::env::var("IOLITE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
+}
+
+/// Runs a job until some moment and kills it. Whether it had begun to write by then.
+fn kill(dir: &Path, job: &str, after: Duration) -> bool {
+    let line = format!("--name=v --filename=data {job} --verify=crc32c --eta=never");
+    let mut running = Program::under_test().start(dir, line.split_whitespace());
+    running.wait_until("its state", |_| dir.join(STATE).exists());
+    std::thread::sleep(after);
+    running.signal(libc::SIGKILL);
+    running.wait();
+    dir.join("data").exists()
+}
+
+/// Checks what the state says.
+fn check(dir: &Path, more: &str) -> Finished {
+    let line = "--name=v --filename=data --size=8m --rw=read --verify=crc32c --verify_state_load=1 --output-format=json";
+    Program::under_test().line(dir, &format!("{line} {more}"))
+}
+
+fn reads(run: Finished) -> u64 {
+    Json::parse(&run.ok().stdout).job().ios()[0]
+}
+
+#[test]
+fn killed_at_random_moments() {
+    // A simple generator of moments: the times must differ, not be random.
+    let mut moment = u64::from(std::process::id());
+    for (job, blocks) in [
+        ("--size=8m --bs=4k --rw=write --loops=100", "--bs=4k"),
+        ("--size=8m --bs=4k --rw=randwrite --norandommap --time_based --runtime=60", "--bs=4k"),
+        (
+            "--size=8m --bs=4k --rw=randwrite --loops=100 --ioengine=libaio --iodepth=16 --do_verify=0",
+            "--bs=4k",
+        ),
+        (
+            "--size=8m --bs=64k --rw=randwrite --norandommap --loops=1000 --ioengine=io_uring --iodepth=8 --thread",
+            "--bs=64k",
+        ),
+        (
+            "--size=8m --bssplit=4k/50:12k/50 --rw=randwrite --norandommap --time_based --runtime=60 --fsync=32",
+            "--bssplit=4k/50:12k/50",
+        ),
+        ("--size=8m --bs=4k --rw=randwrite --time_based --runtime=60 --ioengine=mmap", "--bs=4k"),
+        (
+            "--size=8m --bs=4k --rw=randwrite --time_based --runtime=60 --verify_backlog=64 --ioengine=libaio --iodepth=8",
+            "--bs=4k",
+        ),
+    ] {
+        let (mut checked, mut begun) = (0, 0);
+        for _ in 0..kills() {
+            moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let dir = scratch();
+            begun += u64::from(kill(dir.path(), job, Duration::from_micros(moment >> 45)));
+            checked += reads(check(dir.path(), blocks));
+            checked += reads(check(dir.path(), &format!("{blocks} --verify_policy=fsynced")));
+        }
+        assert!(begun > 0 && checked > 0, "{job}: {begun} kills, {checked} blocks");
+    }
+}
+
+/// What is insisted upon is really looked at.
+#[test]
+fn a_lost_write_is_found_after_a_kill() {
+    let dir = scratch();
+    let path = dir.path().join("data");
+    kill(dir.path(), "--size=8m --bs=4k --rw=write --loops=1000", Duration::from_millis(700));
+    let right = fs::read(&path).unwrap();
+    assert_eq!(reads(check(dir.path(), "")), 2048);
+    let mut wrong = right.clone();
+    wrong[40960..45056].fill(0);
+    fs::write(&path, &wrong).unwrap();
+    check(dir.path(), "").refused().says("offset 40960, length 4096").says("zeros");
+    wrong = right;
+    let (one, other) = wrong.split_at_mut(45056);
+    one[40960..].copy_from_slice(&other[..4096]);
+    fs::write(&path, &wrong).unwrap();
+    check(dir.path(), "").refused().says("a misdirected block: it belongs to offset 45056");
+}
+
+#[test]
+fn a_state_is_there_until_everything_was_read_back() {
+    let dir = scratch();
+    let state = dir.path().join(STATE);
+    let run = |args: &str| {
+        Program::under_test()
+            .line(dir.path(), &format!("--name=v --filename=data --size=1m --verify=md5 {args}"))
+    };
+    run("--rw=randwrite").ok();
+    assert!(!state.exists(), "all was well");
+    run("--rw=randwrite --verify_state_save=0 --do_verify=0").ok();
+    assert!(!state.exists(), "none was wanted");
+    run("--rw=randwrite --do_verify=0").ok();
+    assert!(state.exists(), "nothing was read back");
+    run("--rw=randread --verify_state_load=1").ok();
+    for (job, words) in [
+        ("--rw=read --verify_state_load=1 --verify=crc32c", "is the state of verify=md5"),
+        ("--rw=read --verify_state_load=1 --filename=other", "is the state of filename=data"),
+        ("--rw=read --verify_state_load=1 --bs=512", "has writes of 4096 bytes"),
+        ("--rw=write --verify_state_load=1", "needs rw=read"),
+        ("--rw=read --verify_state_load=1 --aux-path=/nonexistent", "/nonexistent/local-v-0-verify.state"),
+    ] {
+        run(job).refused().says(words);
+    }
+    fs::write(&state, "something else").unwrap();
+    run("--rw=read --verify_state_load=1").refused().says("not a verify state");
+    // A trigger ends the run like this, and leaves the state.
+    let line = "--rw=write --verify=crc32c --time_based --runtime=60 --trigger-timeout=1";
+    let run =
+        Program::under_test().line(dir.path(), &format!("--name=v --filename=data --size=8m {line}")).ok();
+    assert!(state.exists(), "{run}");
+    assert!(reads(check(dir.path(), "")) > 0);
+}
+
+/// Every clone has its own.
+#[test]
+fn clones_have_states_of_their_own() {
+    let dir = scratch();
+    let base = "--name=v --size=1m --numjobs=3 --verify=sha1 --aux-path=.";
+    Program::under_test()
+        .line(dir.path(), &format!("{base} --rw=randwrite --norandommap --do_verify=0"))
+        .ok();
+    for clone in 0..3 {
+        assert!(dir.path().join(format!("local-v-{clone}-verify.state")).exists());
+    }
+    Program::under_test().line(dir.path(), &format!("{base} --rw=read --verify_state_load=1")).ok();
+}
+
+/// A disk that loses what was not flushed when its power fails: nbdkit's cache filter writes to its file only on a
+/// flush, nbdfuse makes a file of it, and nbdkit is killed. That proves what `verify_policy` says for a volatile write
+/// cache which keeps everything until it is flushed; a real one may have written any part of it before.
+struct Volatile<'a> {
+    dir: &'a Path,
+    server: Running,
+    mount: Option<Running>,
+}
+
+impl<'a> Volatile<'a> {
+    fn new(dir: &'a Path) -> Option<Volatile<'a>> {
+        let is_there = |program: &str| {
+            Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+        };
+        let all = ["nbdkit", "nbdfuse", "fusermount3"].into_iter().all(is_there);
+        if !all || fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
+            return None;
+        }
+        fs::File::create(dir.join("image")).and_then(|file| file.set_len(8 << 20)).unwrap();
+        fs::create_dir(dir.join("mount")).unwrap();
+        let socket = dir.join("socket");
+        let mut server = Command::new("nbdkit");
+        server.args(["-f", "--filter=cache", "file", "image", "cache=writeback", "-U"]).arg(&socket);
+        let mut server = Running::start(server.current_dir(dir));
+        server.wait_until("its socket", |_| socket.exists());
+        let mut mount = Command::new("nbdfuse");
+        let mut mount = Running::start(mount.current_dir(dir).args(["mount", "--unix"]).arg(&socket));
+        mount.wait_until("its file", |_| dir.join("mount/nbd").exists());
+        std::os::unix::fs::symlink("mount/nbd", dir.join("data")).unwrap();
+        Some(Volatile { dir, server, mount: Some(mount) })
+    }
+
+    /// The power fails. What is left is the image.
+    fn fail(&mut self) {
+        self.server.signal(libc::SIGKILL);
+        self.unmount();
+        fs::remove_file(self.dir.join("data")).unwrap();
+        std::os::unix::fs::symlink("image", self.dir.join("data")).unwrap();
+    }
+
+    fn unmount(&mut self) {
+        if let Some(mount) = self.mount.take() {
+            let _ = Command::new("fusermount3").args(["-uz", "mount"]).current_dir(self.dir).status();
+            drop(mount);
+        }
+    }
+}
+
+impl Drop for Volatile<'_> {
+    fn drop(&mut self) {
+        self.unmount();
+    }
+}
+
+#[test]
+fn what_was_flushed_survives_a_power_cut() {
+    for (flush, engine) in [("--fsync=50", "psync"), ("--fdatasync=70 --iodepth=8", "io_uring")] {
+        let dir = scratch();
+        let Some(mut disk) = Volatile::new(dir.path()) else { skip!("no nbdkit, nbdfuse or /dev/fuse") };
+        let job = format!(
+            "--name=v --filename=data --size=4m --bs=4k --rw=randwrite --norandommap --verify=crc32c --do_verify=0 \
+             --number_ios=1010 --ioengine={engine} {flush}"
+        );
+        Program::under_test().line(dir.path(), &job).ok();
+        disk.fail();
+        let flushed = reads(check(dir.path(), "--verify_policy=fsynced"));
+        assert!(flushed > 200, "{flush}: {flushed}");
+        // The last writes were acknowledged, and are lost.
+        check(dir.path(), "--verify_policy=completed").refused().says("was lost");
+    }
+}

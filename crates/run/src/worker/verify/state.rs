@@ -1,0 +1,238 @@
+//! The state of a verified job, while it is written and when it is loaded.
+
+use super::check::Saved as SavedExpectation;
+use crate::verify_state::{Covered, Policy, Recorder, Saved, SavedFile, Setup, StateError, StateFile};
+use iolite_options::{JobOptions, SyncMode, VerifyPolicy};
+use iolite_plan::{Layout, Plan, WorkerPlan};
+use iolite_types::Direction;
+use iolite_workload::Io;
+use iolite_workload::history::{Need, Written, is_uniform};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The name of a worker's state file.
+pub fn path(directory: &Path, job: &str, worker: usize) -> PathBuf {
+    directory.join(format!("local-{}-{worker}-verify.state", job.replace('/', ".")))
+}
+
+/// Puts the states of all workers on stable storage; what went wrong.
+pub fn sync_all(plan: &Plan) -> Vec<String> {
+    let saving = plan.workers.iter().filter(|worker| {
+        let options = &plan.job_of(worker).options;
+        options.verification.is_on() && options.verification.verify_state_save && options.rw.writes()
+    });
+    let sync = |worker: &WorkerPlan| {
+        let job = plan.job_of(worker);
+        let path = path(&job.auxiliary, &job.options.name, worker.index);
+        match File::open(&path).and_then(|file| file.sync_all()) {
+            // One that has not begun, or was verified, has none.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Some(format!("{}: {error}", path.display()))
+            }
+            _ => None,
+        }
+    };
+    saving.filter_map(sync).collect()
+}
+
+/// The state that is kept while a job writes.
+#[derive(Debug)]
+pub struct State {
+    recorder: Recorder,
+    /// What the flushes in flight will cover, by unit.
+    flushes: Vec<Option<(u32, Covered)>>,
+}
+
+impl State {
+    /// Begins a state file. `None`: sizes and offsets have so little in common that there is no table of blocks.
+    pub fn begin(
+        path: &Path,
+        options: &JobOptions,
+        workload: &iolite_workload::Spec,
+        layout: &Layout,
+        (seed, number): (u64, u16),
+    ) -> io::Result<Option<State>> {
+        let Need::Map(block) = Need::of(workload, false) else { return Ok(None) };
+        let files = layout.files.iter().map(|file| StateFile {
+            name: file.path.display().to_string(),
+            offset: file.offset,
+            length: file.length,
+        });
+        let depth = options.iodepth.max(1);
+        let setup = Setup {
+            program: concat!("iolite-", env!("CARGO_PKG_VERSION")).to_owned(),
+            job: options.name.clone(),
+            number,
+            kind: options.verification.verify.keyword().to_owned(),
+            began: std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs(),
+            seed,
+            block,
+            depth,
+            is_uniform: is_uniform(workload),
+            is_durable: options.sync != SyncMode::None,
+            has_flushes: options.fsync > 0 || options.fdatasync > 0 || options.end_fsync,
+            files: files.collect(),
+        };
+        let recorder = Recorder::create(path, &setup)?;
+        Ok(Some(State { recorder, flushes: vec![None; depth as usize] }))
+    }
+
+    /// A write is about to be issued with this unit.
+    pub fn issue(&self, unit: u32, written: &Written) {
+        let Io { file, offset, length, .. } = written.io;
+        self.recorder.issue(unit, written.number, file, offset, length);
+    }
+
+    /// It has been done.
+    pub fn acknowledge(&self, unit: u32) {
+        self.recorder.acknowledge(unit);
+    }
+
+    /// It has failed.
+    pub fn failed(&self, unit: u32) {
+        self.recorder.failed(unit);
+    }
+
+    /// What is here is about to be trimmed.
+    pub fn forget(&self, io: &Io) {
+        self.recorder.forget(io.file, io.offset, io.length);
+    }
+
+    /// A flush of this file is about to be issued with this unit.
+    pub fn flush(&mut self, unit: u32, file: u32) {
+        self.flushes[unit as usize] = Some((file, self.recorder.flush(file)));
+    }
+
+    /// The flush of this unit is over.
+    pub fn flushed(&mut self, unit: u32, done: bool) {
+        if let Some((file, covered)) = self.flushes[unit as usize].take()
+            && done
+        {
+            self.recorder.flushed(file, covered);
+        }
+    }
+
+    /// All files have been flushed, with nothing in flight.
+    pub fn flushed_all(&mut self, files: u32) {
+        for file in 0..files {
+            let covered = self.recorder.flush(file);
+            self.recorder.flushed(file, covered);
+        }
+    }
+
+    /// Everything has been checked.
+    pub fn remove(self) -> io::Result<()> {
+        self.recorder.remove()
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.recorder.bytes()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.recorder.path()
+    }
+}
+
+/// Why a state cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("{0}: {1}")]
+    State(PathBuf, #[source] StateError),
+    /// It is that of another job.
+    #[error("{path}: is the state of {option}={found}, and the job has {wanted}")]
+    Other {
+        /// The file.
+        path: PathBuf,
+        /// What is different.
+        option: &'static str,
+        /// In the state.
+        found: String,
+        /// In the job.
+        wanted: String,
+    },
+    /// The job has no buffers for what was written.
+    #[error("{path}: has writes of {length} bytes, and the job has blocks of {largest}; give it the same bs")]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// The largest write.
+        length: u64,
+        /// The job's largest block.
+        largest: u64,
+    },
+}
+
+/// What a state demands, piece by piece.
+#[derive(Debug)]
+pub struct Demands {
+    /// Whose state it is: the seed of the contents, and the number of the job.
+    pub identity: (u64, u16),
+    issued: u64,
+    files: Vec<SavedFile>,
+    file: usize,
+    block: usize,
+}
+
+impl Demands {
+    /// Loads a state, and sees whether it is one of this job.
+    pub fn load(
+        path: &Path,
+        options: &JobOptions,
+        workload: &iolite_workload::Spec,
+        layout: &Layout,
+    ) -> Result<Demands, LoadError> {
+        let failed = |error| LoadError::State(path.to_owned(), error);
+        let saved = Saved::open(path).map_err(failed)?;
+        let other = |option, found: &str, wanted: &str| LoadError::Other {
+            path: path.to_owned(),
+            option,
+            found: found.to_owned(),
+            wanted: wanted.to_owned(),
+        };
+        let kind = options.verification.verify.keyword();
+        let same = |kind: &str| kind.replace("crc32c-intel", "crc32c");
+        if same(&saved.setup.kind) != same(kind) {
+            return Err(other("verify", &saved.setup.kind, kind));
+        }
+        let of_state: Vec<&str> = saved.setup.files.iter().map(|file| file.name.as_str()).collect();
+        let of_job: Vec<String> = layout.files.iter().map(|file| file.path.display().to_string()).collect();
+        if of_state != of_job {
+            return Err(other("filename", &of_state.join(":"), &of_job.join(":")));
+        }
+        let policy = match options.verification.verify_policy {
+            VerifyPolicy::Completed => Policy::Completed,
+            VerifyPolicy::Fsynced => Policy::Fsynced,
+        };
+        let files = (0..of_state.len() as u32).map(|file| saved.file(file, policy).map_err(failed));
+        let files: Vec<SavedFile> = files.collect::<Result<_, _>>()?;
+        let longest = files.iter().flat_map(SavedFile::demands).map(|demand| demand.length).max();
+        let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();
+        let (length, largest) = (longest.unwrap_or(0), largest.unwrap_or(0));
+        if length > largest {
+            return Err(LoadError::Length { path: path.to_owned(), length, largest });
+        }
+        let identity = (saved.setup.seed, saved.setup.number);
+        Ok(Demands { identity, issued: saved.issued, files, file: 0, block: 0 })
+    }
+
+    /// The next place, and what may be there.
+    pub fn next(&mut self) -> Option<(Io, SavedExpectation)> {
+        loop {
+            let file = self.files.get(self.file)?;
+            let Some((demand, block)) = file.next_demand(self.block) else {
+                self.file += 1;
+                self.block = 0;
+                continue;
+            };
+            self.block = block;
+            let direction = Direction::Read;
+            let io = Io { offset: demand.offset, length: demand.length, file: demand.file, direction };
+            return Some((io, SavedExpectation { accepted: demand.accepted, issued: self.issued }));
+        }
+    }
+}
