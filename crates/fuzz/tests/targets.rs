@@ -32,7 +32,7 @@ fn answer(words: &[OsString], mut input: &[u8]) -> String {
         Ok(Invocation::Run { batches, warnings, .. }) => {
             // Values that were accepted can be shown.
             assert!(!format!("{batches:?}").is_empty());
-            warnings.iter().map(|warning| complaint(&warning.message)).collect::<Vec<_>>().join("; ")
+            warnings.first().map(|warning| complaint(&warning.message)).unwrap_or_default()
         }
         Ok(Invocation::Print { text, status }) => {
             format!("prints {status} {}", "x".repeat(text.len() / 1000))
@@ -42,12 +42,13 @@ fn answer(words: &[OsString], mut input: &[u8]) -> String {
     }
 }
 
-/// The end of a message: what is wrong, without the value that it is about.
+/// The end of a message, without anything that is quoted in it: what is wrong, not with what.
 fn complaint(message: &str) -> String {
-    let why = message.rsplit(": ").next().unwrap_or_default();
-    let mut words: Vec<&str> = why.split_whitespace().rev().take(5).collect();
-    words.reverse();
-    words.join(" ")
+    let quotes = message.find('"').zip(message.rfind('"'));
+    let (before, after) = quotes.map_or((message, ""), |(first, last)| (&message[..first], &message[last..]));
+    let why = before.rsplit(": ").next().unwrap_or_default();
+    let words: Vec<&str> = why.split_whitespace().chain(after.split_whitespace()).collect();
+    words[words.len().saturating_sub(3)..].join(" ")
 }
 
 /// The names of all options, and words that values are made of.
@@ -147,7 +148,7 @@ fn read_trace(input: &[u8]) -> String {
     let open = || TraceReader::new(input, "trace");
     let mut reader = match open() {
         Ok(reader) => reader,
-        Err(error) => return error.to_string(),
+        Err(error) => return complaint(&error.to_string()),
     };
     let mut count = 0u64;
     let end = loop {
@@ -168,7 +169,7 @@ fn read_trace(input: &[u8]) -> String {
         Some(error) => {
             assert_eq!(summed.err().map(|error| error.to_string()), Some(error.clone()));
             assert_eq!(scanned.err().map(|error| error.to_string()), Some(error.clone()));
-            error
+            complaint(&error)
         }
         None => {
             let summary = summed.expect("it can be read");
@@ -229,7 +230,6 @@ fn rewrite(input: &[u8]) {
     let bytes = std::mem::take(writer.output());
     let mut again = TextReader::new(&bytes[..], "again").expect("it has a first line");
     let read = std::iter::from_fn(|| again.next_record().ok().flatten()).count();
-    // Only an open that was forgotten by the start of another recording may be missing, and what follows from it.
     assert_eq!(read, records.len());
 }
 
