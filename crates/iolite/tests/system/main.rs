@@ -28,6 +28,7 @@ mod machine;
 mod offload;
 mod offsets;
 mod order;
+mod power_cut;
 mod priorities;
 mod profiles;
 mod rates;

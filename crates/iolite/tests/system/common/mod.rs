@@ -7,6 +7,7 @@ pub mod peer_differences;
 pub mod program;
 pub mod skeleton;
 pub mod trace;
+pub mod volatile;
 
 pub use json::Json;
 pub use layout::{files_in, sizes};

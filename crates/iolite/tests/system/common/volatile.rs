@@ -1,0 +1,161 @@
+//! A disk with a cache that is lost when the power fails: what was written and not flushed may be there afterwards or not.
+//!
+//! It is a file system of one file, `disk`, served from the memory of the test (FUSE). With a loop device on it, it is a
+//! block device; flushes of that arrive here as `fsync`.
+
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
+};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
+
+const FILE: INodeNo = INodeNo(2);
+const ALWAYS: Duration = Duration::from_secs(3600);
+
+/// What the disk holds.
+#[derive(Debug)]
+struct Content {
+    /// What survives.
+    durable: Vec<u8>,
+    /// What is read.
+    cached: Vec<u8>,
+    /// What was written since the last flush, in order.
+    pending: Vec<(usize, Vec<u8>)>,
+    /// It says that it flushes, and does not.
+    lies: bool,
+}
+
+/// The disk, mounted until it is dropped.
+pub struct VolatileDisk {
+    content: Arc<Mutex<Content>>,
+    /// The file.
+    pub path: PathBuf,
+    _session: fuser::BackgroundSession,
+}
+
+impl VolatileDisk {
+    /// A disk of zeros, mounted below `dir`; or why there is none.
+    pub fn new(dir: &Path, bytes: usize, lies: bool) -> Result<VolatileDisk, String> {
+        let content = Content { durable: vec![0; bytes], cached: vec![0; bytes], pending: Vec::new(), lies };
+        let content = Arc::new(Mutex::new(content));
+        let mount = dir.join("volatile");
+        std::fs::create_dir(&mount).map_err(|error| error.to_string())?;
+        let served = Served(Arc::clone(&content));
+        let session = fuser::spawn_mount(served, &mount, &Config::default())
+            .map_err(|error| format!("no FUSE here: {error}"))?;
+        Ok(VolatileDisk { content, path: mount.join("disk"), _session: session })
+    }
+
+    /// The power fails: of the writes since the last flush some are there and some are not, as `luck` has it.
+    pub fn power_cut(&self, mut luck: impl FnMut() -> bool) {
+        let mut content = self.content.lock().unwrap();
+        for (at, bytes) in std::mem::take(&mut content.pending) {
+            if luck() {
+                content.durable[at..at + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        content.cached = content.durable.clone();
+    }
+
+    /// How many writes the power would take now.
+    pub fn pending(&self) -> usize {
+        self.content.lock().unwrap().pending.len()
+    }
+}
+
+struct Served(Arc<Mutex<Content>>);
+
+impl Served {
+    fn attributes(&self, inode: INodeNo) -> FileAttr {
+        let is_file = inode == FILE;
+        let size = if is_file { self.0.lock().unwrap().cached.len() as u64 } else { 0 };
+        FileAttr {
+            ino: inode,
+            size,
+            blocks: size / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if is_file { FileType::RegularFile } else { FileType::Directory },
+            perm: 0o777,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for Served {
+    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if name == "disk" {
+            reply.entry(&ALWAYS, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&ALWAYS, &self.attributes(inode));
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        // Nothing of it in the page cache: what is in memory would survive the loss of power.
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let content = self.0.lock().unwrap();
+        let start = (offset as usize).min(content.cached.len());
+        let end = (start + size as usize).min(content.cached.len());
+        reply.data(&content.cached[start..end]);
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let mut content = self.0.lock().unwrap();
+        let at = offset as usize;
+        let Some(place) = content.cached.get_mut(at..at + data.len()) else {
+            return reply.error(Errno::ENOSPC);
+        };
+        place.copy_from_slice(data);
+        content.pending.push((at, data.to_vec()));
+        reply.written(data.len() as u32);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let mut content = self.0.lock().unwrap();
+        if !content.lies {
+            for (at, bytes) in std::mem::take(&mut content.pending) {
+                content.durable[at..at + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        reply.ok();
+    }
+}

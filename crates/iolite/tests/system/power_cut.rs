@@ -1,0 +1,110 @@
+//! The power fails while a verified job runs on a block device: what was flushed has to be there, any part of the rest
+//! may be, and a disk that only says that it flushes is found out.
+//!
+//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system power_cut::` does it so often.
+
+use crate::common::devices::Loop;
+use crate::common::program::Finished;
+use crate::common::volatile::VolatileDisk;
+use crate::common::{Program, scratch};
+use crate::skip;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+const SIZE: usize = 4 << 20;
+
+/// Numbers that differ from run to run (SplitMix64).
+struct Luck(u64);
+
+impl Luck {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value ^ (value >> 29)
+    }
+}
+
+/// Lets a job run on a new disk, cuts the power at some moment, and checks what has to be there. None: there is no
+/// such disk here, and the reason was told.
+fn power_cut(job: &str, lies: bool, luck: &mut Luck) -> Result<Finished, String> {
+    let dir = scratch();
+    let disk = VolatileDisk::new(dir.path(), SIZE, lies)?;
+    let device = Loop::on(&disk.path)?;
+    let base = format!("--name=v --filename={} --bs=4k --direct=1 --verify=crc32c --eta=never", device.path);
+    let line = format!("{base} {job} --rw=randwrite --norandommap --time_based --runtime=60 --do_verify=0");
+    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+    running.wait_until("its first writes", |_| disk.pending() > 0);
+    std::thread::sleep(Duration::from_millis(luck.next() % 300));
+    running.signal(libc::SIGKILL);
+    running.wait();
+    disk.power_cut(|| luck.next().is_multiple_of(2));
+    let line = format!("{base} --rw=read --verify_state_load=1 --verify_policy=fsynced");
+    Ok(Program::under_test().line(dir.path(), &line))
+}
+
+fn rounds() -> u64 {
+    std::env::var("IOLITE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
+}
+
+#[test]
+fn what_was_flushed_is_there_after_the_power_failed() {
+    let mut luck = Luck(u64::from(std::process::id()));
+    for job in [
+        "--fsync=16 --size=4m",
+        "--fdatasync=10 --size=1m --ioengine=libaio --iodepth=8",
+        "--fsync=40 --size=512k --ioengine=io_uring --iodepth=16",
+        "--sync=1 --size=1m",
+    ] {
+        for _ in 0..rounds() {
+            match power_cut(job, false, &mut luck) {
+                Ok(check) => drop(check.ok()),
+                Err(reason) => skip!("{reason}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_only_says_that_it_flushes_is_found_out() {
+    let mut luck = Luck(u64::from(std::process::id()));
+    for job in ["--fsync=16 --size=1m", "--fsync=16 --size=1m --ioengine=libaio --iodepth=4"] {
+        match power_cut(job, true, &mut luck) {
+            Ok(check) => drop(check.refused().says("verify")),
+            Err(reason) => skip!("{reason}"),
+        }
+    }
+}
+
+/// The disk of these tests does what it says.
+#[test]
+fn what_is_not_flushed_is_lost() {
+    let dir = scratch();
+    let disk = match VolatileDisk::new(dir.path(), 1 << 20, false) {
+        Ok(disk) => disk,
+        Err(reason) => skip!("{reason}"),
+    };
+    let file = OpenOptions::new().read(true).write(true).open(&disk.path).unwrap();
+    file.write_all_at(b"flushed", 0).unwrap();
+    file.sync_all().unwrap();
+    file.write_all_at(b"not yet", 0).unwrap();
+    file.write_all_at(b"lucky", 4096).unwrap();
+    assert_eq!(disk.pending(), 2);
+    let mut luck = [false, true].into_iter();
+    disk.power_cut(|| luck.next().unwrap());
+    drop(file);
+    let after = fs::read(&disk.path).unwrap();
+    assert_eq!((&after[..7], &after[4096..4101]), (&b"flushed"[..], &b"lucky"[..]));
+    let device = match Loop::on(&disk.path) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    let file = OpenOptions::new().write(true).open(&device.path).unwrap();
+    file.write_all_at(&[7; 4096], 8192).unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(disk.pending(), 0, "a flush of the device is one of the file");
+    drop(file);
+    drop(device);
+    disk.power_cut(|| false);
+    assert_eq!(fs::read(&disk.path).unwrap()[8192], 7);
+}
