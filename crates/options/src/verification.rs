@@ -46,6 +46,13 @@ pub struct VerifyOptions {
     pub verify_header_seed: bool,
     pub verify_state_load: bool,
     pub verify_state_save: bool,
+    /// Percent of the writes that are trimmed again.
+    pub trim_percentage: u32,
+    pub trim_verify_zero: bool,
+    /// 0 = before anything is read back.
+    pub trim_backlog: u64,
+    /// 0 = all that wait.
+    pub trim_backlog_batch: u64,
 }
 
 impl VerifyOptions {
@@ -71,6 +78,10 @@ impl VerifyOptions {
             verify_header_seed: false,
             verify_state_load: false,
             verify_state_save: false,
+            trim_percentage: 0,
+            trim_verify_zero: false,
+            trim_backlog: 0,
+            trim_backlog_batch: 0,
         }
     }
 

@@ -104,14 +104,18 @@ pub static VERIFY: &[Definition] = &[
         .lands(put!(verification.verify_header_seed, boolean())),
     verify("trim_percentage", Kind::Int, "Percent of the checked blocks that are trimmed")
         .default("0")
-        .range(0, 100),
+        .range(0, 100)
+        .lands(put!(verification.trim_percentage, number())),
     verify("trim_verify_zero", Kind::Bool, "Expect zeroes in trimmed blocks")
         .under("trim_percentage")
-        .default("1"),
+        .default("1")
+        .lands(put!(verification.trim_verify_zero, boolean())),
     verify("trim_backlog", Kind::Str, "Trim after every this many writes")
         .under("trim_percentage")
-        .off(&["0"]),
+        .off(&["0"])
+        .lands(put!(verification.trim_backlog, number())),
     verify("trim_backlog_batch", Kind::Int, "How many blocks are trimmed each time")
         .under("trim_percentage")
-        .min(0),
+        .min(0)
+        .lands(put!(verification.trim_backlog_batch, number())),
 ];

@@ -15,6 +15,7 @@ mod pool;
 mod rivals;
 mod setup;
 mod state;
+mod trims;
 
 pub use check::{Checker, Expect, Question};
 pub use plan::ReadBack;
@@ -22,6 +23,7 @@ pub use pool::{Checked, Pool};
 pub use rivals::rivals;
 pub use setup::{Identity as WorkerIdentity, loads_state, needs_order, problems, reads_back};
 pub use state::{State, sync_all as sync_states};
+pub use trims::Trims;
 
 use iolite_content::verify::{Identity, Mismatch, Stamper};
 use iolite_types::Direction;
@@ -67,6 +69,8 @@ pub struct Verification {
     pub policy: Policy,
     /// The state for a later run; `None` = none is kept.
     pub state: Option<State>,
+    /// Blocks that are trimmed after they were written; `None` = none are.
+    pub trims: Option<Trims>,
     /// Everything that was written has been read back.
     pub is_complete: bool,
     stamper: Option<Stamper>,
@@ -108,6 +112,16 @@ impl Verification {
     /// The read that was announced will not come (any more).
     pub fn withdraw(&mut self) {
         self.next = None;
+    }
+
+    /// What a block that is read back should be; `None` = nobody can say, and it is not read.
+    pub fn after_trims(&self, expect: Expect) -> Option<Expect> {
+        match (&self.trims, expect) {
+            (Some(trims), Expect::Write(number)) if trims.chooses(number) => {
+                trims.are_zeros.then_some(Expect::Zeros)
+            }
+            _ => Some(expect),
+        }
     }
 
     /// What this unit was issued for. It is asked for once.

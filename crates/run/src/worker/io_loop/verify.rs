@@ -4,7 +4,7 @@
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
 use crate::worker::telling::failed_check;
-use crate::worker::verify::{Checked, Expect, Question, Role, State, Telling};
+use crate::worker::verify::{Checked, Expect, Question, Role, State, Telling, Trims};
 use iolite_content::verify::Mismatch;
 use iolite_engine::{Completion, Engine, Errno};
 use iolite_workload::{Generator, Io, Next};
@@ -19,7 +19,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reads back what was written since the last time, when it is time for that.
     pub(super) fn read_back_some(&mut self) {
         let Some(verification) = &self.verification else { return };
-        if !verification.read_back.is_due() {
+        let reads = verification.read_back.is_due();
+        if reads || verification.trims.as_ref().is_some_and(Trims::is_due) {
+            self.trim_some(reads);
+        }
+        if !reads {
             return;
         }
         // What is read back has to be there, and no later write may overtake the read.
@@ -39,6 +43,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reads back what the pass has written. Nothing is in flight afterwards.
     pub fn read_back(&mut self) -> PassEnd {
         let resumed = self.resume();
+        self.trim_some(true);
         loop {
             if self.control.attention() != 0 {
                 self.attend();
@@ -100,8 +105,29 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// Trims what is to be trimmed now, or all that waits for that. Nothing is in flight afterwards.
+    fn trim_some(&mut self, all: bool) {
+        if self.verification.as_ref().is_none_or(|verification| verification.trims.is_none()) {
+            return;
+        }
+        // A trim has to come after its write.
+        self.drain();
+        while !self.stopping
+            && let Some(trims) =
+                self.verification.as_mut().and_then(|verification| verification.trims.as_mut())
+            && let Some(io) = trims.next(all)
+        {
+            self.submit(io);
+            if !E::SYNCHRONOUS && self.in_flight >= self.limit {
+                self.make_room();
+            }
+        }
+        self.drain();
+    }
+
     fn submit_check(&mut self, io: Io, expect: Expect) {
         let Some(verification) = &mut self.verification else { return };
+        let Some(expect) = verification.after_trims(expect) else { return };
         if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.policy.open_files
         {
             self.drain();
@@ -148,6 +174,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             Role::Plain => false,
             Role::Write(written) => {
                 verification.read_back.wrote(written);
+                if let Some(trims) = &mut verification.trims {
+                    trims.wrote(written);
+                }
                 if let Some(state) = &verification.state {
                     state.acknowledge(index);
                 }
@@ -312,5 +341,5 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
 /// Whether this is a read that the workload knows nothing of.
 pub(super) fn is_check(role: &Role) -> bool {
-    matches!(role, Role::Check(_, Expect::Write(_) | Expect::Saved(_)))
+    matches!(role, Role::Check(_, Expect::Write(_) | Expect::Saved(_) | Expect::Zeros))
 }

@@ -2,7 +2,7 @@
 
 use crate::verify_state::Accepted;
 use iolite_content::verify::{
-    Expected, Field, HeaderFormat, Identity, Mismatch, Spec, Stamper, Verifier, Write,
+    Diagnosis, Expected, Field, HeaderFormat, Identity, Mismatch, Spec, Stamper, Verifier, Write,
 };
 use iolite_workload::history::WriteMap;
 use iolite_workload::rng::SplitMix64;
@@ -17,6 +17,8 @@ pub enum Expect {
     Write(u64),
     /// One of the writes that a saved state allows.
     Saved(Saved),
+    /// Zeros: it was trimmed.
+    Zeros,
 }
 
 /// What a saved state says of a block.
@@ -111,6 +113,7 @@ impl Checker {
         let number = match expect {
             Expect::Anything => None,
             Expect::Write(number) => Some(number),
+            Expect::Zeros => return self.check_zeros(block, offset),
             Expect::Saved(saved) => return self.check_saved(block, offset, saved),
         };
         let mismatch = self.check_number(block, offset, number)?;
@@ -123,6 +126,26 @@ impl Checker {
             return self.check(block, Question { offset, expect: Expect::Write(header.sequence) });
         }
         Some(mismatch)
+    }
+
+    /// Checks a block that was trimmed.
+    fn check_zeros(&self, block: &[u8], offset: u64) -> Option<Box<Mismatch>> {
+        let found = block.iter().find(|&&byte| byte != 0)?;
+        Some(Box::new(Mismatch {
+            kind: self.spec.kind,
+            field: Field::Pattern,
+            expected: "00 (it was trimmed)".to_owned(),
+            found: format!("{found:02x}"),
+            offset,
+            length: block.len(),
+            block_offset: offset,
+            block_length: block.len(),
+            header: None,
+            wanted: None,
+            diagnosis: Diagnosis::Damaged,
+            differences: None,
+            reconstructed: Some(vec![0; block.len()]),
+        }))
     }
 
     /// Checks a block against the write of this number, or any.

@@ -2,7 +2,7 @@
 
 use super::plan::Backlog;
 use super::state::{self, Demands, LoadError, State};
-use super::{Checker, Policy, Pool, ReadBack, Verification};
+use super::{Checker, Policy, Pool, ReadBack, Trims, Verification};
 use crate::content;
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
@@ -254,6 +254,10 @@ impl Verification {
             pool,
             read_back,
             state,
+            trims: (wanted.trim_percentage > 0 && options.rw.writes()).then(|| {
+                let batches = (wanted.trim_backlog, wanted.trim_backlog_batch);
+                Trims::new(wanted.trim_percentage, seed, batches, wanted.trim_verify_zero)
+            }),
             is_complete: false,
             policy: Policy {
                 fatal: wanted.verify_fatal,
