@@ -334,6 +334,7 @@ fn what_cannot_be_verified_is_refused() {
         ("--verify=pattern", "needs a verify_pattern"),
         ("--verify=sha512 --bs=128", "too small for verify=sha512"),
         ("--verify=md5 --verify_interval=128 --verify_offset=100", "verify_offset=100 does not fit"),
+        ("--verify=md5 --verify_async=1 --verify_async_cpus=1023", "CPU 1023 is not there"),
         ("--verify=md5 --verify_only --time_based --runtime=1", "verify_only cannot know"),
         ("--verify=md5 --verify_only --randrepeat=0 --rw=randwrite", "verify_only cannot know"),
     ] {

@@ -93,7 +93,7 @@ impl Drop for Pool {
 
 fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Checker, cpus: &[u32]) {
     if !cpus.is_empty() {
-        // The CPUs were looked at before the run; that one was taken away since is no reason to stop.
+        // They were looked at before the run; that one was taken away since is no reason to stop.
         let _ = run_on(cpus);
     }
     while let Ok(Asked { index, block: Block(start, length), question }) = questions.recv() {
@@ -103,5 +103,72 @@ fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Che
         if answers.send(Checked { index, mismatch }).is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processors::processors;
+    use crate::worker::verify::Expect;
+    use iolite_content::verify::{Identity, Kind, Spec, Stamper};
+    use std::sync::Arc;
+
+    #[test]
+    fn every_block_comes_back_and_wrong_ones_are_told() {
+        let spec = Spec::new(Kind::Crc32c);
+        let checker = Checker::new(&spec, 5, 1, Arc::default());
+        let cpus = [*processors().unwrap().last().unwrap()];
+        let mut pool = Pool::start(3, &cpus, 16, &checker).unwrap();
+        let mut stamper = Stamper::new(&spec);
+        let blocks: Vec<Vec<u8>> = (0..16u64)
+            .map(|number| {
+                let mut block = vec![0; 512];
+                let seed = checker.seed(number);
+                let offset = number * 512;
+                stamper.stamp(
+                    &mut block,
+                    &Identity { offset, sequence: number, seed, job: 1, ..Default::default() },
+                );
+                block[300] ^= u8::from(number % 5 == 0);
+                block
+            })
+            .collect();
+        for (index, block) in (0..).zip(&blocks) {
+            let number = u64::from(index);
+            let question = Question { offset: number * 512, expect: Expect::Write(number) };
+            // SAFETY: the blocks outlive the pool's answers.
+            unsafe { pool.ask(index, block, question) };
+        }
+        let mut wrong = Vec::new();
+        let mut count = 0;
+        while let Some(checked) = pool.answer(true) {
+            count += 1;
+            wrong.extend(checked.mismatch.map(|_| checked.index));
+        }
+        wrong.sort_unstable();
+        assert_eq!((count, wrong), (16, vec![0, 5, 10, 15]));
+        assert!(pool.answer(true).is_none(), "nothing is waited for that does not come");
+    }
+
+    #[test]
+    fn threads_run_on_their_cpus() {
+        let cpu = *processors().unwrap().first().unwrap();
+        let spec = Spec::new(Kind::Md5);
+        let _pool = Pool::start(1, &[cpu], 1, &Checker::new(&spec, 5, 1, Arc::default())).unwrap();
+        let wanted = format!("Cpus_allowed_list:\t{cpu}\n");
+        let is_tied = || {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+            tasks
+                .map(|task| std::fs::read_to_string(task.path().join("status")).unwrap_or_default())
+                .any(|status| status.starts_with("Name:\tverify0\n") && status.contains(&wanted))
+        };
+        for _ in 0..1000 {
+            if is_tied() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("no thread verify0 on CPU {cpu}");
     }
 }

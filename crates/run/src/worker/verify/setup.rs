@@ -123,6 +123,14 @@ pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
                        verify_only";
         found.push(("verify_state_load", message.to_owned()));
     }
+    let usable = crate::processors::processors().unwrap_or_default();
+    let missing = options.verification.verify_async_cpus.iter().find(|cpu| !usable.contains(cpu));
+    if let (Some(cpu), false) = (missing, usable.is_empty()) {
+        found.push((
+            "verify_async_cpus",
+            format!("verify_async_cpus: CPU {cpu} is not there, or may not be used"),
+        ));
+    }
     let Some(spec) = spec(options) else { return found };
     let smallest = crate::worker::translate::block_size(options, checked_direction(options)).min();
     if (writes || options.rw.reads())
