@@ -2,7 +2,7 @@
 
 use crate::layout::smallest_block;
 use crate::safety::is_missing_device;
-use crate::{Problem, dedupe, files, in_use, offsets, replay};
+use crate::{Problem, dedupe, files, in_use, offsets, rates, replay};
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions, SizeValue, SteadyStateCriterion};
 use std::collections::BTreeSet;
@@ -47,8 +47,8 @@ pub fn job(
     if !replays.is_empty() && options.verification.is_on() {
         blame("verify", "verify: what a replay writes is not read back; leave verify out".into());
     }
-    let obstacles = dedupe::obstacles(options).into_iter().chain(offsets::obstacles(options));
-    obstacles.for_each(|(option, message)| blame(option, message));
+    let obstacles = [dedupe::obstacles(options), offsets::obstacles(options), rates::obstacles(options)];
+    obstacles.into_iter().flatten().for_each(|(option, message)| blame(option, message));
     if options.numjobs == 0 {
         blame("numjobs", "numjobs=0: a job needs at least one worker".into());
     }

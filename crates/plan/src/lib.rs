@@ -11,6 +11,7 @@ mod files;
 mod layout;
 pub mod logs;
 mod offsets;
+mod rates;
 mod replay;
 mod reporting;
 mod safety;

@@ -35,6 +35,24 @@ fn a_command_that_fails_keeps_the_job_from_running() {
 }
 
 #[test]
+fn commands_whose_output_cannot_be_kept_are_told() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=4k";
+    std::fs::create_dir(dir.path().join("j.prerun.txt")).unwrap();
+    let run = Program::under_test().line(dir.path(), &format!("{line} --exec_prerun=true")).refused();
+    assert!(
+        run.stdout.contains("cannot be kept in j.prerun.txt: Is a directory, error=Is a directory"),
+        "{run}"
+    );
+    std::fs::create_dir(dir.path().join("j.postrun.txt")).unwrap();
+    let run = Program::under_test().line(dir.path(), &format!("{line} --exec_postrun=true")).ok();
+    assert!(
+        run.stderr.contains("j: func=exec: the output of \"true\" cannot be kept in j.postrun.txt"),
+        "{run}"
+    );
+}
+
+#[test]
 fn workers_have_the_name_that_comm_gives() {
     let dir = scratch();
     for thread in ["", "--thread"] {

@@ -98,6 +98,26 @@ fn a_rate_that_is_missed_ends_the_job() {
 }
 
 #[test]
+fn a_minimum_is_not_watched_while_the_job_gets_going() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=1G --rate_iops_min=1000000000 --rate_cycle=50 --runtime=1 --time_based";
+    Program::under_test().line(dir.path(), line).ok();
+}
+
+#[test]
+fn rates_that_contradict_each_other_are_refused() {
+    let dir = scratch();
+    for (rates, message) in [
+        ("--rate=1m --rate_iops=100", "j: rate and rate_iops exclude each other"),
+        ("--rate=1m --rate_min=2m", "j: rate_min=2097152: is more than rate=1048576 allows"),
+    ] {
+        let run =
+            Program::under_test().line(dir.path(), &format!("--name=j --ioengine=null --size=1m {rates}"));
+        assert!(run.refused().stderr.contains(message), "{rates}");
+    }
+}
+
+#[test]
 fn an_io_that_takes_too_long_ends_the_job() {
     let dir = scratch();
     let line = "--name=j --filename=f --size=1M --rw=write --end_fsync=0 --sync=1 --max_latency=1us";

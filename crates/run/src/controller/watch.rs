@@ -66,6 +66,8 @@ impl Watch {
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            // Also in a directory that may not be searched, where nobody can leave a message for this user.
+            Err(_) if !file.exists() => true,
             Err(error) => {
                 problems
                     .push(format!("{} asks for a status, but cannot be removed: {error}", file.display()));
@@ -173,6 +175,16 @@ mod tests {
         assert!(watch.status_wanted(&mut problems));
         assert!(!watch.status_wanted(&mut problems));
         assert_eq!(problems.len(), 1, "{problems:?}");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_looked_at_asks_for_nothing() {
+        // As in a directory that may not be searched, the file cannot be removed for a reason other than its absence.
+        let plain_file = tempfile::NamedTempFile::new().unwrap();
+        let mut watch = Watch::new(Trigger::default(), vec![plain_file.path().join("status")]);
+        let mut problems = Vec::new();
+        assert!(!watch.status_wanted(&mut problems));
+        assert_eq!(problems, [""; 0]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `exec_prerun` and `exec_postrun`: commands of the user around a job.
 
+use super::telling::describe_error;
+use crate::layout::explained;
 use std::fs::File;
 use std::io;
 use std::process::{Command, Stdio};
@@ -38,7 +40,13 @@ fn output_file(job: &str, when: When) -> String {
 /// # Errors
 /// When it cannot be started, its output cannot be kept, or it does not end well.
 pub fn run(job: &str, when: When, command: &str) -> io::Result<()> {
-    let output = File::create(output_file(job, when))?;
+    let path = output_file(job, when);
+    let output = File::create(&path).map_err(|error| {
+        explained(
+            &error,
+            format!("the output of \"{command}\" cannot be kept in {path}: {}", describe_error(&error)),
+        )
+    })?;
     let errors = output.try_clone()?;
     // The signals that the run keeps to itself are not blocked for the command: the standard library sees to that.
     let status = Command::new("/bin/sh")

@@ -107,7 +107,8 @@ impl Worker<'_> {
             && let Err(stop) = self.run_command(command::When::After, command)
         {
             // The job itself is over, and what it measured stands.
-            Message::Warning(self.number(), stop.what).send(self.messages);
+            let what = format!("{}: {}", self.options().name, stop.what);
+            Message::Warning(self.number(), what).send(self.messages);
         }
         let status = match worked {
             Ok(()) => 0,

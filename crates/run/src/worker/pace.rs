@@ -10,6 +10,9 @@ use iolite_types::{Direction, PerDirection};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// How long a job may take to get going before its minimum rates are watched; as long as with fio.
+const SETTLING_NS: u64 = 2 * SECOND_NS;
+
 /// Decides when I/Os may be issued.
 #[derive(Clone, Debug)]
 pub struct Pace {
@@ -59,9 +62,9 @@ struct Minimum {
     amount: Amount,
     rate: u64,
     cycle_ns: u64,
-    /// When the present cycle began, and what had been done then.
+    /// When the present cycle began (the first: begins), and what had been done then (the first: not known yet).
     since: u64,
-    done: u64,
+    done: Option<u64>,
 }
 
 /// A rate was missed.
@@ -129,7 +132,7 @@ impl Pace {
                 (ios, _) => (Amount::Ios, ios),
             };
             let cycle_ns = options.rate_cycle.max(1) * 1_000_000;
-            each(direction).then_some(Minimum { amount, rate, cycle_ns, since: 0, done: 0 })
+            each(direction).then_some(Minimum { amount, rate, cycle_ns, since: 0, done: None })
         };
         let all = |f: &dyn Fn(Direction) -> bool| Direction::ALL.into_iter().any(f);
         let limits =
@@ -169,7 +172,7 @@ impl Pace {
             limit.due = now;
         }
         for minimum in self.minima.values.iter_mut().flatten() {
-            minimum.since = now;
+            minimum.since = now + SETTLING_NS;
         }
         if let Some(think) = &mut self.think {
             think.since = now;
@@ -246,8 +249,8 @@ impl Pace {
     pub fn missed(&mut self, now: u64, done: impl Fn(Direction) -> (u64, u64)) -> Option<Missed> {
         for direction in Direction::ALL {
             let Some(minimum) = &mut self.minima[direction] else { continue };
-            let span = now.saturating_sub(minimum.since);
-            if span < minimum.cycle_ns {
+            let wait_ns = if minimum.done.is_some() { minimum.cycle_ns } else { 0 };
+            if now < minimum.since.saturating_add(wait_ns) {
                 continue;
             }
             let (bytes, ios) = done(direction);
@@ -255,10 +258,10 @@ impl Pace {
                 Amount::Bytes => (bytes, "rate_min"),
                 Amount::Ios => (ios, "rate_iops_min"),
             };
-            let moved = total.saturating_sub(minimum.done);
-            let got = (u128::from(moved) * u128::from(SECOND_NS) / u128::from(span)) as u64;
-            minimum.since = now;
-            minimum.done = total;
+            let span = now - std::mem::replace(&mut minimum.since, now);
+            let Some(before) = minimum.done.replace(total) else { continue };
+            let moved = total.saturating_sub(before);
+            let got = (u128::from(moved) * u128::from(SECOND_NS) / u128::from(span.max(1))) as u64;
             if got < minimum.rate {
                 return Some(Missed { option, asked: minimum.rate, got });
             }
@@ -399,9 +402,13 @@ mod tests {
             o.rate_iops_min[Direction::Read] = 100;
             o.rate_cycle = 500;
         });
-        assert_eq!(pace.missed(400_000_000, |_| (0, 0)), None);
-        assert_eq!(pace.missed(500_001_000, |_| (0, 60)), None);
-        let missed = pace.missed(1_000_001_000, |_| (0, 70));
+        let watched_from = 1000 + SETTLING_NS;
+        // What happens while the job gets going does not count.
+        assert_eq!(pace.missed(watched_from - 1, |_| (0, 0)), None);
+        assert_eq!(pace.missed(watched_from, |_| (0, 1000)), None);
+        assert_eq!(pace.missed(watched_from + 400_000_000, |_| (0, 1000)), None);
+        assert_eq!(pace.missed(watched_from + 500_000_000, |_| (0, 1060)), None);
+        let missed = pace.missed(watched_from + SECOND_NS, |_| (0, 1070));
         assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 20 }));
     }
 }

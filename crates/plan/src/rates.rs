@@ -1,0 +1,84 @@
+//! What rates demand of each other.
+//!
+//! A direction has one limit and one minimum, each in bytes or in I/Os, and a minimum that is above the limit is missed
+//! whatever the storage does.
+
+use iolite_options::JobOptions;
+use iolite_types::Direction;
+
+/// What stands in the way: the option to blame, and why.
+pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
+    let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
+    let mut found: Vec<(&'static str, String)> = Vec::new();
+    // Most rates are the same for all directions: once is enough.
+    let mut blame = |option, message| {
+        let told = (option, message);
+        if !found.contains(&told) {
+            found.push(told);
+        }
+    };
+    for direction in Direction::ALL.into_iter().filter(|direction| used[direction.index()]) {
+        let (rate, rate_min) = (options.rate[direction], options.rate_min[direction]);
+        let (iops, iops_min) = (options.rate_iops[direction], options.rate_iops_min[direction]);
+        for (one, other, both) in [
+            ("rate", "rate_iops", rate > 0 && iops > 0),
+            ("rate_min", "rate_iops_min", rate_min > 0 && iops_min > 0),
+        ] {
+            if both {
+                blame(other, format!("{one} and {other} exclude each other: give one of them"));
+            }
+        }
+        for (limit, minimum, asked, least) in
+            [("rate", "rate_min", rate, rate_min), ("rate_iops", "rate_iops_min", iops, iops_min)]
+        {
+            if asked > 0 && least > asked {
+                blame(minimum, format!("{minimum}={least}: is more than {limit}={asked} allows"));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::ReadWrite;
+    use iolite_types::PerDirection;
+
+    fn found(rw: ReadWrite, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
+        let mut options = JobOptions { rw, ..JobOptions::default() };
+        change(&mut options);
+        obstacles(&options).into_iter().map(|(_, message)| message).collect()
+    }
+
+    #[test]
+    fn a_direction_has_one_limit_and_one_minimum() {
+        let both = |o: &mut JobOptions| {
+            (o.rate, o.rate_iops) = (PerDirection::all(1 << 20), PerDirection::new(0, 100, 0));
+        };
+        assert_eq!(found(ReadWrite::Read, both), [""; 0]);
+        let refused = ["rate and rate_iops exclude each other: give one of them"];
+        assert_eq!(found(ReadWrite::Write, both), refused);
+        assert_eq!(found(ReadWrite::RandRw, both), refused);
+        let minima = found(ReadWrite::RandRw, |o| {
+            (o.rate_min, o.rate_iops_min) = (PerDirection::all(1), PerDirection::all(1));
+        });
+        assert_eq!(minima, ["rate_min and rate_iops_min exclude each other: give one of them"]);
+    }
+
+    #[test]
+    fn a_minimum_is_within_its_limit() {
+        let iops = |limit, minimum| {
+            found(ReadWrite::Read, |o| {
+                (o.rate_iops, o.rate_iops_min) = (PerDirection::all(limit), PerDirection::all(minimum));
+            })
+        };
+        assert_eq!(iops(1000, 1000), [""; 0]);
+        assert_eq!(iops(0, 1000), [""; 0]);
+        assert_eq!(iops(1000, 1001), ["rate_iops_min=1001: is more than rate_iops=1000 allows"]);
+        let bytes = found(ReadWrite::Read, |o| {
+            (o.rate, o.rate_min) = (PerDirection::new(10, 1, 1), PerDirection::new(11, 1, 1));
+        });
+        assert_eq!(bytes, ["rate_min=11: is more than rate=10 allows"]);
+    }
+}
