@@ -437,7 +437,7 @@ impl<'a> Controller<'a> {
                 let width = (range.high - range.low).saturating_add(1);
                 range.low + ((u128::from(worker.seed) * u128::from(width)) >> 64) as u64
             });
-            self.members[index].not_before = self.wave_begun + delay.saturating_mul(1000);
+            self.members[index].not_before = self.wave_begun.saturating_add(delay.saturating_mul(1000));
         }
     }
 

@@ -105,6 +105,20 @@ fn a_minimum_is_not_watched_while_the_job_gets_going() {
 }
 
 #[test]
+fn times_beyond_all_clocks_are_never_reached() {
+    let dir = scratch();
+    for times in [
+        "--rate_min=1 --rate_cycle=9223372036854775807",
+        "--steadystate=iops:1 --steadystate_duration=18446744073709 --steadystate_check_interval=18446744073709",
+        "--steadystate=iops:1 --steadystate_duration=18446744073709 --steadystate_ramp_time=18446744073709",
+        // The second job waits for a moment that does not come; the first ends them both.
+        "--exitall --name=k --ioengine=null --size=1m --startdelay=18446744073709",
+    ] {
+        Program::under_test().line(dir.path(), &format!("--name=j --ioengine=null --size=1m {times}")).ok();
+    }
+}
+
+#[test]
 fn rates_that_contradict_each_other_are_refused() {
     let dir = scratch();
     for (rates, message) in [

@@ -74,7 +74,7 @@ impl SteadyGroup {
             return None;
         }
         match self.last {
-            Some((at, _)) => Some(at + self.interval_ns),
+            Some((at, _)) => Some(at.saturating_add(self.interval_ns)),
             None => self.begin(arena),
         }
     }
@@ -90,7 +90,7 @@ impl SteadyGroup {
             }
             latest = latest.max(counting);
         }
-        Some(latest + self.ramp_ns)
+        Some(latest.saturating_add(self.ramp_ns))
     }
 
     fn counters(&self, arena: &Arena) -> Counters {

@@ -131,7 +131,7 @@ impl Pace {
                 (0, bytes) => (Amount::Bytes, bytes),
                 (ios, _) => (Amount::Ios, ios),
             };
-            let cycle_ns = options.rate_cycle.max(1) * 1_000_000;
+            let cycle_ns = options.rate_cycle.max(1).saturating_mul(1_000_000);
             each(direction).then_some(Minimum { amount, rate, cycle_ns, since: 0, done: None })
         };
         let all = |f: &dyn Fn(Direction) -> bool| Direction::ALL.into_iter().any(f);
