@@ -118,6 +118,16 @@ pub enum LayoutError {
         /// Whether it is missing, empty, or nothing that has a size.
         state: &'static str,
     },
+    /// No offset of a file can be that large.
+    #[error("{path}: offset={offset} and {length} bytes from there are beyond the largest offset, 2^63 - 1")]
+    BeyondOffsets {
+        /// The file.
+        path: String,
+        /// Where the region begins.
+        offset: u64,
+        /// Its length.
+        length: u64,
+    },
     /// Not one block fits.
     #[error("{path}: the {length} bytes to work on are less than the smallest block size, {block}")]
     SmallerThanBlock {
@@ -239,6 +249,9 @@ fn one(
     };
     let needs_data = facts.kind == FileKind::Regular && !context.diskless;
     let end = offset.saturating_add(length);
+    if end > i64::MAX as u64 && !context.diskless {
+        return Err(LayoutError::BeyondOffsets { path: name(), offset, length });
+    }
     Ok(FileLayout {
         path: path.to_owned(),
         kind: facts.kind,

@@ -1,6 +1,7 @@
 //! Files before the run: what is there, what it has to become, and making it so.
 
 use crate::content;
+use crate::sys;
 use crate::worker::describe_error;
 use iolite_content::Content;
 use iolite_options::{Fallocate, JobOptions};
@@ -12,7 +13,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
@@ -255,12 +256,19 @@ fn one(
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)?;
-    let present = file.metadata()?.len();
+    let metadata = file.metadata()?;
+    let present = metadata.len();
+    let is_filled = options.rw.reads() || options.overwrite || options.pre_read;
+    if is_filled && !options.fill_device {
+        // What is reserved behind its end already belongs to the file.
+        let held = present.max(metadata.blocks() * 512);
+        check_room(&file, size.saturating_sub(held))?;
+    }
     // Room that is reserved at once is not found out about by filling it.
     if !options.fill_device {
         preallocate(options.fallocate, &file, size, note, stop)?;
     }
-    if options.rw.reads() || options.overwrite || options.pre_read {
+    if is_filled {
         match fill(options, &file, present..size, content, stop) {
             Err(error) if options.fill_device && is_full(&error) => {}
             result => result?,
@@ -270,6 +278,20 @@ fn one(
         file.sync_all()?;
     }
     Ok(())
+}
+
+/// Is there room for so many more bytes? Found out before they are written: a full file system hurts others as well.
+fn check_room(file: &File, bytes: u64) -> io::Result<()> {
+    match sys::free_bytes(file)? {
+        Some(free) if bytes > free => {
+            let text = format!(
+                "{bytes} more bytes are needed, and the file system has {free} free; use a smaller size, or \
+                 fill_device=1 to take what there is"
+            );
+            Err(explained(&io::Error::from_raw_os_error(libc::ENOSPC), text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes this part of the file.
@@ -417,6 +439,19 @@ mod tests {
         one(&options, &path, i64::MAX as u64, &mut content, &mut note, &|| false).unwrap();
         assert_eq!(notes.len(), 1);
         assert!(notes[0].starts_with("posix_fallocate fails: "), "{notes:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_begun() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let mut content = Content::new(&Spec::random(1));
+        // More than any file system here has free, less than the largest file.
+        let error =
+            one(&JobOptions::default(), &path, 1 << 62, &mut content, &mut |_| (), &|| false).unwrap_err();
+        assert_eq!(errno_of(&error), libc::ENOSPC);
+        assert!(error.to_string().contains("4611686018427387904 more bytes are needed"), "{error}");
+        assert_eq!(std::fs::metadata(&path).unwrap().blocks(), 0);
     }
 
     #[test]

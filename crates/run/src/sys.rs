@@ -393,3 +393,20 @@ pub fn thread_usage() -> ThreadUsage {
         minor_faults: usage.ru_minflt as u64,
     }
 }
+/// The bytes that this process can still write to a file's file system; `None` where that has no number for them.
+pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
+    let mut facts = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the structure is the kernel's, and valid through the call.
+    if unsafe { libc::fstatvfs(file.as_raw_fd(), facts.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: filled in by the call; zeros would have been valid too.
+    let facts = unsafe { facts.assume_init() };
+    if facts.f_blocks == 0 {
+        return Ok(None);
+    }
+    // SAFETY: no pointers are involved.
+    let privileged = unsafe { libc::geteuid() } == 0;
+    let blocks = if privileged { facts.f_bfree } else { facts.f_bavail };
+    Ok(Some(blocks.saturating_mul(facts.f_frsize)))
+}
