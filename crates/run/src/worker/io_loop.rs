@@ -10,6 +10,7 @@
 
 mod blocks;
 mod errors;
+mod extras;
 mod failure;
 mod full;
 mod intended;
@@ -19,23 +20,16 @@ mod verify;
 
 pub use blocks::BlockLives;
 pub use errors::ErrorPolicy;
+pub use extras::Extras;
 pub use failure::{Attempt, Failure, Missed};
 pub use intended::IntendedStarts;
 use script::Script;
 
 use super::files::FileTable;
-use super::flow::Flow;
-use super::pace::Pace;
-use super::priority::Priorities;
-use super::ramp::SizedRamp;
-use super::syncs::SyncSchedule;
-use super::target::LatencyTarget;
-use super::verify::Verification;
 use crate::clock::Clock;
 use crate::shared::{Control, Phase};
 use iolite_content::Content;
 use iolite_engine::{Completion, Engine, Outcome, Queued, Unit};
-use iolite_logs::Recorder;
 use iolite_stats::live::LiveStats;
 use iolite_stats::{batch_class, depth_class};
 use iolite_types::{Direction, Operation};
@@ -136,8 +130,6 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub files: FileTable,
     /// What ended the job, if something did.
     pub failure: Option<Failure>,
-    /// Takes what is logged of each I/O.
-    pub log: Option<Recorder>,
     /// Why, in words, where the failure does not say it.
     pub trouble: Option<String>,
     rules: Rules,
@@ -146,16 +138,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     stats: &'a LiveStats,
     clock: Clock,
     content: Option<Content>,
-    syncs: SyncSchedule,
-    pace: Option<Pace>,
-    target: Option<LatencyTarget>,
-    intended: Option<IntendedStarts>,
-    blocks: Option<BlockLives<'a>>,
-    priorities: Option<Priorities>,
-    flow: Option<Flow<'a>>,
-    sized_ramp: Option<SizedRamp<'a>>,
-    /// Checks what was written; `None` = nothing is checked.
-    pub verification: Option<Box<Verification>>,
+    /// What only a full loop uses.
+    pub extras: Extras<'a>,
     /// The first block that was wrong, where that ends the job only with its pass.
     wrong: Option<Attempt>,
     script: Script,
@@ -204,28 +188,10 @@ pub struct Parts<'a> {
     pub clock: Clock,
     /// Prepares buffers before writes; `None` when nothing has to be done then.
     pub content: Option<Content>,
-    /// Syncs between I/Os.
-    pub syncs: SyncSchedule,
-    /// When I/Os may be issued; `None` = at once.
-    pub pace: Option<Pace>,
-    /// Looks for the depth; `None` = it is given.
-    pub target: Option<LatencyTarget>,
-    /// When units were meant to begin; `None` = nobody asks.
-    pub intended: Option<IntendedStarts>,
-    /// What becomes of each block; `None` = nobody asks.
-    pub blocks: Option<BlockLives<'a>>,
+    /// What only a full loop uses.
+    pub extras: Extras<'a>,
     /// The I/O priority of the worker; 0 = none was given.
     pub priority: u16,
-    /// Draws the priority of each I/O; `None` = all have the worker's.
-    pub priorities: Option<Priorities>,
-    /// The workers to keep in step with; `None` = there are none.
-    pub flow: Option<Flow<'a>>,
-    /// What has to be moved before counting begins; `None` = only time counts.
-    pub sized_ramp: Option<SizedRamp<'a>>,
-    /// The logs.
-    pub log: Option<Recorder>,
-    /// Checks what was written; `None` = nothing is checked.
-    pub verification: Option<Box<Verification>>,
     /// The files.
     pub files: FileTable,
     /// The first buffer.
@@ -255,7 +221,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             generator,
             files: parts.files,
             failure: None,
-            log: parts.log,
             trouble: None,
             script: Script::default(),
             rules: parts.rules,
@@ -264,15 +229,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             stats: parts.stats,
             clock: parts.clock,
             content: parts.content,
-            syncs: parts.syncs,
-            pace: parts.pace,
-            target: parts.target,
-            intended: parts.intended,
-            blocks: parts.blocks,
-            priorities: parts.priorities,
-            flow: parts.flow,
-            sized_ramp: parts.sized_ramp,
-            verification: parts.verification,
+            extras: parts.extras,
             wrong: None,
             limit: parts.rules.depth,
             units,
@@ -301,21 +258,21 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let now = self.clock.now();
         self.control.started_ns.store(now, Relaxed);
         self.control.counting_ns.store(now, Relaxed);
-        self.ramping = self.rules.ramp_ns > 0 || self.sized_ramp.is_some();
+        self.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
         let span = if self.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
         self.next_event = now.saturating_add(span);
         self.ramp_until = self.next_event;
         self.files.begin_recording(now);
-        if let Some(pace) = &mut self.pace {
+        if let Some(pace) = &mut self.extras.pace {
             pace.start(now);
         }
-        if let Some(flow) = &mut self.flow {
+        if let Some(flow) = &mut self.extras.flow {
             flow.start();
         }
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.extras.log {
             log.begin(now);
         }
-        if let Some(target) = &mut self.target {
+        if let Some(target) = &mut self.extras.target {
             self.limit = target.start(now);
             self.control.found_depth.store(self.limit, Relaxed);
         }
@@ -346,7 +303,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if self.stopping {
                 return PassEnd::Stopped;
             }
-            if FULL && (self.pace.is_some() || self.target.is_some() || self.flow.is_some()) {
+            if FULL
+                && (self.extras.pace.is_some() || self.extras.target.is_some() || self.extras.flow.is_some())
+            {
                 self.seek_depth();
                 self.keep_in_step();
                 self.keep_pace();
@@ -354,13 +313,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     return PassEnd::Stopped;
                 }
             }
-            if FULL && self.verification.is_some() {
+            if FULL && self.extras.verification.is_some() {
                 self.read_back_some();
             }
             match self.generator.next() {
                 Next::Io(io) => {
                     // A sync comes between two I/Os: there is none after the last.
-                    while FULL && let Some(sync) = self.syncs.due() {
+                    while FULL && let Some(sync) = self.extras.syncs.due() {
                         self.submit_sync(sync);
                     }
                     self.submit(io);
@@ -411,10 +370,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         unit.offset = io.offset;
         unit.file = io.file;
         unit.operation = io.direction.into();
-        if FULL && let Some(priorities) = &mut self.priorities {
+        if FULL && let Some(priorities) = &mut self.extras.priorities {
             unit.priority = priorities.draw(io.direction, io.length);
         }
-        if FULL && let Some(verification) = &mut self.verification {
+        if FULL && let Some(verification) = &mut self.extras.verification {
             // SAFETY: as below.
             let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, io.length as usize) };
             verification.made(index, &io, buffer);
@@ -429,16 +388,16 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         self.stats.directions[io.direction.index()].issued.add(1);
         if FULL && io.direction == Direction::Write {
-            self.syncs.wrote(io.file, io.offset, io.length);
+            self.extras.syncs.wrote(io.file, io.offset, io.length);
         }
         if FULL && !self.is_check(index) {
-            if let Some(pace) = &mut self.pace {
+            if let Some(pace) = &mut self.extras.pace {
                 let moment = pace.issued(io.direction, io.length);
-                if let Some(intended) = &mut self.intended {
+                if let Some(intended) = &mut self.extras.intended {
                     intended.set(index, moment);
                 }
             }
-            if let Some(flow) = &self.flow {
+            if let Some(flow) = &self.extras.flow {
                 flow.issued();
             }
         }
@@ -731,7 +690,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 break;
             }
         }
-        if FULL && self.verification.is_some() {
+        if FULL && self.extras.verification.is_some() {
             self.collect_all();
         }
     }

@@ -37,7 +37,7 @@ use crate::shared::{Arena, Control, Phase, Slot};
 use crate::sys::{self, Socket};
 use files::FileTable;
 use flow::Flow;
-use io_loop::{BlockLives, ErrorPolicy, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
+use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
@@ -337,13 +337,7 @@ impl Worker<'_> {
         let mut rules = rules(options, workload);
         // A synchronous engine is its own submission, also on another thread.
         rules.slat &= !(E::STAMPS && self.job.engine.synchronous);
-        let parts = Parts {
-            rules,
-            errors: ErrorPolicy::new(options, self.messages, self.number()),
-            control: self.control(),
-            stats: &self.slot.stats,
-            clock: self.clock.chosen(options.clocksource),
-            content,
+        let extras = Extras {
             syncs: sync_schedule(options),
             pace: Pace::new(options, self.plan.seed),
             target: LatencyTarget::new(options),
@@ -352,12 +346,21 @@ impl Worker<'_> {
                 .then(|| IntendedStarts::new(options.iodepth.max(1) as usize)),
             blocks: BlockLives::new(options, self.layout, &self.slot.stats.blocks)
                 .map_err(|what| Stop { errno: libc::EINVAL, what: format!("func={what}") })?,
-            priority: options.io_priority().unwrap_or(0),
             priorities: self.priorities(),
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
             log,
             verification: verification.map(Box::new),
+        };
+        let parts = Parts {
+            rules,
+            errors: ErrorPolicy::new(options, self.messages, self.number()),
+            control: self.control(),
+            stats: &self.slot.stats,
+            clock: self.clock.chosen(options.clocksource),
+            content,
+            extras,
+            priority: options.io_priority().unwrap_or(0),
             files,
             buffers: buffers.start,
             stride: buffers.stride,
@@ -378,9 +381,9 @@ impl Worker<'_> {
             failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
         io_loop.finish();
         self.enter(Phase::Finishing);
-        let logged = self.finish_logs(io_loop.log.take());
+        let logged = self.finish_logs(io_loop.extras.log.take());
         let closed = self.put_away(&mut io_loop);
-        if let Some(verification) = &mut io_loop.verification {
+        if let Some(verification) = &mut io_loop.extras.verification {
             self.leave_state(verification, failure.is_none() && worked.is_ok());
         }
         // The engine waits for what it may still have in flight, and then the buffers can go.
@@ -451,7 +454,7 @@ impl Worker<'_> {
             } else if again {
                 io_loop.generator.restart();
             }
-            if again && let Some(verification) = &mut io_loop.verification {
+            if again && let Some(verification) = &mut io_loop.extras.verification {
                 verification.read_back.next_pass(same);
             }
         }

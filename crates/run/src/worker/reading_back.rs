@@ -70,7 +70,7 @@ impl Worker<'_> {
             end = io_loop.read_back();
         }
         io_loop.conclude_checks();
-        let Some(verification) = &mut io_loop.verification else { return Ok(end) };
+        let Some(verification) = &mut io_loop.extras.verification else { return Ok(end) };
         let unread = verification.read_back.unread();
         verification.is_complete = now && unread_is_none(end, unread);
         if end == PassEnd::Stopped && unread > 0 && io_loop.failure.is_none() && now {

@@ -104,10 +104,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if FULL {
             self.forget_role(index);
         }
-        if FULL && let Some(blocks) = &mut self.blocks {
+        if FULL && let Some(blocks) = &mut self.extras.blocks {
             blocks.done(&attempt, true);
         }
-        if FULL && let Some(pace) = &mut self.pace {
+        if FULL && let Some(pace) = &mut self.extras.pace {
             pace.completed();
         }
         if self.rules.fill_device && errno.0 == libc::ENOSPC {

@@ -16,7 +16,7 @@ use tracing::trace;
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Lets the search for a depth that keeps to the latency target take its next step.
     pub(super) fn seek_depth(&mut self) {
-        let Some(target) = &mut self.target else { return };
+        let Some(target) = &mut self.extras.target else { return };
         let now = self.clock.now();
         let anew = target.counts_anew() && !self.ramping;
         match target.step(now) {
@@ -40,7 +40,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn keep_in_step(&mut self) {
         /// Without a sleep, the others are looked at so often.
         const LOOK_NS: u64 = 1000;
-        while let Some(flow) = &mut self.flow
+        while let Some(flow) = &mut self.extras.flow
             && !flow.may_go()
             && !self.stopping
         {
@@ -56,7 +56,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Waits until the next I/O may be issued, and tells the workload in which direction it has to be.
     pub(super) fn keep_pace(&mut self) {
         let now = self.clock.now();
-        let Some(pace) = &mut self.pace else { return };
+        let Some(pace) = &mut self.extras.pace else { return };
         let stats = self.stats;
         let done = |direction: Direction| {
             let counters = &stats.directions[direction.index()];
@@ -70,7 +70,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(pause) = pace.pause(now) {
             self.think(pause);
         }
-        let Some(pace) = &mut self.pace else { return };
+        let Some(pace) = &mut self.extras.pace else { return };
         let turn = pace.turn(self.clock.now());
         trace!(target: "rate", "next {:?} {} ns from now", turn.direction, turn.at.saturating_sub(now));
         self.generator.steer(turn.direction);
@@ -89,7 +89,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         burn_cycles(pause.cycles);
         self.wait_until(began.saturating_add(pause.length_ns));
         let now = self.clock.now();
-        if let Some(pace) = &mut self.pace {
+        if let Some(pace) = &mut self.extras.pace {
             pace.paused(began, now);
         }
     }
@@ -235,12 +235,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// What else the completion of an I/O means to a full loop; whether the unit is still in use.
     pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) -> bool {
-        let role = self.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
+        let role =
+            self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
         let latency = times.complete.saturating_sub(times.start);
         let unit = &self.units[index as usize];
         trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&Attempt::of(unit)));
         if self.ramping
-            && let Some(ramp) = &self.sized_ramp
+            && let Some(ramp) = &self.extras.sized_ramp
         {
             ramp.moved(unit.length);
             if ramp.is_over() {
@@ -248,7 +249,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.next_event = self.next_event.min(times.complete.max(self.ramp_until));
             }
         }
-        if let Some(log) = &mut self.log
+        if let Some(log) = &mut self.extras.log
             && !self.ramping
         {
             let io = iolite_logs::Io {
@@ -266,10 +267,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.stopping = true;
             }
         }
-        if let Some(blocks) = &mut self.blocks {
+        if let Some(blocks) = &mut self.extras.blocks {
             blocks.done(&Attempt::of(unit), false);
         }
-        if self.priorities.is_some() {
+        if self.extras.priorities.is_some() {
             let (measured, from) = if self.rules.lat_buckets {
                 (self.rules.lat, times.start)
             } else {
@@ -284,13 +285,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             // The workload knows nothing of it, and so do those who control it.
             return self.act_on(index, role);
         }
-        if let Some(pace) = &mut self.pace {
+        if let Some(pace) = &mut self.extras.pace {
             pace.completed();
         }
-        if let Some(target) = &mut self.target {
+        if let Some(target) = &mut self.extras.target {
             target.completed(latency);
         }
-        if let Some(intended) = &self.intended {
+        if let Some(intended) = &self.extras.intended {
             let into = &self.stats.directions[direction.index()].intended;
             intended.record(index, times.start, times.complete, into);
         }

@@ -107,7 +107,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.stopping = true;
             return;
         }
-        if self.sized_ramp.as_ref().is_some_and(|ramp| !ramp.is_over()) {
+        if self.extras.sized_ramp.as_ref().is_some_and(|ramp| !ramp.is_over()) {
             // Time alone does not end it.
             self.next_event = u64::MAX;
             return;
@@ -115,7 +115,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         debug!(target: "time", "the ramp is over after {} ns; counting begins", now - self.control.started_ns.load(Relaxed));
         self.ramping = false;
         self.count_anew(now);
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.extras.log {
             log.begin(now);
         }
         self.next_event = now.saturating_add(self.rules.runtime_ns);

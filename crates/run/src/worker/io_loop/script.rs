@@ -65,7 +65,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let late = self.clock.now().saturating_sub(planned);
         self.stats.lateness.record(late);
         self.stats.lateness.record_bucket(late);
-        if let (Some(intended), Some(unit)) = (&mut self.intended, unit) {
+        if let (Some(intended), Some(unit)) = (&mut self.extras.intended, unit) {
             intended.set(unit, Some(planned));
         }
     }

@@ -18,7 +18,7 @@ const WRONG_DATA: Errno = Errno(libc::EILSEQ);
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reads back what was written since the last time, when it is time for that.
     pub(super) fn read_back_some(&mut self) {
-        let Some(verification) = &self.verification else { return };
+        let Some(verification) = &self.extras.verification else { return };
         let reads = verification.read_back.is_due();
         if reads || verification.trims.as_ref().is_some_and(Trims::is_due) {
             self.trim_some(reads);
@@ -30,7 +30,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.drain();
         while !self.stopping
             && let Some((io, expect)) =
-                self.verification.as_mut().and_then(|verification| verification.read_back.next_due())
+                self.extras.verification.as_mut().and_then(|verification| verification.read_back.next_due())
         {
             self.submit_check(io, expect);
             if self.control.attention() != 0 {
@@ -51,7 +51,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if self.stopping {
                 break;
             }
-            let Some(verification) = &mut self.verification else { break };
+            let Some(verification) = &mut self.extras.verification else { break };
             let Some((io, expect)) = verification.read_back.next_at_end() else { break };
             self.submit_check(io, expect);
         }
@@ -65,7 +65,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// job was over, or the device was full.
     pub fn may_resume(&self) -> bool {
         let outlasts =
-            self.verification.as_ref().is_some_and(|verification| verification.policy.outlasts_time);
+            self.extras.verification.as_ref().is_some_and(|verification| verification.policy.outlasts_time);
         let ended = (self.timed_out && outlasts) || self.device_full;
         ended && self.failure.is_none() && !self.control.terminating()
     }
@@ -93,7 +93,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
         });
         let writes = writes.filter(|io| io.direction == iolite_types::Direction::Write);
-        if let Some(verification) = &mut self.verification {
+        if let Some(verification) = &mut self.extras.verification {
             verification.read_back.assume_pass(writes);
         }
     }
@@ -107,14 +107,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Trims what is to be trimmed now, or all that waits for that. Nothing is in flight afterwards.
     fn trim_some(&mut self, all: bool) {
-        if self.verification.as_ref().is_none_or(|verification| verification.trims.is_none()) {
+        if self.extras.verification.as_ref().is_none_or(|verification| verification.trims.is_none()) {
             return;
         }
         // A trim has to come after its write.
         self.drain();
         while !self.stopping
             && let Some(trims) =
-                self.verification.as_mut().and_then(|verification| verification.trims.as_mut())
+                self.extras.verification.as_mut().and_then(|verification| verification.trims.as_mut())
             && let Some(io) = trims.next(all)
         {
             self.submit(io);
@@ -126,7 +126,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     fn submit_check(&mut self, io: Io, expect: Expect) {
-        let Some(verification) = &mut self.verification else { return };
+        let Some(verification) = &mut self.extras.verification else { return };
         let Some(expect) = verification.after_trims(expect) else { return };
         if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.policy.open_files
         {
@@ -136,11 +136,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 return;
             }
         }
-        if let Some(verification) = &mut self.verification {
+        if let Some(verification) = &mut self.extras.verification {
             verification.announce(io, expect);
         }
         self.submit(io);
-        if let Some(verification) = &mut self.verification {
+        if let Some(verification) = &mut self.extras.verification {
             // It may not have been issued after all.
             verification.withdraw();
         }
@@ -159,7 +159,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The state that is kept for a later run.
     pub(super) fn state(&mut self) -> Option<&mut State> {
-        self.verification.as_mut()?.state.as_mut()
+        self.extras.verification.as_mut()?.state.as_mut()
     }
 
     /// Waits for a unit that is being checked, when no other is free.
@@ -169,7 +169,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The role of a unit that is done, and what follows from it; whether the unit is still in use.
     pub(super) fn act_on(&mut self, index: u32, role: Role) -> bool {
-        let Some(verification) = &mut self.verification else { return false };
+        let Some(verification) = &mut self.extras.verification else { return false };
         match role {
             Role::Plain => false,
             Role::Write(written) => {
@@ -204,32 +204,37 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Whether this unit is a read that the workload knows nothing of.
     pub(super) fn is_check(&self, index: u32) -> bool {
-        self.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
+        self.extras.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
     }
 
     /// A unit is done that is not counted; whether that was all there is to do with it.
     pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
         let index = completion.unit;
-        if self.verification.is_none() {
+        if self.extras.verification.is_none() {
             return false;
         }
         if completion.outcome != Ok(self.units[index as usize].length) {
             self.complete_unusually(index, completion.outcome, self.stamps[index as usize].start);
             return true;
         }
-        let role = self.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
+        let role =
+            self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
         self.act_on(index, role)
     }
 
     /// Takes back units that were checked: one that is waited for, or all that are there. Whether there was any.
     pub(super) fn collect(&mut self, wait: bool) -> bool {
         let mut any = false;
-        while let Some(pool) = self.verification.as_mut().and_then(|verification| verification.pool.as_mut())
+        while let Some(pool) =
+            self.extras.verification.as_mut().and_then(|verification| verification.pool.as_mut())
             && let Some(Checked { index, mismatch }) = pool.answer(wait && !any)
         {
             any = true;
-            let role =
-                self.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
+            let role = self
+                .extras
+                .verification
+                .as_mut()
+                .map_or(Role::Plain, |verification| verification.role(index));
             if let (Some(mismatch), Role::Check(io, expect)) = (mismatch, role) {
                 self.found_wrong(index, io, Question { offset: io.offset, expect }, mismatch);
             }
@@ -245,7 +250,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The unit's I/O has failed.
     pub(super) fn forget_role(&mut self, index: u32) {
-        if let Some(verification) = &mut self.verification
+        if let Some(verification) = &mut self.extras.verification
             && let Role::Write(written) = verification.role(index)
         {
             verification.read_back.failed(&written.io);
@@ -261,7 +266,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let attempt = Attempt::at(&io);
         let name = self.files.name(io.file);
         self.describe(index, io, &name, &mismatch);
-        let Some(verification) = &self.verification else { return };
+        let Some(verification) = &self.extras.verification else { return };
         let (fatal, first) = (verification.policy.fatal, verification.wrong() == 1);
         self.count_wrong_data(WRONG_DATA);
         if self.errors.tolerates_wrong_data(WRONG_DATA) {
@@ -292,7 +297,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         question: Question,
         mut mismatch: Box<Mismatch>,
     ) -> Option<Box<Mismatch>> {
-        let verification = self.verification.as_mut()?;
+        let verification = self.extras.verification.as_mut()?;
         let Some(descriptor) = self.engine.descriptor(io.file) else { return Some(mismatch) };
         if !verification.checker.is_shared() {
             return Some(mismatch);
@@ -318,7 +323,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let start = self.buffers.wrapping_add(index as usize * self.stride);
         // SAFETY: as above.
         let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
-        let Some(verification) = &mut self.verification else { return };
+        let Some(verification) = &mut self.extras.verification else { return };
         let telling = verification.count_wrong();
         if telling == Telling::Nothing {
             return;

@@ -1,0 +1,35 @@
+//! What only a full loop uses, each thing there only where the job asks for it.
+
+use super::{BlockLives, IntendedStarts};
+use crate::worker::flow::Flow;
+use crate::worker::pace::Pace;
+use crate::worker::priority::Priorities;
+use crate::worker::ramp::SizedRamp;
+use crate::worker::syncs::SyncSchedule;
+use crate::worker::target::LatencyTarget;
+use crate::worker::verify::Verification;
+use iolite_logs::Recorder;
+
+/// Everything beyond issuing and counting. A plain loop looks at none of it.
+pub struct Extras<'a> {
+    /// Syncs between I/Os.
+    pub syncs: SyncSchedule,
+    /// When I/Os may be issued; `None` = at once.
+    pub pace: Option<Pace>,
+    /// Looks for the depth; `None` = it is given.
+    pub target: Option<LatencyTarget>,
+    /// When units were meant to begin; `None` = nobody asks.
+    pub intended: Option<IntendedStarts>,
+    /// What becomes of each block; `None` = nobody asks.
+    pub blocks: Option<BlockLives<'a>>,
+    /// Draws the priority of each I/O; `None` = all have the worker's.
+    pub priorities: Option<Priorities>,
+    /// The workers to keep in step with; `None` = there are none.
+    pub flow: Option<Flow<'a>>,
+    /// What has to be moved before counting begins; `None` = only time counts.
+    pub sized_ramp: Option<SizedRamp<'a>>,
+    /// The logs.
+    pub log: Option<Recorder>,
+    /// Checks what was written; `None` = nothing is checked.
+    pub verification: Option<Box<Verification>>,
+}
