@@ -141,6 +141,48 @@ fn clones_have_states_of_their_own() {
     Program::under_test().line(dir.path(), &format!("{base} --rw=read --verify_state_load=1")).ok();
 }
 
+/// Clones that wrote to one file accept what the others wrote, in a later run too.
+#[test]
+fn clones_that_shared_a_file() {
+    let dir = scratch();
+    let base = "--name=v --filename=data --size=1m --bsrange=512-16k --rw=randwrite --norandommap --numjobs=2 \
+                --verify=crc32c";
+    let run = |args: &str| Program::under_test().line(dir.path(), &format!("{base} {args}"));
+    run("--do_verify=0 --io_size=2m").ok();
+    run("--verify_only --io_size=2m").ok();
+    run("--verify_only --verify_state_load=1").ok();
+    run("--rw=read --verify_state_load=1").ok();
+    // Which does not mean that they accept anything.
+    let path = dir.path().join("data");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.iter_mut().skip(300).step_by(512).for_each(|byte| *byte ^= 1);
+    fs::write(&path, bytes).unwrap();
+    run("--verify_only --io_size=2m").refused().says("a bit flip");
+    run("--verify_only --verify_state_load=1").refused().says("a bit flip");
+}
+
+/// The time, the loops and the seed of the run that was interrupted do not matter to what its state demands: it is
+/// gone through once, and as a whole.
+#[test]
+fn a_state_is_checked_once_and_as_a_whole() {
+    let dir = scratch();
+    let run = |args: &str| {
+        let base = "--name=v --filename=data --size=4m --bs=4k --verify=md5 --output-format=json";
+        Program::under_test().line(dir.path(), &format!("{base} {args}"))
+    };
+    run("--rw=randwrite --randrepeat=0 --do_verify=0").ok();
+    for args in [
+        "--rw=randwrite --verify_only --randrepeat=0",
+        "--rw=randwrite --verify_only --time_based --runtime=1",
+        "--rw=randwrite --verify_only --loops=3",
+        "--rw=randread --time_based --runtime=1",
+        "--rw=read --loops=3",
+        "--rw=read --runtime=1ms",
+    ] {
+        assert_eq!(reads(run(&format!("{args} --verify_state_load=1"))), 1024, "{args}");
+    }
+}
+
 /// A disk that loses what was not flushed when its power fails: nbdkit's cache filter writes to its file only on a
 /// flush, nbdfuse makes a file of it, and nbdkit is killed. That proves what `verify_policy` says for a volatile write
 /// cache which keeps everything until it is flushed; a real one may have written any part of it before.

@@ -415,7 +415,10 @@ impl Worker<'_> {
         workload: &iolite_workload::Spec,
     ) -> Result<(), Stop> {
         let options = self.options();
-        let mut left = options.loops.max(1);
+        // A saved state is gone through once: loops and time are those of the run that left it.
+        let repeats = !verify::loads_state(options);
+        let time_based = options.time_based && repeats;
+        let mut left = if repeats { options.loops.max(1) } else { 1 };
         while left > 0 && !io_loop.is_over() {
             let end = self.pass(io_loop);
             left -= 1;
@@ -426,7 +429,7 @@ impl Worker<'_> {
                 self.control().set_phase(before);
                 synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
             }
-            let again = left > 0 || options.time_based;
+            let again = left > 0 || time_based;
             let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {
                 break;
@@ -445,10 +448,10 @@ impl Worker<'_> {
             if again && !options.unlink_each_loop {
                 self.renew(io_loop, workload)?;
             }
-            if options.time_based {
+            if time_based {
                 left = left.max(1);
             }
-            let same = options.randrepeat && !options.time_based;
+            let same = options.randrepeat && !time_based;
             if again && same {
                 io_loop.generator.rewind();
             } else if again {

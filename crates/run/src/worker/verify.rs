@@ -51,7 +51,7 @@ pub struct Policy {
     pub fatal: bool,
     /// Save what was read and what was expected, in this directory.
     pub dump: Option<PathBuf>,
-    /// Read back after the time of a time-based job is over.
+    /// Read back after the time is over, of a time-based job or one that checks a saved state.
     pub outlasts_time: bool,
     /// Most files that are open at once.
     pub open_files: usize,

@@ -43,6 +43,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reads back what the pass has written. Nothing is in flight afterwards.
     pub fn read_back(&mut self) -> PassEnd {
         let resumed = self.resume();
+        // The time may also be over on the way.
+        let outlasts = self.outlasts_time() && !self.ramping;
+        let put_off = outlasts.then(|| std::mem::replace(&mut self.next_event, u64::MAX));
         self.trim_some(true);
         loop {
             if self.control.attention() != 0 {
@@ -58,16 +61,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.drain();
         let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
         self.stopping |= resumed;
+        if let Some(event) = put_off {
+            self.next_event = event;
+        }
         end
     }
 
     /// Whether what a pass has written is read back although the pass was stopped: because the time of a time-based
     /// job was over, or the device was full.
     pub fn may_resume(&self) -> bool {
-        let outlasts =
-            self.extras.verification.as_ref().is_some_and(|verification| verification.policy.outlasts_time);
-        let ended = (self.timed_out && outlasts) || self.device_full;
+        let ended = (self.timed_out && self.outlasts_time()) || self.device_full;
         ended && self.failure.is_none() && !self.control.terminating()
+    }
+
+    fn outlasts_time(&self) -> bool {
+        self.extras.verification.as_ref().is_some_and(|verification| verification.policy.outlasts_time)
     }
 
     /// Goes on after such an end; whether there was one.

@@ -107,7 +107,8 @@ fn checked_direction(options: &JobOptions) -> Direction {
 pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let writes = options.rw.writes();
-    if options.verify_only && writes {
+    // A state knows it, however the writes came about.
+    if options.verify_only && writes && !loads_state(options) {
         if options.time_based {
             found.push((
                 "verify_only",
@@ -270,7 +271,7 @@ impl Verification {
             policy: Policy {
                 fatal: wanted.verify_fatal,
                 dump: wanted.verify_dump.then_some(directory),
-                outlasts_time: options.time_based,
+                outlasts_time: options.time_based || loads_state(options),
                 open_files: workload.open_files,
             },
             stamper: writes.then(|| Stamper::new(&spec)),
