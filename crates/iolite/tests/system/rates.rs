@@ -160,3 +160,12 @@ pub fn a_latency_target_is_told_with_the_depth_that_was_found() {
     assert_eq!(found("60s"), (8, 99.0));
     assert_eq!(found("1us"), (1, 99.0));
 }
+
+#[test]
+fn a_long_pause_ends_with_the_time_of_the_job() {
+    for pause in ["--thinktime=1 --thinkcycles=99999999999999", "--thinktime=1h --thinktime_spin=1h"] {
+        let report = report(&format!("{pause} --runtime=1 --time_based"));
+        assert_eq!(report.job().ios()[0], 1, "{pause}");
+        assert!(report.job().int("read.runtime") >= 999, "{pause}");
+    }
+}

@@ -79,19 +79,38 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Thinks, with nothing in flight: first busily, then asleep.
     pub(super) fn think(&mut self, pause: Pause) {
+        /// So many cycles are burnt between two looks at the clock and the controller's word: less than a millisecond.
+        const SLICE_CYCLES: u64 = 1_000_000;
         self.drain();
         let began = self.clock.now();
         trace!(target: "rate", "thinks for {} ns, {} of them busily", pause.length_ns, pause.spin_ns);
         let busy_until = began.saturating_add(pause.spin_ns);
-        while self.clock.now() < busy_until && self.control.attention() == 0 {
+        while !self.is_called_off() && self.clock.now() < busy_until {
             std::hint::spin_loop();
         }
-        burn_cycles(pause.cycles);
+        let mut cycles = pause.cycles;
+        while cycles > 0 && !self.is_called_off() {
+            let slice = cycles.min(SLICE_CYCLES);
+            burn_cycles(slice);
+            cycles -= slice;
+        }
         self.wait_until(began.saturating_add(pause.length_ns));
         let now = self.clock.now();
         if let Some(pace) = &mut self.extras.pace {
             pace.paused(began, now);
         }
+    }
+
+    /// Whether whatever takes long has to stop: at the end of the job, and when the controller says so.
+    fn is_called_off(&mut self) -> bool {
+        let now = self.clock.now();
+        if now >= self.next_event {
+            self.event(now);
+        }
+        if self.control.attention() != 0 {
+            self.attend();
+        }
+        self.stopping
     }
 
     /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile.
@@ -106,14 +125,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         const MOST_NS: u64 = 20_000_000;
         self.commit();
         loop {
+            if self.is_called_off() {
+                return;
+            }
             let now = self.clock.now();
-            if now >= self.next_event {
-                self.event(now);
-            }
-            if self.control.attention() != 0 {
-                self.attend();
-            }
-            if self.stopping || now >= moment {
+            if now >= moment {
                 return;
             }
             let left = moment.min(self.next_event.max(now)) - now;
