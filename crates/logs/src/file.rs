@@ -5,6 +5,7 @@ use crate::{Columns, Form, LogError, LogKind, Sample, inflate, packed};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use tracing::debug;
 
 /// Compressed entries that a log holds back (see [`Form::Held`]) take no more memory than this; when there are more, it
 /// begins to write.
@@ -92,6 +93,13 @@ impl LogFile {
             return Ok(());
         }
         let stream = packed::compress(&self.entries);
+        debug!(
+            target: "compress",
+            "{}: {} bytes of entries became {}",
+            self.path.display(),
+            self.entries.len(),
+            stream.len()
+        );
         self.entries.clear();
         if matches!(self.form, Form::Held { .. }) {
             self.held_bytes += stream.len();
@@ -106,6 +114,10 @@ impl LogFile {
 
     /// Writes what was held back, as lines.
     fn release(&mut self) -> Result<(), LogError> {
+        if !self.held.is_empty() {
+            let (path, streams) = (self.path.display(), self.held.len());
+            debug!(target: "compress", "{path}: {streams} streams of {} bytes are written as lines", self.held_bytes);
+        }
         self.held_bytes = 0;
         for stream in std::mem::take(&mut self.held) {
             let mut lines = Vec::new();

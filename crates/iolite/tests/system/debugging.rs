@@ -88,3 +88,19 @@ fn suspicious_wishes() {
         .says("jobs are counted from 1");
     program.line(dir.path(), "--debug=help").ok().says("helperthread");
 }
+
+#[test]
+fn compressed_logs_and_steady_states_tell_what_they_do() {
+    let dir = scratch();
+    let job = "--name=j --ioengine=null --size=64m --write_lat_log=l --log_compression=64k";
+    let run = Program::under_test().line(dir.path(), &format!("--debug=compress {job}")).ok();
+    assert!(
+        lines(&run.stdout, "compress").iter().any(|line| line.contains("bytes of entries became")),
+        "{run}"
+    );
+    let job = "--name=j --ioengine=null --size=1t --runtime=20 --time_based --steadystate=iops:100% \
+               --steadystate_duration=2";
+    let run = Program::under_test().line(dir.path(), &format!("--debug=steadystate {job}")).ok();
+    let told = lines(&run.stdout, "steadystate");
+    assert!(told.iter().any(|line| line.contains("interval 2 of 2") && line.contains(": steady")), "{run}");
+}

@@ -10,6 +10,7 @@ use iolite_options::{JobOptions, SteadyStateCriterion};
 use iolite_plan::Plan;
 use iolite_stats::{Measurement, Quantity, SteadyReport};
 use std::sync::atomic::Ordering::Relaxed;
+use tracing::debug;
 
 /// Jobs that are watched as one.
 #[derive(Clone, Debug)]
@@ -111,17 +112,34 @@ impl SteadyGroup {
     /// Looks whether the state has become steady; true = it has.
     fn look(&mut self, arena: &Arena, now: u64) -> bool {
         let counters = self.counters(arena);
-        let Some((at, before)) = self.last.replace((now, counters)) else { return false };
+        let first = self.members[0] + 1;
+        let Some((at, before)) = self.last.replace((now, counters)) else {
+            debug!(target: "steadystate", "worker {first}: the first interval begins; {} are looked at", self.state.size);
+            return false;
+        };
         if before.resets != counters.resets {
+            debug!(target: "steadystate", "worker {first}: counting began anew; this interval is left out");
             return false;
         }
         let span = now - at;
         let latencies = counters.latencies - before.latencies;
-        self.state.push(Measurement {
+        let measured = Measurement {
             iops: per_second(counters.ios - before.ios, span),
             bandwidth: per_second(counters.bytes - before.bytes, span),
             latency: counters.latency.wrapping_sub(before.latency).checked_div(latencies).unwrap_or(0),
-        })
+        };
+        let attained = self.state.push(measured);
+        let SteadyReport { quantity, slope, limit, window, size, .. } = &self.state;
+        debug!(
+            target: "steadystate",
+            "worker {first}: {quantity:?} {}, interval {} of {size}: {} {:.3}, limit {limit}: {}",
+            measured.of(*quantity),
+            window.len(),
+            if *slope { "slope" } else { "deviation" },
+            self.state.criterion(),
+            if attained { "steady" } else { "not steady" },
+        );
+        attained
     }
 
     /// Some member is over, or has never been.
