@@ -249,9 +249,7 @@ impl<'a> Controller<'a> {
         let (mine, theirs) = Socket::pair().map_err(system("no socket for messages"))?;
         let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
             .map_err(system("signals cannot be received"))?;
-        // Locked once for the whole run, as the page cache is shared by all jobs.
-        let locked = plan.jobs.iter().map(|job| job.options.lockmem).max().unwrap_or(0);
-        let locked = LockedMemory::new(locked).map_err(system("lockmem"))?;
+        let locked = LockedMemory::of(plan).map_err(system("lockmem"))?;
         let disks = Disks::watch(plan);
         let ticker = Ticker::new(plan, clock).map_err(system("no memory for the clock"))?;
         let idle_meter = settings.idleness.map(|per_cpu| IdleMeter::new(per_cpu, clock)).transpose();

@@ -267,3 +267,11 @@ pub fn how_many_trims_blocks_survive() {
         "--name=e --ioengine=null --size=1T --rw=write --bs=4k --block_error_percentiles=1 --number_ios=1";
     program.line(dir.path(), line).refused().says("blocks of 4096 bytes are more than");
 }
+
+#[test]
+fn memory_that_cannot_be_locked_is_told_with_job_and_remedy() {
+    let dir = scratch();
+    let line = "--name=greedy --ioengine=null --size=4k --lockmem=1000t";
+    let run = Program::under_test().line(dir.path(), line).refused();
+    assert!(run.stderr.contains("lockmem: job greedy asks for") && run.stderr.contains("ulimit -l"), "{run}");
+}

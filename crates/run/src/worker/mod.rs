@@ -152,8 +152,9 @@ impl Worker<'_> {
         let log = self.start_logs()?;
         ControlGroups::enter(options).map_err(|error| Stop::new("func=cgroup", &error))?;
         self.set_scheduler()?;
-        placement::apply(options, self.plan.index, self.reserved_cpu)
-            .map_err(|(option, error)| Stop::new(format!("func={option}"), &error))?;
+        placement::apply(options, self.plan.index, self.reserved_cpu).map_err(|(option, error)| {
+            Stop::new(format!("func={option}"), &placement::remedy(options, option, error))
+        })?;
         if let Some(command) = &options.exec_prerun {
             self.run_command(command::When::Before, command)?;
         }

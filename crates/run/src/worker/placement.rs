@@ -2,7 +2,9 @@
 
 use crate::layout::explained;
 use crate::processors::run_on;
+use crate::worker::describe_error;
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicyMode};
+use iolite_plan::Plan;
 use std::io;
 
 /// Applies everything that the job says about placement to the calling thread. The reserved CPU is not for workers.
@@ -52,6 +54,20 @@ pub fn apply(
         change_id(libc::SYS_setresuid, user).map_err(|error| ("uid", error))?;
     }
     Ok(())
+}
+
+/// What to do about a placement that the system refuses, where that can be told.
+pub fn remedy(options: &JobOptions, option: &str, error: io::Error) -> io::Error {
+    if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) {
+        return error;
+    }
+    let remedy = match option {
+        "prio" => "real time (prioclass=1) needs root or CAP_SYS_NICE; use prioclass=2",
+        "nice" => "less than the program has needs root or CAP_SYS_NICE; use 0 or more",
+        "uid" | "gid" => "only root can become somebody else; leave it away, or run as root",
+        _ => return error,
+    };
+    explained(&error, format!("job {}: {remedy}", options.name))
 }
 
 /// Leaves this CPU to others.
@@ -173,6 +189,24 @@ impl LockedMemory {
             _ => Err(io::Error::last_os_error()),
         }
     }
+
+    /// The most that any job asks for. It is locked once for the whole run, as the page cache is shared by all jobs.
+    pub fn of(plan: &Plan) -> io::Result<LockedMemory> {
+        let Some(job) = plan.jobs.iter().max_by_key(|job| job.options.lockmem) else {
+            return LockedMemory::new(0);
+        };
+        let (name, bytes) = (&job.options.name, job.options.lockmem);
+        LockedMemory::new(bytes).map_err(|error| {
+            let what = describe_error(&error);
+            explained(
+                &error,
+                format!(
+                    "job {name} asks for {bytes} bytes: {what}; lock less than is free, and than `ulimit -l` allows \
+                     (no limit for root)"
+                ),
+            )
+        })
+    }
 }
 
 impl Drop for LockedMemory {
@@ -186,6 +220,19 @@ impl Drop for LockedMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_name_job_and_remedy() {
+        let options = JobOptions { name: "j".to_owned(), ..JobOptions::default() };
+        let told = |option, errno| remedy(&options, option, io::Error::from_raw_os_error(errno)).to_string();
+        for (option, errno) in
+            [("prio", libc::EPERM), ("nice", libc::EACCES), ("uid", libc::EPERM), ("gid", libc::EPERM)]
+        {
+            let text = told(option, errno);
+            assert!(text.contains("job j: ") && text.contains("root"), "{option}: {text}");
+        }
+        assert!(told("prio", libc::EINVAL).starts_with("Invalid argument"));
+    }
 
     #[test]
     fn cpu_lists() {
