@@ -94,7 +94,7 @@ fn a_lost_write_is_found_after_a_kill() {
 }
 
 #[test]
-fn a_state_is_there_until_everything_was_read_back() {
+pub fn a_state_is_there_until_everything_was_read_back() {
     let dir = scratch();
     let state = dir.path().join(STATE);
     let run = |args: &str| {
@@ -238,7 +238,7 @@ impl Drop for Volatile<'_> {
 }
 
 #[test]
-fn what_was_flushed_survives_a_power_cut() {
+pub fn what_was_flushed_survives_a_power_cut() {
     for (flush, engine) in [("--fsync=50", "psync"), ("--fdatasync=70 --iodepth=8", "io_uring")] {
         let dir = scratch();
         let Some(mut disk) = Volatile::new(dir.path()) else { skip!("no nbdkit, nbdfuse or /dev/fuse") };

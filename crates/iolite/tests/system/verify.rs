@@ -345,7 +345,7 @@ fn what_cannot_be_verified_is_refused() {
 
 /// Blocks that were trimmed after they were written have to be zeros, on a device that forgets them.
 #[test]
-fn trimmed_blocks_are_zeros() {
+pub fn trimmed_blocks_are_zeros() {
     let dir = scratch();
     let path = image(dir.path(), "disk.img", 4 << 20);
     let device = match Loop::on(&path) {

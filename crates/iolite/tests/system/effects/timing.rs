@@ -12,6 +12,10 @@ macro_rules! null {
     };
 }
 
+/// A job that is far too slow for any rate, for longer than the two seconds after which rates are watched.
+const SLOW: &str = "--ioengine=null --size=112k --thinktime=100ms --rate_min=100m";
+const SLOW_CYCLES: &str = "--ioengine=null --size=112k --thinktime=100ms --rate_cycle=200";
+
 pub const TABLE: &[Effect] = &[
     row("startdelay", NULL, "0", "2s", Takes(2000)),
     row("runtime", null!("--time_based"), "50ms", "1s", AtLeast("jobs.0.read.runtime", 900.0)),
@@ -32,9 +36,9 @@ pub const TABLE: &[Effect] = &[
     test!("thinktime_iotime", rates::thinktime_can_come_by_time),
     row("rate", NULL, ABSENT, "64k", AtLeast("jobs.0.read.runtime", 500.0)),
     row("rate_iops", NULL, ABSENT, "16", AtLeast("jobs.0.read.runtime", 500.0)),
-    row("rate_min", null!("--thinktime=100ms --rate_cycle=200"), ABSENT, "100m", Status),
-    row("rate_iops_min", null!("--thinktime=100ms --rate_cycle=200"), ABSENT, "1000", Status),
-    row("rate_cycle", null!("--thinktime=100ms --rate_min=100m"), "200", "100000", Status),
+    row("rate_min", SLOW_CYCLES, ABSENT, "100m", Status),
+    row("rate_iops_min", SLOW_CYCLES, ABSENT, "1000", Status),
+    row("rate_cycle", SLOW, "200", "100000", Status),
     test!("rate_process", rates::poisson_keeps_the_rate_but_not_the_distance),
     row(
         "rate_ignore_thinktime",
