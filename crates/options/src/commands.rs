@@ -1,9 +1,9 @@
 //! The companions: programs of their own that are words of the one command line, `iolite dedupe FILE`.
 //!
 //! They must not get in the way of the language, in which a first word without dashes is a job file. So a companion is
-//! called only when the first word is exactly its name and there is no file of that name ([`Command::called_by`]); a
-//! job file `dedupe` is run as ever, and to call the companion beside it there is always another directory. Nothing
-//! else about the command line changes.
+//! called only when the first word is exactly its name and there is no job file of that name ([`Command::called_by`]); a
+//! job file `dedupe` is run as ever, and to call the companion beside it there is always another directory. Other files
+//! of that name (a trace called `trace`, say) are not in the way. Nothing else about the command line changes.
 //!
 //! Their options are letters, as those of the programs of fio that they stand for, with the same meanings: `-b 4096`,
 //! `-b4096`. Those that stand for no program have words as well: `--policy=fsynced`. All that is known about them is in the table [`ALL`], from which reading, help, manual and completion are
@@ -11,6 +11,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::io::Read;
 use std::path::Path;
 
 /// A companion.
@@ -232,10 +233,32 @@ pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
     ALL.iter().find(|command| command.called_by(first))
 }
 
+/// How much of a file is looked at for its first section.
+const LOOKED_AT: u64 = 64 << 10;
+
+/// Whether there is something of this name that a job file could be. A job file begins with a section or an `include`,
+/// behind comments alone; a directory is none, and what cannot be read, or only once, is left to who reads job files.
+fn may_be_job_file(path: &Path) -> bool {
+    let Ok(metadata) = std::fs::metadata(path) else { return false };
+    if !metadata.is_file() {
+        return !metadata.is_dir();
+    }
+    let mut start = Vec::new();
+    if std::fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start)).is_err() {
+        return true;
+    }
+    let is_comment = |line: &[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b";");
+    match start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !is_comment(line)) {
+        Some(line) => line.starts_with(b"include") || (line.starts_with(b"[") && line.contains(&b']')),
+        // Nothing but comments so far: it is text, at least.
+        None => !start.is_empty(),
+    }
+}
+
 impl Command {
-    /// Does this first word call it? Not when it is the name of a file: then that is a job file.
+    /// Does this first word call it? Not when it is the name of a job file.
     pub fn called_by(&self, word: &OsStr) -> bool {
-        word == self.name && !Path::new(word).exists()
+        word == self.name && !may_be_job_file(Path::new(word))
     }
 
     /// Reads the words behind its name. The question for help is answered first, whatever else is wrong.
@@ -354,6 +377,28 @@ mod tests {
         for line in ["", "job.fio dedupe", "--dedupe", "dedup f", "Dedupe f", "--name=dedupe"] {
             assert!(called_by(&words(line)).is_none(), "{line}");
         }
+    }
+
+    #[test]
+    fn only_job_files_take_precedence() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trace");
+        assert!(!may_be_job_file(&path), "there is nothing");
+        for (content, expected) in [
+            ("[global]\nbs=4k\n", true),
+            ("; a comment\n\n  # another\n  [job]\n", true),
+            ("include other.fio\n", true),
+            ("# nothing else", true),
+            ("fio version 3 iolog\n0 [x] add\n", false),
+            ("\u{7}tae", false),
+            ("[1, 2,\n 3]\n", false),
+            ("", false),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(may_be_job_file(&path), expected, "{content:?}");
+        }
+        assert!(!may_be_job_file(directory.path()));
+        assert!(may_be_job_file(Path::new("/dev/null")), "it can be read only once, for all that is known");
     }
 
     #[test]

@@ -97,6 +97,15 @@ fn a_job_file_of_the_name_comes_first() {
     fs::write(dir.path().join("zipf"), "[job]\nioengine=null\nsize=1m\n").unwrap();
     let report = ours().line(dir.path(), "zipf").ok().stdout;
     assert!(report.starts_with("job: (g=0)"), "{report}");
+    // Another file is not in the way, and can be what the companion is called for.
+    for (name, words) in
+        [("zipf", "zipf -g 1 -o 2"), ("dedupe", "dedupe -p 0 dedupe"), ("trace", "trace trace")]
+    {
+        let content = "fio version 3 iolog\n0 f add\n0 f open\n0 f write 0 512\n".repeat(200);
+        fs::write(dir.path().join(name), content).unwrap();
+        ours().line(dir.path(), words).ok();
+    }
+    fs::remove_file(dir.path().join("dedupe")).unwrap();
     // And anywhere else the word is a job file that is not there.
     ours().line(dir.path(), "--readonly dedupe").refused();
 }

@@ -122,8 +122,8 @@ fn options(page: &mut Page) {
 fn companions(page: &mut Page) {
     page.section("companions");
     page.text(
-        "Programs of their own, called by a first word that is exactly their name. If there is a file of that name, \
-         it is run as a job file instead.",
+        "Programs of their own, called by a first word that is exactly their name. If there is a job file of that \
+         name, it is run instead.",
     );
     for command in commands::ALL {
         page.subsection(format!("iolite {} {}", command.name, command.operand_words()).trim_end());
