@@ -164,7 +164,8 @@ fn read_trace(input: &[u8]) -> String {
     // Each record needs some bytes, so their number is bounded.
     assert!(count <= input.len() as u64);
     let summed = iolite_trace::summary::summarise(open().expect("as before"));
-    let scanned = iolite_trace::scan(open().expect("as before"), Path::new("trace"), &Mapping::default());
+    let scanned =
+        iolite_trace::scan(open().expect("as before"), Path::new("trace"), &Mapping::default(), u64::MAX);
     match end {
         Some(error) => {
             assert_eq!(summed.err().map(|error| error.to_string()), Some(error.clone()));

@@ -28,6 +28,10 @@ use std::sync::Arc;
 /// The largest I/O for which a live replay has room, unless the job's block sizes are larger.
 const LIVE_LARGEST: u64 = 1 << 20;
 
+/// The largest I/O of a trace that is believed, unless the job's block sizes are larger. Systems split what is larger
+/// long before, and each place of the queue needs a buffer of that size.
+const LARGEST: u64 = 1 << 30;
+
 /// What one worker replays.
 #[derive(Clone, Debug)]
 pub struct ReplayPlan {
@@ -59,6 +63,8 @@ pub struct ReplayPlan {
 pub struct FileNeeds {
     /// The end of the farthest I/O, in bytes.
     pub end: PerDirection<u64>,
+    /// Where in the trace that is.
+    pub farthest: PerDirection<Option<Place>>,
     /// Where in the trace the first I/O of each direction is.
     pub first: PerDirection<Option<Place>>,
 }
@@ -101,7 +107,10 @@ impl ReplayPlan {
             self.places.push(place);
             let needs = &mut self.needs[place as usize];
             for direction in Direction::ALL {
-                needs.end[direction] = needs.end[direction].max(scanned.end[direction]);
+                if scanned.end[direction] > needs.end[direction] {
+                    needs.end[direction] = scanned.end[direction];
+                    needs.farthest[direction] = scanned.farthest[direction];
+                }
                 needs.first[direction] = needs.first[direction].or(scanned.first[direction]);
             }
         }
@@ -200,6 +209,7 @@ fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path
         (None, Some(range)) => range[direction].high,
         (None, None) => options.bs[direction],
     });
+    let largest = largest.into_iter().max().unwrap_or(0);
     let is_stream = iolite_trace::is_stream(trace);
     let mut replay = ReplayPlan {
         name: trace.to_owned(),
@@ -211,7 +221,7 @@ fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path
         places: Vec::new(),
         needs: Vec::new(),
         bytes: None,
-        largest: largest.into_iter().max().unwrap_or(0).max(LIVE_LARGEST),
+        largest: largest.max(LIVE_LARGEST),
         rw: if run.readonly { ReadWrite::Read } else { ReadWrite::Rw },
         readonly: run.readonly,
     };
@@ -227,7 +237,8 @@ fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path
         replay.spool = Some(Arc::new(spool));
     }
     let reader = replay.open().map_err(|error| words(&error))?;
-    let scan = iolite_trace::scan(reader, trace, &replay.mapping).map_err(|error| words(&error))?;
+    let scan = iolite_trace::scan(reader, trace, &replay.mapping, largest.max(LARGEST))
+        .map_err(|error| words(&error))?;
     let files = replay.learn(&scan, !engine.diskless)?;
     if !engine.diskless {
         layout::check_kinds(&replay, &files)?;

@@ -2,7 +2,7 @@
 
 use crate::reader::name_of;
 use crate::{Event, FileName, Mapping, Place, TraceError, TraceReader};
-use iolite_types::{Operation, PerDirection};
+use iolite_types::{Direction, Operation, PerDirection};
 use std::io::Read;
 use std::path::Path;
 
@@ -32,6 +32,8 @@ pub struct ScannedFile {
     pub ios: PerDirection<u64>,
     /// The end of the farthest I/O of each direction, in bytes.
     pub end: PerDirection<u64>,
+    /// The place of that I/O.
+    pub farthest: PerDirection<Option<Place>>,
     /// The place of the first I/O of each direction.
     pub first: PerDirection<Option<Place>>,
 }
@@ -42,16 +44,32 @@ impl ScannedFile {
             name,
             ios: PerDirection::all(0),
             end: PerDirection::all(0),
+            farthest: PerDirection::all(None),
             first: PerDirection::all(None),
+        }
+    }
+
+    fn count(&mut self, direction: Direction, end: u64, place: Place) {
+        self.ios[direction] += 1;
+        self.first[direction].get_or_insert(place);
+        if end > self.end[direction] {
+            self.end[direction] = end;
+            self.farthest[direction] = Some(place);
         }
     }
 }
 
-/// Goes through a trace as it is after `mapping`. That there is no I/O left is an error.
+/// Goes through a trace as it is after `mapping`. That there is no I/O left is an error, and so is a read or write of more
+/// than `most` bytes: it needs as much memory.
 ///
 /// # Errors
-/// The trace cannot be read to its end, or has no I/O.
-pub fn scan<S: Read>(mut reader: TraceReader<S>, path: &Path, mapping: &Mapping) -> Result<Scan, TraceError> {
+/// The trace cannot be read to its end, has no I/O, or one that is too large.
+pub fn scan<S: Read>(
+    mut reader: TraceReader<S>,
+    path: &Path,
+    mapping: &Mapping,
+    most: u64,
+) -> Result<Scan, TraceError> {
     let mut scan = Scan::default();
     let (mut first_ns, mut last_ns) = (None, 0);
     while let Some(record) = reader.next_record()? {
@@ -65,10 +83,15 @@ pub fn scan<S: Read>(mut reader: TraceReader<S>, path: &Path, mapping: &Mapping)
             scan.syncs += 1;
             continue;
         };
-        let file = &mut scan.files[record.file as usize];
-        file.ios[direction] += 1;
-        file.end[direction] = file.end[direction].max(offset + length);
-        file.first[direction].get_or_insert(reader.place());
+        let place = reader.place();
+        if direction != Direction::Trim && length > most {
+            let message = format!(
+                "a {} of {length} bytes is larger than {most} bytes, so it is taken for damage; bs={length} allows it",
+                direction.name()
+            );
+            return Err(TraceError::new(&name_of(path), place, message));
+        }
+        scan.files[record.file as usize].count(direction, offset + length, place);
         scan.ios[direction] += 1;
         scan.bytes[direction] = scan.bytes[direction].saturating_add(length);
         if operation != Operation::Trim {
@@ -85,11 +108,10 @@ pub fn scan<S: Read>(mut reader: TraceReader<S>, path: &Path, mapping: &Mapping)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_types::Direction;
 
     fn scanned(text: &str, mapping: &Mapping) -> Result<Scan, String> {
         let reader = TraceReader::new(text.as_bytes(), "t").unwrap();
-        scan(reader, Path::new("t"), mapping).map_err(|error| error.to_string())
+        scan(reader, Path::new("t"), mapping, 8192).map_err(|error| error.to_string())
     }
 
     const LOG: &str = "fio version 3 iolog\n5 f add\n5 g add\n6 f open\n7 f write 4096 512\n8 f read 0 8192\n\
@@ -106,6 +128,19 @@ mod tests {
         assert_eq!(scan.files[0].end.values, [8192, 4608, 1 << 20]);
         assert_eq!(scan.files[0].first[Direction::Read], Some(Place::Line(6)));
         assert_eq!(scan.files[1].ios.values, [0; 3]);
+        assert_eq!(
+            scan.files[0].farthest.values,
+            [Some(Place::Line(6)), Some(Place::Line(5)), Some(Place::Line(8))]
+        );
+    }
+
+    #[test]
+    fn an_io_that_is_too_large_has_its_place() {
+        let error = scanned(&format!("{LOG}200 f write 0 8193\n"), &Mapping::default()).unwrap_err();
+        assert_eq!(
+            error,
+            "t:9: a write of 8193 bytes is larger than 8192 bytes, so it is taken for damage; bs=8193 allows it"
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Whether the files of a replay are what its trace needs, and how large they have to be.
 
-use super::ReplayPlan;
+use super::{FileNeeds, ReplayPlan};
 use crate::{FileFacts, FileKind, FileLayout, Layout};
+use iolite_trace::Place;
 use iolite_types::Direction;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,23 @@ pub(super) fn check_kinds(replay: &ReplayPlan, files: &[PathBuf]) -> Result<(), 
         let Some(place) = needs.first[Direction::Trim] else { continue };
         let is_block = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
         if !is_block {
-            let place = match place {
-                iolite_trace::Place::Line(line) => format!("line {line}"),
-                iolite_trace::Place::Record(record) => format!("record {record}"),
-                iolite_trace::Place::Whole => "the trace".into(),
-            };
             return Err(format!(
-                "{}: {place} trims {}, which is no block device; replay_skip=trim leaves trims out",
+                "{}: {} trims {}, which is no block device; replay_skip=trim leaves trims out",
                 replay.name.display(),
+                words(place),
                 path.display()
             ));
         }
     }
     Ok(())
+}
+
+fn words(place: Place) -> String {
+    match place {
+        Place::Line(line) => format!("line {line}"),
+        Place::Record(record) => format!("record {record}"),
+        Place::Whole => "the trace".into(),
+    }
 }
 
 /// The layout of a replay's files: regions reach as far as the trace does, and regular files are made as large as it
@@ -41,7 +46,7 @@ pub fn replay_layout(
         let end = needs.end.values.into_iter().max().unwrap_or(0);
         let size = facts.size.unwrap_or(0);
         if facts.kind == FileKind::Block && end > size {
-            return Err(too_small(path, end, size));
+            return Err(format!("{}: {}", replay.name.display(), too_small(path, needs, size)));
         }
         let read_end = needs.end[Direction::Read];
         let is_file = facts.kind == FileKind::Regular && !diskless;
@@ -59,8 +64,11 @@ pub fn replay_layout(
     Ok(Layout { files, pass_bytes: Some(replay.bytes.unwrap_or(0)) })
 }
 
-fn too_small(path: &Path, end: u64, size: u64) -> String {
-    let message = format!("the trace reaches byte {end} of {}, which has {size}", path.display());
+fn too_small(path: &Path, needs: &FileNeeds, size: u64) -> String {
+    let ends = needs.end.values.into_iter().zip(needs.farthest.values);
+    let (end, place) = ends.max_by_key(|&(end, _)| end).unwrap_or((0, None));
+    let place = words(place.unwrap_or(Place::Whole));
+    let message = format!("{place} reaches byte {end} of {}, which has {size}", path.display());
     match size {
         0 => message,
         _ => format!("{message}; replay_scale={} would make it fit", end.div_ceil(size).max(2)),

@@ -41,10 +41,8 @@ fn the_trace_says_what_the_job_does_to_which_files() {
     let small =
         [(PathBuf::from("/dev/x"), FileFacts { kind: FileKind::Block, size: Some(4096) }), files[1].clone()];
     let error = replay_layout(replay, &small, false).unwrap_err();
-    assert_eq!(
-        error,
-        "the trace reaches byte 12288 of /dev/x, which has 4096; replay_scale=3 would make it fit"
-    );
+    let expected = "line 6 reaches byte 12288 of /dev/x, which has 4096; replay_scale=3 would make it fit";
+    assert_eq!(error, format!("{}: {expected}", path.display()));
 }
 
 #[test]
@@ -109,6 +107,19 @@ fn a_device_that_is_not_here_is_named() {
     let text = plan(&path, |_| (), &RunOptions::default()).unwrap_err().join("; ");
     assert!(text.contains("the device 4000:7") && text.contains("replay_redirect"), "{text}");
     assert!(plan(&path, |o| o.ioengine = "null".into(), &RunOptions::default()).is_ok());
+}
+
+#[test]
+fn an_io_of_an_unlikely_size_is_refused_before_a_file_grows() {
+    let (_directory, path) = log("0 a add\n0 a open\n0 a read 0 512\n0 a read 512 1073741825\n");
+    let text = plan(&path, |_| (), &RunOptions::default()).unwrap_err().join("; ");
+    assert!(
+        text.contains("log:5: a read of 1073741825 bytes") && text.contains("bs=1073741825 allows"),
+        "{text}"
+    );
+    let allowed = |o: &mut JobOptions| o.bs = iolite_types::PerDirection::all(1_073_741_825);
+    let plan = plan(&path, allowed, &RunOptions::default()).unwrap();
+    assert_eq!(plan.workers[0].replay.as_ref().unwrap().largest, 1_073_741_825);
 }
 
 #[test]
