@@ -318,7 +318,10 @@ impl<R: BufRead> BinaryReader<R> {
         let has_direction = is_trim || is_write || record.is(category::READ);
         let file = self.place_of_device()?;
         let mut push = |event| self.waiting.push_back(Record { time_ns, file, event });
+        // Who asked for a flush is told that it is done in a record of its own, which has no data and is not the device's.
+        let is_request = length > 0 || has_flush;
         match what {
+            action::ISSUE | action::REQUEUE | action::COMPLETE if !is_request => {}
             action::ISSUE => push(Event::Issued),
             action::REQUEUE | action::COMPLETE => push(Event::Returned),
             _ => {
@@ -433,6 +436,8 @@ mod tests {
             queued(6, 0, 0, category::READ),
             in_group,
             done,
+            BlkRecord { action: action::COMPLETE | category::FLUSH, ..queued(10, 0, 0, 0) },
+            BlkRecord { action: action::COMPLETE | category::WRITE, ..queued(11, 0, 0, 0) },
         ];
         let expected = [
             Event::Add,
@@ -444,6 +449,7 @@ mod tests {
             io(Operation::Sync, 0, 0),
             io(Operation::Write, 0, 512),
             io(Operation::Read, 4096, 512),
+            Event::Returned,
             Event::Returned,
         ];
         for order in [ByteOrder::Little, ByteOrder::Big] {

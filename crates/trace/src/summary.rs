@@ -106,8 +106,8 @@ pub fn summarise<S: Read>(mut reader: TraceReader<S>) -> Result<Summary, TraceEr
         pass.tick(record.time_ns);
         match record.event {
             Event::Io { operation, offset, length } => pass.io(record.file, operation, offset, length),
-            Event::Issued => pass.depth.issued(pass.now_ns),
-            Event::Returned => pass.depth.returned(pass.now_ns),
+            Event::Issued => pass.depth.issued(record.file, pass.now_ns),
+            Event::Returned => pass.depth.returned(record.file, pass.now_ns),
             Event::Add | Event::Open | Event::Close | Event::Wait => {}
         }
     }

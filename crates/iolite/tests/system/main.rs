@@ -32,6 +32,7 @@ mod power_cut;
 mod priorities;
 mod profiles;
 mod rates;
+mod recorded_traces;
 mod reporting;
 mod seeds;
 mod signals;

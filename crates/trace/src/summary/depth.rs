@@ -1,11 +1,13 @@
-//! How much a device had to do at a time.
+//! How much the devices had to do at a time.
 
-/// Requests with the device, over time.
+/// Requests with the devices, over time.
 #[derive(Clone, Debug, Default)]
 pub struct Depth {
     /// Most at a time.
     pub most: u64,
     now: u64,
+    /// The share of each device.
+    shares: Vec<u64>,
     issued: u64,
     returned: u64,
     since_ns: u64,
@@ -17,19 +19,33 @@ pub struct Depth {
 }
 
 impl Depth {
-    /// The device was given a request.
-    pub(super) fn issued(&mut self, now_ns: u64) {
+    /// This device was given a request.
+    pub(super) fn issued(&mut self, device: u32, now_ns: u64) {
         self.advance(now_ns);
         self.issued += 1;
+        *self.share(device) += 1;
         self.now += 1;
         self.most = self.most.max(self.now);
     }
 
-    /// It is done with one, or gave it back. Those that it had before the trace began are not missed.
-    pub(super) fn returned(&mut self, now_ns: u64) {
+    /// It is done with one, or gave it back. Those that it had before the trace began are not missed, nor those of
+    /// devices that pass everything on to others, and so are never given any.
+    pub(super) fn returned(&mut self, device: u32, now_ns: u64) {
         self.advance(now_ns);
         self.returned += 1;
-        self.now = self.now.saturating_sub(1);
+        let share = self.share(device);
+        if *share > 0 {
+            *share -= 1;
+            self.now -= 1;
+        }
+    }
+
+    fn share(&mut self, device: u32) -> &mut u64 {
+        let device = device as usize;
+        if device >= self.shares.len() {
+            self.shares.resize(device + 1, 0);
+        }
+        &mut self.shares[device]
     }
 
     /// The trace ends.
