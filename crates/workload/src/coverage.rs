@@ -112,9 +112,11 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 
 /// A place for an I/O, in bytes from the start of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
+pub struct Place {
+    /// Its first byte.
+    pub offset: u64,
+    /// How many there are.
+    pub length: u64,
 }
 
 /// The random offsets of one file.
@@ -156,7 +158,7 @@ impl Coverage {
                 Kind::Permutation { block, order: Permutation::new(length / block, keys.next_u64()) }
             }
             Strategy::Lfsr(block) => Kind::Lfsr { block, order: Lfsr::new(length / block, keys.next_u64()) },
-            Strategy::Bitmap(block) => match Unvisited::new(length, reachable(spec, length), block) {
+            Strategy::Bitmap(block) => match Unvisited::of(spec, length, block) {
                 Ok(unvisited) => Kind::Unvisited(unvisited),
                 Err(_) if spec.cover_softly => uniform(spec),
                 Err(error) => return Err(error),
@@ -229,14 +231,7 @@ impl Coverage {
                     return Some(Place { offset, length: sizes.draw(lengths, room) });
                 }
             },
-            Kind::Unvisited(unvisited) => {
-                if unvisited.is_exhausted() {
-                    return None;
-                }
-                unvisited
-                    .next(sizes, offsets, lengths)
-                    .or_else(|| at_random(self.length, sizes.min(), sizes, offsets, lengths))
-            }
+            Kind::Unvisited(unvisited) => unvisited.next(sizes, offsets, lengths),
         }
     }
 }
@@ -263,7 +258,7 @@ pub(crate) fn choosers(spec: &Spec, length: u64, file: usize, tables: &mut Table
 }
 
 /// How much of a region the directions can reach with whole I/Os at multiples of their smallest sizes.
-fn reachable(spec: &Spec, length: u64) -> u64 {
+pub(crate) fn reachable(spec: &Spec, length: u64) -> u64 {
     directions(spec)
         .iter()
         .filter(|&&d| spec.random_percent[d] > 0)
@@ -277,7 +272,13 @@ fn reachable(spec: &Spec, length: u64) -> u64 {
 
 /// Any aligned offset at which the smallest size fits.
 #[inline(always)]
-fn at_random(length: u64, align: u64, sizes: &Sizes, offsets: &mut Rng, lengths: &mut Rng) -> Option<Place> {
+pub(crate) fn at_random(
+    length: u64,
+    align: u64,
+    sizes: &Sizes,
+    offsets: &mut Rng,
+    lengths: &mut Rng,
+) -> Option<Place> {
     let slots = length.checked_sub(sizes.min())? / align + 1;
     let offset = offsets.below(slots) * align;
     Some(Place { offset, length: sizes.draw(lengths, length - offset) })

@@ -1,17 +1,18 @@
-//! The generators for the workloads that most people run: one file, one block size, one direction or a mix of
-//! reads and writes, all random or all sequential.
+//! The generators for the workloads that most people run: one file, one direction or a mix of reads and writes, all
+//! random or all sequential, of one block size or over a map of what has been visited.
 //!
 //! Each combination is a type of its own, for an I/O loop that is compiled for it: what the workload does not
 //! do costs nothing. They issue exactly what [`General`](crate::General) issues for the same spec.
 
 use crate::{
     Generator, Io, Mix, Next, Spec,
-    coverage::{Strategy, choosers, directions, lap_keys, random_size, sequential_size},
+    coverage::{Place, Strategy, choosers, directions, lap_keys, random_size, sequential_size},
     general::{Streams, byte_limit, draw_mix, has_laps, io_limit},
     offset::{Chooser, Tables},
     permutation::Permutation,
     rng::{Rng, SplitMix64},
     sizes::Sizes,
+    unvisited::Unvisited,
 };
 use iolite_types::Direction;
 
@@ -55,10 +56,10 @@ impl Directions for ReadsAndWrites {
     }
 }
 
-/// Which offset the next I/O has.
+/// Where the next I/O goes.
 pub trait Offsets {
-    /// The next one, relative to the region; `None` when there is none any more.
-    fn next(&mut self, direction: Direction) -> Option<u64>;
+    /// The next place, relative to the region; `None` when there is none any more.
+    fn next(&mut self, direction: Direction) -> Option<Place>;
     /// Goes on where a direction has no offset any more and the workload has no end.
     fn wrap(&mut self, direction: Direction);
     /// Starts over for all directions.
@@ -90,6 +91,7 @@ pub struct Uniform {
     rng: Rng,
     slots: u64,
     align: u64,
+    size: u64,
     seed: u64,
 }
 
@@ -99,17 +101,28 @@ pub struct Chosen {
     choosers: [Option<Chooser>; 3],
     rng: Rng,
     align: u64,
+    size: u64,
+    seed: u64,
+}
+
+/// Several sizes, each byte once while that can be.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    unvisited: Unvisited,
+    sizes: Sizes,
+    offsets: Rng,
+    lengths: Rng,
     seed: u64,
 }
 
 impl Offsets for Sequential {
     #[inline(always)]
-    fn next(&mut self, direction: Direction) -> Option<u64> {
+    fn next(&mut self, direction: Direction) -> Option<Place> {
         let position = &mut self.positions[direction.index()];
         let offset = *position;
         (offset < self.end).then(|| {
             *position += self.size;
-            offset
+            Place { offset, length: self.size }
         })
     }
 
@@ -128,8 +141,8 @@ impl Offsets for Sequential {
 
 impl Offsets for Covering {
     #[inline(always)]
-    fn next(&mut self, _: Direction) -> Option<u64> {
-        self.order.next().map(|block| block * self.size)
+    fn next(&mut self, _: Direction) -> Option<Place> {
+        self.order.next().map(|block| Place { offset: block * self.size, length: self.size })
     }
 
     fn wrap(&mut self, _: Direction) {
@@ -148,8 +161,8 @@ impl Offsets for Covering {
 
 impl Offsets for Uniform {
     #[inline(always)]
-    fn next(&mut self, _: Direction) -> Option<u64> {
-        Some(self.rng.below(self.slots) * self.align)
+    fn next(&mut self, _: Direction) -> Option<Place> {
+        Some(Place { offset: self.rng.below(self.slots) * self.align, length: self.size })
     }
 
     fn wrap(&mut self, _: Direction) {}
@@ -163,9 +176,9 @@ impl Offsets for Uniform {
 
 impl Offsets for Chosen {
     #[inline(always)]
-    fn next(&mut self, direction: Direction) -> Option<u64> {
+    fn next(&mut self, direction: Direction) -> Option<Place> {
         let chooser = self.choosers[direction.index()].as_mut()?;
-        Some(chooser.next(&mut self.rng) * self.align)
+        Some(Place { offset: chooser.next(&mut self.rng) * self.align, length: self.size })
     }
 
     fn wrap(&mut self, _: Direction) {}
@@ -180,12 +193,35 @@ impl Offsets for Chosen {
     }
 }
 
-/// One file and one block size.
+impl Offsets for Mapped {
+    #[inline(always)]
+    fn next(&mut self, _: Direction) -> Option<Place> {
+        self.unvisited.next(&self.sizes, &mut self.offsets, &mut self.lengths)
+    }
+
+    fn wrap(&mut self, _: Direction) {
+        self.restart();
+    }
+
+    fn restart(&mut self) {
+        self.unvisited.clear();
+    }
+
+    fn rewind(&mut self) {
+        let streams = Streams::new(self.seed);
+        (self.offsets, self.lengths) = (streams.offsets, streams.lengths);
+        self.unvisited.clear();
+        self.unvisited.rewind();
+    }
+}
+
+/// One file.
 #[derive(Clone, Debug)]
 pub struct Fast<O, D> {
     offsets: O,
     directions: D,
-    size: u64,
+    /// The smallest I/O.
+    smallest: u64,
     start: u64,
     bytes: u64,
     /// Where the pass ends; lowered when it ends before.
@@ -199,10 +235,10 @@ impl<O: Offsets, D: Directions> Fast<O, D> {
     /// No offset is left for a direction: wraps, starts over or ends the pass.
     #[cold]
     #[inline(never)]
-    fn exhausted(&mut self, direction: Direction) -> Option<u64> {
+    fn exhausted(&mut self, direction: Direction) -> Option<Place> {
         if self.endless {
             self.offsets.wrap(direction);
-        } else if !self.laps || self.byte_limit - self.bytes < self.size {
+        } else if !self.laps || self.byte_limit - self.bytes < self.smallest {
             self.stop = self.bytes;
             return None;
         } else {
@@ -224,15 +260,15 @@ impl<O: Offsets, D: Directions> Generator for Fast<O, D> {
             return Next::Done;
         }
         let direction = self.directions.next();
-        let offset = match self.offsets.next(direction) {
-            Some(offset) => offset,
+        let place = match self.offsets.next(direction) {
+            Some(place) => place,
             None => match self.exhausted(direction) {
-                Some(offset) => offset,
+                Some(place) => place,
                 None => return Next::Done,
             },
         };
-        self.bytes += self.size;
-        Next::Io(Io { offset: self.start + offset, length: self.size, file: 0, direction })
+        self.bytes += place.length;
+        Next::Io(Io { offset: self.start + place.offset, length: place.length, file: 0, direction })
     }
 
     fn restart(&mut self) {
@@ -259,28 +295,32 @@ pub enum FastGenerator {
     CoveringMix(Fast<Covering, ReadsAndWrites>),
     UniformMix(Fast<Uniform, ReadsAndWrites>),
     ChosenMix(Fast<Chosen, ReadsAndWrites>),
+    Mapped(Fast<Mapped, OneDirection>),
 }
 
 /// The fast generator of `spec`, when it is one of the common workloads.
 pub fn fast(spec: &Spec) -> Option<FastGenerator> {
     let [region] = spec.files[..] else { return None };
-    let size = only_size(spec)?;
+    let sizes = common_sizes(spec)?;
     if spec.announce_laps && has_laps(spec) {
         return None;
     }
-    if size > region.length || spec.ios_per_random > 1 || spec.zones.is_some() {
+    if sizes.max() > region.length || spec.ios_per_random > 1 || spec.zones.is_some() {
         return None;
     }
-    let byte_limit = byte_limit(spec).min(io_limit(spec).saturating_mul(size));
-    let parts = Parts { size, start: region.offset, byte_limit, laps: has_laps(spec), endless: spec.endless };
     let single = match spec.mix {
         Mix::Single(direction) => Some(OneDirection(direction)),
         Mix::ReadWrite(_) => None,
         Mix::TrimWrite => return None,
     };
+    let strategy = Strategy::of(spec);
+    let Some(size) = sizes.fixed() else {
+        return mapped(spec, strategy, sizes, single?);
+    };
+    let parts = Parts::new(spec, size, byte_limit(spec).min(io_limit(spec).saturating_mul(size)));
     let mix = |percent| ReadsAndWrites { rng: Streams::new(spec.seed).mix, percent, seed: spec.seed };
     let percent = if let Mix::ReadWrite(percent) = spec.mix { percent } else { 100 };
-    match Strategy::of(spec) {
+    match strategy {
         Strategy::Sequential if spec.sequential_skip == 0 => {
             let offsets = Sequential { positions: [0; 3], size, end: region.length / size * size };
             Some(match single {
@@ -300,7 +340,8 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
         Strategy::Uniform => {
             let align = only_align(spec)?;
             let slots = (region.length - size) / align + 1;
-            let offsets = Uniform { rng: Streams::new(spec.seed).offsets, slots, align, seed: spec.seed };
+            let rng = Streams::new(spec.seed).offsets;
+            let offsets = Uniform { rng, slots, align, size, seed: spec.seed };
             Some(match single {
                 Some(one) => FastGenerator::Uniform(parts.with(offsets, one)),
                 None => FastGenerator::UniformMix(parts.with(offsets, mix(percent))),
@@ -312,7 +353,8 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
             if directions(spec).iter().any(|direction| choosers[direction.index()].is_none()) {
                 return None;
             }
-            let offsets = Chosen { choosers, rng: Streams::new(spec.seed).offsets, align, seed: spec.seed };
+            let rng = Streams::new(spec.seed).offsets;
+            let offsets = Chosen { choosers, rng, align, size, seed: spec.seed };
             Some(match single {
                 Some(one) => FastGenerator::Chosen(parts.with(offsets, one)),
                 None => FastGenerator::ChosenMix(parts.with(offsets, mix(percent))),
@@ -322,9 +364,21 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
     }
 }
 
+/// The generator for several sizes, where each byte is visited once. A map for which there is no memory is left to
+/// [`General`](crate::General), which knows what to do then.
+fn mapped(spec: &Spec, strategy: Strategy, sizes: Sizes, direction: OneDirection) -> Option<FastGenerator> {
+    // Bytes do not tell how many I/Os of several sizes there were.
+    let (Strategy::Bitmap(block), u64::MAX) = (strategy, io_limit(spec)) else { return None };
+    let unvisited = Unvisited::of(spec, spec.files[0].length, block).ok()?;
+    let Streams { offsets, lengths, .. } = Streams::new(spec.seed);
+    let parts = Parts::new(spec, sizes.min(), byte_limit(spec));
+    let offsets = Mapped { unvisited, sizes, offsets, lengths, seed: spec.seed };
+    Some(FastGenerator::Mapped(parts.with(offsets, direction)))
+}
+
 /// What all the fast generators have.
 struct Parts {
-    size: u64,
+    smallest: u64,
     start: u64,
     byte_limit: u64,
     laps: bool,
@@ -332,27 +386,31 @@ struct Parts {
 }
 
 impl Parts {
+    fn new(spec: &Spec, smallest: u64, byte_limit: u64) -> Parts {
+        let start = spec.files[0].offset;
+        Parts { smallest, start, byte_limit, laps: has_laps(spec), endless: spec.endless }
+    }
+
     fn with<O, D>(self, offsets: O, directions: D) -> Fast<O, D> {
-        let Parts { size, start, byte_limit, laps, endless } = self;
-        Fast { offsets, directions, size, start, bytes: 0, stop: byte_limit, byte_limit, laps, endless }
+        let Parts { smallest, start, byte_limit, laps, endless } = self;
+        Fast { offsets, directions, smallest, start, bytes: 0, stop: byte_limit, byte_limit, laps, endless }
     }
 }
 
-/// The size of all I/Os, when they are all random or all sequential and have the same.
-fn only_size(spec: &Spec) -> Option<u64> {
+/// The sizes of all I/Os, when they are all random or all sequential and all directions have the same.
+fn common_sizes(spec: &Spec) -> Option<Sizes> {
     let mut common = None;
     for &direction in directions(spec) {
-        let (random, size) = match spec.random_percent[direction] {
-            0 => (false, sequential_size(spec, direction)),
-            100.. => (true, random_size(spec, direction)),
+        let this = match spec.random_percent[direction] {
+            0 => (false, Sizes::new(sequential_size(spec, direction), spec.unaligned)),
+            100.. => (true, Sizes::new(random_size(spec, direction), spec.unaligned)),
             _ => return None,
         };
-        let this = (random, Sizes::new(size, spec.unaligned).fixed()?);
-        if *common.get_or_insert(this) != this {
+        if *common.get_or_insert_with(|| this.clone()) != this {
             return None;
         }
     }
-    common.map(|(_, size)| size)
+    common.map(|(_, sizes)| sizes)
 }
 
 /// The alignment of all random offsets, when it is the same.

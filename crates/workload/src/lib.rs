@@ -186,6 +186,7 @@ macro_rules! each {
             AnyGenerator::Fast(FastGenerator::CoveringMix($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::UniformMix($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::ChosenMix($generator)) => $body,
+            AnyGenerator::Fast(FastGenerator::Mapped($generator)) => $body,
             AnyGenerator::General($generator) => $body,
         }
     };

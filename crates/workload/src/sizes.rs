@@ -9,7 +9,7 @@
 use crate::{BlockSize, rng::Rng};
 
 /// A [`BlockSize`] prepared for drawing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     Fixed(u64),
     /// Multiples of `low` up to `high`: `count` of them, and `high` itself if that is not `exact`.
@@ -100,11 +100,12 @@ impl Sizes {
 const MOST_TICKETS: u64 = 1000;
 
 /// Several sizes, each with its share of the I/Os.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
+    /// From the smallest size to the largest, so that those that fit into some room come first.
     entries: Vec<(u64, u32)>,
-    /// The size of each ticket, as many as the shares add up to; none when that is too many. A look into a table, where a walk along the
-    /// shares would be a branch that cannot be predicted.
+    /// The size of each ticket in the same order, as many as the shares add up to; none when that is too many. A look
+    /// into a table, where a walk along the shares would be a branch that cannot be predicted.
     tickets: Vec<u64>,
     min: u64,
     max: u64,
@@ -112,9 +113,10 @@ pub(crate) struct Shares {
 
 impl Shares {
     fn new(entries: &[(u64, u32)]) -> Shares {
-        let entries: Vec<_> = entries.iter().map(|&(size, share)| (size.max(1), share)).collect();
-        let sizes = || entries.iter().map(|&(size, _)| size);
-        let (min, max) = (sizes().min().unwrap_or(1), sizes().max().unwrap_or(1));
+        let mut entries: Vec<_> = entries.iter().map(|&(size, share)| (size.max(1), share)).collect();
+        entries.sort_by_key(|entry| entry.0);
+        let (min, max) =
+            (entries.first().map_or(1, |entry| entry.0), entries.last().map_or(1, |entry| entry.0));
         let total: u64 = entries.iter().map(|&(_, share)| u64::from(share)).sum();
         let ticket = |&(size, share): &(u64, u32)| std::iter::repeat_n(size, share as usize);
         let tickets =
@@ -122,29 +124,29 @@ impl Shares {
         Shares { entries, tickets, min, max }
     }
 
+    /// Among the sizes that fit, with the same proportions.
     #[inline(always)]
     fn draw(&self, rng: &mut Rng, room: u64) -> u64 {
-        if room >= self.max && !self.tickets.is_empty() {
-            let ticket = rng.below(self.tickets.len() as u64);
-            return self.tickets.get(ticket as usize).copied().unwrap_or(self.min);
+        let share = |entry: &(u64, u32)| if entry.0 <= room { u64::from(entry.1) } else { 0 };
+        let ticket = rng.below(self.entries.iter().map(share).sum());
+        match self.tickets.get(ticket as usize) {
+            Some(&size) if size <= room => size,
+            // Only sizes without a share fit.
+            Some(_) => self.min,
+            None => self.walk(ticket, room),
         }
-        self.draw_fitting(rng, room)
     }
 
-    /// Among the sizes that fit, with the same proportions.
+    /// The size of a ticket without a table.
     #[cold]
-    fn draw_fitting(&self, rng: &mut Rng, room: u64) -> u64 {
-        let fitting = || self.entries.iter().filter(|entry| entry.0 <= room);
-        let mut ticket = rng.below(fitting().map(|entry| u64::from(entry.1)).sum());
-        let drawn = fitting().find_map(|&(size, share)| {
-            let share = u64::from(share);
-            if ticket < share {
-                return Some(size);
+    fn walk(&self, mut ticket: u64, room: u64) -> u64 {
+        for &(size, share) in self.entries.iter().filter(|entry| entry.0 <= room) {
+            match ticket.checked_sub(u64::from(share)) {
+                None => return size,
+                Some(left) => ticket = left,
             }
-            ticket -= share;
-            None
-        });
-        drawn.unwrap_or(self.min)
+        }
+        self.min
     }
 }
 
@@ -193,6 +195,15 @@ mod tests {
         let split = BlockSize::Split(vec![(4 * k, 20), (64 * k, 50), (32 * k, 30)]);
         assert_shares(&shares(split.clone(), false, u64::MAX), &[(4 * k, 0.2), (64 * k, 0.5), (32 * k, 0.3)]);
         assert_shares(&shares(split, false, 63 * k), &[(4 * k, 0.4), (32 * k, 0.6)]);
+    }
+
+    /// More shares than there are tickets: the same proportions.
+    #[test]
+    fn shares_finer_than_the_table() {
+        let fine = BlockSize::Split(vec![(8192, 3000), (512, 0), (4096, 1000)]);
+        assert_shares(&shares(fine.clone(), false, u64::MAX), &[(4096, 0.25), (8192, 0.75)]);
+        assert_shares(&shares(fine.clone(), false, 8191), &[(4096, 1.0)]);
+        assert_shares(&shares(fine, false, 4095), &[(512, 1.0)]);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! those before it are issued: a map of a large device does not fit into a processor's caches.
 
 use crate::{
-    Error,
+    Error, Spec,
     bitmap::Bitmap,
-    coverage::Place,
+    coverage::{Place, at_random, reachable},
     rng::{Rng, scale},
     sizes::Sizes,
 };
@@ -56,11 +56,10 @@ impl Block {
 }
 
 impl Unvisited {
-    /// Nothing of `length` bytes has been visited, of which I/Os can reach the first `reachable`. Fails when the
-    /// map's memory cannot be had.
-    pub(crate) fn new(length: u64, reachable: u64, block: u64) -> Result<Unvisited, Error> {
+    /// Nothing of the `length` bytes of a file of `spec` has been visited. Fails when the map's memory cannot be had.
+    pub(crate) fn of(spec: &Spec, length: u64, block: u64) -> Result<Unvisited, Error> {
         Ok(Unvisited {
-            map: Bitmap::new(reachable / block)?,
+            map: Bitmap::new(reachable(spec, length) / block)?,
             block: Block::new(block),
             length,
             ahead: [0; AHEAD],
@@ -79,12 +78,6 @@ impl Unvisited {
         self.drawn = 0;
     }
 
-    /// Whether every block has been visited.
-    #[inline(always)]
-    pub(crate) fn is_exhausted(&self) -> bool {
-        self.map.free() == 0
-    }
-
     /// Where the next I/O should go, as a fraction; and draws the one after it.
     #[inline(always)]
     fn draw(&mut self, offsets: &mut Rng) -> u64 {
@@ -100,15 +93,19 @@ impl Unvisited {
         fraction
     }
 
-    /// The first place at or after a random one that has not been visited, which then has been.
+    /// The first place at or after a random one that has not been visited, which then has been, or any where these
+    /// sizes find none; `None` when every block has been visited.
     #[inline(always)]
     pub(crate) fn next(&mut self, sizes: &Sizes, offsets: &mut Rng, lengths: &mut Rng) -> Option<Place> {
+        if self.map.free() == 0 {
+            return None;
+        }
         let fraction = self.draw(offsets);
         if sizes.min() == self.block.size {
-            self.at_a_block(fraction, sizes, lengths)
-        } else {
-            self.at_a_multiple(fraction, sizes, lengths)
+            return self.at_a_block(fraction, sizes, lengths);
         }
+        let place = self.at_a_multiple(fraction, sizes, lengths);
+        place.or_else(|| at_random(self.length, sizes.min(), sizes, offsets, lengths))
     }
 
     /// All I/Os begin at a block of the map, which ends where the last one fits.

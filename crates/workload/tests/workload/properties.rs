@@ -157,6 +157,39 @@ fn simple_spec() -> impl Strategy<Value = Spec> {
     })
 }
 
+/// Several sizes for all I/Os, the smallest and the largest of them.
+fn several_sizes() -> impl Strategy<Value = (BlockSize, u64, u64)> {
+    let range = (1u64..5, 1u64..9).prop_map(|(low, more)| {
+        let (low, high) = (low * 512, (low + more) * 512);
+        (BlockSize::Range(low, high), low, high)
+    });
+    let split = prop::collection::vec((1u64..9, 0u32..60), 2..5).prop_map(|entries| {
+        let entries: Vec<_> = entries.into_iter().map(|(size, share)| (size * 512, share)).collect();
+        let size = |entry: &(u64, u32)| entry.0;
+        let (low, high) = (entries.iter().map(size).min(), entries.iter().map(size).max());
+        (BlockSize::Split(entries), low.unwrap_or(1), high.unwrap_or(1))
+    });
+    prop_oneof![range, split]
+}
+
+/// Specs of one random direction over a map of what has been visited, for which there is a fast generator as well.
+fn mapped_spec() -> impl Strategy<Value = Spec> {
+    (simple_spec(), several_sizes()).prop_map(|(mut spec, (sizes, smallest, largest))| {
+        spec.files[0].length += largest;
+        Spec {
+            mix: Mix::Single(Direction::Read),
+            random_percent: PerDirection::all(100),
+            block_size: PerDirection::all(sizes),
+            align: PerDirection::all(smallest),
+            size_by_randomness: false,
+            cover: true,
+            distribution: Distribution::Even,
+            total_ios: None,
+            ..spec
+        }
+    })
+}
+
 const MANY: usize = 3000;
 
 /// Everything a generator answers, until it is done or `limit` answers have been given.
@@ -224,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn the_choice_of_generator_is_invisible(spec in simple_spec(), before in 0..MANY) {
+    fn the_choice_of_generator_is_invisible(spec in prop_oneof![simple_spec(), mapped_spec()], before in 0..MANY) {
         // A direction without zones of its own needs the general one.
         let Some(fast) = fast(&spec) else {
             prop_assert!(matches!(spec.distribution, Distribution::Zones(_)));
@@ -331,7 +364,9 @@ proptest! {
 #[test]
 fn common_workloads_are_fast() {
     let mixed = Spec { mix: Mix::ReadWrite(70), ..random(K * K) };
-    for spec in [spec(K * K), random(K * K), mixed, Spec { cover: false, ..random(K * K) }] {
+    let sizes = PerDirection::all(BlockSize::Range(4 * K, 64 * K));
+    let ranged = Spec { block_size: sizes, ..random(K * K) };
+    for spec in [spec(K * K), random(K * K), mixed, ranged, Spec { cover: false, ..random(K * K) }] {
         assert!(fast(&spec).is_some());
     }
     assert!(fast(&files(random(0), 2, K * K)).is_none());
