@@ -1,11 +1,13 @@
 //! Merging block traces into one, in the order of time.
 //!
-//! Each trace may run faster or slower, and several times over: a repetition begins when the one before has ended. The
-//! traces are read side by side, a record at a time, so no trace is too long.
+//! Each trace may run faster or slower, and several times over: a repetition begins when the one before has ended. Both
+//! count from a trace's first event, because times are those since the machine was started, unless `blkparse` has
+//! changed them. The traces are read side by side, a record at a time, so no trace is too long.
 
 use crate::blk::{self, BlkReader, BlkRecord, ByteOrder, category};
 use crate::reader::name_of;
 use crate::source;
+use crate::text::HIGHEST;
 use crate::{Place, TraceError};
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -55,7 +57,9 @@ struct Running<'a> {
     input: &'a MergeInput,
     reader: BlkReader<BufReader<File>>,
     left: u64,
-    /// The time at which this repetition began, in the result.
+    /// The time of the first event.
+    first: Option<u64>,
+    /// When this repetition began, in the result.
     base: u64,
     record: BlkRecord,
     has_record: bool,
@@ -69,6 +73,7 @@ impl<'a> Running<'a> {
             input,
             reader: reader(input)?,
             left: input.times,
+            first: None,
             base: 0,
             record: BlkRecord::default(),
             has_record: input.times > 0,
@@ -88,10 +93,9 @@ impl<'a> Running<'a> {
                 if self.record.is(category::NOTIFY) {
                     continue;
                 }
-                let scaled = self.record.time as f64 * self.input.percent / 100.0;
-                let scaled = if self.input.percent == 100.0 { self.record.time } else { scaled as u64 };
+                let time = self.time_in_result().ok_or_else(|| self.too_late())?;
                 // What is out of order in its trace must not put the result out of order.
-                self.time = self.base.saturating_add(scaled).max(self.time);
+                self.time = time.max(self.time);
                 return Ok(());
             }
             self.left -= 1;
@@ -103,6 +107,28 @@ impl<'a> Running<'a> {
             self.base = self.time;
             self.reader = reader(self.input)?;
         }
+    }
+}
+
+impl Running<'_> {
+    /// When the record comes; `None` = later than a trace can say.
+    fn time_in_result(&mut self) -> Option<u64> {
+        let time = self.record.time;
+        let first = *self.first.get_or_insert_with(|| {
+            self.base = time;
+            time
+        });
+        let after = time.saturating_sub(first);
+        let percent = self.input.percent;
+        let after = if percent == 100.0 { after } else { (after as f64 * percent / 100.0) as u64 };
+        self.base.checked_add(after).filter(|&time| time <= HIGHEST)
+    }
+
+    fn too_late(&self) -> TraceError {
+        let (percent, times) = (self.input.percent, self.input.times);
+        let message =
+            format!("at {percent}% of its time and {times} times over it is later than a trace can say");
+        TraceError::new(&name_of(&self.input.path), self.reader.place(), message)
     }
 }
 
@@ -156,6 +182,28 @@ mod tests {
             merged(&[input(&one, 50.0, 2), input(&other, 100.0, 1)]).unwrap(),
             [(0, 0), (50, 1), (50, 0), (100, 2), (100, 0), (150, 1), (150, 1), (200, 2)]
         );
+    }
+
+    #[test]
+    fn speed_and_repetitions_count_from_the_first_event() {
+        let directory = tempfile::tempdir().unwrap();
+        let one = trace(&directory, "one", ByteOrder::Little, &[1_000_000, 1_000_100, 1_000_200]);
+        let input = |percent, times| MergeInput { path: one.clone(), percent, times };
+        assert_eq!(
+            merged(&[input(250.0, 1), input(50.0, 2)]).unwrap(),
+            [(0, 0), (0, 0), (50, 1), (100, 2), (100, 0), (150, 1), (200, 2), (250, 1), (500, 2)]
+                .map(|(time, sector)| (1_000_000 + time, sector))
+        );
+        // Rounded down to whole nanoseconds.
+        assert_eq!(merged(&[input(33.3, 1)]).unwrap()[1..], [(1_000_033, 1), (1_000_066, 2)]);
+        assert_eq!(merged(&[input(0.000_1, 1)]).unwrap()[1..], [(1_000_000, 1), (1_000_000, 2)]);
+        for (percent, times) in [(1e300, 1), (9e18, 2)] {
+            let error = merged(&[input(percent, times)]).unwrap_err();
+            assert!(
+                error.contains("one: record ") && error.ends_with("later than a trace can say"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
