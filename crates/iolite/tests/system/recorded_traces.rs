@@ -1,7 +1,7 @@
 //! Traces that blktrace left of a real machine (crates/trace/tests/data), replayed beside the peer.
 
 use crate::common::devices::{Loop, image};
-use crate::common::trace::system_calls;
+use crate::common::trace::{system_calls, whole_calls};
 use crate::common::{Program, scratch, words};
 use crate::skip;
 use iolite_trace::blk::{self, BlkReader, BlkRecord, ByteOrder};
@@ -50,9 +50,8 @@ fn queued(is_peer: bool) -> Vec<String> {
 /// The I/O in a log of strace on this device.
 fn issued(log: &str, device: &str) -> Vec<String> {
     let on_device = format!("<{device}");
-    let of_line = |line: &str| {
-        let (_, call) = line.trim_start().split_once(' ')?;
-        let (name, rest) = call.trim_start().split_once('(')?;
+    let of_call = |call: &String| {
+        let (name, rest) = call.split_once('(')?;
         let (_, rest) = rest.split_once(&on_device)?;
         // Data may contain anything: the numbers are looked for from the end.
         let (arguments, _) = rest.rsplit_once(" = ")?;
@@ -71,7 +70,7 @@ fn issued(log: &str, device: &str) -> Vec<String> {
             _ => None,
         }
     };
-    log.lines().filter_map(of_line).collect()
+    whole_calls(log).iter().filter_map(of_call).collect()
 }
 
 #[test]

@@ -50,9 +50,9 @@ pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finis
     Some((finished, parse(&log, &prefix)))
 }
 
-/// The calls on files whose path begins with `prefix` in a log of strace.
-fn parse(log: &str, prefix: &str) -> Vec<Call> {
-    // A call during which another process was seen is printed in two halves.
+/// The calls in a log of strace, each in one piece and without the process that made it. A call during which another
+/// process was seen is printed in two halves.
+pub fn whole_calls(log: &str) -> Vec<String> {
     let mut halves: HashMap<&str, &str> = HashMap::new();
     let mut calls = Vec::new();
     for line in log.lines() {
@@ -63,13 +63,17 @@ fn parse(log: &str, prefix: &str) -> Vec<Call> {
         } else if let Some((_, second)) =
             rest.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"))
         {
-            let first = halves.remove(pid).unwrap_or("");
-            calls.extend(call(&format!("{first}{second}"), prefix));
+            calls.push(format!("{}{second}", halves.remove(pid).unwrap_or("")));
         } else {
-            calls.extend(call(rest, prefix));
+            calls.push(rest.to_owned());
         }
     }
     calls
+}
+
+/// The calls on files whose path begins with `prefix` in a log of strace.
+fn parse(log: &str, prefix: &str) -> Vec<Call> {
+    whole_calls(log).iter().filter_map(|line| call(line, prefix)).collect()
 }
 
 /// `pread64(5</tmp/x/file>, "..."..., 4096, 8192) = 4096`
