@@ -1,6 +1,7 @@
 //! Log files: one entry per I/O, averages over windows, histograms over windows.
 //!
 //! The formats are fio's (`docs/logs.md` describes them). A worker tells its [`Recorder`] of each I/O; a thread writes.
+//! Others who write files beside a running job have a [`Queue`] and a [`Sink`] of their own.
 //! [`inflate`] reads compressed logs again, [`HistogramLine`] histograms.
 
 mod decimal;
@@ -11,6 +12,7 @@ mod item;
 mod kind;
 mod line;
 mod packed;
+mod queue;
 mod recorder;
 mod windows;
 mod writer;
@@ -22,6 +24,7 @@ pub use histogram::{HistogramLine, MOST_COARSENESS};
 pub use item::Io;
 pub use kind::LogKind;
 pub use line::{Columns, Sample};
+pub use queue::{Queue, Sink};
 pub use recorder::{Recorder, Settings};
 pub use windows::WindowValue;
 

@@ -1,7 +1,4 @@
-//! The thread that writes a worker's logs.
-//!
-//! It sleeps until the worker has filled a part of the queue, or a while has passed: many entries at a time cost both
-//! sides less than one by one, and a slow job is not disturbed by a thread that wakes up all the time.
+//! What the thread that writes a worker's logs does with entries: lines, in the files of their kinds.
 
 use crate::LogError;
 use crate::LogKind;
@@ -9,34 +6,14 @@ use crate::file::{LogFile, Table};
 use crate::histogram::Counts;
 use crate::item::{Done, Item, of_class};
 use crate::line::{LineMaker, Sample};
+use crate::queue::Sink;
 use rtrb::{Consumer, Producer};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long it sleeps at most.
-const NAP: Duration = Duration::from_millis(100);
-
-/// Lines are in the file after this time at the latest, and a nap.
-const FLUSH: Duration = Duration::from_millis(250);
-
-/// What worker and writer tell each other beside the queues.
-#[derive(Debug, Default)]
-pub(crate) struct Signs {
-    /// The worker has nothing more to say.
-    pub over: AtomicBool,
-    /// The writer cannot write.
-    pub failed: AtomicBool,
-}
 
 /// The writer's side.
 pub(crate) struct Writer {
-    pub items: Consumer<Item>,
     pub histograms: Consumer<Box<Counts>>,
     /// Histograms that are written go back to the worker.
     pub spare: Producer<Box<Counts>>,
-    pub signs: Arc<Signs>,
     pub files: Table,
     pub maker: LineMaker,
     pub coarseness: u32,
@@ -44,44 +21,12 @@ pub(crate) struct Writer {
     pub wide: Option<(u32, u32, u32)>,
 }
 
-impl Writer {
-    /// Writes until there is nothing more to come.
-    pub fn run(mut self) -> Result<(), LogError> {
-        let written = self.write_all();
-        if written.is_err() {
-            self.signs.failed.store(true, Ordering::Release);
-        }
-        written
-    }
+impl Sink for Writer {
+    type Entry = Item;
 
-    fn write_all(&mut self) -> Result<(), LogError> {
-        let enough = self.items.buffer().capacity() / 8;
-        let mut flushed = Instant::now();
-        loop {
-            // Asked before the queues are emptied: what comes before the end is not missed.
-            let over = self.signs.over.load(Ordering::Acquire);
-            let count = self.take_items()?;
-            self.take_histograms()?;
-            if over {
-                return self.files.iter_mut().flatten().try_for_each(LogFile::finish);
-            }
-            if flushed.elapsed() >= FLUSH {
-                self.files.iter_mut().flatten().try_for_each(LogFile::flush)?;
-                flushed = Instant::now();
-            }
-            if count < enough {
-                thread::park_timeout(NAP);
-            }
-        }
-    }
-
-    /// Writes what is in the queue; how much that was.
-    fn take_items(&mut self) -> Result<usize, LogError> {
-        let count = self.items.slots();
-        let Writer { items, files, maker, wide, .. } = self;
-        let Ok(chunk) = items.read_chunk(count) else { return Ok(0) };
-        let (first, second) = chunk.as_slices();
-        for item in first.iter().chain(second) {
+    fn take(&mut self, items: &[Item]) -> Result<(), LogError> {
+        let Writer { files, maker, wide, .. } = self;
+        for item in items {
             match *item {
                 Item::Io { complete, offset, lat, slat, length, priority, class } => {
                     let (direction, queued) = of_class(class);
@@ -111,11 +56,10 @@ impl Writer {
                 }
             }
         }
-        chunk.commit_all();
-        Ok(count)
+        Ok(())
     }
 
-    fn take_histograms(&mut self) -> Result<(), LogError> {
+    fn take_others(&mut self) -> Result<(), LogError> {
         while let Ok(mut counts) = self.histograms.pop() {
             if let Some(file) = &mut self.files[LogKind::Histogram.index()] {
                 file.text(|out| counts.put(out, self.coarseness))?;
@@ -125,6 +69,14 @@ impl Writer {
             let _ = self.spare.push(counts);
         }
         Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LogError> {
+        self.files.iter_mut().flatten().try_for_each(LogFile::flush)
+    }
+
+    fn finish(&mut self) -> Result<(), LogError> {
+        self.files.iter_mut().flatten().try_for_each(LogFile::finish)
     }
 }
 

@@ -44,10 +44,12 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
     .collect()
 }
 
-/// For how many entries a worker's queue has room, if it is not said: many workers have less each.
+/// For how many entries a worker's queue has room, if it is not said: many queues have less each.
 pub fn room(plan: &Plan) -> usize {
-    let logging = plan.workers.iter().filter(|worker| plan.job_of(worker).options.logs.any()).count();
-    (MOST_WAITING / logging.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
+    let queues =
+        |options: &JobOptions| usize::from(options.logs.any()) + usize::from(options.write_iolog.is_some());
+    let all: usize = plan.workers.iter().map(|worker| queues(&plan.job_of(worker).options)).sum();
+    (MOST_WAITING / all.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
 }
 
 /// Everything that can be seen now to be in the way of the logs. Changes nothing.

@@ -352,6 +352,30 @@ fn a_recording_misses_nothing_however_long_it_is() {
     assert_eq!(offsets, (0..8192).map(|block| block * 512).collect::<Vec<u64>>());
 }
 
+#[test]
+fn a_job_waits_for_its_recording_and_says_so() {
+    let record = |options: &str| {
+        let dir = scratch();
+        let pipe = dir.path().join("pipe");
+        Command::new("mkfifo").arg(&pipe).status().unwrap();
+        let line = format!(
+            "--name=j --filename=f --ioengine=null --rw=read --number_ios=40000 --size=1g --write_iolog=pipe {options}"
+        );
+        let running = Program::under_test().start(dir.path(), line.split_whitespace());
+        let reader = fs::File::open(&pipe).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let lines = std::io::read_to_string(reader).unwrap().lines().count();
+        assert_eq!(lines, 1 + 3 + 40_000, "nothing is lost");
+        running.wait().ok()
+    };
+    // The lines are more than a pipe, what is collected of them, and a queue of 1024 entries hold.
+    let json = Json::parse(&record("--log_entries=1024 --output-format=json").stdout);
+    assert!(json.job().int("log_wait_ms") > 50);
+    record("--log_entries=1024").says("j: waited ").says("for its recording (write_iolog)");
+    // There is room for all of them when nothing is said.
+    assert!(!record("--output-format=json").stdout.contains("log_wait_ms"));
+}
+
 /// Events in a trace: time in ns, sector, bytes, action with categories.
 fn binary(path: &Path, order: ByteOrder, device: u32, events: &[(u64, u64, u32, u32)]) {
     let mut bytes = Vec::new();

@@ -196,7 +196,7 @@ fn measure<const SYNCHRONOUS: bool>(
         flying: Vec::new(),
         took: Arc::clone(&took),
     };
-    let done = worker.with_engine(engine, None);
+    let done = worker.with_engine(engine, Logs::default());
     assert!(done.is_ok(), "{:?}", done.err().map(|stop| stop.what));
     let stats = &arena.slot(0).stats;
     let mut took = std::mem::take(&mut *took.lock().unwrap());

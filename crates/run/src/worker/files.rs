@@ -7,7 +7,6 @@ use crate::worker::record::TraceRecorder;
 use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
 use iolite_options::{FadviseHint, JobOptions, LockFile, WriteHint};
 use iolite_plan::{Layout, ReplayPlan};
-use iolite_trace::Event;
 use iolite_types::Direction;
 use replayed::LiveRules;
 use std::fs::File;
@@ -131,7 +130,7 @@ impl FileTable {
                 })?;
             }
         }
-        self.record_event(file, Event::Open);
+        self.record_open(file);
         Ok(())
     }
 
@@ -156,7 +155,7 @@ impl FileTable {
         }
         debug!(target: "file", "{}: closed", self.name(file));
         let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
-        self.record_event(file, Event::Close);
+        self.record_close(file);
         engine.close(file)?;
         synced
     }

@@ -1,6 +1,8 @@
-//! A worker's logs: from options to what the log writer understands, and what came of them.
+//! A worker's logs and its recording: from options to what their writers understand, and what came of them.
 
+use super::files::FileTable;
 use super::placement::keep_off;
+use super::record::TraceRecorder;
 use super::{Stop, Worker};
 use crate::clock::Clock;
 use crate::message::Message;
@@ -10,58 +12,91 @@ use iolite_logs::{Columns, Form, LogError, Recorder, Settings, WindowValue};
 use iolite_options::{LogOptions, LogWindow};
 use iolite_plan::logs;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// Bytes of entries that are compressed together, if it is not said.
 const STREAM: usize = 64 << 10;
 
+/// What is written beside a job.
+#[derive(Debug, Default)]
+pub(super) struct Logs {
+    /// Its logs.
+    pub entries: Option<Recorder>,
+    /// The recording of its I/O.
+    pub trace: Option<TraceRecorder>,
+}
+
 impl Worker<'_> {
-    /// Opens the logs and starts their writer. Before the worker goes to its place: the writer does not take CPUs and
+    /// Opens the logs and starts their writers. Before the worker goes to its place: the writers do not take CPUs and
     /// priorities that are meant for the job.
-    pub(super) fn start_logs(&self) -> Result<Option<Recorder>, Stop> {
+    pub(super) fn start_logs(&self) -> Result<Logs, Stop> {
         let options = self.options();
-        if !options.logs.any() || options.create_only {
-            return Ok(None);
+        let mut started = Logs::default();
+        if options.create_only {
+            return Ok(started);
         }
-        let clock = self.clock.chosen(options.clocksource);
-        let settings = Settings {
-            files: logs::files(options, self.plan.index),
-            room: if options.is_set("log_entries") {
-                options.logs.log_entries as usize
-            } else {
-                logs::room(self.all.0)
-            },
-            ..settings(&options.logs, clock)
+        let room = if options.is_set("log_entries") {
+            options.logs.log_entries as usize
+        } else {
+            logs::room(self.all.0)
         };
-        let (cpus, reserved) = (options.logs.log_compression_cpus.clone(), self.reserved_cpu);
-        let prepare = move || match (&cpus[..], reserved) {
+        if options.logs.any() {
+            let clock = self.clock.chosen(options.clocksource);
+            let files = logs::files(options, self.plan.index);
+            let settings = Settings { files, room, ..settings(&options.logs, clock) };
+            let entries = Recorder::start(&settings, self.place_of_writers());
+            started.entries = Some(entries.map_err(|error| failed("log", &error))?);
+        }
+        if let Some(path) = &options.write_iolog {
+            let trace = TraceRecorder::start(path.as_ref(), self.clock, room, self.place_of_writers());
+            started.trace = Some(trace.map_err(|error| failed("write_iolog", &error))?);
+        }
+        Ok(started)
+    }
+
+    /// What a writer does first.
+    fn place_of_writers(&self) -> impl FnOnce() -> Result<(), LogError> + Send + 'static {
+        let (cpus, reserved) = (self.options().logs.log_compression_cpus.clone(), self.reserved_cpu);
+        move || match (&cpus[..], reserved) {
             ([], None) => Ok(()),
             ([], Some(reserved)) => keep_off(reserved).map_err(|error| LogError::new("gtod_cpu", error)),
             (cpus, _) => {
                 processors::run_on(cpus).map_err(|error| LogError::new("log_compression_cpus", error))
             }
-        };
-        let started = Recorder::start(&settings, prepare);
-        started.map(Some).map_err(|error| Stop::new(format!("func=log({})", error.what), &error.error))
+        }
     }
 
     /// Writes what is left, and tells for how long the job has waited for its logs.
     pub(super) fn finish_logs(&self, recorder: Option<Recorder>) -> Result<(), Stop> {
         let Some(recorder) = recorder else { return Ok(()) };
         let ended = self.control().ended_ns.load(Relaxed);
-        let waited = recorder
-            .finish(ended)
-            .map_err(|error| Stop::new(format!("func=log({})", error.what), &error.error))?;
-        self.control().log_wait_ns.store(waited.as_nanos() as u64, Relaxed);
-        if waited.as_millis() > 0 {
-            let text = format!(
-                "{}: waited {:.3}s for its logs, which were written slower than it went",
-                self.options().name,
-                waited.as_secs_f64()
-            );
-            Message::Note(self.number(), text).send(self.messages);
-        }
+        let waited = recorder.finish(ended).map_err(|error| failed("log", &error))?;
+        self.note_wait(waited, "logs, which were");
         Ok(())
     }
+
+    /// Writes what is left of the recording.
+    pub(super) fn finish_recording(&self, files: &mut FileTable) -> Result<(), Stop> {
+        let waited = files.finish_recording().map_err(|error| failed("write_iolog", &error))?;
+        self.note_wait(waited, "recording (write_iolog), which was");
+        Ok(())
+    }
+
+    /// The job has waited so long for what is written beside it.
+    fn note_wait(&self, waited: Duration, what: &str) {
+        let total = &self.control().log_wait_ns;
+        total.store(total.load(Relaxed) + waited.as_nanos() as u64, Relaxed);
+        if waited.as_millis() > 0 {
+            let (name, seconds) = (&self.options().name, waited.as_secs_f64());
+            let text = format!("{name}: waited {seconds:.3}s for its {what} written slower than it went");
+            Message::Note(self.number(), text).send(self.messages);
+        }
+    }
+}
+
+/// The job cannot go on, because this file cannot be written.
+fn failed(function: &str, error: &LogError) -> Stop {
+    Stop::new(format!("func={function}({})", error.what), &error.error)
 }
 
 /// What the options say, without files and room.

@@ -40,11 +40,11 @@ use flow::Flow;
 use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
-use iolite_logs::Recorder;
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_plan::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::{AnyGenerator, BlockSize, General, Generator};
+use logs::Logs;
 use memory::Buffers;
 use offload::Offload;
 use pace::Pace;
@@ -149,7 +149,7 @@ impl Worker<'_> {
     fn set_up_and_work(&self) -> Result<(), Stop> {
         let options = self.options();
         self.enter(Phase::SettingUp);
-        let log = self.start_logs()?;
+        let logs = self.start_logs()?;
         ControlGroups::enter(options).map_err(|error| Stop::new("func=cgroup", &error))?;
         self.set_scheduler()?;
         placement::apply(options, self.plan.index, self.reserved_cpu).map_err(|(option, error)| {
@@ -244,42 +244,37 @@ impl Worker<'_> {
     }
 
     /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
-    fn offload(&self, config: &EngineConfig, log: Option<Recorder>) -> Result<(), Stop> {
+    fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
         let clock = self.clock.chosen(self.options().clocksource);
         let engine = self.job.engine;
         let pool = Offload::new(engine.name, config, engine.diskless, clock, self.control())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
         if let Some(plan) = &self.plan.replay {
-            return self.replay(plan, pool, log);
+            return self.replay(plan, pool, logs);
         }
         let workload = workload_spec(self.job, self.layout, self.plan.seed);
         let generator = General::new(&workload).map(AnyGenerator::General);
         let generator = generator
             .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
-        self.work::<Offload<'_>, AnyGenerator, true>(pool, generator, &workload, log)
+        self.work::<Offload<'_>, AnyGenerator, true>(pool, generator, &workload, logs)
     }
 
     /// Everything, with I/O from a trace.
-    fn replay<E: Engine>(
-        &self,
-        plan: &Arc<ReplayPlan>,
-        engine: E,
-        log: Option<Recorder>,
-    ) -> Result<(), Stop> {
+    fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, logs: Logs) -> Result<(), Stop> {
         let mut workload = workload_spec(self.job, self.layout, self.plan.seed);
         // The trace says when files are opened, and how large I/Os are.
         workload.open_files = 0;
         workload.block_size = PerDirection::all(BlockSize::Fixed(plan.largest));
         let replay = Replay::new(plan, self.options(), !self.job.engine.diskless);
-        self.work::<E, Replay, true>(engine, replay, &workload, log)
+        self.work::<E, Replay, true>(engine, replay, &workload, logs)
     }
 
     /// Everything that depends on the engine's type.
-    fn with_engine<E: Engine>(&self, engine: E, log: Option<Recorder>) -> Result<(), Stop> {
+    fn with_engine<E: Engine>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
         let options = self.options();
         debug!(target: "io", "{}: engine {}, depth {}", options.name, self.job.engine.name, options.iodepth);
         if let Some(plan) = &self.plan.replay {
-            return self.replay(plan, engine, log);
+            return self.replay(plan, engine, logs);
         }
         let workload = workload_spec(self.job, self.layout, self.plan.seed);
         let full = needs_full_loop(self.options(), &workload);
@@ -292,7 +287,7 @@ impl Worker<'_> {
         let generator = generator
             .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
         if full {
-            return self.work::<E, AnyGenerator, true>(engine, generator, &workload, log);
+            return self.work::<E, AnyGenerator, true>(engine, generator, &workload, logs);
         }
         generator.visit(WithGenerator { worker: self, engine, workload: &workload })
     }
@@ -302,15 +297,13 @@ impl Worker<'_> {
         mut engine: E,
         generator: G,
         workload: &iolite_workload::Spec,
-        log: Option<Recorder>,
+        logs: Logs,
     ) -> Result<(), Stop> {
         let options = self.options();
         let replay = self.plan.replay.as_deref();
         let mut files = FileTable::new(options, self.layout, replay, self.job.engine.diskless);
-        if let Some(path) = &options.write_iolog {
-            files
-                .record_to(path.as_ref(), self.clock)
-                .map_err(|error| Stop::new(format!("func=write_iolog({path})"), &error))?;
+        if let Some(recorder) = logs.trace {
+            files.record_to(recorder);
         }
         let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();
         let largest = largest.unwrap_or(1);
@@ -350,7 +343,7 @@ impl Worker<'_> {
             priorities: self.priorities(),
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
-            log,
+            log: logs.entries,
             verification: verification.map(Box::new),
         };
         let parts = Parts {
@@ -493,8 +486,8 @@ impl Worker<'_> {
         let closed = io_loop.files.close_all(&mut io_loop.engine);
         self.control().open_files.store(0, Relaxed);
         result = result.and(closed.map_err(|error| Stop::new("func=close", &error)));
-        let recorded = io_loop.files.finish_recording();
-        result = result.and(recorded.map_err(|error| Stop::new("func=write_iolog", &error)));
+        let recorded = self.finish_recording(&mut io_loop.files);
+        result = result.and(recorded);
         if options.unlink {
             let removed = io_loop.files.unlink();
             result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
@@ -548,7 +541,7 @@ impl Worker<'_> {
 }
 
 /// Continues with an engine of a known type.
-struct WithEngine<'a, 'b>(&'a Worker<'b>, Option<Recorder>);
+struct WithEngine<'a, 'b>(&'a Worker<'b>, Logs);
 
 impl Visitor for WithEngine<'_, '_> {
     type Out = Result<(), Stop>;
@@ -570,6 +563,6 @@ impl<E: Engine> iolite_workload::Visitor for WithGenerator<'_, '_, E> {
 
     fn visit<G: Generator>(self, generator: G) -> Self::Output {
         // A job with logs needs the full loop.
-        self.worker.work::<E, G, false>(self.engine, generator, self.workload, None)
+        self.worker.work::<E, G, false>(self.engine, generator, self.workload, Logs::default())
     }
 }

@@ -3,12 +3,13 @@
 use super::FileTable;
 use crate::worker::record::TraceRecorder;
 use iolite_engine::{FileKind, FileSpec, OpenMode};
+use iolite_logs::LogError;
 use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
-use iolite_trace::Event;
 use iolite_types::{Direction, Operation};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// What is demanded of files that become known on the way.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ impl FileTable {
             return Ok(());
         }
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(&path, Event::Add);
+            recorder.added(&path);
         }
         let named =
             |error: &io::Error| format!("{}: {}", path.display(), crate::worker::describe_error(error));
@@ -122,27 +123,35 @@ impl FileTable {
     #[inline]
     pub fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) -> Option<i32> {
         let recorder = self.recorder.as_mut()?;
-        recorder.io(&self.specs[file as usize].path, operation, offset, length);
+        recorder.io(operation, file, offset, length);
         recorder.has_failed().then_some(libc::EIO)
     }
 
-    /// Records what happens to a file.
-    pub(super) fn record_event(&mut self, file: u32, event: Event) {
+    /// Records that a file was opened.
+    pub(super) fn record_open(&mut self, file: u32) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.event(&self.specs[file as usize].path, event);
+            recorder.opened(file);
         }
     }
 
-    /// The recording is complete.
-    pub fn finish_recording(&mut self) -> io::Result<()> {
-        self.recorder.take().map_or(Ok(()), TraceRecorder::finish)
+    /// Records that a file was closed.
+    pub(super) fn record_close(&mut self, file: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.closed(file);
+        }
+    }
+
+    /// The recording is complete. Tells for how long the job has waited for it.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish_recording(&mut self) -> Result<Duration, LogError> {
+        self.recorder.take().map_or(Ok(Duration::ZERO), TraceRecorder::finish)
     }
 
     /// Begins to record what is done to these files.
-    pub fn record_to(&mut self, path: &Path, clock: crate::clock::Clock) -> io::Result<()> {
-        let mut recorder = TraceRecorder::new(path, clock)?;
-        self.specs.iter().for_each(|spec| recorder.event(&spec.path, Event::Add));
+    pub fn record_to(&mut self, mut recorder: TraceRecorder) {
+        self.specs.iter().for_each(|spec| recorder.added(&spec.path));
         self.recorder = Some(recorder);
-        Ok(())
     }
 }
