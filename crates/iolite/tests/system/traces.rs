@@ -3,7 +3,7 @@
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Running;
-use crate::common::trace::{Call, io_calls};
+use crate::common::trace::{Call, io_calls, system_calls, whole_calls};
 use crate::common::{Finished, Json, Program, files_in, scratch, words};
 use crate::skip;
 use iolite_trace::blk::{self, BlkRecord, ByteOrder, action, category};
@@ -71,6 +71,41 @@ fn a_recording_is_replayed_by_either_program_in_the_same_order() {
         assert!(in_log > 5);
         assert_eq!(report.job().int("sync.total_ios"), in_log);
     }
+}
+
+#[test]
+fn trims_and_ranges_are_replayed_whoever_recorded_them() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "image", 1 << 20)) {
+        Ok(device) => device,
+        Err(reason) => skip!("{reason}"),
+    };
+    let device = &device.path;
+    let lines = |what: &str| -> Vec<String> {
+        let text = fs::read_to_string(dir.path().join("log")).unwrap();
+        let of = |line: &str| line.split_once(device.as_str()).map(|(_, rest)| rest.trim().to_owned());
+        text.lines().filter_map(of).filter(|line| line.starts_with(what)).collect()
+    };
+    for recorder in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+        let _ = fs::remove_file(dir.path().join("log"));
+        let job = format!("--name=r --filename={device} --size=64k --bs=4k --write_iolog=log");
+        recorder.line(dir.path(), &format!("{job} --rw=trimwrite")).ok();
+        let line = words("--name=p --read_iolog=log --replay_no_stall=1");
+        let Some((_, seen)) = system_calls(&Program::under_test(), dir.path(), "ioctl", &line) else {
+            skip!("strace may not trace here")
+        };
+        let trims: Vec<String> = whole_calls(&seen)
+            .iter()
+            .filter_map(|call| call.split_once("BLKDISCARD, [")?.1.split_once(']'))
+            .map(|(range, _)| format!("trim {}", range.replace(',', "")))
+            .collect();
+        assert_eq!(trims, lines("trim"), "{:?}", recorder.path);
+        assert_eq!(trims.len(), 16);
+    }
+    log(dir.path(), "log", "0 f add\n0 f open\n1 f write 4096 4096\n2 f sync_file_range 4096 4096\n");
+    let line = words("--name=p --read_iolog=log");
+    let seen = system_calls(&Program::under_test(), dir.path(), "sync_file_range", &line).unwrap().1;
+    assert!(seen.contains("4096, 4096, SYNC_FILE_RANGE_WRITE)"), "{seen}");
 }
 
 #[test]

@@ -172,17 +172,23 @@ impl Worker<'_> {
             direct: options.direct,
             atomic: options.atomic,
             files: self.layout.files.len(),
-            sync_file_range_flags: options.sync_file_range.map_or(0, |range| range.flags),
+            sync_file_range_flags: self.sync_file_range_flags(),
             access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
             defer_submission: options.disable_slat && options.disable_clat && !options.logs.any(),
             seed: self.plan.seed,
             ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
         };
         if options.io_submit_mode == SubmitMode::Offload {
-            return self.offload(&config, log);
+            return self.offload(&config, logs);
         }
-        iolite_engine::build(self.job.engine.name, &config, WithEngine(self, log))
+        iolite_engine::build(self.job.engine.name, &config, WithEngine(self, logs))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    /// What sync_file_range(2) is asked for. Traces do not say; without flags it would do nothing.
+    fn sync_file_range_flags(&self) -> u32 {
+        let unsaid = if self.plan.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
+        self.options().sync_file_range.map_or(unsaid, |range| range.flags)
     }
 
     /// The other workers whose jobs are like this.
