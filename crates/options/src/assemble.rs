@@ -7,6 +7,7 @@
 
 use crate::command_line::owner_names;
 use crate::definition::Scope;
+use crate::needs::Loners;
 use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
 use crate::{Diagnostic, JobOptions, engines, registry};
 
@@ -21,6 +22,7 @@ pub(crate) struct Assembler<'a> {
     defaults: JobOptions,
     /// The options that made them so.
     default_given: Vec<(String, String)>,
+    loners: Loners,
     errors: &'a mut Vec<Diagnostic>,
     warnings: &'a mut Vec<Diagnostic>,
 }
@@ -29,7 +31,15 @@ impl<'a> Assembler<'a> {
     /// An assembler at the start of a batch.
     pub fn new(errors: &'a mut Vec<Diagnostic>, warnings: &'a mut Vec<Diagnostic>) -> Self {
         let pristine = JobOptions::default();
-        Assembler { defaults: pristine.clone(), pristine, default_given: Vec::new(), errors, warnings }
+        let loners = Loners::default();
+        Assembler {
+            defaults: pristine.clone(),
+            pristine,
+            default_given: Vec::new(),
+            loners,
+            errors,
+            warnings,
+        }
     }
 
     /// Forgets all defaults: each job file begins with those of the language.
@@ -53,7 +63,13 @@ impl<'a> Assembler<'a> {
         job.given_global.clone_from(&self.default_given);
         job.given = self.apply(&mut job, settings);
         registry::finish(&mut job, self.warnings);
+        self.loners.look_at(&job);
         job
+    }
+
+    /// All jobs are made: tells which options mattered to none of them.
+    pub fn finish(self) {
+        self.warnings.extend(self.loners.warnings());
     }
 
     fn apply(&mut self, job: &mut JobOptions, settings: &[&Setting]) -> Vec<(String, String)> {

@@ -253,7 +253,10 @@ impl Scanner<'_> {
             }
             (Argument::None | Argument::Optional(_), None) => None,
             (Argument::Required(_), None) => match self.next_word(text) {
-                Some(value) => Some(value),
+                Some(value) => {
+                    self.looks_like_an_option(text, &value);
+                    Some(value)
+                }
                 None => return,
             },
             (_, Some(value)) => Some(value.to_owned()),
@@ -284,6 +287,17 @@ impl Scanner<'_> {
                 self.error(format!("{text} {}: the value is not valid UTF-8", word.display()));
                 None
             }
+        }
+    }
+
+    /// An option whose value was forgotten takes the next one for it, as getopt does.
+    fn looks_like_an_option(&mut self, text: &str, value: &str) {
+        let Some(body) = value.strip_prefix("--") else { return };
+        if matches!(self.look_up(split(body).0), Lookup::Found(_)) {
+            self.warn(format!(
+                "{text} {value}: \"{value}\" is the value of \"{text}\" here, not an option; give the value behind =, \
+                 as in {text}=VALUE"
+            ));
         }
     }
 

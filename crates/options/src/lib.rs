@@ -14,6 +14,7 @@ mod job;
 mod jobfile;
 mod logs;
 pub mod manual;
+mod needs;
 mod parse;
 pub mod profiles;
 pub mod registry;
@@ -41,7 +42,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Where a value came from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Origin {
     /// The word of the command line with this index (1 = the first after the program's name).
     CommandLine(usize),

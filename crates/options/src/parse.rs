@@ -80,6 +80,7 @@ pub(crate) fn parse_in(
         files.iter().map(|file| jobfile::read(file, &mut surroundings, &mut errors, &mut warnings)).collect();
     let mut assembler = Assembler::new(&mut errors, &mut warnings);
     let batches = batches(&asked, &sections, &files, &mut assembler);
+    assembler.finish();
     warnings.extend(sections_not_found(&asked, &sections, &files));
     warnings.extend(defaults_not_shared(&sections, &files));
     warnings.extend(trigger_never_pulled(&asked));

@@ -112,7 +112,7 @@ pub fn apply(
 }
 
 /// Is this the option's default, or a value that switches it off?
-fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> bool {
+pub(crate) fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> bool {
     let Some(text) = text else {
         return false;
     };

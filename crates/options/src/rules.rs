@@ -14,6 +14,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_depth(job, warnings);
     settle_buffers(job, warnings);
     settle_time(job, warnings);
+    settle_think_time(job, warnings);
     settle_intended_starts(job, warnings);
     settle_steady_state(job, warnings);
     settle_logs(job, warnings);
@@ -177,19 +178,27 @@ fn settle_logs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What belongs to a replay needs one, and clones that record into one file mix their records.
+/// Clones that record into one file mix their records.
 fn settle_traces(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let mut warn = |name: &str, message: String| {
-        warnings.push(Diagnostic { origin: origin(job, name), message: format!("{name}: {message}") });
-    };
-    if job.read_iolog.is_empty() {
-        let needs_replay = |name: &&str| name.starts_with("replay_") || name.starts_with("merge_blktrace_");
-        let names = job.origins.keys().map(String::as_str);
-        for name in names.filter(|name| needs_replay(name) || *name == "read_iolog_chunked") {
-            warn(name, "has no effect without read_iolog".to_owned());
-        }
-    }
     if job.write_iolog.is_some() && job.numjobs > 1 {
-        warn("write_iolog", format!("numjobs={}: all clones record into one file, mixed up", job.numjobs));
+        let numjobs = job.numjobs;
+        warnings.push(Diagnostic {
+            origin: origin(job, "write_iolog"),
+            message: format!("write_iolog: numjobs={numjobs}: all clones record into one file, mixed up"),
+        });
+    }
+}
+
+/// No pause is longer than it is.
+fn settle_think_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    if job.thinktime > 0 && job.thinktime_spin > job.thinktime {
+        warnings.push(Diagnostic {
+            origin: origin(job, "thinktime_spin"),
+            message: format!(
+                "thinktime_spin: {} µs are longer than the pause of {} µs (thinktime), all of which is busy",
+                job.thinktime_spin, job.thinktime
+            ),
+        });
+        job.thinktime_spin = job.thinktime;
     }
 }

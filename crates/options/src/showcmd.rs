@@ -2,7 +2,9 @@
 //!
 //! Names are the canonical ones and options stand in the order in which they are applied. The defaults that the
 //! file starts with come first, without a name; defaults further down need `--name=global`, otherwise they would
-//! be options of the job before them. Values that a shell would take apart are quoted.
+//! be options of the job before them. Values that a shell would take apart are quoted. An option that stands alone and
+//! means the job's name then (`write_lat_log`) is given that name, because on a command line the next word would be its
+//! value; as a default it becomes an option of each job.
 
 use crate::assemble::in_file_order;
 use crate::registry;
@@ -13,9 +15,11 @@ use std::fmt::Write;
 pub(crate) fn render(program: &str, sections: &[&Section]) -> String {
     let mut line = String::new();
     let mut jobs = 0;
+    let mut standing_alone: Vec<&str> = Vec::new();
     for section in sections {
         if !section.is_global {
             push(&mut line, "name", Some(name_of(section)), false);
+            standing_alone.iter().for_each(|name| push(&mut line, name, Some(name_of(section)), false));
             jobs += 1;
         } else if jobs > 0 {
             push(&mut line, "name", Some("global"), false);
@@ -25,9 +29,19 @@ pub(crate) fn render(program: &str, sections: &[&Section]) -> String {
             if setting.key == "name" {
                 continue;
             }
-            let name =
-                registry::find_job(&setting.key).map_or(setting.key.as_str(), |definition| definition.name);
-            push(&mut line, name, setting.value.as_deref(), name == "description");
+            let definition = registry::find_job(&setting.key);
+            let name = definition.map_or(setting.key.as_str(), |definition| definition.name);
+            let is_empty = setting.value.as_deref().is_none_or(str::is_empty);
+            let stands_alone = is_empty && definition.is_some_and(|definition| definition.stands_alone);
+            if section.is_global {
+                standing_alone.retain(|known| *known != name);
+                if stands_alone {
+                    standing_alone.push(name);
+                    continue;
+                }
+            }
+            let value = if stands_alone { Some(name_of(section)) } else { setting.value.as_deref() };
+            push(&mut line, name, value, name == "description");
         }
     }
     if line.is_empty() { "\n".to_owned() } else { format!("{program} {line}\n") }

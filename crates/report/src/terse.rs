@@ -66,21 +66,18 @@ impl Terse {
         }
         usage(job, out)?;
         distributions(job, out)?;
-        let mut anything_more = job.continued_errors.is_some() || job.description.is_some();
-        if self.version == TerseVersion::V2 {
-            // Its line ends here; what may follow is on the next.
-            writeln!(out)?;
-        } else {
+        if self.version != TerseVersion::V2 {
             report.disks.iter().try_for_each(|disk| disk_util(disk, out))?;
-            anything_more = true;
         }
         if let Some((count, first)) = job.continued_errors {
             write!(out, ";{count};{first}")?;
         }
         if let Some(description) = &job.description {
-            write!(out, ";{description}")?;
+            // Version 2 has ended its line by then.
+            let end_of_line = if self.version == TerseVersion::V2 { "\n" } else { "" };
+            write!(out, "{end_of_line};{description}")?;
         }
-        if anything_more { writeln!(out) } else { Ok(()) }
+        writeln!(out)
     }
 
     fn block(self, job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::Result<()> {
@@ -242,7 +239,10 @@ mod tests {
         let line = lines(TerseVersion::V3, &report).remove(0);
         assert_eq!(line[line.len() - 3..], ["3", "5", "what for"]);
         let two = lines(TerseVersion::V2, &report);
-        assert_eq!(two[1], ["", "3", "5", "what for"]);
+        assert_eq!(two[0][two[0].len() - 2..], ["3", "5"]);
+        assert_eq!(two[1], ["", "what for"]);
+        report.jobs[0].description = None;
+        assert_eq!(lines(TerseVersion::V2, &report).len(), 1);
     }
 
     #[test]

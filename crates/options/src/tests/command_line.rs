@@ -53,6 +53,20 @@ fn flags_take_no_word() {
 }
 
 #[test]
+fn an_option_that_is_taken_for_a_value_is_told() {
+    let ran = run(&["--name=a", "--write_lat_log", "--rw=write", "--size", "4k"]);
+    assert_eq!(ran.batches[0][0].rw, ReadWrite::Read);
+    assert_eq!(ran.warnings.len(), 1, "{:?}", ran.warnings);
+    assert!(
+        ran.warnings[0].starts_with("command line: --write_lat_log --rw=write: \"--rw=write\" is the value"),
+        "{:?}",
+        ran.warnings
+    );
+    assert_eq!(run(&["--name=a", "--description", "--what?"]).warnings, [""; 0], "that is no option");
+    assert_eq!(run(&["--output", "--minimal", "--name=a"]).warnings.len(), 1, "options of the run as well");
+}
+
+#[test]
 fn abbreviations_must_be_clear() {
     assert_eq!(
         errors(&["--name=a", "--time=3"]),

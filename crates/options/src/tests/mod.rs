@@ -2,6 +2,7 @@
 
 mod command_line;
 mod job_files;
+mod needs;
 mod offsets;
 mod properties;
 mod run_options;

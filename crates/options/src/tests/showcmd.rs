@@ -42,6 +42,23 @@ fn values_are_quoted_for_a_shell() {
     );
 }
 
+/// On a command line the next word would be taken for the value.
+#[test]
+fn what_stands_alone_gets_the_name_of_the_job() {
+    let (text, _) = printed(&["--showcmd", "-"], "[a b]\nwrite_lat_log\nwrite_bw_log=\nrw=write\n");
+    assert_eq!(text, "iolite --name='a b' --write_lat_log='a b' --write_bw_log='a b' --rw=write \n");
+    let defaults = "[global]\nwrite_lat_log\n[a]\n[b]\nwrite_lat_log=x\n[global]\nwrite_lat_log=y\n[c]\n";
+    assert_eq!(
+        printed(&["--showcmd", "-"], defaults).0,
+        "iolite --name=a --write_lat_log=a --name=b --write_lat_log=b --write_lat_log=x --name=global \
+         --write_lat_log=y --name=c \n"
+    );
+    assert_round_trip(defaults);
+    assert_round_trip(
+        "[global]\nwrite_bw_log\nwrite_iops_log\nwrite_hist_log\nlog_hist_msec=9\n[a]\nname=z\nrw=write\n[b]\n",
+    );
+}
+
 /// Splits a line into words as a shell does, as far as `--showcmd` uses its quoting.
 fn shell_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -73,6 +90,13 @@ fn meaning(mut job: JobOptions) -> JobOptions {
         *origin = Origin::CommandLine(0);
     }
     job.origins.remove("name");
+    let logs = &mut job.logs;
+    for prefix in
+        [&mut logs.write_bw_log, &mut logs.write_lat_log, &mut logs.write_iops_log, &mut logs.write_hist_log]
+    {
+        // Nothing means the job's name.
+        prefix.iter_mut().filter(|prefix| prefix.is_empty()).for_each(|prefix| prefix.clone_from(&job.name));
+    }
     job
 }
 

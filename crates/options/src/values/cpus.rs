@@ -22,6 +22,9 @@ pub fn cpu_mask(mask: u64) -> Result<Vec<u32>, String> {
 pub fn number_set(text: &str, separators: &[char], notes: &mut Vec<String>) -> Result<Vec<u32>, String> {
     let mut numbers = Vec::new();
     for part in text.split(separators).map(str::trim).filter(|part| !part.is_empty()) {
+        if part.starts_with('-') {
+            return Err(format!("\"{part}\" is not between 0 and {MOST}"));
+        }
         let (first, last) = match part.split_once('-') {
             Some((first, last)) => (number(first, notes)?, number(last, notes)?),
             None => {
@@ -59,6 +62,7 @@ mod tests {
         assert_eq!(cpu_list("0,", &mut notes), Ok(vec![0]));
         assert_eq!(notes.len(), 0);
         assert_eq!(cpu_list("1-0", &mut notes), Err("the range \"1-0\" is empty".to_owned()));
+        assert_eq!(cpu_list("0,-1", &mut notes), Err("\"-1\" is not between 0 and 65535".to_owned()));
         assert_eq!(cpu_list("all", &mut notes), Err("\"all\" is not a number".to_owned()));
         assert_eq!(
             cpu_list("0-99999999999", &mut notes),

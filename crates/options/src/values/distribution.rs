@@ -19,7 +19,7 @@ pub fn distribution(
         Some((word, rest)) => (word.trim(), Some(rest.trim())),
         None => (text, None),
     };
-    Ok(match keyword(word, keywords)? {
+    Ok(match keyword(word, keywords, notes)? {
         "zipf" => RandomDistribution::Skewed(skew(SkewLaw::Zipf, rest)?),
         "pareto" => RandomDistribution::Skewed(skew(SkewLaw::Pareto, rest)?),
         "normal" => RandomDistribution::Skewed(skew(SkewLaw::Normal, rest)?),

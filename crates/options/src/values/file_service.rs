@@ -14,7 +14,7 @@ pub fn file_service(
         Some((word, count)) => (word.trim(), count.trim()),
         None => (text, ""),
     };
-    let word = keyword(word, keywords)?;
+    let word = keyword(word, keywords, notes)?;
     let law = match word {
         "zipf" => Some(SkewLaw::Zipf),
         "pareto" => Some(SkewLaw::Pareto),

@@ -104,8 +104,8 @@ impl<'a> Given<'a> {
     }
 
     /// One of the option's keywords.
-    pub fn keyword(&self) -> Result<&'static str, String> {
-        keyword(self.required()?, self.definition.keywords)
+    pub fn keyword(&mut self) -> Result<&'static str, String> {
+        keyword(self.required()?, self.definition.keywords, &mut self.notes)
     }
 
     /// Floating point numbers within the option's limits.

@@ -2,13 +2,25 @@
 
 use crate::registry::closest;
 
-/// The listed keyword that the text is, spelt exactly.
+/// The listed keyword that the text is, spelt exactly. As in fio a keyword ends at a comma or a colon; a note says that
+/// what follows is ignored.
 pub fn keyword(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
+    notes: &mut Vec<String>,
 ) -> Result<&'static str, String> {
     let names = || keywords.iter().map(|(name, _)| *name);
-    names().find(|name| *name == text).ok_or_else(|| not_one_of(names(), text))
+    let exactly = |word: &str| names().find(|name| *name == word);
+    if let Some(found) = exactly(text) {
+        return Ok(found);
+    }
+    let (word, ignored) = text.split_once([',', ':']).unwrap_or((text, ""));
+    let found = exactly(word.trim_end()).ok_or_else(|| not_one_of(names(), text))?;
+    let ignored = ignored.trim();
+    if !ignored.is_empty() {
+        notes.push(format!("takes one keyword, \"{ignored}\" behind \"{found}\" is ignored"));
+    }
+    Ok(found)
 }
 
 /// The complaint about a word outside a set, with the one that was probably meant.
@@ -27,11 +39,27 @@ mod tests {
     #[test]
     fn exact_words_only() {
         let words = &[("none", ""), ("exclusive", ""), ("readwrite", "")];
-        assert_eq!(keyword("exclusive", words), Ok("exclusive"));
-        assert_eq!(keyword("ex", words), Err("not one of none, exclusive, readwrite".to_owned()));
+        let keyword = |text| keyword(text, words, &mut Vec::new());
+        assert_eq!(keyword("exclusive"), Ok("exclusive"));
+        assert_eq!(keyword("ex"), Err("not one of none, exclusive, readwrite".to_owned()));
         assert_eq!(
-            keyword("exclusiv", words),
+            keyword("exclusiv"),
             Err("not one of none, exclusive, readwrite; did you mean \"exclusive\"?".to_owned())
         );
+    }
+    /// Where fio 3.33 cuts them.
+    #[test]
+    fn they_end_at_a_comma_or_a_colon() {
+        let words = &[("read", ""), ("write", "")];
+        for (text, ignored) in [("read,write", "write"), ("read:x,y", "x,y"), ("read , write", "write")] {
+            let mut notes = Vec::new();
+            assert_eq!(keyword(text, words, &mut notes), Ok("read"), "{text}");
+            assert_eq!(notes, [format!("takes one keyword, \"{ignored}\" behind \"read\" is ignored")]);
+        }
+        let mut notes = Vec::new();
+        assert_eq!(keyword("write,", words, &mut notes), Ok("write"));
+        assert_eq!(notes, [""; 0]);
+        assert!(keyword("reads,write", words, &mut notes).is_err());
+        assert!(keyword(",write", words, &mut notes).is_err());
     }
 }

@@ -13,7 +13,7 @@ pub fn memory(
         Some((word, file)) => (word.trim(), Some(file.trim())),
         None => (text, None),
     };
-    let word = keyword(word, keywords)?;
+    let word = keyword(word, keywords, notes)?;
     let kind = MemoryKind::from_keyword(word).ok_or_else(|| format!("\"{word}\" is not supported yet"))?;
     let mapped = matches!(kind, MemoryKind::Mmap | MemoryKind::MmapShared | MemoryKind::MmapHuge);
     match file {

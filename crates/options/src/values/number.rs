@@ -70,7 +70,9 @@ fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, S
         return Ok(1);
     };
     let Some(power) = "kmgtp".find(first) else {
-        if lower != "b" {
+        if first == '.' {
+            notes.push(format!("numbers here are whole, \"{suffix}\" is ignored"));
+        } else if lower != "b" {
             notes.push(format!("{}, ignored", unknown(suffix)));
         }
         return Ok(1);

@@ -17,6 +17,9 @@ pub fn range_with(
     single: bool,
     mut read: impl FnMut(&str) -> Result<u64, String>,
 ) -> Result<Range, String> {
+    if text.starts_with('-') {
+        return Err("must not be negative".to_owned());
+    }
     match split(text, &['-', ':']).as_slice() {
         [one] if single => {
             let value = read(one)?;
@@ -54,6 +57,7 @@ mod tests {
         assert_eq!(read("4k", false), Err("\"4k\" is not a range such as 1k-4k".to_owned()));
         assert_eq!(read("1k-", true), Err("\"1k-\" is not a range such as 1k-4k".to_owned()));
         assert_eq!(read("1-2-3", true), Err("\"1-2-3\" is not a range such as 1k-4k".to_owned()));
+        assert_eq!(read("-1", true), Err("must not be negative".to_owned()));
         assert_eq!(read("x-2", false), Err("\"x\" is not a number".to_owned()));
     }
 

@@ -14,7 +14,7 @@ pub fn read_write(
         Some((word, modifier)) => (word.trim(), modifier.trim()),
         None => (text, ""),
     };
-    let rw = match keyword(word, keywords)? {
+    let rw = match keyword(word, keywords, notes)? {
         "read" => ReadWrite::Read,
         "write" => ReadWrite::Write,
         "trim" => ReadWrite::Trim,
@@ -28,6 +28,10 @@ pub fn read_write(
         _ => ReadWrite::Rw,
     };
     if modifier.is_empty() {
+        return Ok((rw, ReadWriteModifier::default()));
+    }
+    if !modifier.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '(')) {
+        notes.push(format!("\"{modifier}\" behind \"{word}\" is no number, ignored"));
         return Ok((rw, ReadWriteModifier::default()));
     }
     let value = i64::try_from(integer(modifier, kb_base, notes)?).map_err(|_| super::number::too_large())?;
@@ -74,8 +78,21 @@ mod tests {
         assert_eq!(read("randread:8"), Ok((ReadWrite::RandRead, 8)));
         assert_eq!(read("write:8k"), Ok((ReadWrite::Write, 8192)));
         assert_eq!(read("read:-4k"), Ok((ReadWrite::Read, -4096)));
-        assert_eq!(read("read:x"), Err("\"x\" is not a number".to_owned()));
+        assert_eq!(read("read:-x"), Err("\"-x\" is not a number".to_owned()));
         assert!(read("randread:-1").is_err());
+    }
+
+    #[test]
+    fn what_fio_ignores_is_told() {
+        let keywords = registry::find_job("rw").unwrap().keywords;
+        for (text, rw, ignored) in [
+            ("randread:sequential", ReadWrite::RandRead, "sequential"),
+            ("read,write:8", ReadWrite::Read, "write"),
+        ] {
+            let mut notes = Vec::new();
+            assert_eq!(read_write(text, keywords, 1024, &mut notes).map(|(rw, _)| rw), Ok(rw));
+            assert!(notes.len() == 1 && notes[0].contains(ignored), "{notes:?}");
+        }
     }
 
     #[test]

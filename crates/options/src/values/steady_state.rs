@@ -11,7 +11,7 @@ pub fn steady_state(
     notes: &mut Vec<String>,
 ) -> Result<SteadyState, String> {
     let (word, limit) = text.split_once(':').unwrap_or((text, ""));
-    let word = keyword(word.trim(), keywords)?;
+    let word = keyword(word.trim(), keywords, notes)?;
     let criterion = SteadyStateCriterion::from_keyword(word)
         .ok_or_else(|| super::not_one_of(keywords.iter().map(|(word, _)| *word), word))?;
     let limit = limit.trim();

@@ -19,7 +19,7 @@ pub fn sync_file_range(
     };
     let mut flags = 0;
     for word in words {
-        flags |= match keyword(word, keywords)? {
+        flags |= match keyword(word, keywords, notes)? {
             "wait_before" => libc_flags::WAIT_BEFORE,
             "write" => libc_flags::WRITE,
             _ => libc_flags::WAIT_AFTER,

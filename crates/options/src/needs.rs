@@ -1,0 +1,205 @@
+//! Options that matter only beside others.
+//!
+//! `log_hist_msec` does nothing in a job without `write_hist_log`. Whoever gives it alone has probably forgotten the
+//! other half, so a warning says what is missing. A value that asks for nothing (a default, say) is not warned about, and
+//! neither is one in `[global]` that matters to some of the jobs that it holds for.
+
+use crate::registry::{asks_for_nothing, find};
+use crate::{
+    DedupeMode, Diagnostic, JobOptions, LogOptions, MemoryKind, Origin, RandomDistribution, VerifyOptions,
+};
+use iolite_types::PerDirection;
+use std::collections::HashMap;
+
+/// Some options, and what has to be there for them to matter.
+struct Need {
+    options: &'static [&'static str],
+    /// What a message calls it.
+    leader: &'static str,
+    is_met: fn(&JobOptions) -> bool,
+}
+
+const fn need(
+    options: &'static [&'static str],
+    leader: &'static str,
+    is_met: fn(&JobOptions) -> bool,
+) -> Need {
+    Need { options, leader, is_met }
+}
+
+fn any<T: Copy + PartialOrd + Default>(values: PerDirection<T>) -> bool {
+    values.values.into_iter().any(|value| value > T::default())
+}
+
+fn has_rate(job: &JobOptions) -> bool {
+    any(job.rate) || any(job.rate_iops)
+}
+
+fn has_command_priorities(job: &JobOptions) -> bool {
+    let by_size = &job.engine.cmdprio_bssplit.values;
+    any(job.engine.cmdprio_percentage) || by_size.iter().any(|shares| !shares.is_empty())
+}
+
+/// All of them. An option may have several needs.
+static NEEDS: &[Need] = &[
+    need(
+        &[
+            "per_job_logs",
+            "log_entries",
+            "log_avg_msec",
+            "log_window_value",
+            "log_offset",
+            "log_prio",
+            "log_issue_time",
+            "log_compression",
+            "log_compression_cpus",
+            "log_store_compressed",
+            "log_alternate_epoch",
+        ],
+        "a log (write_bw_log, write_lat_log, write_iops_log or write_hist_log)",
+        |job| LogOptions::any(&job.logs),
+    ),
+    need(&["log_alternate_epoch_clock_id"], "log_alternate_epoch", |job| job.logs.log_alternate_epoch),
+    need(&["log_hist_msec", "log_hist_coarseness"], "write_hist_log", |job| {
+        job.logs.write_hist_log.is_some()
+    }),
+    need(&["latency_window", "latency_run", "latency_percentile"], "latency_target", |job| {
+        job.latency_target > 0
+    }),
+    need(&["rate_process", "rate_ignore_thinktime"], "rate or rate_iops", has_rate),
+    need(&["rate_cycle"], "rate_min or rate_iops_min", |job| any(job.rate_min) || any(job.rate_iops_min)),
+    need(
+        &[
+            "rate_ignore_thinktime",
+            "thinktime_spin",
+            "thinkcycles",
+            "thinktime_blocks",
+            "thinktime_blocks_type",
+            "thinktime_iotime",
+        ],
+        "thinktime",
+        |job| job.thinktime > 0,
+    ),
+    need(&["flow_id", "flow_sleep"], "flow", |job| job.flow > 0),
+    need(&["dedupe_mode", "dedupe_working_set_percentage", "dedupe_global"], "dedupe_percentage", |job| {
+        job.dedupe_percentage > 0
+    }),
+    need(&["dedupe_working_set_percentage", "dedupe_global"], "dedupe_mode=working_set", |job| {
+        job.dedupe_mode == DedupeMode::WorkingSet
+    }),
+    need(&["buffer_compress_chunk"], "buffer_compress_percentage", |job| job.buffer_compress_percentage > 0),
+    need(&["hugepage-size"], "huge pages (mem=shmhuge or mem=mmaphuge)", |job| {
+        matches!(job.mem, MemoryKind::ShmHuge | MemoryKind::MmapHuge)
+    }),
+    need(&["spr_op", "spr_cs", "spr_num_regions"], "sprandom", |job| job.sprandom),
+    need(&["random_sequence_stride"], "random_distribution=sequence", |job| {
+        matches!(job.random_distribution, RandomDistribution::Sequence(_))
+    }),
+    need(&["exit_what"], "exitall or exitall_on_error", |job| job.exitall || job.exitall_on_error),
+    need(
+        &["cmdprio_class", "cmdprio", "cmdprio_hint"],
+        "cmdprio_percentage or cmdprio_bssplit",
+        has_command_priorities,
+    ),
+    need(&["sqthread_poll_cpu"], "sqthread_poll", |job| job.engine.sqthread_poll),
+    need(&["cpus_allowed_policy"], "cpus_allowed", |job| !job.cpus_allowed.is_empty()),
+    need(&["cgroup_weight", "cgroup_nodelete"], "cgroup", |job| job.cgroup.is_some()),
+    need(
+        // Those that switch a check off, or the state file, ask for nothing that a job without verify would not do.
+        &[
+            "verify_policy",
+            "verify_interval",
+            "verify_offset",
+            "verify_pattern_interval",
+            "verify_fatal",
+            "verify_dump",
+            "verify_async",
+            "verify_async_cpus",
+            "verify_backlog",
+            "verify_backlog_batch",
+            "experimental_verify",
+            "verify_state_load",
+            "verify_header_format",
+            "trim_percentage",
+        ],
+        "verify",
+        |job| VerifyOptions::is_on(&job.verification),
+    ),
+    need(&["verify_async_cpus"], "verify_async", |job| job.verification.verify_async > 0),
+    need(&["verify_backlog_batch"], "verify_backlog", |job| job.verification.verify_backlog > 0),
+    need(&["trim_verify_zero", "trim_backlog", "trim_backlog_batch"], "trim_percentage", |job| {
+        job.verification.trim_percentage > 0
+    }),
+    need(&["steadystate_ramp_time", "steadystate_check_interval"], "steadystate_duration", |job| {
+        job.is_set("steadystate_duration")
+    }),
+    need(
+        &[
+            "read_iolog_chunked",
+            "replay_no_stall",
+            "replay_redirect",
+            "replay_scale",
+            "replay_align",
+            "replay_time_scale",
+            "replay_skip",
+            "merge_blktrace_file",
+        ],
+        "read_iolog",
+        |job| !job.read_iolog.is_empty(),
+    ),
+    need(&["merge_blktrace_scalars", "merge_blktrace_iters"], "merge_blktrace_file", |job| {
+        job.merge_blktrace_file.is_some()
+    }),
+];
+
+/// The options that have mattered to no job yet.
+#[derive(Default)]
+pub(crate) struct Loners(HashMap<(Origin, &'static str, &'static str), Option<Diagnostic>>);
+
+impl Loners {
+    /// Looks at what was given for a job, once its options are settled.
+    pub fn look_at(&mut self, job: &JobOptions) {
+        for need in NEEDS {
+            for &option in need.options {
+                let Some(origin) = job.origins.get(option) else { continue };
+                let matters = (need.is_met)(job) || is_nothing(job, option);
+                let warning = (!matters).then(|| Diagnostic {
+                    origin: Some(origin.clone()),
+                    message: format!("{option}: has no effect without {}", need.leader),
+                });
+                let known =
+                    self.0.entry((origin.clone(), option, need.leader)).or_insert_with(|| warning.clone());
+                if warning.is_none() {
+                    *known = None;
+                }
+            }
+        }
+    }
+
+    /// A warning for each option that mattered to no job, of several needs that of the first.
+    pub fn warnings(self) -> Vec<Diagnostic> {
+        let rank = |leader: &str| NEEDS.iter().position(|need| need.leader == leader);
+        let mut found: Vec<_> =
+            self.0.into_iter().filter_map(|(key, warning)| Some((key, warning?))).collect();
+        found.sort_by_key(|((_, option, leader), _)| (*option, rank(leader)));
+        found.dedup_by(|((origin, option, _), _), ((other_origin, other, _), _)| {
+            option == other && origin == other_origin
+        });
+        found.into_iter().map(|(_, warning)| warning).collect()
+    }
+}
+
+/// Whether the value that counts asks for nothing.
+fn is_nothing(job: &JobOptions, option: &str) -> bool {
+    let given = job.given.iter().rev().chain(job.given_global.iter().rev()).find(|(name, _)| name == option);
+    match (given, find(option, &job.ioengine)) {
+        (Some((_, text)), Some(definition)) => asks_for_nothing(definition, Some(text)),
+        _ => false,
+    }
+}
+
+/// The options of the table, by their canonical names.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    NEEDS.iter().flat_map(|need| need.options.iter().copied())
+}

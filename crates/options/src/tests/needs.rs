@@ -1,0 +1,86 @@
+//! Options that matter only beside others are told about when they are alone.
+
+use super::*;
+
+fn warnings(text: &str) -> Vec<String> {
+    run_with(&["-"], text).warnings
+}
+
+#[test]
+fn an_option_without_its_leader_has_no_effect() {
+    assert_eq!(
+        warnings("[a]\nlog_avg_msec=100\nflow_sleep=3\nverify_dump=1\n"),
+        [
+            "-:2:14: log_avg_msec: has no effect without a log (write_bw_log, write_lat_log, write_iops_log or \
+             write_hist_log)",
+            "-:3:12: flow_sleep: has no effect without flow",
+            "-:4:13: verify_dump: has no effect without verify",
+        ]
+    );
+    assert_eq!(
+        warnings("[a]\nlog_avg_msec=100\nwrite_bw_log=x\nflow_sleep=3\nflow=1\nverify_dump=1\nverify=md5\n"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn of_several_needs_the_first_is_told() {
+    let alone = warnings("[a]\ndedupe_global=1\n");
+    assert_eq!(alone, ["-:2:15: dedupe_global: has no effect without dedupe_percentage"]);
+    let half = warnings("[a]\ndedupe_global=1\ndedupe_percentage=10\n");
+    assert_eq!(half, ["-:2:15: dedupe_global: has no effect without dedupe_mode=working_set"]);
+    assert_eq!(warnings("[a]\ndedupe_global=1\ndedupe_percentage=10\ndedupe_mode=working_set\n"), [""; 0]);
+}
+
+#[test]
+fn a_default_asks_for_nothing() {
+    assert_eq!(
+        warnings(
+            "[a]\nlog_avg_msec=0\nrate_process=linear\nexit_what=group\nper_job_logs=1\nreplay_scale=1\n"
+        ),
+        [""; 0]
+    );
+    assert_eq!(warnings("[a]\nper_job_logs=0\n").len(), 1);
+}
+
+#[test]
+fn a_default_of_all_may_matter_to_some() {
+    assert_eq!(warnings("[global]\nthinktime_blocks=4\n[a]\n[b]\nthinktime=10\n[c]\n"), [""; 0]);
+    let told = warnings("[global]\nthinktime_blocks=4\n[a]\n[b]\n");
+    assert_eq!(told, ["-:2:18: thinktime_blocks: has no effect without thinktime"]);
+    let line = run(&["--latency_run=1", "--name=a", "--name=b", "--latency_target=1ms"]);
+    assert_eq!(line.warnings, [""; 0]);
+    assert_eq!(
+        run(&["--name=a", "--latency_run=1", "--name=b", "--latency_target=1ms"]).warnings,
+        ["command line: latency_run: has no effect without latency_target"]
+    );
+}
+
+#[test]
+fn replays_need_a_trace() {
+    assert_eq!(warnings("[a]\nreplay_skip=trim\nmerge_blktrace_file=x\n").len(), 2);
+    assert_eq!(warnings("[a]\nreplay_skip=trim\nread_iolog=x\n"), [""; 0]);
+}
+
+#[test]
+fn no_pause_is_longer_than_it_is() {
+    let told = warnings("[a]\nthinktime=10\nthinktime_spin=20\n");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("-:3:16: thinktime_spin: 20 µs are longer than the pause of 10 µs"),
+        "{told:?}"
+    );
+    assert_eq!(job_of("[a]\nthinktime=10\nthinktime_spin=20\n").thinktime_spin, 10);
+}
+
+/// Places are known by canonical names.
+#[test]
+fn the_table_names_options() {
+    let canonical: Vec<&str> = crate::registry::job_options()
+        .chain(crate::engines::engines().iter().flat_map(|engine| engine.options.iter().copied()))
+        .map(|definition| definition.name)
+        .collect();
+    for name in crate::needs::names() {
+        assert!(canonical.contains(&name), "{name}");
+    }
+}
