@@ -5,23 +5,27 @@
 //! worker starts (sizes of files, which an earlier job may have made) is decided by [`layout()`], a pure function
 //! of the options and of what was found, so that the rules are in one place.
 
+mod amounts;
 mod check;
 mod dedupe;
 mod files;
 mod layout;
 pub mod logs;
+mod measuring;
 mod offsets;
+mod placement;
+mod priorities;
 mod rates;
 mod replay;
 mod reporting;
 mod safety;
 mod workers;
 
-pub use check::MOST_PRIORITIES;
 pub use dedupe::SharedContent;
 pub use layout::{
     FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,
 };
+pub use priorities::MOST_PRIORITIES;
 pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};
 pub use safety::{InUse, in_use, is_missing_device};
 pub use workers::{JobPlan, Plan, WorkerPlan};

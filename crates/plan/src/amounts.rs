@@ -1,0 +1,26 @@
+//! Whether there is anything to do, and an end to it.
+
+use crate::layout::smallest_block;
+use iolite_options::{JobOptions, SizeValue};
+
+/// What stands in the way: the option to blame, and why.
+pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if options.numjobs == 0 {
+        found.push(("numjobs", "numjobs=0: a job needs at least one worker".into()));
+    }
+    if options.iodepth == 0 {
+        found.push(("iodepth", "iodepth=0: the depth is at least 1".into()));
+    }
+    if options.time_based && options.runtime == 0 {
+        found.push(("time_based", "time_based needs a runtime= to say when the job ends".into()));
+    }
+    let block = smallest_block(options);
+    if let (Some(SizeValue::Bytes(size)), None) = (options.size, options.filesize)
+        && size < block
+        && options.read_iolog.is_empty()
+    {
+        found.push(("size", format!("size={size} is smaller than the smallest block size, {block}")));
+    }
+    found
+}

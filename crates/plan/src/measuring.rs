@@ -1,0 +1,22 @@
+//! Whether what a job asks to see is measured.
+
+use iolite_options::{JobOptions, SteadyStateCriterion};
+
+/// What stands in the way: the option to blame, and why.
+pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let latency = [SteadyStateCriterion::Lat, SteadyStateCriterion::LatSlope];
+    if options.steadystate_duration > 0
+        && latency.contains(&options.steadystate.criterion)
+        && (options.disable_clat || !options.stats)
+    {
+        let message = "steadystate: completion latencies are not measured; leave out disable_clat, gtod_reduce and \
+                       stats=0, or look at iops or bw";
+        found.push(("steadystate", message.to_owned()));
+    }
+    if options.block_error_percentiles && !options.rw.writes() && !options.rw.trims() {
+        let message = "block_error_percentiles: is for jobs that trim or write";
+        found.push(("block_error_percentiles", message.to_owned()));
+    }
+    found
+}

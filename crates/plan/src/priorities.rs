@@ -1,0 +1,32 @@
+//! What priorities of single I/Os demand.
+
+use iolite_options::JobOptions;
+use std::collections::BTreeSet;
+
+/// Priorities that are told apart in a direction, that of the job included.
+pub const MOST_PRIORITIES: usize = 16;
+
+/// What stands in the way: the option to blame, and why.
+pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
+    let by_size = &options.engine.cmdprio_bssplit.values;
+    let by_chance = options.engine.cmdprio_percentage.values;
+    let mut found = Vec::new();
+    if by_size.iter().any(|shares| !shares.is_empty()) && by_chance.iter().any(|&percent| percent > 0) {
+        let message = "cmdprio_percentage and cmdprio_bssplit exclude each other: give one of them";
+        found.push(("cmdprio_bssplit", message.to_owned()));
+    }
+    let different = by_size.iter().map(|shares| {
+        let own: BTreeSet<_> = shares.iter().map(|share| share.priority).collect();
+        own.len()
+    });
+    let most = different.max().unwrap_or(0);
+    // One place is for the priority of the job itself.
+    if most >= MOST_PRIORITIES {
+        let message = format!(
+            "cmdprio_bssplit: {most} different priorities are more than the {} whose latency can be told apart",
+            MOST_PRIORITIES - 1
+        );
+        found.push(("cmdprio_bssplit", message));
+    }
+    found
+}
