@@ -6,7 +6,7 @@
 use crate::replay::Replay;
 use crate::safety::is_missing_device;
 use crate::{
-    Problem, amounts, dedupe, files, in_use, measuring, offsets, placement, priorities, rates, replay,
+    Problem, amounts, dedupe, files, in_use, measuring, offsets, placement, priorities, rates, replay, trims,
 };
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions};
@@ -89,6 +89,11 @@ fn of_files(
         return found;
     }
     let is_replay = !replays.is_empty();
+    if !is_replay && !engine.diskless {
+        // Names of devices that are missing have been told.
+        let there = names.iter().filter(|name| !is_missing_device(name));
+        found.extend(trims::obstacles(options, there));
+    }
     let what = if is_replay { "the trace".to_owned() } else { format!("rw={}", options.rw.name()) };
     if run.readonly {
         let blamed = if is_replay { "read_iolog" } else { "rw" };
@@ -145,7 +150,9 @@ mod tests {
         let readonly = || RunOptions { readonly: true, ..RunOptions::default() };
         assert_eq!(messages(|o| o.rw = ReadWrite::RandRead, readonly()), [""; 0]);
         assert_eq!(messages(|o| o.rw = ReadWrite::RandWrite, readonly()).len(), 1);
-        assert_eq!(messages(|o| o.rw = ReadWrite::Trim, readonly()).len(), 1);
+        // That regular files cannot be trimmed is told as well.
+        let trims = messages(|o| o.rw = ReadWrite::Trim, readonly());
+        assert!(trims.len() == 2 && trims.iter().any(|text| text.contains("--readonly")), "{trims:?}");
     }
 
     #[test]

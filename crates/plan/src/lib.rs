@@ -19,6 +19,7 @@ mod rates;
 mod replay;
 mod reporting;
 mod safety;
+mod trims;
 mod workers;
 
 pub use dedupe::SharedContent;

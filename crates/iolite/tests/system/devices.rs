@@ -61,13 +61,43 @@ fn trimwrite_trims_before_it_writes() {
     assert_eq!(json.job().bytes(), [0, 2 * MIB, 2 * MIB]);
 }
 
+/// fio lays the files out, and then its first trim fails, whatever the engine.
 #[test]
-fn a_trim_of_a_regular_file_is_an_error() {
+fn what_cannot_be_trimmed_is_refused_before_anything_is_made() {
     let dir = scratch();
-    fs::write(dir.path().join("f"), vec![1; 65536]).unwrap();
-    let run = Program::under_test().line(dir.path(), "--name=t --filename=f --rw=trim --size=64k");
-    assert_eq!(fs::read(dir.path().join("f")).unwrap(), vec![1; 65536], "{run}");
-    assert_eq!(run.code(), 1, "{run}");
+    fs::write(dir.path().join("old"), vec![1; 65536]).unwrap();
+    for engine in ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "posixaio"] {
+        for (file, is) in [("new", "would be a regular file"), ("old", "is a regular file")] {
+            for (args, option) in [
+                ("--rw=trim", "rw=trim"),
+                ("--rw=randtrim --thread", "rw=randtrim"),
+                ("--rw=trimwrite", "rw=trimwrite"),
+                (
+                    "--rw=randwrite --verify=crc32c --trim_percentage=10 --trim_backlog=4",
+                    "trim_percentage=10",
+                ),
+            ] {
+                let line = format!("--name=t --ioengine={engine} --size=64k --filename={file} {args}");
+                Program::under_test()
+                    .line(dir.path(), &line)
+                    .refused()
+                    .says(&format!("{option}: {file} {is}"));
+            }
+        }
+    }
+    let refused = |args: &str, words: &str| {
+        Program::under_test().line(dir.path(), &format!("--name=t --size=64k {args}")).refused().says(words);
+    };
+    refused("--filename=/dev/null --rw=trim", "rw=trim: /dev/null is a character device");
+    refused("--opendir=. --rw=trim", "rw=trim: . holds regular files");
+    refused("--nrfiles=2 --rw=trim", "rw=trim: t.0.0 would be a regular file");
+    let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["old"]);
+    assert_eq!(fs::read(dir.path().join("old")).unwrap(), vec![1; 65536]);
+    // What does not trim after all, and what only pretends to.
+    let line = |args: &str| Program::under_test().line(dir.path(), &format!("--name=t --size=64k {args}"));
+    line("--rw=trim --ioengine=null").ok();
+    line("--filename=old --rw=randwrite --trim_percentage=10").ok();
 }
 
 #[test]

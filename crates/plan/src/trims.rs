@@ -1,0 +1,112 @@
+//! Whether what a job trims can be trimmed.
+//!
+//! Trims are discards (BLKDISCARD), which only block devices know. On anything else the first trim would fail, when the
+//! files have been laid out already. (An engine that trims files in its own way has to be told apart here.)
+
+use iolite_options::JobOptions;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// What stands in the way of trimming these files: the option to blame, and why.
+pub(crate) fn obstacles<'a>(
+    options: &JobOptions,
+    files: impl IntoIterator<Item = &'a PathBuf>,
+) -> Option<(&'static str, String)> {
+    let (option, what, remedy) = trims(options)?;
+    let other = |path: &'a PathBuf| Some((path, other_than_block_device(path)?));
+    let (name, is) = match &options.opendir {
+        Some(directory) => (directory.clone(), "holds regular files"),
+        None => {
+            let (path, is) = files.into_iter().find_map(other)?;
+            (path.display().to_string(), is)
+        }
+    };
+    Some((
+        option,
+        format!(
+            "{what}: {name} {is}, and only block devices can be trimmed; name one (losetup makes one of a file), or \
+             {remedy}"
+        ),
+    ))
+}
+
+/// The option that makes the job trim, how it reads, and what to do without.
+fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
+    let verification = &options.verification;
+    let checks_only = options.verify_only && options.rw.writes();
+    let loads_state = verification.is_on() && verification.verify_state_load;
+    if options.create_only || checks_only || loads_state {
+        return None;
+    }
+    if options.rw.trims() {
+        return Some(("rw", format!("rw={}", options.rw.name()), "give another rw"));
+    }
+    let share = verification.trim_percentage;
+    let after_writes = verification.is_on() && options.rw.writes() && share > 0;
+    after_writes.then(|| {
+        ("trim_percentage", format!("trim_percentage={share}"), "leave trim_percentage and trim_backlog out")
+    })
+}
+
+/// What this is, unless it is a block device (or will never be made).
+fn other_than_block_device(path: &Path) -> Option<&'static str> {
+    if path == Path::new("-") {
+        return Some("is a pipe");
+    }
+    let Ok(found) = std::fs::metadata(path) else { return Some("would be a regular file") };
+    let kind = found.file_type();
+    if kind.is_block_device() {
+        None
+    } else if kind.is_char_device() {
+        Some("is a character device")
+    } else if kind.is_fifo() || kind.is_socket() {
+        Some("is a pipe or a socket")
+    } else if kind.is_dir() {
+        Some("is a directory")
+    } else {
+        Some("is a regular file")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{ReadWrite, Verify};
+
+    fn found(path: &str, change: impl FnOnce(&mut JobOptions)) -> Option<&'static str> {
+        let mut options = JobOptions { rw: ReadWrite::Write, ..JobOptions::default() };
+        change(&mut options);
+        obstacles(&options, &[PathBuf::from(path)]).map(|(option, _)| option)
+    }
+
+    #[test]
+    fn only_block_devices_are_trimmed() {
+        let trim = |o: &mut JobOptions| o.rw = ReadWrite::TrimWrite;
+        for path in ["/no/such/file", "/dev/null", "/dev/", "-"] {
+            assert_eq!(found(path, trim), Some("rw"), "{path}");
+        }
+        let in_directory = |o: &mut JobOptions| {
+            trim(o);
+            o.opendir = Some("/dev/".into());
+        };
+        assert_eq!(found("", in_directory), Some("rw"));
+    }
+
+    #[test]
+    fn what_trims() {
+        let share = |o: &mut JobOptions| {
+            o.verification.verify = Verify::Crc32c;
+            o.verification.trim_percentage = 10;
+        };
+        assert_eq!(found("f", |_| ()), None);
+        assert_eq!(found("f", share), Some("trim_percentage"));
+        // Without verify, there is nothing that remembers what could be trimmed.
+        assert_eq!(found("f", |o| o.verification.trim_percentage = 10), None);
+        let checked = |o: &mut JobOptions| {
+            share(o);
+            o.verify_only = true;
+        };
+        assert_eq!(found("f", checked), None);
+        assert_eq!(found("f", |o| (o.rw, o.create_only) = (ReadWrite::RandTrim, true)), None);
+    }
+}
