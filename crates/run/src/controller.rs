@@ -20,6 +20,7 @@ use crate::shared::{Arena, Phase, attention};
 use crate::spawner::{Answer, Order, Spawner};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use crate::ticker::Ticker;
+use crate::worker::verify::Rivals;
 use crate::worker::{LockedMemory, describe_error};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
@@ -115,6 +116,7 @@ pub enum RunError {
 pub struct Prepared<'a> {
     plan: &'a Plan,
     layouts: Vec<Layout>,
+    rivals: Rivals,
 }
 
 impl<'a> Prepared<'a> {
@@ -135,8 +137,12 @@ impl<'a> Prepared<'a> {
                 message,
             })
         }));
-        match layout::resolve(plan) {
-            Ok(layouts) if problems.is_empty() => Ok(Prepared { plan, layouts }),
+        let found = layout::resolve(plan).and_then(|layouts| {
+            let rivals = Rivals::of(plan, &layouts)?;
+            Ok((layouts, rivals))
+        });
+        match found {
+            Ok((layouts, rivals)) if problems.is_empty() => Ok(Prepared { plan, layouts, rivals }),
             Ok(_) => Err(RunError::Problems(problems)),
             Err(more) => {
                 problems.extend(more);
@@ -150,7 +156,7 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
     pub fn perform(self, settings: Settings, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
-        Controller::start(self.plan, self.layouts, settings)?.run(observer)
+        Controller::start(self.plan, self.layouts, self.rivals, settings)?.run(observer)
     }
 }
 
@@ -238,7 +244,12 @@ struct Controller<'a> {
 }
 
 impl<'a> Controller<'a> {
-    fn start(plan: &'a Plan, layouts: Vec<Layout>, settings: Settings) -> Result<Self, RunError> {
+    fn start(
+        plan: &'a Plan,
+        layouts: Vec<Layout>,
+        rivals: Rivals,
+        settings: Settings,
+    ) -> Result<Self, RunError> {
         let system = |what| move |error| RunError::System(what, error);
         let clock = Clock::calibrate();
         let now = clock.now();
@@ -258,6 +269,7 @@ impl<'a> Controller<'a> {
         let shared = Shared {
             plan: plan.clone(),
             layouts: layouts.clone(),
+            rivals,
             arena: arena.clone(),
             messages: theirs,
             clock,

@@ -352,15 +352,6 @@ pub fn wait_for_child(pid: libc::pid_t) {
     {}
 }
 
-/// Reads all of this from a descriptor that is open.
-pub fn read_exactly(descriptor: std::os::fd::RawFd, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    use std::os::fd::FromRawFd;
-    use std::os::unix::fs::FileExt;
-    // SAFETY: the descriptor is open, and is not closed here.
-    let file = std::mem::ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(descriptor) });
-    file.read_exact_at(buffer, offset)
-}
-
 /// Resources that this thread has used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadUsage {

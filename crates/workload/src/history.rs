@@ -58,7 +58,7 @@ impl Need {
             return Need::Replay;
         }
         let smallest = spec.block_size[Direction::Write].min().max(1);
-        let slot = granularity(spec);
+        let slot = step(spec);
         let blocks: u64 = spec.files.iter().fold(0, |sum, region| sum.saturating_add(region.length / slot));
         if slot * FINEST < smallest || blocks > MOST_BLOCKS { Need::Extents } else { Need::Map(slot) }
     }
@@ -94,11 +94,11 @@ pub fn can_repeat(spec: &Spec) -> bool {
 
 /// Whether all writes have one size, at multiples of it (within a region).
 pub fn is_uniform(spec: &Spec) -> bool {
-    spec.block_size[Direction::Write] == BlockSize::Fixed(granularity(spec))
+    spec.block_size[Direction::Write] == BlockSize::Fixed(step(spec))
 }
 
 /// What all offsets (within a region) and lengths of writes are multiples of.
-fn granularity(spec: &Spec) -> u64 {
+pub fn step(spec: &Spec) -> u64 {
     if spec.unaligned {
         return 1;
     }

@@ -35,6 +35,7 @@ mod rates;
 mod recorded_traces;
 mod reporting;
 mod seeds;
+mod sharing;
 mod signals;
 mod status;
 mod steady_state;

@@ -9,6 +9,7 @@ use crate::spawner::Work;
 use crate::sys::{self, Socket};
 use crate::ticker::Ticker;
 use crate::worker::Worker;
+use crate::worker::verify::Rivals;
 use iolite_plan::{Layout, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,6 +18,8 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) layouts: Vec<Layout>,
+    /// Who verifies what others write to as well.
+    pub(super) rivals: Rivals,
     pub(super) arena: Arc<Arena>,
     pub(super) messages: Socket,
     pub(super) clock: Clock,
@@ -72,7 +75,7 @@ impl Work for Shared {
             messages: &self.messages,
             clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
             reserved_cpu: self.ticker.map(|ticker| ticker.cpu),
-            rivals: crate::worker::verify::rivals(&self.plan, &self.layouts, index),
+            rivals: &self.rivals,
         };
         let run = std::panic::AssertUnwindSafe(|| worker.run());
         std::panic::catch_unwind(run).unwrap_or_else(|_| {

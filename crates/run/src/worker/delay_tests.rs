@@ -176,6 +176,7 @@ fn measure<const SYNCHRONOUS: bool>(
     .expect("the layout is in order");
     let arena = Arena::new(1).unwrap();
     let (messages, _controller) = Socket::pair().unwrap();
+    let rivals = super::verify::Rivals::of(&plan, std::slice::from_ref(&layout)).expect("there are none");
     let worker = Worker {
         job,
         plan: worker_plan,
@@ -185,7 +186,7 @@ fn measure<const SYNCHRONOUS: bool>(
         messages: &messages,
         clock: time.clock(),
         reserved_cpu: None,
-        rivals: Arc::default(),
+        rivals: &rivals,
     };
     arena.slot(0).control.open_gate();
     let took = Arc::new(Mutex::new(Vec::new()));

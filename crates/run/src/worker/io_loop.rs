@@ -673,6 +673,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             let unit = &mut self.units[index as usize];
             unit.length = 0;
             self.files.left(unit.file);
+            if let Some(verification) = &mut self.extras.verification
+                && let Some(turns) = &mut verification.turns
+            {
+                turns.left(index);
+            }
         }
         self.free.push(index);
     }

@@ -76,8 +76,8 @@ pub struct Worker<'a> {
     pub clock: Clock,
     /// The CPU that is not for workers.
     pub reserved_cpu: Option<u32>,
-    /// The numbers of workers that write to the same places at the same time.
-    pub rivals: Arc<[u16]>,
+    /// Who writes to the same places.
+    pub rivals: &'a verify::Rivals,
 }
 
 /// Why a worker could not go on.

@@ -15,7 +15,8 @@ impl Worker<'_> {
             seed: self.plan.seed,
             // Numbers in headers begin with 1, as fio's do.
             job: (self.plan.index + 1) as u16,
-            others: self.rivals.clone(),
+            rivalry: self.rivals.of_worker(self.plan.index),
+            owners: self.rivals.owners().clone(),
             moves_nothing: self.job.engine.diskless,
             directory: self.job.auxiliary.clone(),
             worker: self.plan.index,

@@ -5,30 +5,35 @@
 //! loop (`io_loop/verify.rs`) issues these reads, and hands what was read over to be checked, at once or by threads of
 //! its own ([`pool`]).
 //!
-//! Two jobs of the same run may write to one file. Who was last is not known then, so the write of any of them is a
-//! good answer, and a block that looks wrong is read again: it may have been read while it was written.
+//! Several workers may write to one place ([`rivals`]). They take [`turns`] there, and know who was last ([`owners`]): each
+//! insists on what is its own. Where that is not known, the write of any of them is a good answer.
 
 mod check;
 mod dump;
+mod imprint;
+mod owners;
 mod plan;
 mod pool;
 mod rivals;
 mod setup;
 mod state;
 mod trims;
+mod turns;
 
 pub use check::{Checker, Expect, Question};
 pub use plan::ReadBack;
 pub use pool::{Checked, Pool};
-pub use rivals::rivals;
+pub use rivals::{Rivalry, Rivals};
 pub use setup::{Identity as WorkerIdentity, loads_state, needs_order, problems, reads_back};
 pub use state::{State, sync_all as sync_states};
 pub use trims::Trims;
+pub use turns::{Aim, Part, Turns};
 
 use iolite_content::verify::{Identity, Mismatch, Stamper};
 use iolite_types::Direction;
 use iolite_workload::Io;
 use iolite_workload::history::Written;
+use owners::Owner;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -71,6 +76,10 @@ pub struct Verification {
     pub state: Option<State>,
     /// Blocks that are trimmed after they were written; `None` = none are.
     pub trims: Option<Trims>,
+    /// Keeps apart from those who write to the same places; `None` = nobody does.
+    pub turns: Option<Turns>,
+    /// What rivals have overwritten cannot be checked for them.
+    rivals_differ: bool,
     /// Everything that was written has been read back.
     pub is_complete: bool,
     stamper: Option<Stamper>,
@@ -102,6 +111,33 @@ impl Verification {
             }
         }
         self.roles[index as usize] = role;
+        if let Some(turns) = &mut self.turns {
+            turns.made(index);
+        }
+    }
+
+    /// What this I/O, which is about to be made, wants to do where rivals are; `None` = nothing that matters to them.
+    pub fn aim(&self, io: &Io) -> Option<Aim> {
+        match io.direction {
+            _ if self.turns.is_none() => None,
+            Direction::Write | Direction::Trim => Some(Aim::Change),
+            Direction::Read => {
+                (self.next.is_some() || self.read_back.checks_all_reads()).then_some(Aim::Check)
+            }
+        }
+    }
+
+    /// What has to be found out about a block that was read, if anything.
+    pub fn question(&self, io: &Io, expect: Expect) -> Option<Question> {
+        let part = Part { file: io.file, offset: io.offset, length: io.length };
+        let owner = self.turns.as_ref().map_or(Owner::Nobody, |turns| turns.owner(part));
+        let can_tell = match owner {
+            Owner::Me | Owner::Nobody => true,
+            // It is for the rival to check.
+            Owner::Others => !self.rivals_differ || expect == Expect::Anything,
+            Owner::Unknown => false,
+        };
+        can_tell.then(|| Question { offset: io.offset, expect, is_own: owner == Owner::Me })
     }
 
     /// The next I/O is this read.

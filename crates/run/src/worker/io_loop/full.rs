@@ -179,6 +179,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Err(error) = self.files.enter(io.file, io.direction) {
             self.refused(Attempt::at(io), error.into());
         }
+        if self.failure.is_none() && !self.take_turn(io) {
+            return false;
+        }
         trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.in_flight);
         self.failure.is_none()
     }

@@ -3,14 +3,12 @@
 
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
-use crate::worker::telling::failed_check;
-use crate::worker::verify::{Checked, Expect, Question, Role, State, Telling, Trims};
+use crate::worker::telling::{describe_error, failed_check};
+use crate::worker::verify::{Checked, Expect, Part, Role, State, Telling, Trims};
 use iolite_content::verify::Mismatch;
 use iolite_engine::{Completion, Engine, Errno};
 use iolite_workload::{Generator, Io, Next};
-
-/// How often a block that several jobs write to is read again before it counts as wrong.
-const MOST_READS: u32 = 20;
+use std::io;
 
 /// What it is called when data is not what was written.
 const WRONG_DATA: Errno = Errno(libc::EILSEQ);
@@ -191,7 +189,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 false
             }
             Role::Check(io, expect) => {
-                let question = Question { offset: io.offset, expect };
+                let Some(question) = verification.question(&io, expect) else { return false };
                 let start = self.buffers.wrapping_add(index as usize * self.stride);
                 // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
                 let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
@@ -203,7 +201,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     return true;
                 }
                 if let Some(mismatch) = verification.checker.check(block, question) {
-                    self.found_wrong(index, io, question, mismatch);
+                    self.found_wrong(index, io, &mismatch);
                 }
                 false
             }
@@ -243,8 +241,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 .verification
                 .as_mut()
                 .map_or(Role::Plain, |verification| verification.role(index));
-            if let (Some(mismatch), Role::Check(io, expect)) = (mismatch, role) {
-                self.found_wrong(index, io, Question { offset: io.offset, expect }, mismatch);
+            if let (Some(mismatch), Role::Check(io, _)) = (mismatch, role) {
+                self.found_wrong(index, io, &mismatch);
             }
             self.release(index);
         }
@@ -258,9 +256,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The unit's I/O has failed.
     pub(super) fn forget_role(&mut self, index: u32) {
-        if let Some(verification) = &mut self.extras.verification
-            && let Role::Write(written) = verification.role(index)
-        {
+        let Some(verification) = &mut self.extras.verification else { return };
+        if let Some(turns) = &verification.turns {
+            turns.failed(index);
+        }
+        if let Role::Write(written) = verification.role(index) {
             verification.read_back.failed(&written.io);
             if let Some(state) = &verification.state {
                 state.failed(index);
@@ -268,12 +268,51 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// Takes the turn for an I/O, where rivals use its place as well; whether it may be made.
+    pub(super) fn take_turn(&mut self, io: &Io) -> bool {
+        let Some(verification) = &mut self.extras.verification else { return true };
+        let Some(aim) = verification.aim(io) else { return true };
+        let part = Part { file: io.file, offset: io.offset, length: io.length };
+        let mut turn = verification.turns.as_mut().map_or(Ok(true), |turns| turns.take(part, aim));
+        while let Ok(false) = turn {
+            // Who waits must hold nothing that another one waits for.
+            self.drain();
+            if self.failure.is_some() {
+                return false;
+            }
+            let turns =
+                self.extras.verification.as_mut().and_then(|verification| verification.turns.as_mut());
+            turn = turns.map_or(Ok(()), |turns| turns.wait(part, aim)).map(|()| true);
+            let is_over = self.control.terminating();
+            turn = turn.or_else(|error| match error.kind() {
+                io::ErrorKind::Interrupted if !is_over => Ok(false),
+                _ => Err(error),
+            });
+        }
+        if let Err(error) = turn {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.trouble_with_turns(io, &error);
+            }
+            self.refused(Attempt::at(io), error.into());
+            return false;
+        }
+        true
+    }
+
+    fn trouble_with_turns(&self, io: &Io, error: &io::Error) {
+        let text = format!(
+            "verify: {}: cannot be locked, as it has to be where several jobs write: {}; give each job a file of its own",
+            self.files.name(io.file),
+            describe_error(error)
+        );
+        Message::Warning(self.errors.worker(), text).send(self.errors.messages());
+    }
+
     #[cold]
-    fn found_wrong(&mut self, index: u32, io: Io, question: Question, mismatch: Box<Mismatch>) {
-        let Some(mismatch) = self.still_wrong(index, io, question, mismatch) else { return };
+    fn found_wrong(&mut self, index: u32, io: Io, mismatch: &Mismatch) {
         let attempt = Attempt::at(&io);
         let name = self.files.name(io.file);
-        self.describe(index, io, &name, &mismatch);
+        self.describe(index, io, &name, mismatch);
         let Some(verification) = &self.extras.verification else { return };
         let (fatal, first) = (verification.policy.fatal, verification.wrong() == 1);
         self.count_wrong_data(WRONG_DATA);
@@ -297,39 +336,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.fail(Failure { errno: WRONG_DATA, attempt: Some(attempt), missed: Some(Missed::Data) });
     }
 
-    /// Where several jobs write, a block may have been read while it was written: it is read again.
-    fn still_wrong(
-        &mut self,
-        index: u32,
-        io: Io,
-        question: Question,
-        mut mismatch: Box<Mismatch>,
-    ) -> Option<Box<Mismatch>> {
-        let verification = self.extras.verification.as_mut()?;
-        let Some(descriptor) = self.engine.descriptor(io.file) else { return Some(mismatch) };
-        if !verification.checker.is_shared() {
-            return Some(mismatch);
-        }
-        let start = self.buffers.wrapping_add(index as usize * self.stride);
-        // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
-        let block = unsafe { std::slice::from_raw_parts_mut(start, io.length as usize) };
-        for _ in 0..MOST_READS {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-            if crate::sys::read_exactly(descriptor, block, io.offset).is_err() {
-                break;
-            }
-            match verification.checker.check(block, question) {
-                None => return None,
-                Some(again) => mismatch = again,
-            }
-        }
-        Some(mismatch)
-    }
-
     /// Says what is wrong with a block, and saves it where that was asked for.
     fn describe(&mut self, index: u32, io: Io, name: &str, mismatch: &Mismatch) {
         let start = self.buffers.wrapping_add(index as usize * self.stride);
-        // SAFETY: as above.
+        // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
         let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
         let Some(verification) = &mut self.extras.verification else { return };
         let telling = verification.count_wrong();

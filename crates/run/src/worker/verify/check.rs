@@ -37,6 +37,8 @@ pub struct Question {
     pub offset: u64,
     /// What should be there.
     pub expect: Expect,
+    /// No other job has written there since.
+    pub is_own: bool,
 }
 
 /// Checks blocks; every thread that does has one.
@@ -99,31 +101,26 @@ impl Checker {
         SplitMix64::stream(self.seed, number).next_u64()
     }
 
-    /// Whether another job may write to the same place meanwhile.
-    pub fn is_shared(&self) -> bool {
-        !self.others.is_empty()
-    }
-
     /// What is wrong with a block.
     pub fn check(&mut self, block: &[u8], question: Question) -> Option<Box<Mismatch>> {
         if self.pretends {
             return None;
         }
-        let Question { offset, expect } = question;
+        let Question { offset, expect, is_own } = question;
         let number = match expect {
             Expect::Anything => None,
             Expect::Write(number) => Some(number),
             Expect::Zeros => return self.check_zeros(block, offset),
-            Expect::Saved(saved) => return self.check_saved(block, offset, saved),
+            Expect::Saved(saved) => return self.check_saved(block, (offset, is_own), saved),
         };
-        let mismatch = self.check_number(block, offset, number)?;
+        let mismatch = self.check_number(block, (offset, is_own), number)?;
         // A map keeps a part of the number only.
         if let (Field::Sequence, Some(header), Expect::Write(number)) =
             (mismatch.field, &mismatch.header, expect)
             && header.sequence != number
             && WriteMap::same(header.sequence, number)
         {
-            return self.check(block, Question { offset, expect: Expect::Write(header.sequence) });
+            return self.check(block, Question { expect: Expect::Write(header.sequence), ..question });
         }
         Some(mismatch)
     }
@@ -149,20 +146,32 @@ impl Checker {
     }
 
     /// Checks a block against the write of this number, or any.
-    fn check_number(&mut self, block: &[u8], offset: u64, number: Option<u64>) -> Option<Box<Mismatch>> {
+    fn check_number(
+        &mut self,
+        block: &[u8],
+        (offset, is_own): (u64, bool),
+        number: Option<u64>,
+    ) -> Option<Box<Mismatch>> {
         self.writes.clear();
         if let (Some(number), true) = (number, self.knows_writes) {
             self.writes.push(self.own(number));
             let other = |&job: &u16| Write { job: Some(job), ..Write::default() };
-            self.writes.extend(self.others.iter().map(other));
+            if !is_own {
+                self.writes.extend(self.others.iter().map(other));
+            }
         }
         self.verifier.check(block, &Expected { offset, writes: &self.writes }).err()
     }
 
     /// Checks a block against all the writes that a state allows, the latest first.
-    fn check_saved(&mut self, block: &[u8], offset: u64, saved: Saved) -> Option<Box<Mismatch>> {
+    fn check_saved(
+        &mut self,
+        block: &[u8],
+        (offset, is_own): (u64, bool),
+        saved: Saved,
+    ) -> Option<Box<Mismatch>> {
         let Saved { accepted, issued } = saved;
-        let mut mismatch = self.check_number(block, offset, Some(accepted.latest))?;
+        let mut mismatch = self.check_number(block, (offset, is_own), Some(accepted.latest))?;
         let found = mismatch.header.as_ref().filter(|header| header.job == self.job);
         let number = found.map_or(accepted.latest, |header| {
             let bits = if header.format == HeaderFormat::V333 { 16 } else { 64 };
@@ -172,7 +181,7 @@ impl Checker {
             accepted.pick(Some(header.sequence), bits)
         });
         if number != accepted.latest {
-            mismatch = self.check_number(block, offset, Some(number))?;
+            mismatch = self.check_number(block, (offset, is_own), Some(number))?;
         }
         // The kill may have come in the middle of the write.
         let is_part = |number| !self.atomic && self.is_mixture(block, offset, [accepted.latest, number]);

@@ -1,33 +1,333 @@
 //! Who else writes to the places that a worker verifies.
+//!
+//! Rivals are the workers that write to the same bytes of the same file while a worker runs, or that did in the run whose
+//! data is only checked now. While they run, they take [turns](super::turns), and each place has an
+//! [owner](super::owners), so each worker can tell what is its own. Of an earlier run nobody knows who was last: then it
+//! takes that they are [alike](super::imprint). What cannot be told is refused here, before anything is touched.
 
-use super::loads_state;
-use iolite_plan::{Layout, Plan};
+use super::imprint::Imprint;
+use super::owners::{Extent, LARGEST_GRANULE, MOST_GRANULES, Owners};
+use super::{loads_state, reads_back};
+use iolite_options::JobOptions;
+use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, smallest_block};
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::debug;
 
-/// The numbers (from 1) of the workers of the same wave that write where this one does, or did in the run that is only
-/// verified now.
-pub fn rivals(plan: &Plan, layouts: &[Layout], worker: usize) -> Arc<[u16]> {
-    let this = &plan.workers[worker];
-    if !plan.job_of(this).options.verification.is_on() {
-        return Arc::default();
-    }
-    let others = plan.workers.iter().filter(|other| {
-        let options = &plan.job_of(other).options;
-        other.index != worker
-            && other.wave == this.wave
-            && (options.rw.writes() || loads_state(options))
-            && !plan.job_of(other).engine.diskless
-            && overlap(&layouts[worker], &layouts[other.index])
-    });
-    others.map(|other| (other.index + 1) as u16).collect()
+/// The rivals of all workers.
+#[derive(Clone, Debug)]
+pub struct Rivals {
+    workers: Vec<Rivalry>,
+    owners: Arc<Owners>,
 }
 
-fn overlap(one: &Layout, other: &Layout) -> bool {
-    one.files.iter().any(|one| {
-        other.files.iter().any(|other| {
-            one.path == other.path
-                && one.offset < other.offset.saturating_add(other.length)
-                && other.offset < one.offset.saturating_add(one.length)
-        })
-    })
+/// What a worker has to know of its rivals.
+#[derive(Clone, Debug, Default)]
+pub struct Rivalry {
+    /// Their numbers, from 1.
+    pub numbers: BTreeSet<u16>,
+    /// Some of them cut their blocks in other ways, or trim: what they have overwritten cannot be checked for them.
+    pub differs: bool,
+    /// By file: whether rivals change it while this worker runs, and its number among the places with owners.
+    pub files: HashMap<usize, Option<usize>>,
+}
+
+impl Rivals {
+    /// Finds the rivals of all workers.
+    ///
+    /// # Errors
+    ///
+    /// Jobs that get in each other's way so that nobody can say what is right.
+    pub fn of(plan: &Plan, layouts: &[Layout]) -> Result<Rivals, Vec<Problem>> {
+        let mut search =
+            Search { plan, layouts, workers: Vec::new(), extents: Vec::new(), problems: Vec::new() };
+        if plan.jobs.iter().any(|job| job.options.verification.is_on()) {
+            search.workers = vec![Rivalry::default(); plan.workers.len()];
+            search.everywhere();
+        }
+        let Search { workers, extents, mut problems, .. } = search;
+        let owners = Owners::of(extents).map_err(|error| {
+            let message = format!("verify: no memory for the owners of what is shared: {error}");
+            problems.push(Problem { job: plan.jobs[0].options.name.clone(), origin: None, message });
+        });
+        if let Ok(owners) = &owners {
+            debug!(target: "verify", "owners of what is shared: at most {} bytes", owners.bytes());
+        }
+        match owners {
+            Ok(owners) if problems.is_empty() => Ok(Rivals { workers, owners: Arc::new(owners) }),
+            _ => Err(problems),
+        }
+    }
+
+    /// What this worker has to know.
+    pub fn of_worker(&self, worker: usize) -> Rivalry {
+        self.workers.get(worker).cloned().unwrap_or_default()
+    }
+
+    /// Who wrote last to what is shared.
+    pub fn owners(&self) -> &Arc<Owners> {
+        &self.owners
+    }
+}
+
+/// A part of a file that a worker uses.
+#[derive(Clone, Copy, Debug)]
+struct Party {
+    worker: usize,
+    file: usize,
+    start: u64,
+    end: u64,
+}
+
+impl Party {
+    fn meets(&self, other: &Party) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+}
+
+/// What names the same file.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity {
+    Device(u64),
+    File(u64, u64),
+    /// It is not there yet.
+    Path(PathBuf),
+}
+
+impl Identity {
+    fn of(path: &Path) -> Identity {
+        if let Ok(found) = std::fs::metadata(path) {
+            return match found.file_type().is_block_device() {
+                true => Identity::Device(found.rdev()),
+                false => Identity::File(found.dev(), found.ino()),
+            };
+        }
+        Identity::Path(future_path(path))
+    }
+}
+
+/// Where a file will be that is not there yet.
+fn future_path(path: &Path) -> PathBuf {
+    /// Links that are followed before they count as a circle, as in the kernel.
+    const MOST_LINKS: usize = 40;
+    let parent = |path: &Path| match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match std::fs::read_link(&path) {
+            Ok(target) => path = parent(&path).join(target),
+            Err(_) => break,
+        }
+    }
+    let directory = parent(&path);
+    let directory = directory.canonicalize().unwrap_or(directory);
+    path.file_name().map_or(directory.clone(), |name| directory.join(name))
+}
+
+struct Search<'a> {
+    plan: &'a Plan,
+    layouts: &'a [Layout],
+    workers: Vec<Rivalry>,
+    extents: Vec<Extent>,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Search<'a> {
+    fn everywhere(&mut self) {
+        let mut numbers: HashMap<Identity, usize> = HashMap::new();
+        let mut of_path: HashMap<&Path, usize> = HashMap::new();
+        let mut places: Vec<Vec<Party>> = Vec::new();
+        for (worker, layout) in self.layouts.iter().enumerate() {
+            if self.plan.job_of(&self.plan.workers[worker]).engine.diskless {
+                continue;
+            }
+            let has_bytes = |file: &FileLayout| matches!(file.kind, FileKind::Regular | FileKind::Block);
+            for (file, at) in layout.files.iter().enumerate().filter(|(_, file)| has_bytes(file)) {
+                let next = numbers.len();
+                let identify = || *numbers.entry(Identity::of(&at.path)).or_insert(next);
+                let place = *of_path.entry(&at.path).or_insert_with(identify);
+                places.resize_with(numbers.len(), Vec::new);
+                let end = at.offset.saturating_add(at.length);
+                places[place].push(Party { worker, file, start: at.offset, end });
+            }
+        }
+        for parties in places.iter().filter(|parties| parties.len() > 1) {
+            self.at(parties);
+        }
+    }
+
+    fn job(&self, party: &Party) -> &'a JobPlan {
+        self.plan.job_of(&self.plan.workers[party.worker])
+    }
+
+    /// Finds the rivals in one file.
+    fn at(&mut self, parties: &[Party]) {
+        let imprints: Vec<_> = parties
+            .iter()
+            .map(|party| Imprint::of(self.job(party), &self.layouts[party.worker], party.file))
+            .collect();
+        let mut shared = vec![false; parties.len()];
+        for (one, party) in parties.iter().enumerate() {
+            if !verifies(self.job(party)) {
+                continue;
+            }
+            for (other, rival) in parties.iter().enumerate().filter(|(_, rival)| party.meets(rival)) {
+                if rival.worker == party.worker {
+                    self.compare_own(party, rival);
+                    continue;
+                }
+                let alike = imprints[one].is_some() && imprints[one] == imprints[other];
+                shared[one] |= self.compare(party, rival, alike);
+            }
+        }
+        let sharing: Vec<Party> =
+            parties.iter().zip(shared).filter(|(_, shared)| *shared).map(|(party, _)| *party).collect();
+        self.give_owners(&sharing);
+    }
+
+    /// A worker that has a file twice does not know of the one name what it wrote under the other.
+    fn compare_own(&mut self, party: &Party, other: &Party) {
+        let options = &self.job(party).options;
+        if party.file < other.file && options.rw.writes() && reads_back(options) {
+            let names = (self.path(party), self.path(other));
+            let what = if names.0 == names.1 {
+                format!("{} is named twice", names.0)
+            } else {
+                format!("{} and {} are the same file", names.0, names.1)
+            };
+            self.refuse(
+                party,
+                "filename",
+                format!("filename: {what}, and verify takes it for two; name it once"),
+            );
+        }
+    }
+
+    /// Finds out what a rival means to a worker; whether they take turns.
+    fn compare(&mut self, party: &Party, rival: &Party, alike: bool) -> bool {
+        let (job, other) = (&self.job(party).options, &self.job(rival).options);
+        let now = self.run_together(party.worker, rival.worker);
+        let (changes, is_changed) = (changes(job), now && changes(other));
+        let before = is_of_before(job) && is_of_before(other) && !self.waits_for(party.worker, rival.worker);
+        let before = before && self.wave(party) <= self.wave(rival);
+        if is_changed && reads_back(job) && !verifies(self.job(rival)) {
+            self.refuse_stranger(party, rival);
+        }
+        if before && !(alike && !trims(job) && !trims(other)) {
+            self.refuse_unlike(party, rival);
+        }
+        if is_changed || before {
+            let rivalry = &mut self.workers[party.worker];
+            rivalry.numbers.insert((rival.worker + 1) as u16);
+            rivalry.differs |= !alike || trims(job) || trims(other);
+        }
+        now && verifies(self.job(rival)) && (changes || is_changed)
+    }
+
+    fn wave(&self, party: &Party) -> u32 {
+        self.plan.workers[party.worker].wave
+    }
+
+    /// Whether the first of these workers begins when the second has ended, in the same wave.
+    fn waits_for(&self, one: usize, other: usize) -> bool {
+        let wait_for = &self.plan.workers[one].wait_for;
+        // All clones of a job wait for the same ones.
+        wait_for.contains(&other) || wait_for.clone().next().is_some_and(|next| self.waits_for(next, other))
+    }
+
+    fn run_together(&self, one: usize, other: usize) -> bool {
+        let wave = |worker: usize| self.plan.workers[worker].wave;
+        wave(one) == wave(other) && !self.waits_for(one, other) && !self.waits_for(other, one)
+    }
+
+    /// Gives those that share this file a place among the owners.
+    fn give_owners(&mut self, sharing: &[Party]) {
+        let smallest = sharing.iter().map(|party| smallest_block(&self.job(party).options)).min();
+        let Some(smallest) = smallest else { return };
+        // The largest power of two that is not above it.
+        let granule = (1 << smallest.ilog2()).min(LARGEST_GRANULE);
+        let start = sharing.iter().map(|party| party.start).min().unwrap_or(0);
+        let end = sharing.iter().map(|party| party.end).max().unwrap_or(0);
+        let extent = Extent { start, end, granule };
+        let is_mapped = extent.granules() <= MOST_GRANULES;
+        let place = is_mapped.then_some(self.extents.len());
+        for party in sharing {
+            self.workers[party.worker].files.insert(party.file, place);
+            if !is_mapped && self.workers[party.worker].differs && reads_back(&self.job(party).options) {
+                self.refuse_endless(party);
+            }
+        }
+        if is_mapped {
+            self.extents.push(extent);
+        }
+    }
+
+    fn refuse_stranger(&mut self, party: &Party, rival: &Party) {
+        let (other, file) = (&self.job(rival).options, self.path(party));
+        let does = if other.rw.writes() { "writes to" } else { "trims" };
+        let message = format!(
+            "verify: job {} {does} {file} without verify, while this one checks what it wrote there; give it a verify as \
+             well, another part (offset, size) or another file, or let it wait (stonewall, wait_for)",
+            other.name
+        );
+        self.refuse(party, "verify", message);
+    }
+
+    fn refuse_unlike(&mut self, party: &Party, rival: &Party) {
+        let (job, other, file) = (&self.job(party).options, &self.job(rival).options, self.path(party));
+        let who =
+            if job.name == other.name { "another clone".to_owned() } else { format!("job {}", other.name) };
+        let option = if loads_state(job) { "verify_state_load" } else { "verify_only" };
+        let message = format!(
+            "{option}: {who} wrote to {file} as well, and nobody can say afterwards whose blocks are whole: that takes \
+             the same verify, blocks and offsets that are multiples of one verify_interval, no %o in a verify_pattern \
+             (or a verify_pattern_interval), and no trims; check in the run that writes, or give each a part \
+             (offset_increment) or a file of its own",
+        );
+        self.refuse(party, option, message);
+    }
+
+    fn refuse_endless(&mut self, party: &Party) {
+        let message = format!(
+            "verify: others write to {} as well, in other blocks, and it has no end; give a size",
+            self.path(party)
+        );
+        self.refuse(party, "verify", message);
+    }
+
+    fn path(&self, party: &Party) -> String {
+        self.layouts[party.worker].files[party.file].path.display().to_string()
+    }
+
+    fn refuse(&mut self, party: &Party, option: &str, message: String) {
+        let options = &self.job(party).options;
+        let origin = options.origins.get(option).cloned();
+        let problem = Problem { job: options.name.clone(), origin, message };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+}
+
+fn verifies(job: &JobPlan) -> bool {
+    job.options.verification.is_on()
+}
+
+/// Whether the job writes or trims in this run.
+pub fn changes(options: &JobOptions) -> bool {
+    let only_checks = loads_state(options) || options.rw.writes() && options.verify_only;
+    (options.rw.writes() || options.rw.trims()) && !only_checks && !options.create_only
+}
+
+/// Whether the job stands for what it did in an earlier run.
+fn is_of_before(options: &JobOptions) -> bool {
+    loads_state(options) || options.verification.is_on() && options.rw.writes() && options.verify_only
+}
+
+fn trims(options: &JobOptions) -> bool {
+    options.rw.trims() || options.verification.trim_percentage > 0
 }

@@ -1,13 +1,15 @@
 //! From the options of a job to its [`Verification`].
 
+use super::owners::Owners;
 use super::plan::Backlog;
+use super::rivals;
 use super::state::{self, Demands, LoadError, State};
-use super::{Checker, Policy, Pool, ReadBack, Trims, Verification};
+use super::{Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
 use crate::content;
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
 use iolite_options::{JobOptions, VerifyHeaderFormat};
-use iolite_plan::Layout;
+use iolite_plan::{FileLayout, Layout};
 use iolite_types::Direction;
 use iolite_workload::history::{Need, Replay, Standing, can_repeat};
 use iolite_workload::{Error, Mix};
@@ -21,8 +23,10 @@ pub struct Identity {
     pub seed: u64,
     /// Its number in headers.
     pub job: u16,
-    /// The numbers of jobs that write to the same places at the same time.
-    pub others: Arc<[u16]>,
+    /// Those who write to the same places.
+    pub rivalry: Rivalry,
+    /// Who wrote last to what is shared.
+    pub owners: Arc<Owners>,
     /// Whether its engine moves no data.
     pub moves_nothing: bool,
     /// Where dumps and states go.
@@ -221,6 +225,19 @@ fn begin_state(
     }
 }
 
+/// How the worker keeps apart from its rivals; `None` = it has none now.
+fn turns(
+    layout: &Layout,
+    rivalry: &Rivalry,
+    units: usize,
+    owners: Arc<Owners>,
+    (worker, writes): (u16, bool),
+) -> Option<Turns> {
+    let shared = |(index, file): (usize, &FileLayout)| Some((file.path.clone(), *rivalry.files.get(&index)?));
+    let files = layout.files.iter().enumerate().map(shared);
+    (!rivalry.files.is_empty()).then(|| Turns::new(files, units, owners, (worker, writes)))
+}
+
 impl Verification {
     /// What the options ask for; `None` = nothing is verified.
     pub fn new(
@@ -231,7 +248,7 @@ impl Verification {
     ) -> Result<Option<Verification>, SetupError> {
         let Some(spec) = spec(options) else { return Ok(None) };
         let wanted = &options.verification;
-        let Identity { seed, job, others, moves_nothing, directory, worker } = identity;
+        let Identity { seed, job, rivalry, owners, moves_nothing, directory, worker } = identity;
         let state_path = state::path(&directory, &options.name, worker);
         let (mut read_back, mut seed, mut writer) = (read_back(options, workload)?, seed, job);
         if loads_state(options) {
@@ -239,6 +256,7 @@ impl Verification {
             (seed, writer) = demands.identity;
             read_back = ReadBack::demands(demands);
         }
+        let others = rivalry.numbers.iter().copied().collect();
         let mut checker = Checker::new(&spec, seed, writer, others).with_atomic_writes(options.atomic);
         if moves_nothing {
             checker = checker.that_pretends();
@@ -267,6 +285,8 @@ impl Verification {
                 let batches = (wanted.trim_backlog, wanted.trim_backlog_batch);
                 Trims::new(wanted.trim_percentage, seed, batches, wanted.trim_verify_zero)
             }),
+            turns: turns(layout, &rivalry, units, owners, (job, rivals::changes(options))),
+            rivals_differ: rivalry.differs,
             is_complete: false,
             policy: Policy {
                 fatal: wanted.verify_fatal,

@@ -1,0 +1,203 @@
+//! Jobs that verify what they write where others write as well: no run without damage reports any, and damage is found.
+
+use crate::common::devices::{Loop, image};
+use crate::common::{Json, Program, scratch};
+use crate::skip;
+use std::fs;
+
+const ENGINES: &[&str] = &[
+    "psync",
+    "mmap",
+    "libaio --iodepth=8",
+    "io_uring --iodepth=5 --io_submit_mode=offload",
+    "pvsync2",
+    "posixaio --iodepth=4",
+    "io_uring --iodepth=8",
+];
+
+/// Blocks of one size and of several, at multiples of their size and elsewhere.
+const SIZES: &[&str] = &[
+    "--bs=4k",
+    "--bssplit=4k/50:8k/50",
+    "--bs_unaligned --bsrange=700-9000",
+    "--bs=8k --blockalign=4k",
+    "--bs=4k --offset=2k",
+    "--bs=64k",
+    "--bsrange=1k-6k",
+    "--bs=512",
+];
+
+const TYPES: &[&str] = &[
+    "crc32c",
+    "pattern --verify_pattern=%o",
+    "meta",
+    "pattern_hdr --verify_pattern=0x616263",
+    "pattern --verify_pattern=0x123456",
+    "pattern --verify_pattern=0x1234%o --verify_pattern_interval=512",
+    "xxhash --verify_header_format=3.33",
+    "crc64 --verify_offset=100",
+    "pattern_hdr --verify_pattern=%o",
+];
+
+const INTERVALS: &[&str] = &["", "--verify_interval=512", "--verify_interval=3000", "--verify_interval=4k"];
+
+const WORKLOADS: &[&str] = &[
+    "randwrite",
+    "write",
+    "randwrite --norandommap --io_size=400k",
+    "randrw",
+    "randwrite --loops=2 --thread",
+    "write --verify_backlog=7",
+    "randwrite --verify_async=2",
+    "randwrite --norandommap --verify_backlog=3 --thread",
+    "write --io_size=400k",
+    "rw --verify_backlog=5 --verify_backlog_batch=2",
+    "randwrite --do_verify=0",
+];
+
+/// Of each list, something: in an order in which any two of them meet soon.
+fn picked<'a>(list: &[&'a str], round: usize, stride: usize) -> &'a str {
+    list[(round * stride + round / list.len()) % list.len()]
+}
+
+fn job(round: usize) -> String {
+    format!(
+        "--size=128k --ioengine={} {} --verify={} {} --rw={}",
+        picked(ENGINES, round, 1),
+        picked(SIZES, round, 3),
+        picked(TYPES, round, 2),
+        picked(INTERVALS, round, 1),
+        picked(WORKLOADS, round, 4),
+    )
+}
+
+#[test]
+fn clones_find_nothing_wrong_where_nothing_is() {
+    for round in 0..72 {
+        let dir = scratch();
+        let line = format!("--name=j --filename=s --numjobs={} {}", 1 + round % 3, job(round));
+        Program::under_test().line(dir.path(), &line).ok();
+    }
+}
+
+#[test]
+fn jobs_of_any_two_kinds_find_nothing_wrong_where_nothing_is() {
+    for round in 0..48 {
+        let dir = scratch();
+        // Another name for the same file.
+        std::os::unix::fs::symlink("s", dir.path().join("alias")).unwrap();
+        let (one, other) = (job(round), job(7 * round + 5));
+        let line = format!("--name=j --filename=s {one} --name=k --numjobs=2 --filename=alias {other}");
+        Program::under_test().line(dir.path(), &line).ok();
+    }
+}
+
+/// Devices cut what is large, and know trims.
+#[test]
+fn on_a_device_there_are_trims_as_well() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    for args in [
+        "--rw=randwrite --bs=64k --verify=crc32c",
+        "--rw=randwrite --bs=64k --verify=crc32c --ioengine=libaio --iodepth=4 --direct=1",
+        "--rw=randwrite --bssplit=4k/50:8k/50 --verify=pattern --verify_pattern=%o --direct=1 --ioengine=io_uring --iodepth=8",
+        "--rw=trimwrite --bs=8k --verify=crc32c",
+        "--rw=randtrimwrite --bs=4k --verify=md5 --norandommap --verify_backlog=5",
+        "--rw=randwrite --verify=crc32c --trim_percentage=50",
+        "--rw=randwrite --verify=crc32c --trim_percentage=50 --trim_backlog=8 --ioengine=io_uring --iodepth=4",
+    ] {
+        let line = format!("--name=j --filename={} --size=512k --numjobs=3 {args}", device.path);
+        Program::under_test().line(dir.path(), &line).ok();
+    }
+}
+
+/// Something else writes to the file while the jobs do.
+#[test]
+fn damage_is_found_where_jobs_share() {
+    for (blocks, rival, found) in [
+        ("--bs=4k --verify=crc32c", "", "verify: bad magic header"),
+        (
+            "--bssplit=4k/50:8k/50 --verify=pattern --verify_pattern=%o",
+            "--name=b --numjobs=2",
+            "pattern: verify failed",
+        ),
+        ("--bs=4k --verify=md5", "--name=b --bs=8k --verify=meta", "verify: bad magic header"),
+    ] {
+        let dir = scratch();
+        let shared = format!("--filename=s --size=128k --rw=write --rate=128k {blocks}");
+        let rival = rival.replace("--name=b", &format!("--name=b {shared}"));
+        // When half of it has been written.
+        fs::write(dir.path().join("vandal"), "yes | head -c 16384 | dd of=s conv=notrunc status=none\n")
+            .unwrap();
+        let vandal = "--name=z --ioengine=null --size=4k --rw=read --startdelay=500ms";
+        let mut args = vec!["--name=a"];
+        args.extend(shared.split(' ').chain(["--numjobs=2"]).chain(rival.split_whitespace()));
+        args.extend(vandal.split(' '));
+        args.push("--exec_prerun=sh vandal");
+        Program::under_test().run(dir.path(), &args).refused().says(found);
+    }
+}
+
+#[test]
+fn what_nobody_can_tell_is_refused_before_anything_is_made() {
+    let verify = "--filename=s --size=64k --rw=randwrite --verify=crc32c";
+    for (jobs, words) in [
+        (format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write"), "job b writes to s without verify"),
+        (format!("--name=a {verify} --name=b --filename=./s --size=64k --rw=randrw --offset=32k"), "job b writes to s"),
+        (format!("--name=a {verify} --bssplit=4k/50:8k/50 --bs_unaligned --numjobs=2 --verify_only"), "another clone wrote to s"),
+        (format!("--name=a {verify} --verify_only --name=b {verify} --verify=md5 --verify_only"), "job b wrote to s as well"),
+        (
+            "--name=a --filename=s --size=64k --rw=write --verify=pattern --verify_pattern=%o --bssplit=4k/50:8k/50 \
+             --numjobs=2 --verify_only"
+                .to_owned(),
+            "no %o in a verify_pattern",
+        ),
+        ("--name=a --filename=s:s --size=64k --rw=write --verify=md5".to_owned(), "filename: s is named twice"),
+        ("--name=a --filename=s:./s --size=64k --rw=write --verify=md5".to_owned(), "s and ./s are the same file"),
+    ] {
+        let dir = scratch();
+        let run = Program::under_test().line(dir.path(), &jobs).refused().says(words);
+        assert!(!dir.path().join("s").exists(), "{run}");
+    }
+}
+
+#[test]
+fn what_can_be_told_is_not_refused() {
+    let verify = "--filename=s --size=64k --rw=randwrite --verify=crc32c";
+    for jobs in [
+        // One after the other, beside each other, or without a check.
+        format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --stonewall"),
+        format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --wait_for=a"),
+        format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --offset=64k"),
+        format!("--name=a {verify} --do_verify=0 --name=b --filename=s --size=64k --rw=write"),
+        format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --ioengine=null"),
+        format!("--name=a {verify} --name=b --filename=s --size=64k --rw=read"),
+        format!(
+            "--name=a {verify} --numjobs=2 --offset_increment=64k --bssplit=4k/50:8k/50 --verify_pattern=%o"
+        ),
+    ] {
+        let dir = scratch();
+        Program::under_test().line(dir.path(), &jobs).ok();
+    }
+    // A later run knows what is whole where it does not matter whose it is, or where nobody else was.
+    for args in [
+        "--bs=4k --numjobs=3",
+        "--bssplit=4k/50:8k/50 --numjobs=2",
+        "--bs=8k --blockalign=4k --verify_interval=1k --numjobs=2",
+        "--verify=pattern --verify_pattern=0x12345678 --bssplit=4k/50:12k/50 --numjobs=2",
+        "--verify=pattern --verify_pattern=%o --verify_pattern_interval=1k --bssplit=4k/50:12k/50 --numjobs=2",
+        "--verify=pattern --verify_pattern=%o --bs=8k --numjobs=2",
+        "--bs_unaligned --bsrange=700-9000 --numjobs=2 --offset_increment=64k",
+    ] {
+        let dir = scratch();
+        let line = format!("--name=a {verify} {args} --output-format=json");
+        Program::under_test().line(dir.path(), &line).ok();
+        let run = Program::under_test().line(dir.path(), &format!("{line} --verify_only")).ok();
+        for job in Json::parse(&run.stdout).jobs() {
+            assert!(job.ios()[0] > 0 && job.ios()[1] == 0, "{run}");
+        }
+    }
+}
