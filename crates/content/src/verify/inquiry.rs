@@ -120,12 +120,21 @@ impl Inquiry<'_, '_> {
             Some(best) => self.part(best),
             None => self.zeroed(None).map_or(Diagnosis::Unknown, Diagnosis::ZeroedSectors),
         };
-        if !matches!(part, Diagnosis::Damaged | Diagnosis::Unknown) {
+        // A sector that is right may be all that has not moved. But a pattern that has moved is like itself in places, and
+        // one that was torn as if it had moved: so there the parts come first.
+        let may_have_moved = match part {
+            Diagnosis::Damaged | Diagnosis::Unknown => true,
+            Diagnosis::Torn { .. } => self.data.is_random(),
+            _ => false,
+        };
+        if !may_have_moved {
             return part;
         }
-        // A pattern that has moved is like itself in places: so its parts come first.
         if let Some(by) = best.and_then(|best| self.moved_data(best)) {
             return Diagnosis::Shifted(by);
+        }
+        if matches!(part, Diagnosis::Torn { .. }) {
+            return part;
         }
         if let Some(pattern) = self.other_pattern() {
             return Diagnosis::OtherPattern(pattern);

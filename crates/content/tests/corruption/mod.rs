@@ -75,6 +75,7 @@ pub fn all() -> Vec<Corrupt> {
         Corrupt { name: "stale block", inject: stale },
         Corrupt { name: "torn write", inject: torn },
         Corrupt { name: "shifted data", inject: shifted },
+        Corrupt { name: "shifted sectors", inject: shifted_sectors },
         Corrupt { name: "wrong length", inject: wrong_length },
         Corrupt { name: "overwritten bytes", inject: overwritten },
     ]
@@ -200,6 +201,30 @@ fn shifted(image: &Image, spec: &Spec, sample: u64) -> Damage {
         _ => spec.offset > 0 || spec.compress.is_some(),
     };
     Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
+}
+
+/// Whole sectors have moved within a block, which keeps its last sector (or its first).
+fn shifted_sectors(image: &Image, spec: &Spec, sample: u64) -> Damage {
+    let (number, by) = draw(sample, BLOCKS, 2);
+    let by = (by + 1) * SECTOR;
+    let (start, end, up) = (number * BLOCK, (number + 1) * BLOCK, sample.is_multiple_of(2));
+    let mut bytes = image.new.clone();
+    if up {
+        bytes.copy_within(start..end - by, start + by);
+    } else {
+        bytes.copy_within(start + by..end, start);
+    }
+    mark(&mut bytes, &image.new);
+    let moved = if up { by as i64 } else { -(by as i64) };
+    let is_pattern = period(spec) > 0;
+    let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
+        Diagnosis::Shifted(by) => by == moved || is_pattern,
+        // Nothing of a block that was another one's tells where it was.
+        Diagnosis::Unknown => !known && !up,
+        // Smaller intervals come from one another; a pattern is like itself; what is compressed is zero in places.
+        _ => found.length < BLOCK || is_pattern || spec.offset > 0 || spec.compress.is_some(),
+    };
+    Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
 }
 
 fn wrong_length(image: &Image, spec: &Spec, sample: u64) -> Damage {

@@ -223,6 +223,13 @@ mod tests {
         let name = path.to_str().unwrap();
         assert!(answer(&[]).unwrap_err().contains("one state file"));
         assert!(answer(&["-p", "all", name]).unwrap_err().contains("--policy=all"));
+        assert!(answer(&["/dev/zero"]).unwrap_err().contains("/dev/zero: not a regular file"));
+        assert!(answer(&["/"]).unwrap_err().contains("Is a directory"));
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(
+            made.success() && answer(&[pipe.to_str().unwrap()]).unwrap_err().contains("not a regular file")
+        );
         assert!(answer(&["/nosuch"]).unwrap_err().contains("/nosuch: No such file"));
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();

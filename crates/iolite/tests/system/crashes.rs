@@ -254,3 +254,28 @@ pub fn what_was_flushed_survives_a_power_cut() {
         check(dir.path(), "--verify_policy=completed").refused().says("was lost");
     }
 }
+
+/// The time is that of the run that was interrupted: what it left is checked to the end.
+#[test]
+fn no_time_limit_cuts_the_check_of_a_state_short() {
+    let dir = scratch();
+    let job = "--name=j --filename=s --size=16m --bs=4k --verify=md5";
+    let run = |args: &str| Program::under_test().line(dir.path(), &format!("{job} {args}"));
+    run("--rw=randwrite --do_verify=0").ok();
+    let path = dir.path().join("s");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(path, bytes).unwrap();
+    for time in [
+        "--runtime=1ms",
+        "--time_based --runtime=1ms",
+        "--ramp_time=1ms --runtime=1ms",
+        "--ramp_time=1ms --time_based --runtime=1ms",
+        "--ramp_size=4k --runtime=1ms",
+    ] {
+        // The last block is checked last.
+        run(&format!("--rw=read --verify_state_load=1 {time}"))
+            .refused()
+            .says("md5: verify failed at file s offset 16773120, length 4096");
+    }
+}

@@ -4,7 +4,7 @@ use super::layout::{CHECKED, Covered, FRONT, Layout, MAGIC, PLACE_WORDS, VERSION
 use super::{Setup, entry};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -17,6 +17,9 @@ pub enum StateError {
     /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// It is a device, a pipe or a socket.
+    #[error("not a regular file, as the states of jobs are")]
+    NoFile,
     /// It is something else.
     #[error("not a verify state of Iolite (no \"iolstate\" at its beginning)")]
     Foreign,
@@ -119,8 +122,16 @@ impl Saved {
     ///
     /// It cannot be read, is something else, or is damaged.
     pub fn open(path: &Path) -> Result<Saved, StateError> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
+        // Opening a pipe would wait for its other end.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::Error::from_raw_os_error(libc::EISDIR).into());
+        }
+        if !metadata.is_file() {
+            return Err(StateError::NoFile);
+        }
+        let length = metadata.len();
         let mut front = [0; FRONT as usize];
         if length < MAGIC.len() as u64 || read(&file, 0, MAGIC.len() as u64)? != MAGIC {
             return Err(StateError::Foreign);
@@ -142,7 +153,10 @@ impl Saved {
         }
         let checked = read(&file, CHECKED, FRONT - CHECKED + description)?;
         if xxh3_64(&checked) != sum {
-            return Err(corrupt(format_args!("the description does not have its checksum")));
+            let end = FRONT + description;
+            return Err(corrupt(format_args!(
+                "the description, bytes {CHECKED} to {end}, does not have the checksum at byte 16"
+            )));
         }
         let setup: Setup = serde_json::from_slice(&checked[(FRONT - CHECKED) as usize..])
             .map_err(|why| corrupt(format_args!("the description: {why}")))?;
@@ -164,7 +178,8 @@ impl Saved {
     fn check_counts(&self) -> Result<(), StateError> {
         if self.acknowledged > self.issued {
             let (acknowledged, issued) = (self.acknowledged, self.issued);
-            return Err(corrupt(format_args!("{acknowledged} writes acknowledged of {issued}")));
+            let at = self.layout.issued + 8;
+            return Err(corrupt(format_args!("byte {at}: {acknowledged} writes acknowledged of {issued}")));
         }
         if let Some(flushed) = self.flushed.iter().find(|flushed| flushed.below > self.issued) {
             return Err(corrupt(format_args!("{} writes flushed of {}", flushed.below, self.issued)));
@@ -180,9 +195,9 @@ impl Saved {
     pub fn file(&self, file: u32, policy: Policy) -> Result<SavedFile, StateError> {
         let tables = &self.layout.tables[file as usize];
         let needs_flushed = policy == Policy::Fsynced && !self.setup.is_durable;
-        let acknowledged = self.table(tables.acknowledged, tables.blocks)?;
+        let acknowledged = self.table(file, tables.acknowledged, tables.blocks)?;
         let flushed = match tables.flushed.filter(|_| needs_flushed) {
-            Some(at) => self.table(at, tables.blocks)?,
+            Some(at) => self.table(file, at, tables.blocks)?,
             None => Vec::new(),
         };
         let mut in_flight: Vec<_> =
@@ -202,7 +217,8 @@ impl Saved {
         })
     }
 
-    fn table(&self, at: u64, blocks: u64) -> Result<Vec<u32>, StateError> {
+    fn table(&self, file: u32, at: u64, blocks: u64) -> Result<Vec<u32>, StateError> {
+        let file = &self.setup.files[file as usize].name;
         let bytes = read(&self.file, at, 4 * blocks)?;
         let (entries, _) = bytes.as_chunks::<4>();
         let table: Vec<u32> = entries.iter().map(|entry| u32::from_le_bytes(*entry)).collect();
@@ -213,7 +229,8 @@ impl Saved {
             Some(block) => {
                 let value = table[block];
                 Err(corrupt(format_args!(
-                    "block {block} has the entry {value:#x}, and {} writes were issued",
+                    "byte {}: block {block} of file {file} has the entry {value:#x}, and {} writes were issued",
+                    at + 4 * block as u64,
                     self.issued
                 )))
             }
@@ -253,6 +270,16 @@ impl SavedFile {
                 return Some((demand, from));
             }
         }
+    }
+
+    /// What has to be there at or behind this block (of the table).
+    pub fn demands_from(&self, from: usize) -> impl Iterator<Item = Demand> {
+        let mut from = from;
+        std::iter::from_fn(move || {
+            let (demand, next) = self.next_demand(from)?;
+            from = next;
+            Some(demand)
+        })
     }
 
     /// How much there is of everything.

@@ -164,6 +164,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     device_full: bool,
     /// The time at which something has to be decided: the end of the ramp, or of the job.
     next_event: u64,
+    /// The next event, while the end of the time is not looked at.
+    put_off: Option<u64>,
     /// When the ramp is over as far as time goes.
     ramp_until: u64,
     ramping: bool,
@@ -245,6 +247,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             timed_out: false,
             device_full: false,
             next_event: u64::MAX,
+            put_off: None,
             ramp_until: 0,
             ramping: false,
             until_clock: 0,

@@ -118,7 +118,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(log) = &mut self.extras.log {
             log.begin(now);
         }
-        self.next_event = now.saturating_add(self.rules.runtime_ns);
+        let end = now.saturating_add(self.rules.runtime_ns);
+        self.next_event = match &mut self.put_off {
+            Some(put_off) => {
+                *put_off = end;
+                u64::MAX
+            }
+            None => end,
+        };
         self.control.set_phase(Phase::Running);
     }
 

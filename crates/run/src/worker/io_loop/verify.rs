@@ -41,9 +41,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Reads back what the pass has written. Nothing is in flight afterwards.
     pub fn read_back(&mut self) -> PassEnd {
         let resumed = self.resume();
-        // The time may also be over on the way.
-        let outlasts = self.outlasts_time() && !self.ramping;
-        let put_off = outlasts.then(|| std::mem::replace(&mut self.next_event, u64::MAX));
+        // The time may also be over on the way. A ramp may end, though.
+        if self.outlasts_time() {
+            self.put_off = Some(self.next_event);
+            if !self.ramping {
+                self.next_event = u64::MAX;
+            }
+        }
         self.trim_some(true);
         loop {
             if self.control.attention() != 0 {
@@ -59,7 +63,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.drain();
         let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
         self.stopping |= resumed;
-        if let Some(event) = put_off {
+        if let Some(event) = self.put_off.take()
+            && !self.ramping
+        {
             self.next_event = event;
         }
         end
@@ -272,8 +278,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn take_turn(&mut self, io: &Io) -> bool {
         let Some(verification) = &mut self.extras.verification else { return true };
         let Some(aim) = verification.aim(io) else { return true };
+        let Some(descriptor) = self.engine.descriptor(io.file) else { return true };
         let part = Part { file: io.file, offset: io.offset, length: io.length };
-        let mut turn = verification.turns.as_mut().map_or(Ok(true), |turns| turns.take(part, aim));
+        let mut turn =
+            verification.turns.as_mut().map_or(Ok(true), |turns| turns.take(descriptor, part, aim));
         while let Ok(false) = turn {
             // Who waits must hold nothing that another one waits for.
             self.drain();
@@ -282,7 +290,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
             let turns =
                 self.extras.verification.as_mut().and_then(|verification| verification.turns.as_mut());
-            turn = turns.map_or(Ok(()), |turns| turns.wait(part, aim)).map(|()| true);
+            turn = turns.map_or(Ok(()), |turns| turns.wait(descriptor, part, aim)).map(|()| true);
             let is_over = self.control.terminating();
             turn = turn.or_else(|error| match error.kind() {
                 io::ErrorKind::Interrupted if !is_over => Ok(false),

@@ -166,7 +166,8 @@ impl ReadBack {
     /// How many writes wait to be read back, or may.
     pub fn unread(&self) -> u64 {
         match &self.kind {
-            Kind::AllReads | Kind::Nothing | Kind::Demands(_) => 0,
+            Kind::AllReads | Kind::Nothing => 0,
+            Kind::Demands(demands) => demands.left(),
             Kind::Replay(replay) => self.issued - replay.number(),
             Kind::Standing(_) => self.issued - self.first,
             Kind::Backlog(backlog) => backlog.waiting.len() as u64,

@@ -318,7 +318,7 @@ fn verifies(job: &JobPlan) -> bool {
 }
 
 /// Whether the job writes or trims in this run.
-pub fn changes(options: &JobOptions) -> bool {
+fn changes(options: &JobOptions) -> bool {
     let only_checks = loads_state(options) || options.rw.writes() && options.verify_only;
     (options.rw.writes() || options.rw.trims()) && !only_checks && !options.create_only
 }

@@ -2,14 +2,13 @@
 
 use super::owners::Owners;
 use super::plan::Backlog;
-use super::rivals;
 use super::state::{self, Demands, LoadError, State};
 use super::{Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
 use crate::content;
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
 use iolite_options::{JobOptions, VerifyHeaderFormat};
-use iolite_plan::{FileLayout, Layout};
+use iolite_plan::Layout;
 use iolite_types::Direction;
 use iolite_workload::history::{Need, Replay, Standing, can_repeat};
 use iolite_workload::{Error, Mix};
@@ -231,11 +230,10 @@ fn turns(
     rivalry: &Rivalry,
     units: usize,
     owners: Arc<Owners>,
-    (worker, writes): (u16, bool),
+    worker: u16,
 ) -> Option<Turns> {
-    let shared = |(index, file): (usize, &FileLayout)| Some((file.path.clone(), *rivalry.files.get(&index)?));
-    let files = layout.files.iter().enumerate().map(shared);
-    (!rivalry.files.is_empty()).then(|| Turns::new(files, units, owners, (worker, writes)))
+    let files = || (0..layout.files.len()).map(|file| rivalry.files.get(&file).copied()).collect();
+    (!rivalry.files.is_empty()).then(|| Turns::new(files(), units, owners, worker))
 }
 
 impl Verification {
@@ -285,7 +283,7 @@ impl Verification {
                 let batches = (wanted.trim_backlog, wanted.trim_backlog_batch);
                 Trims::new(wanted.trim_percentage, seed, batches, wanted.trim_verify_zero)
             }),
-            turns: turns(layout, &rivalry, units, owners, (job, rivals::changes(options))),
+            turns: turns(layout, &rivalry, units, owners, job),
             rivals_differ: rivalry.differs,
             is_complete: false,
             policy: Policy {

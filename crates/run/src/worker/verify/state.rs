@@ -220,6 +220,13 @@ impl Demands {
         Ok(Demands { identity, issued: saved.issued, files, file: 0, block: 0 })
     }
 
+    /// How many places have not been asked for.
+    pub fn left(&self) -> u64 {
+        let from = |file: usize| if file == self.file { self.block } else { 0 };
+        let files = self.files.iter().enumerate().skip(self.file);
+        files.map(|(index, file)| file.demands_from(from(index)).count() as u64).sum()
+    }
+
     /// The next place, and what may be there.
     pub fn next(&mut self) -> Option<(Io, SavedExpectation)> {
         loop {
