@@ -47,10 +47,21 @@ macro_rules! engines {
         /// What the system refuses, with the remedy.
         pub fn build<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) -> Result<V::Out, EngineError> {
             match EngineName::find(name)? {
-                $(EngineName::$variant => Ok(visitor.visit($type::new(config)?)),)+
+                $(EngineName::$variant => hand_over($type::new, config, visitor),)+
             }
         }
     };
+}
+
+/// Makes an engine and hands it to the visitor. A call of its own for each engine, as all of them in one would take the
+/// stack of all of them together, in each of a thousand threads.
+#[inline(never)]
+fn hand_over<E: Engine + 'static, V: Visitor>(
+    new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,
+    config: &EngineConfig,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    Ok(visitor.visit(new(config)?))
 }
 
 engines! {

@@ -283,19 +283,20 @@ impl<O: Offsets, D: Directions> Generator for Fast<O, D> {
     }
 }
 
-/// The fast generators, one variant per combination.
+/// The fast generators, one variant per combination. In boxes, as a worker hands its
+/// generator on through several calls, and a thread's stack is touched by each of them.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum FastGenerator {
-    Sequential(Fast<Sequential, OneDirection>),
-    Covering(Fast<Covering, OneDirection>),
-    Uniform(Fast<Uniform, OneDirection>),
-    Chosen(Fast<Chosen, OneDirection>),
-    SequentialMix(Fast<Sequential, ReadsAndWrites>),
-    CoveringMix(Fast<Covering, ReadsAndWrites>),
-    UniformMix(Fast<Uniform, ReadsAndWrites>),
-    ChosenMix(Fast<Chosen, ReadsAndWrites>),
-    Mapped(Fast<Mapped, OneDirection>),
+    Sequential(Box<Fast<Sequential, OneDirection>>),
+    Covering(Box<Fast<Covering, OneDirection>>),
+    Uniform(Box<Fast<Uniform, OneDirection>>),
+    Chosen(Box<Fast<Chosen, OneDirection>>),
+    SequentialMix(Box<Fast<Sequential, ReadsAndWrites>>),
+    CoveringMix(Box<Fast<Covering, ReadsAndWrites>>),
+    UniformMix(Box<Fast<Uniform, ReadsAndWrites>>),
+    ChosenMix(Box<Fast<Chosen, ReadsAndWrites>>),
+    Mapped(Box<Fast<Mapped, OneDirection>>),
 }
 
 /// The fast generator of `spec`, when it is one of the common workloads.
@@ -391,9 +392,10 @@ impl Parts {
         Parts { smallest, start, byte_limit, laps: has_laps(spec), endless: spec.endless }
     }
 
-    fn with<O, D>(self, offsets: O, directions: D) -> Fast<O, D> {
+    fn with<O, D>(self, offsets: O, directions: D) -> Box<Fast<O, D>> {
         let Parts { smallest, start, byte_limit, laps, endless } = self;
-        Fast { offsets, directions, smallest, start, bytes: 0, stop: byte_limit, byte_limit, laps, endless }
+        let stop = byte_limit;
+        Box::new(Fast { offsets, directions, smallest, start, bytes: 0, stop, byte_limit, laps, endless })
     }
 }
 

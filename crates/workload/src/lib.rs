@@ -124,6 +124,38 @@ pub trait Generator {
     fn rewind(&mut self);
 }
 
+impl<G: Generator> Generator for Box<G> {
+    #[inline(always)]
+    fn next(&mut self) -> Next {
+        G::next(self)
+    }
+
+    fn restart(&mut self) {
+        G::restart(self);
+    }
+
+    fn steer(&mut self, direction: Option<Direction>) {
+        G::steer(self, direction);
+    }
+
+    #[inline(always)]
+    fn took_long(&self) -> bool {
+        G::took_long(self)
+    }
+
+    fn path(&self, file: u32) -> Option<&Path> {
+        G::path(self, file)
+    }
+
+    fn take_trouble(&mut self) -> Option<String> {
+        G::take_trouble(self)
+    }
+
+    fn rewind(&mut self) {
+        G::rewind(self);
+    }
+}
+
 /// Why a generator cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -149,19 +181,24 @@ pub enum Error {
 
 /// The generator of any workload.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one per worker")]
 pub enum AnyGenerator {
     /// One of the common workloads.
     Fast(FastGenerator),
     /// Any other.
-    General(General),
+    General(Box<General>),
+}
+
+impl From<General> for AnyGenerator {
+    fn from(generator: General) -> AnyGenerator {
+        AnyGenerator::General(Box::new(generator))
+    }
 }
 
 /// The generator of `spec`. Fails when a map of visited blocks is needed and its memory cannot be had.
 pub fn new(spec: &Spec) -> Result<AnyGenerator, Error> {
     match fast(spec) {
         Some(generator) => Ok(AnyGenerator::Fast(generator)),
-        None => General::new(spec).map(AnyGenerator::General),
+        None => General::new(spec).map(AnyGenerator::from),
     }
 }
 

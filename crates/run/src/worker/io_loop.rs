@@ -139,7 +139,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     clock: Clock,
     content: Option<Content>,
     /// What only a full loop uses.
-    pub extras: Extras<'a>,
+    pub extras: Box<Extras<'a>>,
     /// The first block that was wrong, where that ends the job only with its pass.
     wrong: Option<Attempt>,
     script: Script,
@@ -191,7 +191,7 @@ pub struct Parts<'a> {
     /// Prepares buffers before writes; `None` when nothing has to be done then.
     pub content: Option<Content>,
     /// What only a full loop uses.
-    pub extras: Extras<'a>,
+    pub extras: Box<Extras<'a>>,
     /// The I/O priority of the worker; 0 = none was given.
     pub priority: u16,
     /// The files.

@@ -40,6 +40,7 @@ use flow::Flow;
 use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
+use iolite_logs::Recorder;
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_plan::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_types::{Direction, PerDirection};
@@ -57,6 +58,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
 use tracing::debug;
 use translate::{needs_full_loop, rules, sync_schedule, workload_spec};
+use verify::Verification;
 
 /// What a worker is given.
 pub struct Worker<'a> {
@@ -148,6 +150,26 @@ impl Worker<'_> {
 
     fn set_up_and_work(&self) -> Result<(), Stop> {
         let options = self.options();
+        let logs = self.enter_place()?;
+        if options.create_only {
+            self.wait_for_start();
+            return Ok(());
+        }
+        let config = self.engine_config();
+        if options.io_submit_mode == SubmitMode::Offload {
+            return self.offload(&config, logs);
+        }
+        iolite_engine::build(self.job.engine.name, &config, WithEngine(self, logs))
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    /// Goes where the job is to run, and does what comes before its I/O. Gives its logs.
+    ///
+    /// This and others here are never inlined: what they need of the stack is given back before the I/O begins, and what
+    /// a thousand threads do not touch is memory saved.
+    #[inline(never)]
+    fn enter_place(&self) -> Result<Logs, Stop> {
+        let options = self.options();
         self.enter(Phase::SettingUp);
         let logs = self.start_logs()?;
         ControlGroups::enter(options).map_err(|error| Stop::new("func=cgroup", &error))?;
@@ -163,11 +185,12 @@ impl Worker<'_> {
             layout::create(self.job, self.layout, self.plan, &mut note, &|| self.stop_requested())
                 .map_err(|error| Stop::new("func=layout", &error))?;
         }
-        if options.create_only {
-            self.wait_for_start();
-            return Ok(());
-        }
-        let config = EngineConfig {
+        Ok(logs)
+    }
+
+    fn engine_config(&self) -> EngineConfig {
+        let options = self.options();
+        EngineConfig {
             depth: options.iodepth as usize,
             direct: options.direct,
             atomic: options.atomic,
@@ -177,12 +200,7 @@ impl Worker<'_> {
             defer_submission: options.disable_slat && options.disable_clat && !options.logs.any(),
             seed: self.plan.seed,
             ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
-        };
-        if options.io_submit_mode == SubmitMode::Offload {
-            return self.offload(&config, logs);
         }
-        iolite_engine::build(self.job.engine.name, &config, WithEngine(self, logs))
-            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
     }
 
     /// What sync_file_range(2) is asked for. Traces do not say; without flags it would do nothing.
@@ -250,6 +268,7 @@ impl Worker<'_> {
     }
 
     /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
+    #[inline(never)]
     fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
         let clock = self.clock.chosen(self.options().clocksource);
         let engine = self.job.engine;
@@ -259,13 +278,14 @@ impl Worker<'_> {
             return self.replay(plan, pool, logs);
         }
         let workload = workload_spec(self.job, self.layout, self.plan.seed);
-        let generator = General::new(&workload).map(AnyGenerator::General);
+        let generator = General::new(&workload).map(AnyGenerator::from);
         let generator = generator
             .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
         self.work::<Offload<'_>, AnyGenerator, true>(pool, generator, &workload, logs)
     }
 
     /// Everything, with I/O from a trace.
+    #[inline(never)]
     fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, logs: Logs) -> Result<(), Stop> {
         let mut workload = workload_spec(self.job, self.layout, self.plan.seed);
         // The trace says when files are opened, and how large I/Os are.
@@ -276,6 +296,7 @@ impl Worker<'_> {
     }
 
     /// Everything that depends on the engine's type.
+    #[inline(never)]
     fn with_engine<E: Engine>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
         let options = self.options();
         debug!(target: "io", "{}: engine {}, depth {}", options.name, self.job.engine.name, options.iodepth);
@@ -286,7 +307,7 @@ impl Worker<'_> {
         let full = needs_full_loop(self.options(), &workload);
         // A pace steers a mix, which only the general generator understands.
         let generator = if full {
-            General::new(&workload).map(AnyGenerator::General)
+            General::new(&workload).map(AnyGenerator::from)
         } else {
             iolite_workload::new(&workload)
         };
@@ -298,13 +319,10 @@ impl Worker<'_> {
         generator.visit(WithGenerator { worker: self, engine, workload: &workload })
     }
 
-    fn work<E: Engine, G: Generator, const FULL: bool>(
-        &self,
-        mut engine: E,
-        generator: G,
-        workload: &iolite_workload::Spec,
-        logs: Logs,
-    ) -> Result<(), Stop> {
+    /// Everything that does not depend on the type of the engine or the generator, before the files are opened. What is
+    /// not compiled for each of them is smaller, and a thread's stack is touched less.
+    #[inline(never)]
+    fn set_up(&self, workload: &iolite_workload::Spec, logs: Logs) -> Result<SetUp<'_>, Stop> {
         let options = self.options();
         let replay = self.plan.replay.as_deref();
         let mut files = FileTable::new(options, self.layout, replay, self.job.engine.diskless);
@@ -316,28 +334,38 @@ impl Worker<'_> {
         let mut buffers = Buffers::new(options, largest, options.iodepth as usize)
             .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
         debug!(target: "mem", "{}: {} buffers of {} bytes at {:?}", options.name, buffers.count, buffers.stride, buffers.start);
-        let verification = self.verification(workload)?;
+        let verification = self.verification(workload)?.map(Box::new);
         let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
         let content = self.fill(&mut buffers).filter(|_| !stamps);
         if options.pre_read {
             self.enter(Phase::PreReading);
             files.pre_read(&|| self.stop_requested()).map_err(|error| Stop::new("func=pre_read", &error))?;
         }
-        self.open(&mut files, &mut engine, workload)?;
-        let at_once = BufferLayout {
-            start: buffers.start,
+        let parts = Parts {
+            rules: rules(options, workload),
+            errors: ErrorPolicy::new(options, self.messages, self.number()),
+            control: self.control(),
+            stats: &self.slot.stats,
+            clock: self.clock.chosen(options.clocksource),
+            content,
+            extras: self.extras(logs.entries, verification)?,
+            priority: options.io_priority().unwrap_or(0),
+            files,
+            buffers: buffers.start,
             stride: buffers.stride,
-            count: buffers.count,
-            depth: options.iodepth as usize,
-            files: files.len(),
         };
-        engine
-            .prepare(&at_once)
-            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
-        let mut rules = rules(options, workload);
-        // A synchronous engine is its own submission, also on another thread.
-        rules.slat &= !(E::STAMPS && self.job.engine.synchronous);
-        let extras = Extras {
+        Ok(SetUp { parts, buffers })
+    }
+
+    /// What only a full loop uses.
+    #[inline(never)]
+    fn extras(
+        &self,
+        log: Option<Recorder>,
+        verification: Option<Box<Verification>>,
+    ) -> Result<Box<Extras<'_>>, Stop> {
+        let options = self.options();
+        Ok(Box::new(Extras {
             syncs: sync_schedule(options),
             pace: Pace::new(options, self.plan.seed),
             target: LatencyTarget::new(options),
@@ -349,23 +377,49 @@ impl Worker<'_> {
             priorities: self.priorities(),
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
-            log: logs.entries,
-            verification: verification.map(Box::new),
-        };
-        let parts = Parts {
-            rules,
-            errors: ErrorPolicy::new(options, self.messages, self.number()),
-            control: self.control(),
-            stats: &self.slot.stats,
-            clock: self.clock.chosen(options.clocksource),
-            content,
-            extras,
-            priority: options.io_priority().unwrap_or(0),
-            files,
-            buffers: buffers.start,
+            log,
+            verification,
+        }))
+    }
+
+    #[inline(never)]
+    fn work<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        mut engine: E,
+        generator: G,
+        workload: &iolite_workload::Spec,
+        logs: Logs,
+    ) -> Result<(), Stop> {
+        let SetUp { mut parts, buffers } = self.set_up(workload, logs)?;
+        self.open(&mut parts.files, &mut engine, workload)?;
+        let at_once = BufferLayout {
+            start: buffers.start,
             stride: buffers.stride,
+            count: buffers.count,
+            depth: self.options().iodepth as usize,
+            files: parts.files.len(),
         };
+        engine
+            .prepare(&at_once)
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
+        // A synchronous engine is its own submission, also on another thread.
+        parts.rules.slat &= !(E::STAMPS && self.job.engine.synchronous);
         let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
+        let worked = self.follow_plan(&mut io_loop, workload);
+        // The engine waits for what it may still have in flight, and then the buffers can go.
+        drop(io_loop);
+        drop(buffers);
+        debug!(target: "mem", "{}: buffers given back", self.options().name);
+        worked
+    }
+
+    /// Waits for the start, does what the job asks for, and puts everything away.
+    fn follow_plan<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<'_, E, G, FULL>,
+        workload: &iolite_workload::Spec,
+    ) -> Result<(), Stop> {
+        let options = self.options();
         self.wait_for_start();
         usage::begin();
         io_loop.start();
@@ -374,7 +428,7 @@ impl Worker<'_> {
             self.control().own_start_ms.store(now, Relaxed);
         }
         Message::Phase(self.number()).send(self.messages);
-        let worked = self.loops(&mut io_loop, workload);
+        let worked = self.loops(io_loop, workload);
         let failure = io_loop.failure.take();
         let trouble = io_loop.trouble.take();
         let names =
@@ -382,14 +436,10 @@ impl Worker<'_> {
         io_loop.finish();
         self.enter(Phase::Finishing);
         let logged = self.finish_logs(io_loop.extras.log.take());
-        let closed = self.put_away(&mut io_loop);
+        let closed = self.put_away(io_loop);
         if let Some(verification) = &mut io_loop.extras.verification {
             self.leave_state(verification, failure.is_none() && worked.is_ok());
         }
-        // The engine waits for what it may still have in flight, and then the buffers can go.
-        drop(io_loop);
-        drop(buffers);
-        debug!(target: "mem", "{}: buffers given back", options.name);
         match failure {
             Some(Failure { errno: Errno(libc::EINTR), .. }) if self.stop_requested() => {}
             Some(failure) => return Err(self.tell(failure, names, trouble)),
@@ -531,6 +581,7 @@ impl Worker<'_> {
     }
 
     /// Fills the buffers, and gives what prepares them before each write, if something has to.
+    #[inline(never)]
     fn fill(&self, buffers: &mut Buffers) -> Option<Content> {
         let options = self.options();
         if !options.rw.writes() {
@@ -544,6 +595,13 @@ impl Worker<'_> {
         buffers.iter_mut().for_each(|buffer| content.fill(buffer));
         content.needs_prepare().then_some(content)
     }
+}
+
+/// What a worker has prepared before its files are opened.
+struct SetUp<'a> {
+    parts: Parts<'a>,
+    /// What the parts point into.
+    buffers: Buffers,
 }
 
 /// Continues with an engine of a known type.

@@ -10,6 +10,7 @@ use tracing::debug;
 
 impl Worker<'_> {
     /// What can be verified, and how; `None` = nothing is.
+    #[inline(never)]
     pub(super) fn verification(&self, workload: &Spec) -> Result<Option<Verification>, Stop> {
         let identity = WorkerIdentity {
             seed: self.plan.seed,
