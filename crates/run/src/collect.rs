@@ -80,7 +80,7 @@ pub fn report<'a>(
 
 fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, known: &Known) -> JobReport {
     let control = &slot.control;
-    let runtime_ms = runtime_ms(control, at.now_ns);
+    let end_ns = end_ns(control, at.now_ns);
     let directions = slot.stats.consistent(|stats| {
         let of = |direction: Direction| {
             let live = &stats.directions[direction.index()];
@@ -96,7 +96,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
                 short: live.short.get(),
                 dropped: live.dropped.get(),
                 // A direction that never moved anything has no rates to show.
-                runtime_ms: if live.bytes.get() == 0 { 0 } else { runtime_ms },
+                runtime_ms: if live.bytes.get() == 0 { 0 } else { milliseconds(live.clock.elapsed(end_ns)) },
                 slat,
                 clat,
                 lat,
@@ -126,7 +126,7 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         mixed: None,
         sync: SyncReport { ios: slot.stats.syncs.get(), lat: slot.stats.sync_latency() },
         lateness: slot.stats.lateness(),
-        job_runtime_ms: runtime_ms,
+        job_runtime_ms: job_runtime_ms(control, end_ns),
         log_wait_ms: control.log_wait_ns.load(Relaxed) / 1_000_000,
         usage: Usage {
             user_ms: control.user_us.load(Relaxed) / 1000,
@@ -159,17 +159,25 @@ fn goes_on(options: &JobOptions) -> bool {
     options.continue_on_error != ErrorKinds::NONE || options.ignore_error != IgnoredErrors::default()
 }
 
-/// Milliseconds in which the worker's I/O was counted, so far or in all; at least one once it has begun.
-fn runtime_ms(control: &Control, now_ns: u64) -> u64 {
-    let begun = control.counting_ns.load(Relaxed);
-    if begun == 0 {
-        return 0;
-    }
-    let end = match control.ended_ns.load(Relaxed) {
+/// Up to when the worker's I/O is counted.
+fn end_ns(control: &Control, now_ns: u64) -> u64 {
+    match control.ended_ns.load(Relaxed) {
         0 => now_ns,
         ended => ended,
-    };
-    ((end.saturating_sub(begun) + 500_000) / 1_000_000).max(1)
+    }
+}
+
+/// Milliseconds from the moment at which counting began, with all that is no I/O.
+fn job_runtime_ms(control: &Control, end_ns: u64) -> u64 {
+    match control.counting_ns.load(Relaxed) {
+        0 => 0,
+        begun => milliseconds(end_ns.saturating_sub(begun)),
+    }
+}
+
+/// At least one: what has happened has taken some time.
+fn milliseconds(ns: u64) -> u64 {
+    ((ns + 500_000) / 1_000_000).max(1)
 }
 
 fn display(options: &JobOptions) -> Display {
@@ -324,7 +332,7 @@ mod tests {
         let arena = Arena::new(2).unwrap();
         for worker in 0..2 {
             let slot = arena.slot(worker);
-            slot.control.counting_ns.store(1_000_000_000, Relaxed);
+            slot.stats.begin_span([true, false, false], 1_000_000_000);
             slot.control.ended_ns.store(2_000_000_000 + worker as u64 * 500_000_000, Relaxed);
             let read = &slot.stats.directions[0];
             for latency in [100, 200, 300] {

@@ -1,22 +1,19 @@
 //! How far the run is: the share done and the time left.
 
-use crate::shared::{Control, Phase};
-use iolite_options::JobOptions;
+use crate::shared::{Phase, Slot};
+use crate::worker::verify;
+use iolite_options::{JobOptions, ReadWrite};
 use iolite_plan::Layout;
+use iolite_types::Direction;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Seconds that a worker has still to run, from what it was asked to do and what it has done.
 ///
 /// A worker ends when its time is over or its bytes are moved, whichever comes first; the time for the bytes is
-/// estimated from its rate so far. `None` = it cannot be told (yet).
-pub fn seconds_left(
-    options: &JobOptions,
-    layout: &Layout,
-    control: &Control,
-    bytes_done: u64,
-    now_ns: u64,
-) -> Option<f64> {
-    let phase = control.phase();
+/// estimated from its rate so far. What it writes and will read back is to be moved twice. A time-based one reads back
+/// what its time was enough for. `None` = it cannot be told (yet).
+pub fn seconds_left(options: &JobOptions, layout: &Layout, slot: &Slot, now_ns: u64) -> Option<f64> {
+    let phase = slot.control.phase();
     if phase == Phase::Exited {
         return Some(0.0);
     }
@@ -27,21 +24,76 @@ pub fn seconds_left(
     if phase < Phase::Ramping {
         return limit(0.0);
     }
-    let elapsed_s = now_ns.saturating_sub(control.started_ns.load(Relaxed)) as f64 / 1e9;
+    let elapsed_s = now_ns.saturating_sub(slot.control.started_ns.load(Relaxed)) as f64 / 1e9;
     let by_time = limit(elapsed_s);
+    let reads_left = (phase == Phase::Verifying).then(|| ReadsLeft::of(slot, now_ns)).flatten();
     let is_live = options.read_iolog_chunked && !options.read_iolog.is_empty();
     if options.time_based || is_live {
-        return by_time;
+        return match (by_time, reads_left) {
+            (Some(time), Some(reads)) => Some(reads.seconds.max(time)),
+            (time, _) => time,
+        };
     }
-    let counted_s = now_ns.saturating_sub(control.counting_ns.load(Relaxed)) as f64 / 1e9;
-    // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
-    let extra = if options.sprandom { 1.0 + options.spr_op.max(0.0) } else { 1.0 };
-    let total = layout.bytes_per_pass() as f64 * extra * options.loops.max(1) as f64;
-    let by_bytes = (bytes_done > 0 && counted_s > 0.0)
-        .then(|| (total - bytes_done as f64).max(0.0) / (bytes_done as f64 / counted_s));
-    match (by_time, by_bytes) {
+    match (by_time, by_bytes(options, layout, slot, elapsed_s, reads_left)) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
+    }
+}
+
+/// Seconds until all bytes are moved.
+fn by_bytes(
+    options: &JobOptions,
+    layout: &Layout,
+    slot: &Slot,
+    elapsed_s: f64,
+    reads_left: Option<ReadsLeft>,
+) -> Option<f64> {
+    // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
+    let extra = if options.sprandom { 1.0 + options.spr_op.max(0.0) } else { 1.0 };
+    let total = layout.bytes_per_pass() as f64 * extra * passes(options);
+    let moved: u64 =
+        Direction::ALL.into_iter().map(|direction| slot.stats.moved(direction.index()).bytes).sum();
+    let (reads_s, reads_bytes) = reads_left.map_or((0.0, 0.0), |reads| (reads.seconds, reads.bytes));
+    let left = (total - moved as f64 - reads_bytes).max(0.0);
+    (moved > 0 && elapsed_s > 0.0).then(|| reads_s + left / (moved as f64 / elapsed_s))
+}
+
+/// How often all bytes of a pass are moved.
+fn passes(options: &JobOptions) -> f64 {
+    let loops = options.loops.max(1) as f64;
+    let written = match options.rw {
+        ReadWrite::Rw | ReadWrite::RandRw => 1.0 - f64::from(options.rwmixread) / 100.0,
+        ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,
+        _ => 1.0,
+    };
+    if options.verify_only || verify::loads_state(options) {
+        // Nothing is written, and what was is read once.
+        written
+    } else if verify::reads_back(options) {
+        loops * (1.0 + written)
+    } else {
+        loops
+    }
+}
+
+/// What is left of reading back what a pass has written.
+#[derive(Clone, Copy, Debug)]
+struct ReadsLeft {
+    seconds: f64,
+    bytes: f64,
+}
+
+impl ReadsLeft {
+    fn of(slot: &Slot, now_ns: u64) -> Option<ReadsLeft> {
+        let read = &slot.stats.directions[Direction::Read.index()];
+        let (begun, issued) = slot.stats.consistent(|_| read.clock.span())?;
+        let done = read.issued.get().saturating_sub(issued);
+        let moved = slot.stats.moved(Direction::Read.index());
+        let left = slot.control.read_until.load(Relaxed).saturating_sub(moved.ios) as f64;
+        (done > 0 && moved.ios > 0).then(|| ReadsLeft {
+            seconds: left * (now_ns.saturating_sub(begun) as f64 / 1e9) / done as f64,
+            bytes: left * moved.bytes as f64 / moved.ios as f64,
+        })
     }
 }
 
@@ -55,33 +107,73 @@ pub fn percent(elapsed_s: f64, left_s: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::shared::Arena;
+    use iolite_options::Verify;
+
+    const READ: [bool; 3] = [true, false, false];
+    const WRITE: [bool; 3] = [false, true, false];
 
     fn layout(bytes: u64) -> Layout {
         Layout { files: Vec::new(), pass_bytes: Some(bytes) }
     }
 
-    fn running(control: &Control) {
-        control.set_phase(Phase::Running);
-        control.started_ns.store(1_000_000_000, Relaxed);
-        control.counting_ns.store(1_000_000_000, Relaxed);
+    /// A worker that runs since second 1.
+    fn running(slot: &Slot) {
+        slot.control.set_phase(Phase::Running);
+        slot.control.started_ns.store(1_000_000_000, Relaxed);
+        slot.control.counting_ns.store(1_000_000_000, Relaxed);
+    }
+
+    /// It moves so many I/Os of 10 bytes.
+    fn moves(slot: &Slot, direction: Direction, ios: u64) {
+        let live = &slot.stats.directions[direction.index()];
+        live.issued.add(ios);
+        live.ios.add(ios);
+        live.bytes.add(10 * ios);
     }
 
     #[test]
     fn by_bytes_by_time_or_by_what_comes_first() {
         let arena = Arena::new(1).unwrap();
-        let control = &arena.slot(0).control;
-        running(control);
+        let slot = arena.slot(0);
+        running(slot);
         let now = 3_000_000_000;
         let options = JobOptions::default();
-        assert_eq!(seconds_left(&options, &layout(400), control, 100, now), Some(6.0));
-        assert_eq!(seconds_left(&options, &layout(400), control, 0, now), None);
+        assert_eq!(seconds_left(&options, &layout(400), slot, now), None);
+        moves(slot, Direction::Read, 10);
+        assert_eq!(seconds_left(&options, &layout(400), slot, now), Some(6.0));
         let flash = JobOptions { sprandom: true, spr_op: 0.25, ..JobOptions::default() };
-        assert_eq!(seconds_left(&flash, &layout(400), control, 100, now), Some(8.0));
+        assert_eq!(seconds_left(&flash, &layout(400), slot, now), Some(8.0));
         let limited = JobOptions { runtime: 5_000_000, ..JobOptions::default() };
-        assert_eq!(seconds_left(&limited, &layout(400), control, 100, now), Some(3.0));
-        assert_eq!(seconds_left(&limited, &layout(200), control, 100, now), Some(2.0));
+        assert_eq!(seconds_left(&limited, &layout(400), slot, now), Some(3.0));
+        assert_eq!(seconds_left(&limited, &layout(200), slot, now), Some(2.0));
         let based = JobOptions { time_based: true, ..limited };
-        assert_eq!(seconds_left(&based, &layout(200), control, 100, now), Some(3.0));
+        assert_eq!(seconds_left(&based, &layout(200), slot, now), Some(3.0));
+        // What was moved in a ramp is moved.
+        slot.stats.reset(now);
+        assert_eq!(seconds_left(&options, &layout(400), slot, now), Some(6.0));
+    }
+
+    #[test]
+    fn reading_back_is_part_of_it_from_the_start() {
+        let arena = Arena::new(1).unwrap();
+        let slot = arena.slot(0);
+        running(slot);
+        let mut options = JobOptions { rw: ReadWrite::Write, ..JobOptions::default() };
+        options.verification.verify = Verify::Crc32c;
+        slot.stats.begin_span(WRITE, 1_000_000_000);
+        moves(slot, Direction::Write, 20);
+        // 200 of 400 bytes are written in 2 s, and 400 will be read.
+        assert_eq!(seconds_left(&options, &layout(400), slot, 3_000_000_000), Some(6.0));
+        moves(slot, Direction::Write, 20);
+        slot.stats.end_span(WRITE, 5_000_000_000);
+        slot.control.set_phase(Phase::Verifying);
+        slot.control.read_until.store(40, Relaxed);
+        slot.stats.begin_span(READ, 5_000_000_000);
+        moves(slot, Direction::Read, 10);
+        // A quarter is read in half a second.
+        assert_eq!(seconds_left(&options, &layout(400), slot, 5_500_000_000), Some(1.5));
+        let based = JobOptions { time_based: true, runtime: 4_000_000, ..options };
+        assert_eq!(seconds_left(&based, &layout(400), slot, 5_500_000_000), Some(1.5));
     }
 
     #[test]

@@ -28,19 +28,23 @@ pub enum Phase {
     Ramping = 5,
     /// It issues I/O.
     Running = 6,
+    /// It reads back what it has written.
+    Verifying = 7,
     /// It waits for a sync at the end.
-    Syncing = 7,
+    Syncing = 8,
     /// It is done with I/O and puts its things in order.
-    Finishing = 8,
+    Finishing = 9,
     /// It is done.
-    Exited = 9,
+    Exited = 10,
 }
 
 impl Phase {
     fn from_word(word: u32) -> Phase {
         use Phase::*;
-        const ALL: [Phase; 10] =
-            [Planned, Created, SettingUp, PreReading, Ready, Ramping, Running, Syncing, Finishing, Exited];
+        const ALL: [Phase; 11] = [
+            Planned, Created, SettingUp, PreReading, Ready, Ramping, Running, Verifying, Syncing, Finishing,
+            Exited,
+        ];
         ALL[(word as usize).min(ALL.len() - 1)]
     }
 
@@ -85,6 +89,8 @@ pub struct Control {
     pub ended_ns: AtomicU64,
     /// I/Os issued as the flow counts them (see `worker::flow`). Written by the worker.
     pub flow_ios: AtomicU64,
+    /// While it reads back: how many reads it will have done then, of all since it began. Written by the worker.
+    pub read_until: AtomicU64,
     /// Bytes moved before counting began, while a ramp is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
     /// For how long its I/O waited for its logs to be written. Written by the worker.

@@ -154,6 +154,46 @@ impl LiveLatency {
     }
 }
 
+/// For how long a direction ran: its spans so far, and the one it is in. A pass is a span of the workload's directions,
+/// reading back one of the reads. All times are nanoseconds of the run's clock, which is never at 0 when I/O begins.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LiveClock {
+    /// All spans that are over.
+    spans: Word,
+    /// When the present one began; 0 = there is none.
+    begun: Word,
+    /// How many I/Os had been issued then.
+    issued: Word,
+}
+
+impl LiveClock {
+    /// Whether there is a span at present.
+    pub fn runs(&self) -> bool {
+        self.begun.get() != 0
+    }
+
+    /// For how long it has run until `now`.
+    pub fn elapsed(&self, now: u64) -> u64 {
+        let present = if self.runs() { now.saturating_sub(self.begun.get()) } else { 0 };
+        self.spans.get() + present
+    }
+
+    /// When the present span began, and how many I/Os had been issued then; `None` = there is none.
+    pub fn span(&self) -> Option<(u64, u64)> {
+        self.runs().then(|| (self.begun.get(), self.issued.get()))
+    }
+}
+
+/// What a direction has moved since its worker began, whatever was forgotten meanwhile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+}
+
 /// What one direction of one worker publishes.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -168,8 +208,12 @@ pub struct LiveDirection {
     pub short: Word,
     /// I/Os given up.
     pub dropped: Word,
-    /// Nanoseconds of finished passes in which this direction ran.
-    pub runtime: Word,
+    /// For how long it ran.
+    pub clock: LiveClock,
+    /// What was forgotten of `ios`: see [`LiveStats::moved`].
+    forgotten_ios: Word,
+    /// What was forgotten of `bytes`.
+    forgotten_bytes: Word,
     /// Submission latency.
     pub slat: LiveLatency,
     /// Completion latency.
@@ -282,18 +326,65 @@ impl LiveStats {
         self.sync.read()
     }
 
-    /// Forgets everything measured so far (the ramp is over). Only the worker may.
-    pub fn reset(&self) {
+    /// A span of these directions (in the order of `Direction::ALL`) begins. Those that run go on. Only the worker may.
+    pub fn begin_span(&self, directions: [bool; 3], now: u64) {
+        self.begin();
+        for direction in
+            self.directions.iter().zip(directions).filter_map(|(it, wanted)| wanted.then_some(it))
+        {
+            if !direction.clock.runs() {
+                direction.clock.begun.set(now);
+                direction.clock.issued.set(direction.issued.get());
+            }
+        }
+        self.end();
+    }
+
+    /// The span of these directions is over. It has been none for those that issued nothing. Only the worker may.
+    pub fn end_span(&self, directions: [bool; 3], now: u64) {
+        self.begin();
+        for direction in
+            self.directions.iter().zip(directions).filter_map(|(it, wanted)| wanted.then_some(it))
+        {
+            let clock = &direction.clock;
+            if direction.issued.get() != clock.issued.get() {
+                clock.spans.set(clock.elapsed(now));
+            }
+            clock.begun.set(0);
+        }
+        self.end();
+    }
+
+    /// What a direction has moved since the worker began. Unlike its counters this never goes back.
+    pub fn moved(&self, direction: usize) -> Moved {
+        self.consistent(|stats| {
+            let direction = &stats.directions[direction];
+            Moved {
+                ios: direction.forgotten_ios.get() + direction.ios.get(),
+                bytes: direction.forgotten_bytes.get() + direction.bytes.get(),
+            }
+        })
+    }
+
+    /// Forgets everything measured so far (the ramp is over); spans begin anew. Only the worker may.
+    pub fn reset(&self, now: u64) {
         self.begin();
         self.resets.add(1);
         let words = self.level.iter().chain(&self.submit).chain(&self.complete);
         words.chain([&self.total_submit, &self.total_complete, &self.syncs]).for_each(|word| word.set(0));
         for direction in &self.directions {
+            direction.forgotten_ios.add(direction.ios.get());
+            direction.forgotten_bytes.add(direction.bytes.get());
             for word in [&direction.ios, &direction.bytes, &direction.issued, &direction.short] {
                 word.set(0);
             }
             direction.dropped.set(0);
-            direction.runtime.set(0);
+            let clock = &direction.clock;
+            clock.spans.set(0);
+            clock.issued.set(0);
+            if clock.runs() {
+                clock.begun.set(now);
+            }
             for latency in [&direction.slat, &direction.clat, &direction.lat, &direction.intended] {
                 latency.reset();
             }
@@ -330,10 +421,48 @@ mod tests {
         assert_eq!(slat, Latency::default());
         assert_eq!(clat.moments, expected);
         assert_eq!(clat.histogram.total(), 5);
-        stats.reset();
+        stats.reset(0);
         assert_eq!(stats.latencies(1)[1].moments.count, 0);
         assert_eq!(stats.latencies(1)[1].histogram, Histogram::default());
         assert_eq!(stats.resets.get(), 1);
+    }
+
+    #[test]
+    fn each_direction_has_a_clock_of_its_own() {
+        let stats = zeroed();
+        let [read, write, trim] = &stats.directions;
+        let elapsed = |now| [read, write, trim].map(|direction| direction.clock.elapsed(now));
+        // Writing from 100 to 400, reading in the midst of it from 200 to 250, and from 500 on.
+        stats.begin_span([false, true, true], 100);
+        write.issued.add(5);
+        stats.begin_span([true, false, false], 200);
+        read.issued.add(1);
+        stats.end_span([true, false, false], 250);
+        assert_eq!(elapsed(300), [50, 200, 200]);
+        stats.end_span([false, true, true], 400);
+        stats.begin_span([true, false, false], 500);
+        // A direction without any I/O did not run.
+        assert_eq!(elapsed(600), [150, 300, 0]);
+        assert_eq!((read.clock.span(), write.clock.span()), (Some((500, 1)), None));
+        assert!(read.clock.runs() && !write.clock.runs());
+    }
+
+    #[test]
+    fn a_reset_forgets_and_what_was_moved_stays_moved() {
+        let stats = zeroed();
+        stats.begin_span([true, false, false], 100);
+        for round in 1..=3 {
+            stats.directions[0].issued.add(2);
+            stats.directions[0].ios.add(2);
+            stats.directions[0].bytes.add(10);
+            assert_eq!(stats.moved(0), Moved { ios: 2 * round, bytes: 10 * round });
+            stats.reset(100 * (round + 1));
+            assert_eq!(stats.moved(0), Moved { ios: 2 * round, bytes: 10 * round });
+        }
+        assert_eq!(stats.directions[0].clock.elapsed(450), 50);
+        // After that reset it has issued nothing.
+        stats.end_span([true, false, false], 460);
+        assert_eq!(stats.directions[0].clock.elapsed(500), 0);
     }
 
     #[test]
@@ -349,7 +478,7 @@ mod tests {
             priorities.read().iter().map(|seen| (seen.priority, seen.latency.moments.count)).collect()
         };
         assert_eq!(seen(), [(0, 1), (8192, 2)]);
-        stats.reset();
+        stats.reset(0);
         assert_eq!(seen(), []);
         priorities.record(3, 1);
         assert_eq!(seen(), [(3, 1)]);

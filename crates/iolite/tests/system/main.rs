@@ -39,6 +39,7 @@ mod sharing;
 mod signals;
 mod status;
 mod steady_state;
+mod times;
 mod trace_companion;
 mod traces;
 mod verify;

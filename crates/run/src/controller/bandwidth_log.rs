@@ -1,6 +1,6 @@
 //! `--bandwidth-log`: the bandwidth of all jobs together, one file per direction, one line per half second.
 
-use super::samples::{per_second, since};
+use super::samples::per_second;
 use super::{Controller, Observer, RunError};
 use iolite_logs::{Columns, Sample};
 use iolite_types::{Direction, PerDirection};
@@ -63,7 +63,7 @@ impl BandwidthLog {
             let direction = Direction::ALL[index];
             let sample = Sample {
                 time_ms: now / 1_000_000,
-                value: per_second(since(before[direction], bytes[direction]), span) / 1024,
+                value: per_second(bytes[direction].saturating_sub(before[direction]), span) / 1024,
                 direction: index as u32,
                 ..Sample::default()
             };
@@ -92,7 +92,7 @@ impl Controller<'_> {
         for worker in &self.plan.workers {
             let slot = self.arena.slot(worker.index);
             for direction in Direction::ALL {
-                bytes[direction] += slot.stats.directions[direction.index()].bytes.get();
+                bytes[direction] += slot.stats.moved(direction.index()).bytes;
             }
         }
         if let Err((name, error)) = self.bandwidth_log.write(now, bytes) {

@@ -1,21 +1,44 @@
 //! Samples: what bandwidth and IOPS were in each averaging period of a worker.
+//!
+//! A period is one of a direction's own time (see [`LiveClock`](iolite_stats::live::LiveClock)): while a job reads back
+//! what it has written, its writes have no samples.
 
 use super::Controller;
-use crate::shared::Phase;
+use crate::shared::{Phase, Slot};
 use iolite_options::JobOptions;
+use iolite_stats::Samples;
 use iolite_types::{Direction, PerDirection};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Turns counters into samples per averaging period.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampler {
     /// The reset count at which the counters below were read.
     resets: u64,
-    started: bool,
-    bw_at: u64,
-    iops_at: u64,
-    bytes: PerDirection<u64>,
-    ios: PerDirection<u64>,
+    bytes: PerDirection<Mark>,
+    ios: PerDirection<Mark>,
+    /// When a period will be over; `None` = it is not known that the worker runs.
+    due: Option<u64>,
+}
+
+/// Where a counter stood when a period began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    /// For how long the direction had run.
+    ran: u64,
+    count: u64,
+}
+
+impl Mark {
+    /// The counter's growth per second since the mark, when a period is over; then the next one begins. A counter that
+    /// has never moved has nothing to tell.
+    fn sample(&mut self, now: Mark, period: u64) -> Option<u64> {
+        let span = now.ran.saturating_sub(self.ran);
+        if span < period {
+            return None;
+        }
+        let grown = now.count.saturating_sub(std::mem::replace(self, now).count);
+        (now.count > 0).then(|| per_second(grown, span))
+    }
 }
 
 impl Controller<'_> {
@@ -25,10 +48,7 @@ impl Controller<'_> {
         // A worker that is not running yet is looked at again when it says that it is; one that runs no more has
         // nothing left to be sampled.
         let is_running = self.arena.slot(index).control.phase().is_running();
-        if !member.released || !member.sampler.started || !is_running {
-            return None;
-        }
-        Some(member.sampler.bw_at.min(member.sampler.iops_at))
+        member.sampler.due.filter(|_| member.released && is_running)
     }
 
     /// Takes the samples that are due. They cost the workers nothing, so `disable_bw` does not stop them (as with
@@ -37,59 +57,59 @@ impl Controller<'_> {
         let now = self.now();
         for index in self.present() {
             let member = &mut self.members[index];
-            if !member.released || member.end.is_some() {
+            let slot = self.arena.slot(index);
+            if !member.released || member.end.is_some() || !slot.control.phase().is_running() {
+                continue;
+            }
+            if member.sampler.due.is_some_and(|due| now < due) {
                 continue;
             }
             let options = &self.plan.job_of(&self.plan.workers[index]).options;
-            let slot = self.arena.slot(index);
-            let counting = slot.control.counting_ns.load(Relaxed);
-            if counting == 0 || !slot.control.phase().is_running() {
-                continue;
+            let known = &mut member.known;
+            member.sampler.look(slot, options, now, &mut known.bw, &mut known.iops);
+        }
+    }
+}
+
+impl Sampler {
+    /// Takes the samples of those directions whose periods are over.
+    fn look(
+        &mut self,
+        slot: &Slot,
+        options: &JobOptions,
+        now: u64,
+        bw: &mut PerDirection<Samples>,
+        iops: &mut PerDirection<Samples>,
+    ) {
+        let bw_period = period(options, options.bwavgtime, options.logs.write_bw_log.is_some());
+        let iops_period = period(options, options.iopsavgtime, options.logs.write_iops_log.is_some());
+        let mut due = now + bw_period.min(iops_period);
+        // Neither a ramp nor the sync at the end is sampled.
+        let is_sampled = matches!(slot.control.phase(), Phase::Running | Phase::Verifying);
+        let resets = slot.stats.resets.get();
+        if resets != self.resets {
+            *self = Sampler { resets, ..Sampler::default() };
+            *bw = PerDirection::default();
+            *iops = PerDirection::default();
+        }
+        for direction in Direction::ALL.into_iter().filter(|_| is_sampled) {
+            let (ran, bytes, ios, runs) = slot.stats.consistent(|stats| {
+                let live = &stats.directions[direction.index()];
+                (live.clock.elapsed(now), live.bytes.get(), live.ios.get(), live.clock.runs())
+            });
+            if let Some(rate) = self.bytes[direction].sample(Mark { ran, count: bytes }, bw_period) {
+                bw[direction].record(rate / 1024);
             }
-            let bw_period = period(options, options.bwavgtime, options.logs.write_bw_log.is_some());
-            let iops_period = period(options, options.iopsavgtime, options.logs.write_iops_log.is_some());
-            let sampler = &mut member.sampler;
-            let resets = slot.stats.resets.get();
-            if !sampler.started || sampler.resets != resets {
-                *sampler = Sampler {
-                    resets,
-                    started: true,
-                    bw_at: counting + bw_period,
-                    iops_at: counting + iops_period,
-                    ..Sampler::default()
-                };
-                member.known.bw = PerDirection::default();
-                member.known.iops = PerDirection::default();
+            if let Some(rate) = self.ios[direction].sample(Mark { ran, count: ios }, iops_period) {
+                iops[direction].record(rate);
             }
-            let live = |direction: Direction| &slot.stats.directions[direction.index()];
-            if now >= sampler.bw_at && slot.control.phase() == Phase::Running {
-                let span = now - (sampler.bw_at - bw_period);
-                for direction in Direction::ALL {
-                    let bytes = live(direction).bytes.get();
-                    let moved = bytes - std::mem::replace(&mut sampler.bytes[direction], bytes);
-                    if bytes > 0 {
-                        member.known.bw[direction].record(per_second(moved, span) / 1024);
-                    }
-                }
-                sampler.bw_at = now + bw_period;
-            }
-            if now >= sampler.iops_at && slot.control.phase() == Phase::Running {
-                let span = now - (sampler.iops_at - iops_period);
-                for direction in Direction::ALL {
-                    let ios = live(direction).ios.get();
-                    let done = ios - std::mem::replace(&mut sampler.ios[direction], ios);
-                    if ios > 0 {
-                        member.known.iops[direction].record(per_second(done, span));
-                    }
-                }
-                sampler.iops_at = now + iops_period;
-            }
-            // In the ramp nothing is sampled, and nothing is due.
-            if slot.control.phase() != Phase::Running {
-                sampler.bw_at = sampler.bw_at.max(now + bw_period);
-                sampler.iops_at = sampler.iops_at.max(now + iops_period);
+            if runs {
+                let left = |mark: Mark, period: u64| now + period - (ran - mark.ran).min(period);
+                due = due.min(left(self.bytes[direction], bw_period));
+                due = due.min(left(self.ios[direction], iops_period));
             }
         }
+        self.due = Some(due);
     }
 }
 
@@ -104,18 +124,43 @@ pub(super) fn per_second(amount: u64, span_ns: u64) -> u64 {
     if span_ns == 0 { 0 } else { (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64 }
 }
 
-/// By how much a counter has grown. The end of a ramp sets counters back, and then what they show is new.
-pub(super) fn since(before: u64, now: u64) -> u64 {
-    now.checked_sub(before).unwrap_or(now)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::Arena;
+
+    const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn counters_that_were_set_back_begin_anew() {
-        assert_eq!(since(10, 25), 15);
-        assert_eq!(since(10, 4), 4);
+    fn directions_are_sampled_while_they_run() {
+        let arena = Arena::new(1).unwrap();
+        let slot = arena.slot(0);
+        let [read, write, _] = &slot.stats.directions;
+        let options = JobOptions { bwavgtime: 500, iopsavgtime: 500, ..JobOptions::default() };
+        let (mut sampler, mut bw, mut iops) =
+            (Sampler::default(), PerDirection::default(), PerDirection::default());
+        let mut look = |now: u64| {
+            sampler.look(slot, &options, now, &mut bw, &mut iops);
+            [(bw[Direction::Read], iops[Direction::Read]), (bw[Direction::Write], iops[Direction::Write])]
+                .map(|(bw, iops): (Samples, Samples)| (bw.count, bw.max, iops.max))
+        };
+        slot.control.set_phase(Phase::Running);
+        slot.stats.begin_span([false, true, false], SECOND);
+        write.issued.add(1);
+        write.bytes.add(1 << 20);
+        write.ios.add(10);
+        assert_eq!(look(SECOND * 5 / 4), [(0, 0, 0), (0, 0, 0)]);
+        assert_eq!(look(SECOND * 3 / 2), [(0, 0, 0), (1, 2048, 20)]);
+        // The rest of a period is no sample, and neither is the time in which only reads run.
+        slot.stats.end_span([false, true, false], SECOND * 8 / 5);
+        slot.control.set_phase(Phase::Verifying);
+        slot.stats.begin_span([true, false, false], 2 * SECOND);
+        read.issued.add(1);
+        read.bytes.add(4 << 20);
+        read.ios.add(4);
+        assert_eq!(look(3 * SECOND), [(1, 4096, 4), (1, 2048, 20)]);
+        // A reset begins anew.
+        slot.stats.reset(3 * SECOND);
+        assert_eq!(look(3 * SECOND), [(0, 0, 0), (0, 0, 0)]);
     }
 }

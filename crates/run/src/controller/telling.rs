@@ -1,6 +1,6 @@
 //! What is told on the way: snapshots for the status line, and reports.
 
-use super::samples::{per_second, since};
+use super::samples::per_second;
 use super::{Controller, End, Member, Observer, USAGE_PATIENCE};
 use crate::collect::{self, Circumstances};
 use crate::eta;
@@ -42,9 +42,8 @@ impl Controller<'_> {
             return Some(0.0);
         }
         let slot = self.arena.slot(index);
-        let bytes = slot.stats.directions.iter().map(|direction| direction.bytes.get()).sum();
         let options = &self.plan.job_of(&self.plan.workers[index]).options;
-        eta::seconds_left(options, &self.layouts[index], &slot.control, bytes, now)
+        eta::seconds_left(options, &self.layouts[index], slot, now)
     }
 
     /// Seconds left in all: the waves follow each other, and each lasts as long as its longest worker.
@@ -84,8 +83,9 @@ impl Controller<'_> {
                     snapshot.limits.min_iops += options.rate_iops_min[direction];
                     snapshot.limits.max_iops += options.rate_iops[direction];
                 }
-                bytes[direction] += slot.stats.directions[direction.index()].bytes.get();
-                ios[direction] += slot.stats.directions[direction.index()].ios.get();
+                let moved = slot.stats.moved(direction.index());
+                bytes[direction] += moved.bytes;
+                ios[direction] += moved.ios;
             }
             snapshot.kb_base = options.kb_base;
             snapshot.unit_base = options.unit_base;
@@ -93,8 +93,13 @@ impl Controller<'_> {
         let (before, old_bytes, old_ios) = std::mem::replace(&mut self.last_snapshot, (now, bytes, ios));
         let span = now.saturating_sub(before);
         for direction in Direction::ALL {
-            snapshot.bandwidth[direction] = per_second(since(old_bytes[direction], bytes[direction]), span);
-            snapshot.iops[direction] = per_second(since(old_ios[direction], ios[direction]), span);
+            let since = |old: PerDirection<u64>, now: PerDirection<u64>| {
+                now[direction].saturating_sub(old[direction])
+            };
+            snapshot.bandwidth[direction] = per_second(since(old_bytes, bytes), span);
+            snapshot.iops[direction] = per_second(since(old_ios, ios), span);
+            // What is read back or trimmed beside the workload is seen when it happens.
+            snapshot.shown[direction] |= snapshot.iops[direction] > 0;
         }
         if let Some(left) = self.left_in_all(now) {
             snapshot.percent = Some(eta::percent(now as f64 / 1e9, left));
@@ -159,6 +164,7 @@ fn state_letter(member: &Member, phase: Phase, options: &iolite_options::JobOpti
         Phase::SettingUp | Phase::Ready => b'I',
         Phase::PreReading => b'p',
         Phase::Ramping => b'/',
+        Phase::Verifying => b'V',
         Phase::Syncing => b'F',
         Phase::Finishing => b'f',
         Phase::Exited => b'E',

@@ -16,6 +16,7 @@ mod full;
 mod intended;
 mod rare;
 mod script;
+mod spans;
 mod verify;
 
 pub use blocks::BlockLives;
@@ -27,7 +28,7 @@ use script::Script;
 
 use super::files::FileTable;
 use crate::clock::Clock;
-use crate::shared::{Control, Phase};
+use crate::shared::Control;
 use iolite_content::Content;
 use iolite_engine::{Completion, Engine, Outcome, Queued, Unit};
 use iolite_stats::live::LiveStats;
@@ -67,6 +68,8 @@ pub struct Rules {
     pub clat_buckets: bool,
     /// Keep a histogram of total latency.
     pub lat_buckets: bool,
+    /// The directions of the workload, in the order of `Direction::ALL`.
+    pub moves: [bool; 3],
     /// Nanoseconds before counting begins.
     pub ramp_ns: u64,
     /// Nanoseconds of counting after which the job ends; `u64::MAX` = no limit.
@@ -279,7 +282,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.limit = target.start(now);
             self.control.found_depth.store(self.limit, Relaxed);
         }
-        self.control.set_phase(if self.ramping { Phase::Ramping } else { Phase::Running });
+        self.control.set_phase(self.phase());
     }
 
     /// Whether no further pass should begin.
@@ -705,7 +708,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
 
     /// The thread's resources, once more, at the end.
     pub fn finish(&self) {
-        self.control.ended_ns.store(self.clock.now(), Relaxed);
+        let now = self.clock.now();
+        // A span that was cut short by an error is over as well.
+        self.stats.end_span([true; 3], now);
+        self.control.ended_ns.store(now, Relaxed);
         super::publish_usage(self.control);
     }
 }

@@ -470,6 +470,7 @@ impl Worker<'_> {
         let time_based = options.time_based && repeats;
         let mut left = if repeats { options.loops.max(1) } else { 1 };
         while left > 0 && !io_loop.is_over() {
+            io_loop.begin_pass();
             let end = self.pass(io_loop);
             left -= 1;
             if options.end_fsync && (options.rw.writes() || options.rw.trims()) && io_loop.failure.is_none() {
@@ -479,6 +480,7 @@ impl Worker<'_> {
                 self.control().set_phase(before);
                 synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
             }
+            io_loop.end_pass();
             let again = left > 0 || time_based;
             let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {

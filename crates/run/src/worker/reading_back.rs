@@ -4,6 +4,7 @@ use super::io_loop::{IoLoop, PassEnd};
 use super::verify::{self, Verification, WorkerIdentity};
 use super::{Stop, Worker};
 use crate::message::Message;
+use crate::shared::Phase;
 use iolite_engine::Engine;
 use iolite_workload::{Generator, Spec};
 use tracing::debug;
@@ -69,7 +70,9 @@ impl Worker<'_> {
                 io_loop.all_flushed();
                 io_loop.files.refresh(&io_loop.engine);
             }
+            self.enter(Phase::Verifying);
             end = io_loop.read_back();
+            self.control().set_phase(io_loop.phase());
         }
         io_loop.conclude_checks();
         let Some(verification) = &mut io_loop.extras.verification else { return Ok(end) };

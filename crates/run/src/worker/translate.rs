@@ -61,6 +61,9 @@ pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> R
         // The latency classes of the report come from this histogram, so it is kept in any case.
         clat_buckets: true,
         lat_buckets: options.lat_percentiles,
+        // What a trace does is not known before it is done.
+        moves: [options.rw.reads(), options.rw.writes(), options.rw.trims()]
+            .map(|moves| moves || !options.read_iolog.is_empty()),
         ramp_ns: options.ramp_time.saturating_mul(1000),
         runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
         fill_device: options.fill_device,

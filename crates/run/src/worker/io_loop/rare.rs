@@ -126,13 +126,16 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
             None => end,
         };
-        self.control.set_phase(Phase::Running);
+        // What was written in the ramp may be being read back now.
+        if self.control.phase() == Phase::Ramping {
+            self.control.set_phase(Phase::Running);
+        }
     }
 
     /// Forgets what was measured so far. What is in flight belongs to that, and will not be counted.
     pub(super) fn count_anew(&mut self, now: u64) {
         self.stamps.iter_mut().for_each(|stamps| stamps.uncounted = true);
-        self.stats.reset();
+        self.stats.reset(now);
         reset_usage(self.control);
         self.control.counting_ns.store(now, Relaxed);
     }

@@ -4,11 +4,13 @@
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
 use crate::worker::telling::{describe_error, failed_check};
-use crate::worker::verify::{Checked, Expect, Part, Role, State, Telling, Trims};
+use crate::worker::verify::{Checked, Expect, Part, ReadBack, Role, State, Telling, Trims};
 use iolite_content::verify::Mismatch;
 use iolite_engine::{Completion, Engine, Errno};
+use iolite_types::Direction;
 use iolite_workload::{Generator, Io, Next};
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What it is called when data is not what was written.
 const WRONG_DATA: Errno = Errno(libc::EILSEQ);
@@ -26,14 +28,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         // What is read back has to be there, and no later write may overtake the read.
         self.drain();
-        while !self.stopping
-            && let Some((io, expect)) =
-                self.extras.verification.as_mut().and_then(|verification| verification.read_back.next_due())
-        {
-            self.submit_check(io, expect);
+        self.within_span(Direction::Read, |it| it.check_all(ReadBack::next_due));
+    }
+
+    /// Issues reads until there are no more. Nothing is in flight afterwards.
+    fn check_all(&mut self, next: fn(&mut ReadBack) -> Option<(Io, Expect)>) {
+        loop {
             if self.control.attention() != 0 {
                 self.attend();
             }
+            if self.stopping {
+                break;
+            }
+            let Some(verification) = &mut self.extras.verification else { break };
+            let Some((io, expect)) = next(&mut verification.read_back) else { break };
+            self.submit_check(io, expect);
         }
         self.drain();
     }
@@ -49,18 +58,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
         }
         self.trim_some(true);
-        loop {
-            if self.control.attention() != 0 {
-                self.attend();
-            }
-            if self.stopping {
-                break;
-            }
-            let Some(verification) = &mut self.extras.verification else { break };
-            let Some((io, expect)) = verification.read_back.next_at_end() else { break };
-            self.submit_check(io, expect);
-        }
-        self.drain();
+        self.announce_reads();
+        self.within_span(Direction::Read, |it| it.check_all(ReadBack::next_at_end));
         let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
         self.stopping |= resumed;
         if let Some(event) = self.put_off.take()
@@ -69,6 +68,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.next_event = event;
         }
         end
+    }
+
+    /// Says up to where the job will read, for those who tell how long that takes.
+    fn announce_reads(&self) {
+        let Some(verification) = &self.extras.verification else { return };
+        let until = self.stats.moved(Direction::Read.index()).ios + verification.read_back.unread();
+        self.control.read_until.store(until, Relaxed);
     }
 
     /// Whether what a pass has written is read back although the pass was stopped: because the time of a time-based
@@ -104,7 +110,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 }
             }
         });
-        let writes = writes.filter(|io| io.direction == iolite_types::Direction::Write);
+        let writes = writes.filter(|io| io.direction == Direction::Write);
         if let Some(verification) = &mut self.extras.verification {
             verification.read_back.assume_pass(writes);
         }
@@ -124,17 +130,19 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         // A trim has to come after its write.
         self.drain();
-        while !self.stopping
-            && let Some(trims) =
-                self.extras.verification.as_mut().and_then(|verification| verification.trims.as_mut())
-            && let Some(io) = trims.next(all)
-        {
-            self.submit(io);
-            if !E::SYNCHRONOUS && self.in_flight >= self.limit {
-                self.make_room();
+        self.within_span(Direction::Trim, |it| {
+            while !it.stopping
+                && let Some(trims) =
+                    it.extras.verification.as_mut().and_then(|verification| verification.trims.as_mut())
+                && let Some(io) = trims.next(all)
+            {
+                it.submit(io);
+                if !E::SYNCHRONOUS && it.in_flight >= it.limit {
+                    it.make_room();
+                }
             }
-        }
-        self.drain();
+            it.drain();
+        });
     }
 
     fn submit_check(&mut self, io: Io, expect: Expect) {

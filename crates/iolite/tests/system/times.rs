@@ -1,0 +1,95 @@
+//! What is reported as the time of what: writing and reading back, and the end of a ramp.
+
+use crate::common::{Json, Program, scratch};
+use std::fs;
+
+/// Milliseconds are rounded, for each figure on its own.
+const ROUNDING: u64 = 3;
+
+#[test]
+fn writing_and_reading_back_have_times_of_their_own() {
+    // 400 writes at 2000 per second; what is read back is not paced.
+    let job = "--name=j --filename=f --bs=4k --verify=crc32c --rate_iops=,2000 --output-format=json";
+    for args in [
+        "--rw=write --size=1600k",
+        "--rw=randwrite --size=400k --loops=4",
+        "--rw=write --size=800k --time_based --runtime=200ms",
+        "--rw=randwrite --size=1600k --iodepth=8 --ioengine=libaio --verify_async=2",
+    ] {
+        let dir = scratch();
+        let run = Program::under_test().line(dir.path(), &format!("{job} {args}")).ok();
+        let json = Json::parse(&run.stdout);
+        let job = json.job();
+        job.check_consistency();
+        let [read, write, all] = ["read.runtime", "write.runtime", "job_runtime"].map(|key| job.int(key));
+        assert!(
+            read > 0 && write > 0 && read + write <= all + ROUNDING,
+            "{args}: {read} + {write} of {all} ms"
+        );
+        // A pace is never exceeded, but a later loop catches up with what the one before has read back.
+        let most = 2 * (write + ROUNDING);
+        let writes = job.ios()[1];
+        assert!(args.contains("loops") || writes <= most, "{args}: {writes} writes in {write} ms");
+    }
+}
+
+#[test]
+fn what_is_read_back_on_the_way_has_the_time_of_its_reads() {
+    let dir = scratch();
+    let line = "--name=j --filename=f --rw=write --size=1600k --bs=4k --verify=crc32c --verify_backlog=16 \
+                --rate_iops=,1000 --output-format=json";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let json = Json::parse(&run.stdout);
+    let job = json.job();
+    assert_eq!(job.ios(), [400, 400, 0]);
+    // 400 ms of writing, in which 400 blocks are read in between.
+    assert!(job.int("write.runtime") >= 399);
+    assert!(job.int("read.runtime") < job.int("write.runtime"), "{run}");
+}
+
+#[test]
+fn the_lines_of_the_group_say_the_same() {
+    let dir = scratch();
+    let line = "--name=j --filename=f --rw=write --size=800k --bs=4k --verify=crc32c --rate_iops=,2000 \
+                --output-format=normal,json";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let json = Json::parse(&run.stdout);
+    for (line, direction) in [("   READ: ", "read"), ("  WRITE: ", "write")] {
+        let line = run.stdout.lines().find(|found| found.starts_with(line)).expect("a line of the group");
+        let runtime = json.job().int(&format!("{direction}.runtime"));
+        assert!(line.ends_with(&format!("run={runtime}-{runtime}msec")), "{runtime} ms, but {line}");
+    }
+}
+
+#[test]
+fn a_verification_has_a_letter_of_its_own() {
+    let dir = scratch();
+    // Half of the time is spent reading back, for as long as nobody stops it.
+    let line = "--eta=always --eta-interval=250ms --name=j --filename=f --rw=write --size=4M --bs=4k \
+                --verify=sha512 --loops=1000000";
+    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+    let is_shown = |line: &str| line.contains("[V(1)][") && line.contains("[r=") && line.contains(",w=");
+    running.wait_until("a verification is shown", |running| running.output().split('\r').any(is_shown));
+    running.signal(libc::SIGINT);
+    running.wait();
+}
+
+#[test]
+fn the_bandwidth_log_outlasts_the_end_of_a_ramp() {
+    let dir = scratch();
+    let line = "--bandwidth-log --ioengine=null --rw=randread --bs=4k --size=100G --time_based --name=b --rate_iops=2000 \
+                --runtime=3500ms --name=a --rate_iops=2000 --ramp_time=2500ms --runtime=1";
+    Program::under_test().line(dir.path(), line).ok();
+    let log = fs::read_to_string(dir.path().join("agg-read_bw.log")).expect("the log");
+    let mut before = 0;
+    let mut moved = 0;
+    for line in log.lines() {
+        let mut numbers = line.split(", ").map(|number| number.parse::<u64>().expect("a number"));
+        let (time, rate) = (numbers.next().expect("a time"), numbers.next().expect("a rate"));
+        moved += rate * (time - before) / 1000;
+        before = time;
+    }
+    // A pace is never exceeded: two jobs, each of 2000 blocks of 4 KiB per second.
+    let most = 2 * 2000 * 4 * before / 1000;
+    assert!(moved > 0 && moved <= most + most / 50, "{moved} of at most {most} KiB:\n{log}");
+}
