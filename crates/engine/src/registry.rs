@@ -18,7 +18,7 @@ macro_rules! engines {
     ($($variant:ident = $name:literal, $type:ident, $help:literal;)+) => {
         /// The engines that are built in.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)] // the variants are the engines' own names
+        #[expect(missing_docs, reason = "the variants are the engines' own names")]
         pub enum EngineName { $($variant),+ }
 
         impl EngineName {

@@ -38,7 +38,7 @@ pub struct SplitEntry {
 
 /// `rw`: which directions, and whether offsets are random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the option's own keywords
+#[expect(missing_docs, reason = "the names are the option's own keywords")]
 pub enum ReadWrite {
     Read,
     Write,
@@ -100,7 +100,7 @@ macro_rules! keyword_enum {
     ($(#[$meta:meta])* $name:ident { $($variant:ident = $keyword:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-        #[allow(missing_docs)] // the variants are the option's own keywords
+        #[expect(missing_docs, reason = "the variants are the option's own keywords")]
         pub enum $name { $($variant),+ }
         impl $name {
             /// The keyword as it is written in a job file.
@@ -160,7 +160,7 @@ keyword_enum!(/// The mode of `numa_mem_policy`
 
 /// A law by which some of many things are chosen more often than others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the options' own keywords
+#[expect(missing_docs, reason = "the names are the options' own keywords")]
 pub enum SkewLaw {
     Zipf,
     Pareto,
@@ -253,7 +253,7 @@ pub struct NumaPolicy {
 
 /// `replay_skip`: the kinds of I/O that a replay leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the option's own keywords
+#[expect(missing_docs, reason = "the names are the option's own keywords")]
 pub struct ReplaySkip {
     pub read: bool,
     pub write: bool,
@@ -334,7 +334,7 @@ pub struct IgnoredErrors {
 
 /// Options of the engines that exist so far. One flat set: an option that several engines share is one field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the options' own
+#[expect(missing_docs, reason = "the names are the options' own")]
 pub struct EngineOptions {
     pub hipri: bool,
     /// Percent of the I/Os that pvsync2 issues with high priority.
@@ -363,7 +363,7 @@ pub struct EngineOptions {
 
 /// Everything one job section asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the options' own; units are in the module documentation
+#[expect(missing_docs, reason = "the names are the options' own; units are in the module documentation")]
 pub struct JobOptions {
     // job
     pub name: String,

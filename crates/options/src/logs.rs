@@ -15,7 +15,7 @@ pub enum LogWindow {
 
 /// The options of a job's logs. Field names are the option names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the options' own
+#[expect(missing_docs, reason = "the names are the options' own")]
 pub struct LogOptions {
     pub per_job_logs: bool,
     /// How the names of the files begin; empty = with the job's name. `None` = no such log.

@@ -17,7 +17,7 @@ pub enum EtaWhen {
 
 /// One format of `--output-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the formats' own
+#[expect(missing_docs, reason = "the names are the formats' own")]
 pub enum OutputFormat {
     Normal,
     Json,

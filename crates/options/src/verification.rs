@@ -17,7 +17,7 @@ keyword_enum!(/// `verify_header_format`
 
 /// The options of verification. Where there is none, `verify` is [`Verify::None`], and nothing else counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names are the options' own
+#[expect(missing_docs, reason = "the names are the options' own")]
 pub struct VerifyOptions {
     pub verify: Verify,
     pub do_verify: bool,

@@ -238,7 +238,7 @@ pub struct SyncReport {
 
 /// What was last done to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // the names say it
+#[expect(missing_docs, reason = "the names say it")]
 pub enum BlockState {
     Unwritten = 0,
     Trimmed = 1,
@@ -344,7 +344,7 @@ pub struct DiskReport {
 
 /// Counters of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the kernel's own names (Documentation/block/stat.rst)
+#[expect(missing_docs, reason = "the kernel's own names (Documentation/block/stat.rst)")]
 pub struct DiskCounters {
     pub read_ios: u64,
     pub write_ios: u64,

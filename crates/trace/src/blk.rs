@@ -56,7 +56,7 @@ pub mod category {
 
 /// One record as it is in the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // the names are the format's own
+#[expect(missing_docs, reason = "the names are the format's own")]
 pub struct BlkRecord {
     pub sequence: u32,
     /// In nanoseconds.

@@ -2,7 +2,7 @@
 
 /// How written data is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "they are called what they are")]
+#[expect(missing_docs, reason = "they are called what they are")]
 pub enum Kind {
     /// The header alone, nothing of the data.
     Meta,
