@@ -1,6 +1,8 @@
 //! What is compared, as data.
 
-use crate::measure::Measure;
+use crate::measure::Measure::{self, *};
+use Against::{BareRing, Itself, Nothing, Peer};
+use Place::{Disk, Memory, Zram};
 
 /// One comparison.
 #[derive(Debug, PartialEq)]
@@ -58,331 +60,289 @@ macro_rules! null {
     };
 }
 
-macro_rules! case {
-    ($name:literal, $about:literal, $job:expr, $measure:ident, $reach:literal) => {
-        case!($name, $about, $job, $measure, $reach, Against::Peer, Place::Memory)
+/// Reads of the block device by an engine with a queue.
+macro_rules! zram {
+    ($engine:literal, $options:literal) => {
+        concat!(
+            "--time_based --ioengine=",
+            $engine,
+            " --thread --filename={device} --direct=1 --bs=4k --rw=randread ",
+            $options
+        )
     };
-    ($name:literal, $about:literal, $job:expr, $measure:ident, $reach:literal, $against:expr, $place:expr) => {
-        Case {
-            name: $name,
-            about: $about,
-            job: $job,
-            measure: Measure::$measure,
-            against: $against,
-            place: $place,
-            reach: $reach,
-        }
+}
+
+/// Reads of a file around the page cache.
+macro_rules! file {
+    ($engine:literal) => {
+        concat!(
+            "--time_based --ioengine=",
+            $engine,
+            " --thread --directory={directory} --size=256M --direct=1 --bs=4k --rw=randread --iodepth=32"
+        )
     };
+}
+
+/// Writes whose cost is what is written.
+macro_rules! content {
+    ($options:literal) => {
+        concat!(
+            "--time_based --ioengine=psync --rw=write --bs=128k --directory={directory} --size=256M ",
+            $options
+        )
+    };
+}
+
+/// Writes that are read back and checked.
+macro_rules! verify {
+    ($kind:literal) => {
+        concat!("--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=", $kind)
+    };
+}
+
+/// A thousand jobs of one I/O each.
+macro_rules! thousand {
+    ($options:literal) => {
+        concat!("--ioengine=null --size=4k --numjobs=1000 ", $options)
+    };
+}
+
+/// A comparison with the peer in memory, unless more is said.
+const fn case(
+    name: &'static str,
+    about: &'static str,
+    job: &'static str,
+    measure: Measure,
+    reach: f64,
+) -> Case {
+    Case { name, about, job, measure, reach, against: Peer, place: Memory }
+}
+
+impl Case {
+    const fn on(self, place: Place) -> Case {
+        Case { place, ..self }
+    }
+
+    const fn against(self, against: Against) -> Case {
+        Case { against, ..self }
+    }
 }
 
 /// All cases, in the order of the table.
 pub const CASES: &[Case] = &[
-    case!("null-randread-qd32", "random reads, 32 deep", null!("--rw=randread --iodepth=32"), Iops, 4.0),
-    case!("null-read-qd32", "sequential reads, 32 deep", null!("--rw=read --iodepth=32"), Iops, 4.0),
-    case!("null-randwrite-qd32", "random writes, 32 deep", null!("--rw=randwrite --iodepth=32"), Iops, 4.0),
-    case!("null-randrw-qd32", "random reads and writes", null!("--rw=randrw --iodepth=32"), Iops, 4.0),
-    case!("null-randread-qd1", "random reads one at a time", null!("--rw=randread --iodepth=1"), Iops, 2.5),
-    case!("null-read-qd1", "sequential reads one at a time", null!("--rw=read --iodepth=1"), Iops, 2.5),
-    case!(
+    case("null-randread-qd32", "random reads, 32 deep", null!("--rw=randread --iodepth=32"), Iops, 4.0),
+    case("null-read-qd32", "sequential reads, 32 deep", null!("--rw=read --iodepth=32"), Iops, 4.0),
+    case("null-randwrite-qd32", "random writes, 32 deep", null!("--rw=randwrite --iodepth=32"), Iops, 4.0),
+    case("null-randrw-qd32", "random reads and writes", null!("--rw=randrw --iodepth=32"), Iops, 4.0),
+    case("null-randread-qd1", "random reads one at a time", null!("--rw=randread --iodepth=1"), Iops, 2.5),
+    case("null-read-qd1", "sequential reads one at a time", null!("--rw=read --iodepth=1"), Iops, 2.5),
+    case(
         "null-zipf",
         "zipf:1.2",
         null!("--rw=randread --iodepth=32 --random_distribution=zipf:1.2"),
         Iops,
-        3.0
+        3.0,
     ),
-    case!(
+    case(
         "null-pareto",
         "pareto:0.2",
         null!("--rw=randread --iodepth=32 --random_distribution=pareto:0.2"),
         Iops,
-        3.0
+        3.0,
     ),
-    case!(
+    case(
         "null-normal",
         "normal:20",
         null!("--rw=randread --iodepth=32 --random_distribution=normal:20"),
         Iops,
-        3.0
+        3.0,
     ),
-    case!(
-        "null-bsrange",
-        "sizes of a range",
-        null!("--rw=randread --iodepth=32 --bsrange=4k-16k"),
-        Iops,
-        3.0
-    ),
-    case!(
+    case("null-bsrange", "sizes of a range", null!("--rw=randread --iodepth=32 --bsrange=4k-16k"), Iops, 3.0),
+    case(
         "null-files",
         "eight files in turn",
         null!("--rw=randread --iodepth=32 --nrfiles=8 --file_service_type=roundrobin"),
         Iops,
-        3.0
+        3.0,
     ),
-    case!(
+    case(
         "null-norandommap",
         "offsets that repeat",
         null!("--rw=randread --iodepth=32 --norandommap"),
         Iops,
-        3.0
+        3.0,
     ),
-    case!(
+    case(
         "null-lfsr",
         "a shift register",
         null!("--rw=randread --iodepth=32 --random_generator=lfsr"),
         Iops,
-        3.0
+        3.0,
     ),
-    case!(
+    case(
         "null-bssplit",
         "four sizes with shares",
         null!("--rw=randread --iodepth=32 --bssplit=4k/25:8k/25:16k/25:32k/25"),
         Iops,
-        4.0
+        4.0,
     ),
-    case!(
+    case(
         "null-half-random",
         "half random, half sequential",
         null!("--rw=randread --iodepth=32 --percentage_random=50"),
         Iops,
-        4.0
+        4.0,
     ),
-    case!(
+    case(
         "null-processes",
         "two processes",
         "--time_based --ioengine=null --size=100G --bs=4k --rw=randread --iodepth=32 --numjobs=2 --group_reporting",
         Iops,
-        4.0
+        4.0,
     ),
-    case!(
+    case(
         "null-bare",
         "nothing timed, nothing remembered",
         null!("--rw=randread --iodepth=32 --gtod_reduce=1 --norandommap"),
         Iops,
-        4.0
+        4.0,
     ),
-    case!(
+    case(
         "psync-randread-cpu",
         "reads of a file in memory",
         "--time_based --ioengine=psync --thread --directory={directory} --size=256M --bs=4k --rw=randread",
         UserCpuPerIo,
-        2.0
-    ),
-    case!(
-        "libaio-zram-cpu",
-        "libaio, depth 32",
-        "--time_based --ioengine=libaio --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32",
-        UserCpuPerIo,
         2.0,
-        Against::Peer,
-        Place::Zram
     ),
-    case!(
+    case("libaio-zram-cpu", "libaio, depth 32", zram!("libaio", "--iodepth=32"), UserCpuPerIo, 2.0).on(Zram),
+    case(
         "libaio-zram-batch-cpu",
         "libaio, depth 32, batches of 16",
-        "--time_based --ioengine=libaio --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32 \
-         --iodepth_batch_submit=16 --iodepth_batch_complete_max=16",
+        zram!("libaio", "--iodepth=32 --iodepth_batch_submit=16 --iodepth_batch_complete_max=16"),
         UserCpuPerIo,
         2.0,
-        Against::Peer,
-        Place::Zram
-    ),
-    case!(
-        "io_uring-zram-cpu",
-        "io_uring, depth 32",
-        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32",
-        UserCpuPerIo,
-        2.0,
-        Against::Peer,
-        Place::Zram
-    ),
-    case!(
+    )
+    .on(Zram),
+    case("io_uring-zram-cpu", "io_uring, depth 32", zram!("io_uring", "--iodepth=32"), UserCpuPerIo, 2.0)
+        .on(Zram),
+    case(
         "io_uring-zram-batch-cpu",
         "io_uring, depth 32, batches of 16",
-        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=32 \
-         --iodepth_batch_submit=16 --iodepth_batch_complete_max=16",
+        zram!("io_uring", "--iodepth=32 --iodepth_batch_submit=16 --iodepth_batch_complete_max=16"),
         UserCpuPerIo,
         2.0,
-        Against::Peer,
-        Place::Zram
-    ),
-    case!(
-        "libaio-file-cpu",
-        "libaio, a file, depth 32",
-        "--time_based --ioengine=libaio --thread --directory={directory} --size=256M --direct=1 --bs=4k --rw=randread \
-         --iodepth=32",
-        UserCpuPerIo,
-        2.0,
-        Against::Peer,
-        Place::Disk
-    ),
-    case!(
-        "io_uring-file-cpu",
-        "io_uring, a file, depth 32",
-        "--time_based --ioengine=io_uring --thread --directory={directory} --size=256M --direct=1 --bs=4k --rw=randread \
-         --iodepth=32",
-        UserCpuPerIo,
-        2.0,
-        Against::Peer,
-        Place::Disk
-    ),
-    case!(
+    )
+    .on(Zram),
+    case("libaio-file-cpu", "libaio, a file, depth 32", file!("libaio"), UserCpuPerIo, 2.0).on(Disk),
+    case("io_uring-file-cpu", "io_uring, a file, depth 32", file!("io_uring"), UserCpuPerIo, 2.0).on(Disk),
+    case(
         "libaio-zram",
         "libaio, depth 128, batches of 32",
-        "--time_based --ioengine=libaio --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=128 \
-         --iodepth_batch_submit=32 --iodepth_batch_complete_max=32",
+        zram!("libaio", "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32"),
         Iops,
         1.0,
-        Against::Peer,
-        Place::Zram
-    ),
-    case!(
+    )
+    .on(Zram),
+    case(
         "io_uring-zram",
         "the same with a ring, files and buffers registered",
-        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=128 \
-         --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 --registerfiles --fixedbufs",
+        zram!(
+            "io_uring",
+            "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 \
+             --registerfiles --fixedbufs"
+        ),
         Iops,
         1.0,
-        Against::Peer,
-        Place::Zram
-    ),
-    case!(
+    )
+    .on(Zram),
+    case(
         "io_uring-zram-bare",
         "the same, beside a bare ring",
-        "--time_based --ioengine=io_uring --thread --filename={device} --direct=1 --bs=4k --rw=randread --iodepth=128 \
-         --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 --registerfiles --fixedbufs --norandommap",
+        zram!(
+            "io_uring",
+            "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 \
+             --registerfiles --fixedbufs --norandommap"
+        ),
         Iops,
         0.97,
-        Against::BareRing { depth: 128, batch: 32 },
-        Place::Zram
-    ),
-    case!(
-        "content-refill",
-        "refilled buffers",
-        "--time_based --ioengine=psync --rw=write --bs=128k --directory={directory} --size=256M --refill_buffers",
-        Throughput,
-        1.5
-    ),
-    case!(
+    )
+    .against(BareRing { depth: 128, batch: 32 })
+    .on(Zram),
+    case("content-refill", "refilled buffers", content!("--refill_buffers"), Throughput, 1.5),
+    case(
         "content-compress",
         "half compressible",
-        "--time_based --ioengine=psync --rw=write --bs=128k --directory={directory} --size=256M \
-         --buffer_compress_percentage=50",
+        content!("--buffer_compress_percentage=50"),
         Throughput,
-        1.5
+        1.5,
     ),
-    case!(
-        "content-dedupe",
-        "half duplicate",
-        "--time_based --ioengine=psync --rw=write --bs=128k --directory={directory} --size=256M --dedupe_percentage=50",
-        Throughput,
-        1.5
-    ),
-    case!(
-        "verify-crc32c",
-        "write and verify, crc32c",
-        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=crc32c",
-        WallSeconds,
-        1.3
-    ),
-    case!(
-        "verify-xxhash",
-        "write and verify, xxhash",
-        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=xxhash",
-        WallSeconds,
-        1.3
-    ),
-    case!(
-        "verify-sha256",
-        "write and verify, sha256",
-        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=sha256",
-        WallSeconds,
-        2.5
-    ),
-    case!(
-        "verify-md5",
-        "write and verify, md5",
-        "--ioengine=psync --rw=write --bs=64k --directory={directory} --size=512M --verify=md5",
-        WallSeconds,
-        1.05
-    ),
-    case!(
-        "scale-iops",
-        "16 TiB beside 1 GiB",
-        null!("--rw=randread --iodepth=32 --size=16T"),
-        Iops,
-        0.9,
-        Against::Itself("--size=1G"),
-        Place::Memory
-    ),
-    case!(
+    case("content-dedupe", "half duplicate", content!("--dedupe_percentage=50"), Throughput, 1.5),
+    case("verify-crc32c", "write and verify, crc32c", verify!("crc32c"), WallSeconds, 1.3),
+    case("verify-xxhash", "write and verify, xxhash", verify!("xxhash"), WallSeconds, 1.3),
+    case("verify-sha256", "write and verify, sha256", verify!("sha256"), WallSeconds, 2.5),
+    case("verify-md5", "write and verify, md5", verify!("md5"), WallSeconds, 1.05),
+    case("scale-iops", "16 TiB beside 1 GiB", null!("--rw=randread --iodepth=32 --size=16T"), Iops, 0.9)
+        .against(Itself("--size=1G")),
+    case(
         "scale-memory",
         "16 TiB beside 1 GiB",
         null!("--rw=randread --iodepth=32 --size=16T"),
         PeakMemory,
         0.9,
-        Against::Itself("--size=1G"),
-        Place::Memory
-    ),
-    case!(
+    )
+    .against(Itself("--size=1G")),
+    case(
         "coverage-tail",
         "the last 1% of 1 TiB beside the first",
         "--ioengine=null --thread --bs=4k --rw=randread --iodepth=32 --size=1T --status-interval=100ms",
         TailSpeed,
         0.9,
-        Against::Nothing,
-        Place::Memory
-    ),
-    case!(
+    )
+    .against(Nothing),
+    case(
         "many-threads",
         "1000 threads, one I/O each",
-        "--ioengine=null --size=4k --numjobs=1000 --group_reporting --thread",
+        thousand!("--group_reporting --thread"),
         WallSeconds,
-        2.0
+        2.0,
     ),
-    case!(
-        "many-processes",
-        "1000 processes, one I/O each",
-        "--ioengine=null --size=4k --numjobs=1000 --group_reporting",
-        WallSeconds,
-        2.0
-    ),
-    case!(
+    case("many-processes", "1000 processes, one I/O each", thousand!("--group_reporting"), WallSeconds, 2.0),
+    case(
         "many-threads-memory",
         "1000 threads, one I/O each",
-        "--ioengine=null --size=4k --numjobs=1000 --group_reporting --thread",
+        thousand!("--group_reporting --thread"),
         PeakMemory,
-        3.33
+        3.33,
     ),
-    case!(
+    case(
         "many-processes-memory",
         "1000 processes, one I/O each",
-        "--ioengine=null --size=4k --numjobs=1000 --group_reporting",
+        thousand!("--group_reporting"),
         PeakMemory,
-        3.33
+        3.33,
     ),
-    case!(
+    case(
         "log-iops",
         "a log of each I/O, until all is written",
         null!("--rw=randread --iodepth=32 --write_lat_log={directory}/log"),
         LoggedIops,
-        1.5
+        1.5,
     ),
-    case!(
+    case(
         "log-memory",
         "a log of each I/O",
         null!("--rw=randread --iodepth=32 --write_lat_log={directory}/log"),
         PeakMemory,
-        1.0
+        1.0,
     ),
-    case!(
+    case(
         "reports",
         "JSON of 1000 jobs beside that of a group of them",
-        "--ioengine=null --size=4k --numjobs=1000 --thread",
+        thousand!("--thread"),
         WallSeconds,
         0.5,
-        Against::Itself("--group_reporting"),
-        Place::Memory
-    ),
+    )
+    .against(Itself("--group_reporting")),
 ];
 
 /// The cases whose names contain one of `parts`; all when there are none.
