@@ -6,8 +6,8 @@
 //! of that name (a trace called `trace`, say) are not in the way. Nothing else about the command line changes.
 //!
 //! Their options are letters, as those of the programs of fio that they stand for, with the same meanings: `-b 4096`,
-//! `-b4096`. Those that stand for no program have words as well: `--policy=fsynced`. All that is known about them is in the table [`ALL`], from which reading, help, manual and completion are
-//! derived.
+//! `-b4096`. Those that stand for no program have words as well: `--policy=fsynced`. All that is known about them is in
+//! the table [`ALL`], from which reading, help, manual and completion are derived.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;

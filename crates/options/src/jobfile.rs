@@ -252,7 +252,9 @@ impl Reader<'_, '_> {
                 Ok(bytes) => self.file(&path, &bytes),
                 Err(reason) => {
                     let path = path.display().to_string();
-                    self.error(origin, format!("{shown}: {}: {reason}", shortened(&path)));
+                    // It was found elsewhere, or a variable had the name.
+                    let found = if shown.ends_with(&path) { "" } else { &format!("{}: ", shortened(&path)) };
+                    self.error(origin, format!("{shown}: {found}{reason}"));
                 }
             }
         }

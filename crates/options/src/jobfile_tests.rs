@@ -256,7 +256,7 @@ fn includes_that_go_wrong() {
     let outcome = read_in(&directory, "job.fio");
     assert_eq!(outcome.shape(), ["a: rw=read size=1k bs=1k"]);
     assert_eq!(outcome.errors.len(), 4, "{:?}", outcome.errors);
-    assert!(outcome.errors[0].starts_with("job.fio:2:9: include missing.fio: missing.fio: "));
+    assert!(outcome.errors[0].starts_with("job.fio:2:9: include missing.fio: unable to read "));
     assert!(outcome.errors[1].contains("name of the file to include is missing"));
     assert_eq!(outcome.errors[2], "job.fio:4:9: include job.fio: this file includes itself");
     assert_eq!(

@@ -75,6 +75,13 @@ pub struct Diagnostic {
     pub message: String,
 }
 
+impl Diagnostic {
+    /// The same as a warning. The word stands behind the place, where programs that read messages look for it.
+    pub fn as_warning(&self) -> Diagnostic {
+        Diagnostic { origin: self.origin.clone(), message: format!("warning: {}", self.message) }
+    }
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {

@@ -89,18 +89,19 @@ pub(crate) fn parse_in(
     let warnings = tidy(warnings, paths.clone());
     if !errors.is_empty() {
         // What is merely suspicious is told as well: it may be the other half of a mistake.
-        let told = warnings.into_iter().map(|warning| Diagnostic {
-            message: format!("warning: {}", warning.message),
-            origin: warning.origin,
-        });
+        let told = warnings.iter().map(Diagnostic::as_warning);
         return Err(tidy(errors.into_iter().chain(told).collect(), paths));
     }
     if asked.run.warnings_fatal && !warnings.is_empty() {
         return Err(warnings);
     }
     if asked.showcmd {
-        let text = files.iter().map(|file| showcmd::render(program, &selected(file, &asked))).collect();
-        return Ok(Invocation::Print { text, status: 0 });
+        // The defaults of the command line hold for the first file.
+        let mut defaults: Vec<&Section> = sections.iter().filter(|section| section.is_global).collect();
+        let lines = files
+            .iter()
+            .map(|file| showcmd::render(program, &std::mem::take(&mut defaults), &selected(file, &asked)));
+        return Ok(Invocation::Print { text: lines.collect(), status: 0 });
     }
     if batches.is_empty() && !asked.run.parse_only {
         return no_jobs(warnings, program);

@@ -52,7 +52,8 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             }
             // No distance is smaller than this; words may be very long.
             let distance = if longer > limit { longer } else { edit_distance(word, candidate) };
-            (distance <= limit).then_some((distance, candidate))
+            // Words that have no letter in common are not alike, however short they are.
+            (distance <= limit && distance < length).then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

@@ -1,22 +1,28 @@
 //! `--showcmd`: a job file as a command line.
 //!
-//! Names are the canonical ones and options stand in the order in which they are applied. The defaults that the
-//! file starts with come first, without a name; defaults further down need `--name=global`, otherwise they would
-//! be options of the job before them. Values that a shell would take apart are quoted. An option that stands alone and
-//! means the job's name then (`write_lat_log`) is given that name, because on a command line the next word would be its
-//! value; as a default it becomes an option of each job.
+//! Names are the canonical ones and options stand in the order in which they are applied. The defaults of the command
+//! line that asks, and those that the file starts with, come first, without a name; defaults further down need
+//! `--name=global`, otherwise they would be options of the job before them. Values that a shell would take apart are
+//! quoted. An option that stands alone and means the job's name then (`write_lat_log`) is given that name, because on a
+//! command line the next word would be its value; as a default it becomes an option of each job.
 
 use crate::assemble::in_file_order;
 use crate::registry;
 use crate::section::Section;
 use std::fmt::Write;
 
-/// The command line for the sections of one job file, with its final newline.
-pub(crate) fn render(program: &str, sections: &[&Section]) -> String {
+/// The command line for the sections of one job file, with its final newline. `defaults` are given on the command line
+/// and hold for this file; where the file is empty there is nothing for them to hold for.
+pub(crate) fn render(program: &str, defaults: &[&Section], sections: &[&Section]) -> String {
+    if sections.is_empty() {
+        return "\n".to_owned();
+    }
+    let as_written = defaults.iter().map(|section| (section, section.settings.iter().collect()));
+    let of_file = sections.iter().map(|section| (section, in_file_order(&section.settings)));
     let mut line = String::new();
     let mut jobs = 0;
     let mut standing_alone: Vec<&str> = Vec::new();
-    for section in sections {
+    for (section, settings) in as_written.chain(of_file) {
         if !section.is_global {
             push(&mut line, "name", Some(name_of(section)), false);
             standing_alone.iter().for_each(|name| push(&mut line, name, Some(name_of(section)), false));
@@ -24,7 +30,7 @@ pub(crate) fn render(program: &str, sections: &[&Section]) -> String {
         } else if jobs > 0 {
             push(&mut line, "name", Some("global"), false);
         }
-        for setting in in_file_order(&section.settings) {
+        for setting in settings {
             // Here `--name` would begin another job.
             if setting.key == "name" {
                 continue;

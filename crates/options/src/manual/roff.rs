@@ -7,6 +7,9 @@ use crate::engines;
 use crate::profiles;
 use crate::run_options::{self, Argument};
 
+/// The day that the page bears: that of its version, not of its making, so that it can be made again.
+const DATE: &str = "2026-11-21";
+
 /// A page that is being written.
 struct Page(String);
 
@@ -54,7 +57,7 @@ pub fn roff() -> String {
     let mut page = Page(String::from(
         ".\\\" Made from the table of options by: cargo run -p iolite-options --example manual\n",
     ));
-    page.line(concat!(".TH IOLITE 1 \"\" \"iolite ", env!("CARGO_PKG_VERSION"), "\" \"User Commands\""));
+    page.line(&format!(".TH IOLITE 1 \"{DATE}\" \"iolite {}\" \"User Commands\"", env!("CARGO_PKG_VERSION")));
     page.section("name");
     page.line("iolite \\- measure what storage does under a workload that you describe");
     page.section("synopsis");

@@ -24,12 +24,21 @@ fn each_file_is_a_line() {
     let words = ["a.fio", "b.fio", "c.fio"].map(|name| path(&files, name));
     let (text, _) = printed(&["--showcmd", "--bs=8k", &words[0], &words[1], &words[2]], "");
     assert_eq!(
-        text, "iolite --name=one --thread \niolite --name=two \n\n",
-        "the command line itself is not shown"
+        text, "iolite --bs=8k --name=one --thread \niolite --name=two \n\n",
+        "the defaults of the command line hold for the first file"
     );
     assert_eq!(printed(&["--showcmd"], ""), (String::new(), 0));
     let (text, _) = printed(&["--showcmd", "--section=b", "-"], "[global]\nbs=4k\n[a]\n[b]\n");
     assert_eq!(text, "iolite --bs=4k --name=b \n");
+}
+
+#[test]
+fn defaults_of_the_command_line_are_shown_before_those_of_the_file() {
+    let words = ["--size=8M", "--filename=a b", "--showcmd", "--name=own", "--rw=write", "--name=global"];
+    let words = [&words[..], &["--bs=2k", "-"]].concat();
+    let (text, _) = printed(&words, "[global]\nbs=8k\n[a]\n");
+    assert_eq!(text, "iolite --size=8M --filename='a b' --bs=2k --bs=8k --name=a \n");
+    assert_eq!(printed(&["--bs=2k", "--showcmd", "-"], ""), ("\n".to_owned(), 0));
 }
 
 #[test]

@@ -37,6 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_letter_is_no_misspelling_of_another() {
+        let words = &[("0", ""), ("1", ""), ("both", "")];
+        assert_eq!(keyword("3", words, &mut Vec::new()), Err("not one of 0, 1, both".to_owned()));
+    }
+
+    #[test]
     fn exact_words_only() {
         let words = &[("none", ""), ("exclusive", ""), ("readwrite", "")];
         let keyword = |text| keyword(text, words, &mut Vec::new());
