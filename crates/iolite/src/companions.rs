@@ -13,7 +13,6 @@ mod trace;
 mod verify_state;
 mod zipf;
 
-use crate::console;
 use iolite_options::commands::{Asked, Command};
 use iolite_options::completion;
 use std::ffi::OsString;
@@ -36,10 +35,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         }
     });
     match answer {
-        Ok(text) => {
-            console::print(&text);
-            ExitCode::SUCCESS
-        }
+        Ok(text) => crate::answer(program, &text, 0),
         Err(why) => {
             crate::complain(program, &format_args!("{}: {why}", command.name));
             ExitCode::FAILURE

@@ -7,8 +7,13 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 /// Writes text to standard output. A reader that has had enough (a closed pipe) is no error.
-pub fn print(text: &str) {
-    let _ = Stream::Output.write(text.as_bytes());
+pub fn print(text: &str) -> io::Result<()> {
+    unless_closed(Stream::Output.write(text.as_bytes()))
+}
+
+/// The error, unless it is that the reader closed the pipe: then it has what it wanted.
+pub fn unless_closed(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
 /// Writes text to standard error. When even that cannot be written, there is nobody left to tell.

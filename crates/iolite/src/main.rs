@@ -36,18 +36,11 @@ fn main() -> ExitCode {
     }
     debug::set_up(iolite_options::run_options(&args));
     match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name == "fio") {
-        Ok(Invocation::Print { text, status }) => {
-            console::print(&text);
-            ExitCode::from(status)
-        }
+        Ok(Invocation::Print { text, status }) => answer(name, &text, status),
         Ok(Invocation::Test(test)) => self_tests::run(name, &test),
         Ok(Invocation::InflateLog(file)) => inflate(name, &file),
         Ok(Invocation::Run { batches, run, warnings }) => {
-            warnings.iter().for_each(|warning| complain(name, &format_args!("warning: {warning}")));
-            if run.warnings_fatal && !warnings.is_empty() {
-                complain(name, &"warnings are fatal (--warnings-fatal)");
-                return ExitCode::FAILURE;
-            }
+            warnings.iter().for_each(|warning| complain(name, &warning.as_warning()));
             ExitCode::from(run_all(name, batches, &run))
         }
         Err(errors) => {
@@ -64,13 +57,23 @@ fn inflate(name: &str, file: &Path) -> ExitCode {
         iolite_logs::inflate::streams(&mut std::io::BufReader::new(file), &mut out)?;
         out.flush()
     });
-    match inflated {
-        // A reader that has had enough of the output has what it wanted.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+    match console::unless_closed(inflated) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
             complain(name, &format_args!("--inflate-log={}: {error}", file.display()));
             ExitCode::FAILURE
         }
-        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Prints what was asked for, and ends with this status unless the answer is lost.
+fn answer(name: &str, text: &str, status: u8) -> ExitCode {
+    match console::print(text) {
+        Ok(()) => ExitCode::from(status),
+        Err(error) => {
+            complain(name, &format_args!("standard output cannot be written: {error}"));
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -4,7 +4,7 @@ mod checksums;
 mod clock;
 mod copies;
 
-use crate::{complain, console};
+use crate::complain;
 use iolite_options::SelfTest;
 use std::fmt::Write;
 use std::hint::black_box;
@@ -22,10 +22,7 @@ pub fn run(program: &'static str, test: &SelfTest) -> ExitCode {
         SelfTest::Copies(names) => copies::measure(names),
     };
     match outcome {
-        Ok(text) => {
-            console::print(&text);
-            ExitCode::SUCCESS
-        }
+        Ok(text) => crate::answer(program, &text, 0),
         Err(problem) => {
             complain(program, &problem);
             ExitCode::FAILURE

@@ -1,10 +1,10 @@
 //! The command line and the job file language, as far as they show in what the program does.
 
-use crate::common::{Json, Program, files_in, scratch, sizes};
+use crate::common::{Json, Program, files_in, program::Running, scratch, sizes};
 use crate::skip;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 fn job_file(dir: &Path, name: &str, text: &str) {
     fs::write(dir.join(name), text).expect("a job file can be written");
@@ -269,4 +269,57 @@ fn data_on_standard_output_is_alone_there() {
     assert!(run.stdout == "a".repeat(64 << 10), "{run}");
     let report = fs::read_to_string(dir.path().join("report")).unwrap();
     assert!(report.contains("issued rwts: total=0,16,0,0"), "{report}");
+}
+
+/// Command lines of which the answer is all that they are for.
+fn questions() -> Vec<String> {
+    let own =
+        ["--help", "--version", "--cmdhelp", "--cmdhelp=bs", "--enghelp", "--enghelp=libaio", "--debug=?"];
+    let measured = ["--crctest=crc16", "--cpuclock-test", "--memcpytest=simple", "--showcmd job.fio"];
+    let companions = iolite_options::commands::ALL.iter().flat_map(|companion| match companion.name {
+        "completion" => ["bash", "zsh", "fish"].map(|shell| format!("completion {shell}")).to_vec(),
+        "dedupe" => vec!["dedupe -p 0 data".to_owned()],
+        "log2csv" => vec!["log2csv report.json".to_owned()],
+        "trace" => {
+            ["", "--to-job", "--json", "--to-log=3"].map(|more| format!("trace {more} app.log")).to_vec()
+        }
+        "verify-state" => vec!["verify-state --help".to_owned()],
+        "zipf" => vec!["zipf -g 1 -b 1m".to_owned()],
+        other => panic!("a new companion: {other}"),
+    });
+    own.into_iter().chain(measured).map(str::to_owned).chain(companions).collect()
+}
+
+#[test]
+fn an_answer_that_is_lost_is_an_error() {
+    let dir = scratch();
+    job_file(dir.path(), "job.fio", "[a]\nioengine=null\nsize=4k\n");
+    let make = "--name=a --filename=data --rw=write --size=64k --write_iolog=app.log --output-format=json+ \
+                --output=report.json";
+    Program::under_test().line(dir.path(), make).ok();
+    let program = Program::under_test().path;
+    let redirected = |line: &str, to: &str| {
+        let script = format!("exec {} {line} > {to}", program.display());
+        Running::start(Command::new("sh").args(["-c", &script]).current_dir(dir.path())).wait()
+    };
+    let jobs = ["job.fio", "--output-format=json job.fio", "--minimal job.fio"].map(str::to_owned);
+    for line in questions().into_iter().chain(jobs) {
+        redirected(&line, "/dev/null").ok();
+        redirected(&line, "/dev/full").refused().says("No space left on device");
+    }
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_error() {
+    let dir = scratch();
+    let mut child = Command::new(Program::under_test().path)
+        .arg("--cmdhelp=all")
+        .current_dir(dir.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().expect("a child can be waited for");
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }
