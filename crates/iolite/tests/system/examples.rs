@@ -1,32 +1,49 @@
-//! The job files in `examples/`, scaled down: a new user's first steps have to work.
+//! The job files in `examples/`, scaled down and run as their comments say: a new user's first steps have to work.
 
 use crate::common::devices::Loop;
-use crate::common::{Json, Program, files_in, scratch};
+use crate::common::program::Running;
+use crate::common::{Finished, Json, Program, scratch};
 use crate::skip;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The directory of the examples.
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// A copy of an example in `dir` with sizes and times cut down.
-fn scaled(name: &str, dir: &Path) -> String {
-    scale(name, dir);
-    for entry in fs::read_dir(examples()).expect("there are examples") {
-        let include = entry.expect("a directory can be read").file_name().to_string_lossy().into_owned();
-        if include.ends_with(".inc") {
-            scale(&include, dir);
-        }
-    }
-    name.to_string()
+fn text_of(name: &str) -> String {
+    fs::read_to_string(examples().join(name)).expect("an example can be read")
 }
 
-fn scale(name: &str, dir: &Path) {
-    let text = fs::read_to_string(examples().join(name)).expect("an example can be read");
+/// What is in a directory, by name.
+fn entries(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("a directory can be read");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("a directory can be read").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Puts copies of all examples, with sizes and times cut down, where their comments look for them; and the program,
+/// by its name.
+fn stage(dir: &Path) {
+    for made in ["examples", "bin", "mnt", "safe"] {
+        fs::create_dir(dir.join(made)).expect("a directory can be made");
+    }
+    for name in entries(&examples()) {
+        fs::write(dir.join("examples").join(&name), scaled(&name)).expect("the copy can be written");
+    }
+    fs::write(dir.join("data"), vec![b'x'; 64 << 10]).expect("a file can be written");
+    std::os::unix::fs::symlink(Program::under_test().path, dir.join("bin/iolite"))
+        .expect("a link can be made");
+}
+
+fn scaled(name: &str) -> String {
     let mut scaled = String::new();
-    for line in text.lines() {
+    for line in text_of(name).lines() {
         scaled += match line.split_once('=') {
             Some(("size", _)) => "size=4M",
             Some(("io_size", _)) => "io_size=1M",
@@ -38,42 +55,92 @@ fn scale(name: &str, dir: &Path) {
         };
         scaled.push('\n');
     }
-    fs::write(dir.join(name), scaled).expect("the copy can be written");
+    scaled
+}
+
+/// The command lines in the comment that an example begins with: `iolite ...`, or with a variable in front.
+fn commands(name: &str) -> Vec<String> {
+    let text = text_of(name);
+    let comment = text.lines().map_while(|line| line.strip_prefix('#'));
+    let indented = comment.filter(|line| line.starts_with("   ")).map(str::trim);
+    let calls = |line: &&str| line.split(' ').find(|word| !word.contains('=')) == Some("iolite");
+    indented.filter(calls).map(str::to_owned).collect()
+}
+
+/// The report of the last run, where the command asks for none itself.
+const REPORT: &str = "report.json";
+
+/// Starts a command line of a comment in a staged directory. What it names on a machine of its reader is replaced;
+/// `DEVICE` by the device.
+fn start(dir: &Path, command: &str, device: Option<&Loop>) -> Running {
+    let mut line = command.replace("/mnt/home", "mnt").replace("/mnt/log", "mnt").replace("/safe", "safe");
+    line = line.replace("FILE", "data").replace("/dev/sdX", "target");
+    line = line.replace("/dev/nvme1n1", device.map_or("no-device-here", |device| &device.path));
+    // (Companions have no report.)
+    if line.contains(".fio") {
+        line = line.replace("iolite ", &format!("iolite --output-format=json --output={REPORT} "));
+    }
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", &line]).current_dir(dir);
+    Running::start(shell.env("PATH", format!("{}:{path}", dir.join("bin").display())))
+}
+
+fn report(dir: &Path) -> Json {
+    Json::parse(&fs::read_to_string(dir.join(REPORT)).expect("there is a report"))
 }
 
 /// What it leaves behind is what it is for.
 const LEAVES_DATA: &str = "verify-power-cut.fio";
 
 /// Those that need a device.
-const ON_DEVICES: [&str; 2] = ["block-device.fio", "trim.fio"];
+const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
 /// Those that replay a trace, which has to be there.
 const OF_TRACES: [&str; 2] = ["trace-block.fio", "trace-replay.fio"];
 
 /// All that run on files of their own, by name.
 fn names() -> Vec<String> {
-    let entries = fs::read_dir(examples()).expect("there are examples");
-    let names = entries
-        .map(|entry| entry.expect("a directory can be read").file_name().to_string_lossy().into_owned());
-    let mut names: Vec<String> = names
-        .filter(|name| name.ends_with(".fio") && !ON_DEVICES.contains(&name.as_str()) && *name != LEAVES_DATA)
-        .collect();
-    names.sort();
+    let mut names = entries(&examples());
+    names.retain(|name| {
+        name.ends_with(".fio") && !ON_DEVICES.contains(&name.as_str()) && *name != LEAVES_DATA
+    });
     names
 }
 
-/// Run one and return the names of its jobs; only the copy itself may be left in the directory.
+/// Runs all commands of one, each of which has to do something, and returns the names of the first one's jobs; nothing
+/// but logs may be left.
 #[track_caller]
 fn run(name: &str) -> Vec<String> {
+    run_on(name, None)
+}
+
+#[track_caller]
+fn run_on(name: &str, device: Option<&Loop>) -> Vec<String> {
     let dir = scratch();
-    let file = scaled(name, dir.path());
-    let copy = files_in(dir.path());
-    let run = Program::under_test().run(dir.path(), ["--output-format=json", &file]).ok();
+    stage(dir.path());
+    let places = ["", "mnt", "examples"].map(|place| dir.path().join(place));
+    let everything = || places.each_ref().map(|place| entries(place));
+    let before = everything();
+    let mut jobs = Vec::new();
+    for command in commands(name) {
+        let run = start(dir.path(), &command, device).wait().ok();
+        if command.contains(&format!("examples/{name}")) {
+            jobs.push(names_of_busy_jobs(dir.path(), &run));
+            fs::remove_file(dir.path().join(REPORT)).expect("the report was there");
+        }
+    }
+    let mut after = everything();
     // Log files are what some examples are for.
-    let mut left = files_in(dir.path());
-    left.retain(|(name, _)| !name.ends_with(".log"));
-    assert_eq!(left, copy, "the example cleans up: {run}");
-    let json = Json::parse(&run.stdout);
+    after[0].retain(|name| !name.ends_with(".log"));
+    assert_eq!(after, before, "{name} cleans up");
+    jobs.swap_remove(0)
+}
+
+/// The names of the jobs in the report, all of which did something.
+#[track_caller]
+fn names_of_busy_jobs(dir: &Path, run: &Finished) -> Vec<String> {
+    let json = report(dir);
     for job in json.jobs() {
         job.check_consistency();
         assert!(job.ios().iter().sum::<u64>() > 0, "{} did something: {run}", job.name());
@@ -85,15 +152,18 @@ fn run(name: &str) -> Vec<String> {
 #[test]
 fn data_is_checked_after_an_interruption() {
     let dir = scratch();
-    fs::copy(examples().join(LEAVES_DATA), dir.path().join(LEAVES_DATA)).unwrap();
-    let program = Program::under_test();
-    let running = program.start(dir.path(), [LEAVES_DATA, "--eta=never"]);
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    stage(dir.path());
+    fs::copy(examples().join(LEAVES_DATA), dir.path().join("examples").join(LEAVES_DATA)).unwrap();
+    let [write, check] = &commands(LEAVES_DATA)[..] else { panic!("two commands") };
+    let mut running = start(dir.path(), &format!("exec {write}"), None);
+    let data = dir.path().join("power-cut.data");
+    running.wait_until("writes", |_| fs::metadata(&data).is_ok_and(|data| data.len() > 0));
+    std::thread::sleep(std::time::Duration::from_millis(1000));
     running.signal(libc::SIGINT);
     running.wait();
-    let check = ["--verify_state_load=1", "--verify_only", "--verify_policy=fsynced"];
-    // Options behind a job file belong to its last job.
-    program.run(dir.path(), [LEAVES_DATA, check[0], check[1], check[2]]).ok();
+    assert!(!entries(&dir.path().join("safe")).is_empty(), "a state is kept at the safe place");
+    start(dir.path(), check, None).wait().ok();
+    assert!(report(dir.path()).job().ios()[0] > 0, "something was checked");
 }
 
 #[test]
@@ -105,8 +175,8 @@ fn quickstart() {
 #[test]
 fn quickstart_prints_a_group_for_each_job() {
     let dir = scratch();
-    let file = scaled("quickstart.fio", dir.path());
-    let run = Program::under_test().run(dir.path(), [&file]).ok();
+    stage(dir.path());
+    let run = Program::under_test().run(dir.path(), ["examples/quickstart.fio"]).ok();
     for group in 0..5 {
         assert!(run.stdout.contains(&format!("Run status group {group} (all jobs):\n")), "{run}");
     }
@@ -142,18 +212,33 @@ fn the_last_quarter_of_the_examples() {
 
 #[test]
 fn there_are_enough_and_each_is_explained() {
-    let names = names();
-    assert!(names.len() >= 25, "{names:?}");
+    let all: Vec<String> = entries(&examples()).into_iter().filter(|name| name.ends_with(".fio")).collect();
+    assert!(all.len() >= 25, "{all:?}");
     let readme = fs::read_to_string(examples().join("../README.md")).expect("there is a README");
-    for name in names {
-        let text = fs::read_to_string(examples().join(&name)).expect("an example can be read");
-        let comment: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
-        assert!(comment.len() >= 4, "{name} begins with what it is for");
-        assert!(
-            comment.iter().any(|line| line.contains(&format!("examples/{name}"))),
-            "{name}: how it is run"
-        );
+    for name in all {
+        let text = text_of(&name);
+        let comment = text.lines().take_while(|line| line.starts_with('#'));
+        assert!(comment.count() >= 4, "{name} begins with what it is for");
+        let told = commands(&name).iter().any(|command| command.contains(&format!("examples/{name}")));
+        assert!(told, "{name}: how it is run");
         assert!(readme.contains(&format!("(examples/{name})")), "{name} is in the README's list");
+    }
+}
+
+/// An option before a job file is a default, which the file's own settings replace: a command that gives one that the
+/// file sets does something else than it says.
+#[test]
+fn no_command_gives_what_the_file_sets_itself() {
+    for name in entries(&examples()).iter().filter(|name| name.ends_with(".fio")) {
+        let text = text_of(name);
+        let sets = |option: &str| text.lines().any(|line| line.split('=').next() == Some(option));
+        for command in commands(name) {
+            let before = command.split(".fio").next().unwrap_or_default();
+            let given = before.split(' ').filter_map(|word| word.strip_prefix("--")?.split('=').next());
+            for option in given {
+                assert!(!sets(option), "{name} sets {option} itself: {command}");
+            }
+        }
     }
 }
 
@@ -164,11 +249,11 @@ const OPTIONS_OF_OUR_OWN: [&str; 2] = ["lat_from_intended_start", "steadystate_c
 fn fio_understands_them_too() {
     let Some(peer) = Program::peer() else { skip!("fio is not installed") };
     let dir = scratch();
+    stage(dir.path());
     for name in names() {
-        let file = scaled(&name, dir.path());
-        let text = fs::read_to_string(dir.path().join(&file)).expect("the copy is there");
+        let file = format!("examples/{name}");
         // (An older fio does not find variables that are not set.)
-        let text = text.replace("${TRACE}", "trace").replace("${TARGET}", "target");
+        let text = scaled(&name).replace("${TRACE}", "trace").replace("${TARGET}", "target");
         fs::write(dir.path().join(&file), &text).expect("the copy can be written");
         if !OPTIONS_OF_OUR_OWN.iter().any(|option| text.contains(option)) {
             peer.run(dir.path(), ["--parse-only", &file]).ok();
@@ -176,45 +261,40 @@ fn fio_understands_them_too() {
     }
 }
 
-/// A copy of an example for a device, with its name in it.
-fn scaled_for(device: &Loop, name: &str, dir: &Path) -> String {
-    let file = scaled(name, dir);
-    let text = fs::read_to_string(dir.join(&file)).expect("the copy is there");
-    fs::write(dir.join(&file), text.replace("${DEVICE}", &device.path)).expect("the copy can be written");
-    file
-}
-
 #[test]
 fn the_device_examples_on_a_loop_device() {
+    const SIZE: usize = 32 << 20;
     let dir = scratch();
-    let device = match Loop::new(dir.path(), 32 << 20) {
+    let device = match Loop::new(dir.path(), SIZE as u64) {
         Ok(device) => device,
         Err(reason) => skip!("{reason}"),
     };
-    let program = Program::under_test();
-    let files: Vec<String> = ON_DEVICES.iter().map(|name| scaled_for(&device, name, dir.path())).collect();
-    let before = files_in(dir.path()).len();
-    // As its comment says: the read jobs alone, with writing forbidden.
-    let sections = ["--section=read-latency", "--section=read-iops"];
-    program.run(dir.path(), ["--readonly", sections[0], sections[1], &files[0]]).ok();
-    program.run(dir.path(), ["--readonly", &files[0]]).refused();
-    for file in &files {
-        program.run(dir.path(), [file]).ok();
+    for name in ON_DEVICES {
+        fs::write(&device.path, vec![0; SIZE]).expect("the device can be written");
+        assert!(!run_on(name, Some(&device)).is_empty(), "{name}");
+        let content = fs::read(&device.path).expect("the device can be read");
+        assert!(content.iter().any(|&byte| byte != 0), "{name} wrote to the device that was named");
     }
-    assert_eq!(files_in(dir.path()).len(), before, "nothing is left beside the device");
-    drop(device);
+    stage(dir.path());
+    let text = scaled("block-device.fio").replace("${DEVICE}", &device.path);
+    fs::write(dir.path().join("block.fio"), text).expect("the copy can be written");
+    // As its comment says.
+    Program::under_test().run(dir.path(), ["--readonly", "block.fio"]).refused();
 }
 
 #[test]
 fn the_trace_examples_one_after_the_other() {
     let dir = scratch();
-    let program = Program::under_test();
-    let [record, replay, block] =
-        ["trace-record.fio", "trace-replay.fio", "trace-block.fio"].map(|name| scaled(name, dir.path()));
-    let json = |file: &str| Json::parse(&program.run(dir.path(), ["--output-format=json", file]).ok().stdout);
-    let recorded = json(&record).job().ios();
-    let report = json(&replay);
-    let replayed: Vec<_> = report.jobs().iter().map(|job| (job.name().to_string(), job.ios())).collect();
+    stage(dir.path());
+    let [recorder, summary] = &commands("trace-record.fio")[..] else { panic!("two commands") };
+    start(dir.path(), recorder, None).wait().ok();
+    let recorded = report(dir.path()).job().ios();
+    start(dir.path(), summary, None).wait().ok().says("write");
+    let [both] = &commands("trace-replay.fio")[..] else { panic!("one command") };
+    let (_, replayer) = both.split_once(" && ").expect("a recording comes first");
+    start(dir.path(), replayer, None).wait().ok();
+    let json = report(dir.path());
+    let replayed: Vec<_> = json.jobs().iter().map(|job| (job.name().to_string(), job.ios())).collect();
     let names = ["as-recorded", "twice-as-fast", "no-waiting"];
     assert_eq!(replayed, names.map(|name| (name.to_string(), recorded)));
     // A block trace of one read, for any device: it is sent to a file.
@@ -224,9 +304,9 @@ fn the_trace_examples_one_after_the_other() {
     let read = BlkRecord { action, bytes: 4096, ..BlkRecord::default() };
     blk::write(&mut trace, ByteOrder::Little, &read).expect("memory takes everything");
     fs::write(dir.path().join("sda.bin"), trace).expect("the trace can be written");
-    let text = fs::read_to_string(dir.path().join(&block)).expect("the copy is there");
-    let text =
-        text.replace("${TRACE}", "sda.bin").replace("${TARGET}", "target").replace("direct=1", "direct=0");
-    fs::write(dir.path().join(&block), text).expect("the copy can be written");
-    assert_eq!(json(&block).job().ios(), [1, 0, 0]);
+    let text = scaled("trace-block.fio").replace("direct=1", "direct=0");
+    fs::write(dir.path().join("examples/trace-block.fio"), text).expect("the copy can be written");
+    let [block] = &commands("trace-block.fio")[..] else { panic!("one command of ours") };
+    start(dir.path(), block, None).wait().ok();
+    assert_eq!(report(dir.path()).job().ios(), [1, 0, 0]);
 }
