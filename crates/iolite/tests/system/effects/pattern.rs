@@ -40,9 +40,15 @@ pub const TABLE: &[Effect] = &[
     row("offset_align", "--filename=in/x --offset=30%", "4k", "32k", IOS),
     row("number_ios", "@", "4", "8", IOS),
     // Several ranges need an engine that can; where there is none, that is an error.
-    row("num_range", "--ioengine=null --rw=trim --size=64k", "1", "2", Status),
+    row(
+        "num_range",
+        "--ioengine=null --rw=trim --size=64k",
+        "1",
+        "2",
+        Refused("needs an engine that trims several ranges"),
+    ),
     row("loops", "@", "1", "2", IOS),
-    row("zonemode", "@ --zonesize=8k --zoneskip=8k", "none", "strided", IOS),
+    row("zonemode", "@ --zonesize=8k --zoneskip=8k", "none", "strided", Refused("needs zonemode=strided")),
     row("zonesize", "@ --zonemode=strided --zoneskip=8k", "8k", "16k", IOS),
     row("zonerange", "@ --zonemode=strided --zonesize=8k", "8k", "16k", IOS),
     row("zoneskip", "@ --zonemode=strided --zonesize=8k", "0", "8k", IOS),

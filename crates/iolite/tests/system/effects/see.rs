@@ -16,6 +16,8 @@ pub enum See {
     Calls(&'static str),
     /// Those of these calls that have the second text in them.
     CallsWith(&'static str, &'static str),
+    /// The same, of runs that the system may refuse: that it was asked for this is the effect.
+    Attempts(&'static str, &'static str),
     /// Whether all buffers begin at multiples of so many bytes.
     BuffersAligned(u64),
     /// Names and sizes of all files.
@@ -42,6 +44,10 @@ pub enum See {
     Multiple(&'static str, u64),
     /// The exit status.
     Status,
+    /// The exit status, and whether the output has this text in it: for what is refused, and why.
+    Refused(&'static str),
+    /// This, of runs all of which fail.
+    OfFailing(&'static See),
     /// The exit status, when a run of this line came before.
     StatusAfter(&'static str),
     /// Whether the output has this text in it.
@@ -96,71 +102,88 @@ impl Stage {
 }
 
 impl See {
-    /// Runs a line and looks; `None` where that is impossible here.
+    /// Runs a line and looks; `None` where that is impossible here. A run that fails shows nothing about an option but
+    /// that it fails: so every run has to succeed, unless its exit status is what is looked at.
     pub fn look(&self, dir: &Path, line: &str) -> Option<String> {
+        self.look_at(dir, line, Finished::ok)
+    }
+
+    /// [`See::look`]; `expect` judges the run.
+    fn look_at(&self, dir: &Path, line: &str, expect: fn(Finished) -> Finished) -> Option<String> {
+        let run_as_expected = || expect(run(dir, line));
         Some(match self {
-            See::Calls(names) => calls(dir, line, names, "")?,
-            See::CallsWith(names, part) => calls(dir, line, names, part)?,
-            See::BuffersAligned(bytes) => aligned(dir, line, *bytes)?.to_string(),
+            See::Calls(names) => calls(dir, line, names, "", expect)?,
+            See::CallsWith(names, part) => calls(dir, line, names, part, expect)?,
+            See::Attempts(names, part) => {
+                let seen = calls(dir, line, names, part, |run| run)?;
+                assert!(!seen.is_empty(), "it was not tried\n{line}");
+                seen
+            }
+            See::BuffersAligned(bytes) => aligned(dir, line, *bytes, expect)?.to_string(),
             See::Files => {
-                run(dir, line);
+                run_as_expected();
                 format!("{:?}", files_in(dir))
             }
             See::Names => {
-                run(dir, line);
+                run_as_expected();
                 files_in(dir).into_iter().map(|(name, _)| name + "\n").collect()
             }
             See::Shape(name) => {
-                run(dir, line);
+                run_as_expected();
                 let log = fs::read_to_string(dir.join(name)).unwrap_or_default();
                 let fields = log.lines().next().map_or(0, |line| line.split(',').count());
                 format!("{} lines of {fields}", log.lines().count())
             }
             See::Column(name, column) => {
-                run(dir, line);
+                run_as_expected();
                 let log = fs::read_to_string(dir.join(name)).unwrap_or_default();
                 log.lines().map(|line| line.split(',').nth(*column).unwrap_or("none").to_string()).collect()
             }
             See::Content => {
-                run(dir, line);
+                run_as_expected();
                 content(dir)
             }
             See::Bytes(from, to) => {
-                run(dir, line);
+                run_as_expected();
                 format!("{:?}", fs::read(dir.join("f")).expect("the job wrote it").get(*from..*to))
             }
             See::File(name) => {
-                run(dir, line);
+                run_as_expected();
                 fs::read_to_string(dir.join(name)).unwrap_or_else(|error| error.to_string())
             }
-            See::Json(path) => value(&json(dir, line).0, path).to_string(),
-            See::Keys(path) => keys(value(&json(dir, line).0, path)),
+            See::Json(path) => value(&json(dir, line, expect).0, path).to_string(),
+            See::Keys(path) => keys(value(&json(dir, line, expect).0, path)),
             See::AtLeast(path, least) => {
-                let report = json(dir, line);
+                let report = json(dir, line, expect);
                 let number = value(&report.0, path);
                 let number =
                     number.as_f64().unwrap_or_else(|| panic!("{path} is no number: {number}\n{line}"));
                 (number >= *least).to_string()
             }
             See::Multiple(path, of) => {
-                let report = json(dir, line);
+                let report = json(dir, line, expect);
                 value(&report.0, path).as_u64().is_some_and(|number| number % of == 0).to_string()
             }
             See::Status => run(dir, line).code().to_string(),
+            See::Refused(why) => {
+                let run = run(dir, line);
+                format!("{} {}", run.code(), run.output().contains(why))
+            }
+            See::OfFailing(see) => see.look_at(dir, line, Finished::refused)?,
             See::StatusAfter(before) => {
                 run(dir, before).ok();
                 run(dir, line).code().to_string()
             }
-            See::Says(text) => run(dir, line).output().contains(text).to_string(),
-            See::Times(text, most) => run(dir, line).output().matches(text).count().min(*most).to_string(),
-            See::Word(prefix) => word(&run(dir, line), prefix),
+            See::Says(text) => run_as_expected().output().contains(text).to_string(),
+            See::Times(text, most) => run_as_expected().output().matches(text).count().min(*most).to_string(),
+            See::Word(prefix) => word(&run_as_expected(), prefix),
             See::Takes(milliseconds) => {
                 let began = std::time::Instant::now();
-                run(dir, line).ok();
+                run_as_expected();
                 (began.elapsed().as_millis() >= u128::from(*milliseconds)).to_string()
             }
             See::Cached => {
-                run(dir, line).ok();
+                run_as_expected();
                 is_cached(&dir.join("f"))?.to_string()
             }
         })
@@ -173,8 +196,9 @@ fn is_cached(file: &Path) -> Option<bool> {
         .args(["--noheadings", "--raw", "--bytes", "--output", "RES"])
         .arg(file)
         .output();
-    let text = String::from_utf8(output.ok()?.stdout).ok()?;
-    Some(text.trim().parse::<u64>().ok()? > 0)
+    let text = String::from_utf8(output.ok()?.stdout).expect("a number is text");
+    let bytes: u64 = text.trim().parse().unwrap_or_else(|_| panic!("fincore says {text:?}"));
+    Some(bytes > 0)
 }
 
 fn word(run: &Finished, prefix: &str) -> String {
@@ -182,8 +206,8 @@ fn word(run: &Finished, prefix: &str) -> String {
     found.unwrap_or_default().to_string()
 }
 
-fn json(dir: &Path, line: &str) -> Json {
-    let finished = run(dir, &format!("--output-format=json {line}"));
+fn json(dir: &Path, line: &str, expect: fn(Finished) -> Finished) -> Json {
+    let finished = expect(run(dir, &format!("--output-format=json {line}")));
     Json::parse(&finished.stdout)
 }
 
@@ -216,8 +240,14 @@ fn run_files(dir: &Path) -> Vec<String> {
     files_in(dir).into_iter().map(|(name, _)| name).filter(|name| !Stage::is_its(name)).collect()
 }
 
-/// The log of strace for these calls, as `strace` prints it with these further arguments.
-fn trace(dir: &Path, line: &str, names: &str, arguments: &[&str]) -> Option<String> {
+/// The log of strace for these calls, as `strace` prints it with these further arguments. `expect` judges the run.
+fn trace(
+    dir: &Path,
+    line: &str,
+    names: &str,
+    arguments: &[&str],
+    expect: fn(Finished) -> Finished,
+) -> Option<String> {
     let logs = scratch();
     let log = logs.path().join("log");
     let mut command = Command::new("strace");
@@ -229,13 +259,20 @@ fn trace(dir: &Path, line: &str, names: &str, arguments: &[&str]) -> Option<Stri
     if Command::new("strace").arg("-V").output().is_err() {
         return None;
     }
-    Running::start(&mut command).wait();
-    fs::read_to_string(log).ok()
+    // Its exit status is that of the program.
+    expect(Running::start(&mut command).wait());
+    Some(fs::read_to_string(log).expect("strace wrote its log"))
 }
 
-fn calls(dir: &Path, line: &str, names: &str, part: &str) -> Option<String> {
-    let log = trace(dir, line, names, &["-y"])?;
-    let here = format!("{}/", dir.canonicalize().ok()?.display());
+fn calls(
+    dir: &Path,
+    line: &str,
+    names: &str,
+    part: &str,
+    expect: fn(Finished) -> Finished,
+) -> Option<String> {
+    let log = trace(dir, line, names, &["-y"], expect)?;
+    let here = format!("{}/", dir.canonicalize().expect("the directory is there").display());
     let wanted = |text: &&str| {
         let about_a_file = text.contains('<') || text.contains("openat");
         text.contains(part) && (!about_a_file || text.contains(&here) || !text.contains("</"))
@@ -300,8 +337,8 @@ fn plain(call: &str) -> String {
 }
 
 /// Whether the buffers of all reads and writes on files of the directory are multiples of so many bytes.
-fn aligned(dir: &Path, line: &str, bytes: u64) -> Option<bool> {
-    let log = trace(dir, line, "pread64,pwrite64", &["-e", "raw=pread64,pwrite64"])?;
+fn aligned(dir: &Path, line: &str, bytes: u64, expect: fn(Finished) -> Finished) -> Option<bool> {
+    let log = trace(dir, line, "pread64,pwrite64", &["-e", "raw=pread64,pwrite64"], expect)?;
     let addresses: Vec<u64> = joined(&log)
         .iter()
         .filter_map(|call| {
