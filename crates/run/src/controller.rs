@@ -6,33 +6,30 @@ mod samples;
 mod steady;
 mod telling;
 mod watch;
+mod waves;
 
-use crate::abilities;
 use crate::cgroup::ControlGroups;
 use crate::clock::Clock;
 use crate::collect::Known;
 use crate::disk::Disks;
 use crate::idle::IdleMeter;
-use crate::layout;
-use crate::limits;
 use crate::message::Message;
 use crate::shared::{Arena, Phase, attention};
 use crate::spawner::{Answer, Order, Spawner};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use crate::ticker::Ticker;
+use crate::worker::LockedMemory;
 use crate::worker::verify::Rivals;
-use crate::worker::{LockedMemory, describe_error};
+use crate::{Observer, Outcome, RunError, Settings};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
-use iolite_engine::EngineConfig;
 use iolite_options::ExitWhat;
-use iolite_plan::{Layout, Plan, Problem, logs};
-use iolite_stats::{JobError, Report, Snapshot};
+use iolite_plan::{Layout, Plan};
+use iolite_stats::JobError;
 use iolite_types::PerDirection;
 use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -42,142 +39,12 @@ use watch::Watch;
 
 pub use watch::Trigger;
 
-/// Workers that may be ordered and not begun yet. Keeps the sockets between controller and spawner from filling up
-/// in both directions at once.
-const MOST_ORDERED: usize = 64;
-
 /// How long workers may take to publish their resources before a status dump is made without the newest.
 const USAGE_PATIENCE: Duration = Duration::from_millis(5);
 
 /// How long workers that are asked to stop have before their waits are ended, and then again and again: a worker may
 /// be just about to begin its wait when it is interrupted.
 const STOP_PATIENCE_NS: u64 = 100_000_000;
-
-/// What the run is to tell on its way.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// Between two snapshots for the status line; `None` = no status line.
-    pub eta_interval: Option<Duration>,
-    /// Between two status dumps; `None` = only when asked by SIGUSR1.
-    pub status_interval: Option<Duration>,
-    /// Between two slices of the run that are told on their own.
-    pub slice_interval: Option<Duration>,
-    /// Each of these files, when it appears, asks for a status dump.
-    pub status_files: Vec<PathBuf>,
-    /// What ends the run early.
-    pub trigger: Trigger,
-    /// Log the bandwidth of all jobs together.
-    pub bandwidth_log: bool,
-    /// Measure how idle the CPUs are; true = each of them is to be shown.
-    pub idleness: Option<bool>,
-}
-
-/// Who is told what happens.
-pub trait Observer {
-    /// A line for the report's reader: "a: Laying out IO file (1 file / 1MiB)".
-    fn note(&mut self, text: &str);
-    /// Something went wrong in one I/O or file.
-    fn warning(&mut self, text: &str);
-    /// A job ended with an error.
-    fn failed(&mut self, pid: i32, error: &JobError);
-    /// How it stands, for the status line.
-    fn snapshot(&mut self, snapshot: &Snapshot);
-    /// A full report on the way.
-    fn status(&mut self, report: &Report);
-    /// A slice of the run is over; the report is of everything so far.
-    fn slice(&mut self, _report: &Report) {}
-    /// This signal ends the run.
-    fn terminating(&mut self, signal: i32);
-}
-
-/// What came of a run.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The report.
-    pub report: Report,
-    /// Some job ended with an error, or was killed.
-    pub failed: bool,
-    /// The signal that ended the run, if one did.
-    pub signal: Option<i32>,
-}
-
-/// Why a run could not begin.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The files or the engines are not as the jobs need them.
-    #[error("the jobs cannot run as they are")]
-    Problems(Vec<Problem>),
-    /// The operating system refused something that every run needs.
-    #[error("{0}: {words}", words = describe_error(.1))]
-    System(&'static str, #[source] io::Error),
-}
-
-/// A plan whose files and engines have been looked at: it can be performed.
-pub struct Prepared<'a> {
-    plan: &'a Plan,
-    layouts: Vec<Layout>,
-    rivals: Rivals,
-}
-
-impl<'a> Prepared<'a> {
-    /// Looks at the files and engines that the plan needs. Changes nothing.
-    ///
-    /// # Errors
-    /// Everything that is in the way, for all jobs.
-    pub fn new(plan: &'a Plan) -> Result<Self, RunError> {
-        let mut problems = probe(plan);
-        problems.extend(limits::exceeded(plan));
-        problems.extend(abilities::missing(plan));
-        problems.extend(logs::obstacles(plan));
-        problems.extend(plan.jobs.iter().flat_map(|job| {
-            let options = &job.options;
-            crate::worker::verify::problems(options).into_iter().map(|(option, message)| Problem {
-                job: options.name.clone(),
-                origin: options.origins.get(option).cloned(),
-                message,
-            })
-        }));
-        let found = layout::resolve(plan).and_then(|layouts| {
-            let rivals = Rivals::of(plan, &layouts)?;
-            Ok((layouts, rivals))
-        });
-        match found {
-            Ok((layouts, rivals)) if problems.is_empty() => Ok(Prepared { plan, layouts, rivals }),
-            Ok(_) => Err(RunError::Problems(problems)),
-            Err(more) => {
-                problems.extend(more);
-                Err(RunError::Problems(problems))
-            }
-        }
-    }
-
-    /// Performs the plan. This process must be single-threaded: it forks.
-    ///
-    /// # Errors
-    /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
-    pub fn perform(self, settings: Settings, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
-        Controller::start(self.plan, self.layouts, self.rivals, settings)?.run(observer)
-    }
-}
-
-/// Finds out, before anything is touched, whether the engines can be used here.
-fn probe(plan: &Plan) -> Vec<Problem> {
-    plan.jobs
-        .iter()
-        .filter_map(|job| {
-            let options = &job.options;
-            let config = EngineConfig {
-                direct: options.direct,
-                ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
-            };
-            iolite_engine::probe(job.engine.name, &config).err().map(|error| Problem {
-                job: options.name.clone(),
-                origin: options.origins.get("ioengine").cloned(),
-                message: error.to_string(),
-            })
-        })
-        .collect()
-}
 
 /// How a worker ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +71,8 @@ struct Member {
     known: Known,
 }
 
-struct Controller<'a> {
+/// Everything about a run that is under way.
+pub struct Controller<'a> {
     plan: &'a Plan,
     layouts: Vec<Layout>,
     settings: Settings,
@@ -234,9 +102,9 @@ struct Controller<'a> {
     signal: Option<i32>,
     laid_out: bool,
     spawner_gone: bool,
+    /// When the status line, a status dump and a slice are due; `u64::MAX` = never.
     next_eta: u64,
     next_status: u64,
-    /// `u64::MAX` = there are no slices.
     next_slice: u64,
     /// When workers that are asked to stop and have not are interrupted; `u64::MAX` = there are none.
     next_interrupt: u64,
@@ -244,7 +112,8 @@ struct Controller<'a> {
 }
 
 impl<'a> Controller<'a> {
-    fn start(
+    /// Sets up what the run needs and forks the spawner.
+    pub fn start(
         plan: &'a Plan,
         layouts: Vec<Layout>,
         rivals: Rivals,
@@ -284,6 +153,9 @@ impl<'a> Controller<'a> {
             let ready = spawner.order(Order::MeasureIdleness).and_then(|()| meter.wait_until_ready());
             ready.map_err(system("--idle-prof"))?;
         }
+        let after = |interval: Option<Duration>| {
+            interval.map_or(u64::MAX, |interval| now.saturating_add(interval.as_nanos() as u64))
+        };
         Ok(Controller {
             idle_meter,
             keeps_time: ticker.is_some(),
@@ -308,16 +180,17 @@ impl<'a> Controller<'a> {
             signal: None,
             laid_out: false,
             spawner_gone: false,
-            next_eta: now + settings.eta_interval.map_or(0, |interval| interval.as_nanos() as u64),
-            next_status: now + settings.status_interval.map_or(0, |interval| interval.as_nanos() as u64),
-            next_slice: settings.slice_interval.map_or(u64::MAX, |interval| now + interval.as_nanos() as u64),
+            next_eta: after(settings.eta_interval),
+            next_status: after(settings.status_interval),
+            next_slice: after(settings.slice_interval),
             next_interrupt: u64::MAX,
             settings,
             last_snapshot: (now, PerDirection::default(), PerDirection::default()),
         })
     }
 
-    fn run(mut self, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
+    /// Sees the run through to its end.
+    pub fn run(mut self, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
         let system = |error| RunError::System("the run cannot be controlled", error);
         if self.lay_out(observer).map_err(system)? {
             self.idle_meter.iter().for_each(IdleMeter::begin);
@@ -352,10 +225,7 @@ impl<'a> Controller<'a> {
     fn lay_out(&mut self, observer: &mut dyn Observer) -> io::Result<bool> {
         self.order(Order::LayOut)?;
         loop {
-            sys::wait_readable(
-                &[self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()],
-                self.until(self.next_interrupt),
-            )?;
+            self.wait_until(self.next_interrupt)?;
             self.handle_signals(observer);
             if self.signal.is_some() {
                 // What is laid out so far stays; nothing has run yet.
@@ -432,102 +302,32 @@ impl<'a> Controller<'a> {
         self.members.iter().all(|member| member.end.is_some())
     }
 
-    /// Workers of the present wave.
-    fn present(&self) -> impl Iterator<Item = usize> + use<'a> {
-        let wave = self.wave;
-        self.plan.workers.iter().filter(move |worker| worker.wave == wave).map(|worker| worker.index)
-    }
-
-    fn begin_wave(&mut self) {
-        self.wave_begun = self.now();
-        debug!(target: "process", "wave {} of {} begins", self.wave + 1, self.plan.waves);
-        for index in self.present() {
-            let worker = &self.plan.workers[index];
-            let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
-                let width = (range.high - range.low).saturating_add(1);
-                range.low + ((u128::from(worker.seed) * u128::from(width)) >> 64) as u64
-            });
-            self.members[index].not_before = self.wave_begun.saturating_add(delay.saturating_mul(1000));
-        }
-    }
-
-    /// Whether a worker starts on its own rather than together with its wave.
-    fn is_late(&self, index: usize) -> bool {
-        self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
-    }
-
-    fn may_start(&self, index: usize) -> bool {
-        let member = &self.members[index];
-        let awaited = self.plan.workers[index].wait_for.clone();
-        !member.ordered
-            && member.end.is_none()
-            && member.not_before <= self.now()
-            && self.members[awaited].iter().all(|member| member.end.is_some())
-    }
-
-    /// Orders the workers whose time has come, and lets those go that are ready.
-    fn start_what_may_start(&mut self) -> io::Result<()> {
-        let begun = |controller: &Self, index: usize| {
-            controller.members[index].end.is_some()
-                || controller.arena.slot(index).control.phase() >= Phase::SettingUp
-        };
-        let mut waiting =
-            self.present().filter(|&index| self.members[index].ordered && !begun(self, index)).count();
-        for index in self.present() {
-            if waiting >= MOST_ORDERED {
-                break;
-            }
-            if self.may_start(index) {
-                let thread = self.plan.job_of(&self.plan.workers[index]).options.thread;
-                let number = index as u32;
-                self.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
-                debug!(target: "process", job = number + 1, "worker {} is ordered, thread={thread}", number + 1);
-                self.members[index].ordered = true;
-                waiting += 1;
-            }
-        }
-        let ready = |controller: &Self, index: usize| {
-            controller.members[index].end.is_some()
-                || controller.arena.slot(index).control.phase() >= Phase::Ready
-        };
-        let together = self.present().filter(|&index| !self.is_late(index)).all(|index| ready(self, index));
-        for index in self.present() {
-            let control = &self.arena.slot(index).control;
-            // One that is asked to stop need not wait for others, who may never get ready.
-            let may_go = together || self.is_late(index) || control.terminating();
-            if control.phase() == Phase::Ready && !self.members[index].released && may_go {
-                self.members[index].released = true;
-                debug!(target: "mutex", job = index + 1, "worker {}: gate opened", index + 1);
-                self.arena.slot(index).control.open_gate();
-            }
-        }
-        Ok(())
-    }
-
     /// Waits until something happens or is due.
     fn wait(&self) -> io::Result<()> {
-        let now = self.now();
-        let mut due = u64::MAX;
-        for index in self.present() {
-            let member = &self.members[index];
-            if member.end.is_none() && !member.ordered && member.not_before > now {
-                due = due.min(member.not_before);
-            }
-            if member.end.is_none() && member.ordered {
-                due = due.min(self.next_sample(index).unwrap_or(u64::MAX));
-            }
-        }
-        due = due.min(self.next_look().unwrap_or(u64::MAX));
-        if self.settings.eta_interval.is_some() {
-            due = due.min(self.next_eta);
-        }
-        if self.settings.status_interval.is_some() {
-            due = due.min(self.next_status);
-        }
-        due = due.min(self.watch.due()).min(self.next_slice).min(self.bandwidth_log.due());
+        let due = self.due();
+        debug!(target: "helperthread", "waits, at most {:?}", self.until(due));
+        self.wait_until(due)
+    }
+
+    /// When the next thing is due that has a time; `u64::MAX` = nothing has.
+    fn due(&self) -> u64 {
+        let timers = [
+            self.next_start(),
+            self.present().filter_map(|index| self.next_sample(index)).min().unwrap_or(u64::MAX),
+            self.next_look().unwrap_or(u64::MAX),
+            self.next_eta,
+            self.next_status,
+            self.next_slice,
+            self.next_interrupt,
+            self.watch.due(),
+            self.bandwidth_log.due(),
+        ];
+        timers.into_iter().fold(u64::MAX, u64::min)
+    }
+
+    fn wait_until(&self, due: u64) -> io::Result<()> {
         let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
-        debug!(target: "helperthread", "waits, at most {:?}", self.until(due.min(self.next_interrupt)));
-        sys::wait_readable(&descriptors, self.until(due.min(self.next_interrupt)))
+        sys::wait_readable(&descriptors, self.until(due))
     }
 
     fn handle(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
@@ -707,14 +507,6 @@ impl<'a> Controller<'a> {
             (0..self.members.len()).for_each(|index| self.terminate(index));
         }
     }
-
-    /// On to the next wave when this one is over.
-    fn advance(&mut self) {
-        while !self.is_over() && self.present().all(|index| self.members[index].end.is_some()) {
-            self.wave += 1;
-            self.begin_wave();
-        }
-    }
 }
 
 fn killed(signal: i32) -> JobError {
@@ -723,15 +515,4 @@ fn killed(signal: i32) -> JobError {
         _ => "",
     };
     JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}{why}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_systems_refusals_are_words() {
-        let error = RunError::System("lockmem", io::Error::from_raw_os_error(libc::ENOMEM));
-        assert_eq!(error.to_string(), "lockmem: Cannot allocate memory");
-    }
 }

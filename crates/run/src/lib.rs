@@ -19,6 +19,7 @@ mod idle;
 mod layout;
 mod limits;
 mod message;
+mod prepared;
 mod processors;
 mod scheduler;
 mod shared;
@@ -29,7 +30,85 @@ pub mod verify_state;
 mod worker;
 
 pub use clock::Clock;
-pub use controller::{Observer, Outcome, Prepared, RunError, Settings, Trigger};
+pub use controller::Trigger;
 pub use idle::calibrate_cpus;
+pub use prepared::Prepared;
 use processors::run_when_idle;
 pub use processors::{processors, run_on};
+
+use iolite_plan::Problem;
+use iolite_stats::{JobError, Report, Snapshot};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use worker::describe_error;
+
+/// What the run is to tell on its way.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Between two snapshots for the status line; `None` = no status line.
+    pub eta_interval: Option<Duration>,
+    /// Between two status dumps; `None` = only when asked by SIGUSR1.
+    pub status_interval: Option<Duration>,
+    /// Between two slices of the run that are told on their own.
+    pub slice_interval: Option<Duration>,
+    /// Each of these files, when it appears, asks for a status dump.
+    pub status_files: Vec<PathBuf>,
+    /// What ends the run early.
+    pub trigger: Trigger,
+    /// Log the bandwidth of all jobs together.
+    pub bandwidth_log: bool,
+    /// Measure how idle the CPUs are; true = each of them is to be shown.
+    pub idleness: Option<bool>,
+}
+
+/// Who is told what happens.
+pub trait Observer {
+    /// A line for the report's reader: "a: Laying out IO file (1 file / 1MiB)".
+    fn note(&mut self, text: &str);
+    /// Something went wrong in one I/O or file.
+    fn warning(&mut self, text: &str);
+    /// A job ended with an error.
+    fn failed(&mut self, pid: i32, error: &JobError);
+    /// How it stands, for the status line.
+    fn snapshot(&mut self, snapshot: &Snapshot);
+    /// A full report on the way.
+    fn status(&mut self, report: &Report);
+    /// A slice of the run is over; the report is of everything so far.
+    fn slice(&mut self, _report: &Report) {}
+    /// This signal ends the run.
+    fn terminating(&mut self, signal: i32);
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The report.
+    pub report: Report,
+    /// Some job ended with an error, or was killed.
+    pub failed: bool,
+    /// The signal that ended the run, if one did.
+    pub signal: Option<i32>,
+}
+
+/// Why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The files or the engines are not as the jobs need them.
+    #[error("the jobs cannot run as they are")]
+    Problems(Vec<Problem>),
+    /// The operating system refused something that every run needs.
+    #[error("{0}: {words}", words = describe_error(.1))]
+    System(&'static str, #[source] io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_refusals_are_words() {
+        let error = RunError::System("lockmem", io::Error::from_raw_os_error(libc::ENOMEM));
+        assert_eq!(error.to_string(), "lockmem: Cannot allocate memory");
+    }
+}

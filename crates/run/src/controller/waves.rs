@@ -1,0 +1,102 @@
+//! Waves of workers: who may start when, and who is let go with whom.
+
+use super::Controller;
+use crate::shared::Phase;
+use crate::spawner::Order;
+use std::io;
+use tracing::debug;
+
+/// Workers that may be ordered and not begun yet. Keeps the sockets between controller and spawner from filling up
+/// in both directions at once.
+const MOST_ORDERED: usize = 64;
+
+impl<'a> Controller<'a> {
+    /// Workers of the present wave.
+    pub(super) fn present(&self) -> impl Iterator<Item = usize> + use<'a> {
+        let wave = self.wave;
+        self.plan.workers.iter().filter(move |worker| worker.wave == wave).map(|worker| worker.index)
+    }
+
+    pub(super) fn begin_wave(&mut self) {
+        self.wave_begun = self.now();
+        debug!(target: "process", "wave {} of {} begins", self.wave + 1, self.plan.waves);
+        for index in self.present() {
+            let worker = &self.plan.workers[index];
+            let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
+                let width = (range.high - range.low).saturating_add(1);
+                range.low + ((u128::from(worker.seed) * u128::from(width)) >> 64) as u64
+            });
+            self.members[index].not_before = self.wave_begun.saturating_add(delay.saturating_mul(1000));
+        }
+    }
+
+    /// Whether a worker starts on its own rather than together with its wave.
+    fn is_late(&self, index: usize) -> bool {
+        self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
+    }
+
+    fn may_start(&self, index: usize) -> bool {
+        let member = &self.members[index];
+        let awaited = self.plan.workers[index].wait_for.clone();
+        !member.ordered
+            && member.end.is_none()
+            && member.not_before <= self.now()
+            && self.members[awaited].iter().all(|member| member.end.is_some())
+    }
+
+    /// Orders the workers whose time has come, and lets those go that are ready.
+    pub(super) fn start_what_may_start(&mut self) -> io::Result<()> {
+        let begun = |controller: &Self, index: usize| {
+            controller.members[index].end.is_some()
+                || controller.arena.slot(index).control.phase() >= Phase::SettingUp
+        };
+        let mut waiting =
+            self.present().filter(|&index| self.members[index].ordered && !begun(self, index)).count();
+        for index in self.present() {
+            if waiting >= MOST_ORDERED {
+                break;
+            }
+            if self.may_start(index) {
+                let thread = self.plan.job_of(&self.plan.workers[index]).options.thread;
+                let number = index as u32;
+                self.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
+                debug!(target: "process", job = number + 1, "worker {} is ordered, thread={thread}", number + 1);
+                self.members[index].ordered = true;
+                waiting += 1;
+            }
+        }
+        let ready = |controller: &Self, index: usize| {
+            controller.members[index].end.is_some()
+                || controller.arena.slot(index).control.phase() >= Phase::Ready
+        };
+        let together = self.present().filter(|&index| !self.is_late(index)).all(|index| ready(self, index));
+        for index in self.present() {
+            let control = &self.arena.slot(index).control;
+            // One that is asked to stop need not wait for others, who may never get ready.
+            let may_go = together || self.is_late(index) || control.terminating();
+            if control.phase() == Phase::Ready && !self.members[index].released && may_go {
+                self.members[index].released = true;
+                debug!(target: "mutex", job = index + 1, "worker {}: gate opened", index + 1);
+                self.arena.slot(index).control.open_gate();
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next worker of the wave may start that is still to wait for its time; `u64::MAX` = none is.
+    pub(super) fn next_start(&self) -> u64 {
+        let now = self.now();
+        let waiting = self.present().map(|index| &self.members[index]);
+        let waiting =
+            waiting.filter(|member| member.end.is_none() && !member.ordered && member.not_before > now);
+        waiting.map(|member| member.not_before).min().unwrap_or(u64::MAX)
+    }
+
+    /// On to the next wave when this one is over.
+    pub(super) fn advance(&mut self) {
+        while !self.is_over() && self.present().all(|index| self.members[index].end.is_some()) {
+            self.wave += 1;
+            self.begin_wave();
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is found out before a run begins, and changes nothing.
+
+use crate::controller::Controller;
+use crate::worker::verify::Rivals;
+use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits};
+use iolite_engine::EngineConfig;
+use iolite_plan::{Layout, Plan, Problem, logs};
+
+/// A plan whose files and engines have been looked at: it can be performed.
+pub struct Prepared<'a> {
+    plan: &'a Plan,
+    layouts: Vec<Layout>,
+    rivals: Rivals,
+}
+
+impl<'a> Prepared<'a> {
+    /// Looks at the files and engines that the plan needs. Changes nothing.
+    ///
+    /// # Errors
+    /// Everything that is in the way, for all jobs.
+    pub fn new(plan: &'a Plan) -> Result<Self, RunError> {
+        let mut problems = probe(plan);
+        problems.extend(limits::exceeded(plan));
+        problems.extend(abilities::missing(plan));
+        problems.extend(logs::obstacles(plan));
+        problems.extend(plan.jobs.iter().flat_map(|job| {
+            let options = &job.options;
+            crate::worker::verify::problems(options).into_iter().map(|(option, message)| Problem {
+                job: options.name.clone(),
+                origin: options.origins.get(option).cloned(),
+                message,
+            })
+        }));
+        let found = layout::resolve(plan).and_then(|layouts| {
+            let rivals = Rivals::of(plan, &layouts)?;
+            Ok((layouts, rivals))
+        });
+        match found {
+            Ok((layouts, rivals)) if problems.is_empty() => Ok(Prepared { plan, layouts, rivals }),
+            Ok(_) => Err(RunError::Problems(problems)),
+            Err(more) => {
+                problems.extend(more);
+                Err(RunError::Problems(problems))
+            }
+        }
+    }
+
+    /// Performs the plan. This process must be single-threaded: it forks.
+    ///
+    /// # Errors
+    /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
+    pub fn perform(self, settings: Settings, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
+        Controller::start(self.plan, self.layouts, self.rivals, settings)?.run(observer)
+    }
+}
+
+/// Finds out, before anything is touched, whether the engines can be used here.
+fn probe(plan: &Plan) -> Vec<Problem> {
+    plan.jobs
+        .iter()
+        .filter_map(|job| {
+            let options = &job.options;
+            let config = EngineConfig {
+                direct: options.direct,
+                ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
+            };
+            iolite_engine::probe(job.engine.name, &config).err().map(|error| Problem {
+                job: options.name.clone(),
+                origin: options.origins.get("ioengine").cloned(),
+                message: error.to_string(),
+            })
+        })
+        .collect()
+}
