@@ -8,7 +8,7 @@ use iolite_options::JobOptions;
 use std::path::{Path, PathBuf};
 
 /// The option to blame and what is wrong with it.
-type Blame = (&'static str, String);
+pub type Blame = (&'static str, String);
 
 /// The worker's files. Looks at the disk only for `directory` (which must exist) and `opendir`.
 pub fn names(options: &JobOptions, clone: u32) -> Result<Vec<PathBuf>, Blame> {

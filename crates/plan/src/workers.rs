@@ -89,29 +89,16 @@ impl Plan {
             if position > 0 && options.stonewall {
                 plan.waves += 1;
             }
-            let wait_for = match &options.wait_for {
-                None => 0..0,
-                Some(name) => by_name.get(name).cloned().unwrap_or_else(|| {
-                    problems.push(problem(
-                        "wait_for",
-                        format!("wait_for={name}: no job of that name comes before this one"),
-                    ));
-                    0..0
-                }),
-            };
+            let wait_for = awaited(&options, &by_name).unwrap_or_else(|message| {
+                problems.push(problem("wait_for", message));
+                0..0
+            });
             let first_worker = plan.workers.len();
             let base = if options.randrepeat { options.randseed } else { random_seed() };
             for clone in 0..options.numjobs {
                 let index = plan.workers.len();
                 let replay = replays.get(clone as usize);
-                let files = if let Some((_, files)) = replay {
-                    Ok(files.clone())
-                } else if engine.diskless {
-                    Ok(files::nominal(&options, clone))
-                } else {
-                    files::names(&options, clone)
-                };
-                match files {
+                match worker_files(&options, engine, clone, replay) {
                     Ok(files) => plan.workers.push(WorkerPlan {
                         job: plan.jobs.len(),
                         clone,
@@ -134,19 +121,19 @@ impl Plan {
             plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker, auxiliary });
         }
         dedupe::share(&plan.jobs, &mut plan.workers);
-        if plan.workers.len() > run.max_jobs as usize {
-            problems.push(Problem {
-                job: plan.jobs[0].options.name.clone(),
-                origin: None,
-                message: format!(
-                    "{} jobs are more than the limit of {}; raise it with --max-jobs",
-                    plan.workers.len(),
-                    run.max_jobs
-                ),
-            });
-        }
+        problems.extend(plan.too_many(run));
         problems.extend(plan.disagreements());
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    }
+
+    /// `--max-jobs` limits the workers of a run.
+    fn too_many(&self, run: &RunOptions) -> Option<Problem> {
+        let (workers, most) = (self.workers.len(), run.max_jobs);
+        (workers > most as usize).then(|| Problem {
+            job: self.jobs[0].options.name.clone(),
+            origin: None,
+            message: format!("{workers} jobs are more than the limit of {most}; raise it with --max-jobs"),
+        })
     }
 
     /// The job of a worker.
@@ -169,6 +156,34 @@ fn find_replays(options: &mut JobOptions, run: &RunOptions) -> Result<Vec<replay
     let replays = replay::of_job(options, engine, run)?;
     options.rw = replay::all_directions(&replays);
     Ok(replays)
+}
+
+/// The workers of the job that `wait_for` names, which comes before this one.
+fn awaited(
+    options: &JobOptions,
+    by_name: &HashMap<String, std::ops::Range<usize>>,
+) -> Result<std::ops::Range<usize>, String> {
+    match &options.wait_for {
+        None => Ok(0..0),
+        Some(name) => by_name
+            .get(name)
+            .cloned()
+            .ok_or_else(|| format!("wait_for={name}: no job of that name comes before this one")),
+    }
+}
+
+/// The files of a clone, or the option that is in the way and why.
+fn worker_files(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    clone: u32,
+    replay: Option<&replay::Replay>,
+) -> Result<Vec<PathBuf>, files::Blame> {
+    match replay {
+        Some((_, files)) => Ok(files.clone()),
+        None if engine.diskless => Ok(files::nominal(options, clone)),
+        None => files::names(options, clone),
+    }
 }
 
 /// A seed that differs from run to run.
