@@ -10,7 +10,7 @@
 
 use iolite_engine::{
     AccessPattern, BufferLayout, Completion, Engine, EngineConfig, FileKind, FileSpec, OpenMode, Queued,
-    Unit, Visitor, block_device_size, build,
+    Unit, Visitor, block_device_size, build, kind_of,
 };
 use iolite_options::EngineOptions;
 use iolite_types::Operation;
@@ -35,7 +35,7 @@ impl Visitor for BareLoop {
     type Out = Result<f64, Box<dyn std::error::Error>>;
 
     fn visit<E: Engine>(self, mut engine: E) -> Self::Out {
-        let kind = FileKind::of(&self.target)?;
+        let kind = kind_of(&self.target)?;
         let spec = FileSpec { path: self.target, kind, size: self.size };
         engine.open(0, &spec, OpenMode { read: true, direct: self.direct, ..OpenMode::default() })?;
         let layout = buffers(self.depth);
@@ -128,7 +128,7 @@ fn units(layout: &BufferLayout) -> Vec<Unit> {
 }
 
 fn target_size(engine: &str, path: &Path) -> std::io::Result<u64> {
-    match FileKind::of(path)? {
+    match kind_of(path)? {
         FileKind::Block => block_device_size(path),
         FileKind::Regular if engine != "null" => Ok(std::fs::metadata(path)?.len()),
         _ => Ok(1 << 30),

@@ -1,9 +1,8 @@
 //! Local files: what they are, how they are opened, and the operations that are the same for every engine.
 
-use crate::{Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
+use crate::{EngineConfig, Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
 use iolite_types::Operation;
 use std::ffi::CString;
-use std::fs::Metadata;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -17,35 +16,29 @@ const CREATE_MODE: libc::c_uint = 0o644;
 const BLKDISCARD: libc::c_ulong = 0x1277;
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 
-impl FileKind {
-    /// What the path names; something that does not exist yet will be a regular file.
-    ///
-    /// # Errors
-    /// What stat(2) says, except ENOENT; a directory is EISDIR.
-    pub fn of(path: &Path) -> io::Result<FileKind> {
-        if path == Path::new("-") {
-            return Ok(FileKind::Pipe);
-        }
-        match std::fs::metadata(path) {
-            Ok(metadata) => FileKind::from_metadata(&metadata),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FileKind::Regular),
-            Err(error) => Err(error),
-        }
+/// What the path names; something that does not exist yet will be a regular file.
+///
+/// # Errors
+/// What stat(2) says, except ENOENT; a directory is EISDIR.
+pub fn kind_of(path: &Path) -> io::Result<FileKind> {
+    if path == Path::new("-") {
+        return Ok(FileKind::Pipe);
     }
-
-    fn from_metadata(metadata: &Metadata) -> io::Result<FileKind> {
-        let kind = metadata.file_type();
-        if kind.is_file() {
-            Ok(FileKind::Regular)
-        } else if kind.is_block_device() {
-            Ok(FileKind::Block)
-        } else if kind.is_char_device() {
-            Ok(FileKind::Char)
-        } else if kind.is_fifo() || kind.is_socket() {
-            Ok(FileKind::Pipe)
-        } else {
-            Err(io::Error::from_raw_os_error(libc::EISDIR))
-        }
+    let kind = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.file_type(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileKind::Regular),
+        Err(error) => return Err(error),
+    };
+    if kind.is_file() {
+        Ok(FileKind::Regular)
+    } else if kind.is_block_device() {
+        Ok(FileKind::Block)
+    } else if kind.is_char_device() {
+        Ok(FileKind::Char)
+    } else if kind.is_fifo() || kind.is_socket() {
+        Ok(FileKind::Pipe)
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EISDIR))
     }
 }
 
@@ -82,8 +75,10 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) fn new(count: usize, sync_file_range_flags: u32) -> Self {
-        Files { slots: vec![CLOSED; count], sync_file_range_flags }
+    /// The files of an engine, none of them open.
+    pub(crate) fn new(config: &EngineConfig) -> Self {
+        let EngineConfig { files, sync_file_range_flags, .. } = *config;
+        Files { slots: vec![CLOSED; files], sync_file_range_flags }
     }
 
     pub(crate) fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
@@ -267,17 +262,45 @@ fn open_flags(kind: FileKind, mode: OpenMode) -> libc::c_int {
     flags
 }
 
+/// The part of [`crate::Engine`] that opens and closes files, for engines that keep them in `self.files` and have
+/// nothing to add.
+macro_rules! opens_files {
+    () => {
+        fn open(
+            &mut self,
+            index: u32,
+            spec: &$crate::FileSpec,
+            mode: $crate::OpenMode,
+        ) -> std::io::Result<()> {
+            self.files.open(index, spec, mode).map(drop)
+        }
+
+        fn close(&mut self, index: u32) -> std::io::Result<()> {
+            self.files.close(index)
+        }
+
+        fn descriptor(&self, index: u32) -> Option<std::os::fd::RawFd> {
+            self.files.descriptor(index)
+        }
+    };
+}
+pub(crate) use opens_files;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn one_file() -> EngineConfig {
+        EngineConfig::new(crate::config::tests::options(), 1)
+    }
+
     #[test]
     fn kinds_are_told_apart() {
-        assert_eq!(FileKind::of(Path::new("-")).unwrap(), FileKind::Pipe);
-        assert_eq!(FileKind::of(Path::new("/dev/null")).unwrap(), FileKind::Char);
-        assert_eq!(FileKind::of(Path::new("/proc/self/exe")).unwrap(), FileKind::Regular);
-        assert_eq!(FileKind::of(Path::new("/no/such/place")).unwrap(), FileKind::Regular);
-        assert_eq!(FileKind::of(Path::new("/tmp")).unwrap_err().raw_os_error(), Some(libc::EISDIR));
+        assert_eq!(kind_of(Path::new("-")).unwrap(), FileKind::Pipe);
+        assert_eq!(kind_of(Path::new("/dev/null")).unwrap(), FileKind::Char);
+        assert_eq!(kind_of(Path::new("/proc/self/exe")).unwrap(), FileKind::Regular);
+        assert_eq!(kind_of(Path::new("/no/such/place")).unwrap(), FileKind::Regular);
+        assert_eq!(kind_of(Path::new("/tmp")).unwrap_err().raw_os_error(), Some(libc::EISDIR));
     }
 
     #[test]
@@ -299,7 +322,7 @@ mod tests {
     fn a_slot_is_open_once_and_closes_once() {
         let directory = tempfile::tempdir().unwrap();
         let spec = FileSpec { path: directory.path().join("f"), kind: FileKind::Regular, size: 0 };
-        let mut files = Files::new(1, 0);
+        let mut files = Files::new(&one_file());
         let read = OpenMode { read: true, ..OpenMode::default() };
         assert_eq!(files.open(0, &spec, read).unwrap_err().raw_os_error(), Some(libc::ENOENT));
         let write = OpenMode { write: true, create: true, ..OpenMode::default() };
@@ -324,11 +347,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         let spec = FileSpec { path: path.clone(), kind: FileKind::Regular, size: 0 };
-        let mut files = Files::new(1, 0);
+        let mut files = Files::new(&one_file());
         files.open(0, &spec, OpenMode { write: true, create: true, ..OpenMode::default() }).unwrap();
         // What an ordinary new file gets is 0666 without the umask's bits; ours is not for others to write.
         let ordinary = std::fs::File::create(directory.path().join("g")).unwrap();
-        let mode = |metadata: std::io::Result<Metadata>| metadata.unwrap().permissions().mode() & 0o777;
+        let mode =
+            |metadata: std::io::Result<std::fs::Metadata>| metadata.unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(std::fs::metadata(&path)), mode(ordinary.metadata()) & 0o644);
     }
 }

@@ -118,7 +118,7 @@ impl IoUringEngine {
             ring,
             enter_descriptor,
             enter_flag,
-            files: Files::new(config.files, config.sync_file_range_flags),
+            files: Files::new(config),
             registered_files,
             transfers,
             fixed: None,

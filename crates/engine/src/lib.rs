@@ -25,7 +25,7 @@ mod vsync;
 
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::error::EngineError;
-pub use self::file::{block_device_size, device_size};
+pub use self::file::{block_device_size, device_size, kind_of};
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
 pub use self::mmap::MmapEngine;
@@ -37,6 +37,7 @@ pub use self::pvsync2::Pvsync2Engine;
 pub use self::registry::{EngineName, Visitor, build, is_implemented, is_known, probe};
 pub use self::sync::SyncEngine;
 pub use self::vsync::VsyncEngine;
+pub use iolite_types::FileKind;
 
 use iolite_types::Operation;
 use std::io;
@@ -142,19 +143,6 @@ pub struct FileSpec {
     pub kind: FileKind,
     /// Its size in bytes (the end of the region a job may touch), 0 where there is none (pipes).
     pub size: u64,
-}
-
-/// What kind of file a path names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
-    /// A regular file.
-    Regular,
-    /// A block device.
-    Block,
-    /// A character device.
-    Char,
-    /// A pipe, socket, or `-`.
-    Pipe,
 }
 
 /// An I/O engine inside one worker.

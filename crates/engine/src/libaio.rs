@@ -8,14 +8,10 @@ mod ring;
 
 use self::ring::{Event, EventRing};
 use crate::error::proc_number;
-use crate::file::Files;
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
-    Unit,
-};
+use crate::file::{Files, opens_files};
+use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Outcome, Queued, Unit};
 use iolite_types::Operation;
 use std::io;
-use std::os::fd::RawFd;
 use std::ptr;
 use std::time::Duration;
 
@@ -99,7 +95,7 @@ impl LibaioEngine {
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(LibaioEngine {
             context: Context::new(config.depth)?,
-            files: Files::new(config.files, config.sync_file_range_flags),
+            files: Files::new(config),
             depth: config.depth,
             vectored: config.options.libaio_vectored,
             read_flags: if config.options.nowait { libc::RWF_NOWAIT as u32 } else { 0 },
@@ -218,17 +214,7 @@ fn completion(event: &Event) -> Completion {
 impl Engine for LibaioEngine {
     const SYNCHRONOUS: bool = false;
 
-    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
-        self.files.open(index, spec, mode).map(drop)
-    }
-
-    fn close(&mut self, index: u32) -> io::Result<()> {
-        self.files.close(index)
-    }
-
-    fn descriptor(&self, index: u32) -> Option<RawFd> {
-        self.files.descriptor(index)
-    }
+    opens_files!();
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.blocks = vec![EMPTY_BLOCK; layout.count];
@@ -384,8 +370,8 @@ fn setup_error(depth: usize, source: io::Error) -> EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FileKind;
     use crate::config::tests::options;
+    use crate::{FileKind, FileSpec, OpenMode};
 
     #[test]
     fn control_blocks_have_the_kernels_layout() {

@@ -7,7 +7,7 @@
 //! With `direct` each unit is followed by msync(2); a sync is an msync of everything mapped.
 
 use crate::file::{Files, device_size};
-use crate::transfer::Transfer;
+use crate::transfer::{Transfer, has_files};
 use crate::{AccessPattern, EngineConfig, EngineError, Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
 use iolite_types::Operation;
 use std::io;
@@ -57,7 +57,7 @@ impl MmapEngine {
         // SAFETY: sysconf takes nothing but an integer.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         Ok(MmapEngine {
-            files: Files::new(config.files, config.sync_file_range_flags),
+            files: Files::new(config),
             mapped: vec![None; config.files],
             page: u64::try_from(page).unwrap_or(4096),
             direct: config.direct,
@@ -141,13 +141,7 @@ impl MmapEngine {
 }
 
 impl Transfer for MmapEngine {
-    fn files(&self) -> &Files {
-        &self.files
-    }
-
-    fn files_mut(&mut self) -> &mut Files {
-        &mut self.files
-    }
+    has_files!();
 
     fn opened(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let end = mappable_end(self.files.raw(index), spec, mode)?;

@@ -3,13 +3,9 @@
 //! Each unit has a control block of its own and is handed over in `queue`. `reap` looks at the blocks in flight,
 //! oldest first, and waits with aio_suspend(3).
 
-use crate::file::Files;
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use crate::file::{Files, opens_files};
+use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_types::Operation;
-use std::io;
-use std::os::fd::RawFd;
 use std::ptr;
 use std::time::Duration;
 
@@ -40,7 +36,7 @@ impl PosixAioEngine {
     /// An engine with no file open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(PosixAioEngine {
-            files: Files::new(config.files, config.sync_file_range_flags),
+            files: Files::new(config),
             depth: config.depth,
             blocks: Vec::new(),
             units: Vec::with_capacity(config.depth),
@@ -106,17 +102,7 @@ fn result(block: &mut libc::aiocb) -> Result<u64, Errno> {
 impl Engine for PosixAioEngine {
     const SYNCHRONOUS: bool = false;
 
-    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
-        self.files.open(index, spec, mode).map(drop)
-    }
-
-    fn close(&mut self, index: u32) -> io::Result<()> {
-        self.files.close(index)
-    }
-
-    fn descriptor(&self, index: u32) -> Option<RawFd> {
-        self.files.descriptor(index)
-    }
+    opens_files!();
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         // SAFETY: aiocb is plain data; all zeros is the state that the manual asks for.

@@ -1,7 +1,7 @@
 //! `psync`: pread(2) and pwrite(2).
 
 use crate::file::Files;
-use crate::transfer::{Transfer, retry};
+use crate::transfer::{Transfer, has_files, retry};
 use crate::{EngineConfig, EngineError, Outcome, Unit};
 
 /// One pread or pwrite per unit.
@@ -13,18 +13,12 @@ pub struct PsyncEngine {
 impl PsyncEngine {
     /// An engine with no file open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        Ok(PsyncEngine { files: Files::new(config.files, config.sync_file_range_flags) })
+        Ok(PsyncEngine { files: Files::new(config) })
     }
 }
 
 impl Transfer for PsyncEngine {
-    fn files(&self) -> &Files {
-        &self.files
-    }
-
-    fn files_mut(&mut self) -> &mut Files {
-        &mut self.files
-    }
+    has_files!();
 
     #[inline(always)]
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {

@@ -1,7 +1,7 @@
 //! `pvsync`: preadv(2) and pwritev(2).
 
 use crate::file::Files;
-use crate::transfer::{Transfer, retry};
+use crate::transfer::{Transfer, has_files, retry};
 use crate::{EngineConfig, EngineError, Outcome, Unit};
 
 /// One preadv or pwritev with a single segment per unit.
@@ -13,18 +13,12 @@ pub struct PvsyncEngine {
 impl PvsyncEngine {
     /// An engine with no file open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        Ok(PvsyncEngine { files: Files::new(config.files, config.sync_file_range_flags) })
+        Ok(PvsyncEngine { files: Files::new(config) })
     }
 }
 
 impl Transfer for PvsyncEngine {
-    fn files(&self) -> &Files {
-        &self.files
-    }
-
-    fn files_mut(&mut self) -> &mut Files {
-        &mut self.files
-    }
+    has_files!();
 
     #[inline(always)]
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {

@@ -4,7 +4,7 @@
 //! data out of the page cache (RWF_DONTCACHE), `nowait` fails with EAGAIN rather than block (RWF_NOWAIT).
 
 use crate::file::Files;
-use crate::transfer::{Transfer, retry};
+use crate::transfer::{Transfer, has_files, retry};
 use crate::{EngineConfig, EngineError, Outcome, Unit};
 
 /// One preadv2 or pwritev2 with a single segment per unit.
@@ -95,7 +95,7 @@ impl Pvsync2Engine {
     /// An engine with no file open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(Pvsync2Engine {
-            files: Files::new(config.files, config.sync_file_range_flags),
+            files: Files::new(config),
             flags: TransferFlags::new(config),
             priority: Priority::new(config),
         })
@@ -103,13 +103,7 @@ impl Pvsync2Engine {
 }
 
 impl Transfer for Pvsync2Engine {
-    fn files(&self) -> &Files {
-        &self.files
-    }
-
-    fn files_mut(&mut self) -> &mut Files {
-        &mut self.files
-    }
+    has_files!();
 
     #[inline(always)]
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {

@@ -1,7 +1,7 @@
 //! `sync`: read(2) and write(2) at the file's position, which lseek(2) moves when the next unit is elsewhere.
 
 use crate::file::Files;
-use crate::transfer::{Transfer, retry};
+use crate::transfer::{Transfer, has_files, retry};
 use crate::{EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Unit};
 use std::io;
 
@@ -19,10 +19,7 @@ pub struct SyncEngine {
 impl SyncEngine {
     /// An engine with no file open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        Ok(SyncEngine {
-            files: Files::new(config.files, config.sync_file_range_flags),
-            positions: vec![UNKNOWN; config.files],
-        })
+        Ok(SyncEngine { files: Files::new(config), positions: vec![UNKNOWN; config.files] })
     }
 
     /// Moves the position to the unit's offset; pipes have none.
@@ -39,13 +36,7 @@ impl SyncEngine {
 }
 
 impl Transfer for SyncEngine {
-    fn files(&self) -> &Files {
-        &self.files
-    }
-
-    fn files_mut(&mut self) -> &mut Files {
-        &mut self.files
-    }
+    has_files!();
 
     fn opened(&mut self, index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
         let index = index as usize;

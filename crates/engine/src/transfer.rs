@@ -52,6 +52,20 @@ pub(crate) trait Transfer {
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome;
 }
 
+/// The part of [`Transfer`] that says where the files are, which is `self.files`.
+macro_rules! has_files {
+    () => {
+        fn files(&self) -> &$crate::file::Files {
+            &self.files
+        }
+
+        fn files_mut(&mut self) -> &mut $crate::file::Files {
+            &mut self.files
+        }
+    };
+}
+pub(crate) use has_files;
+
 impl<T: Transfer> crate::Engine for T {
     const SYNCHRONOUS: bool = true;
 

@@ -4,13 +4,9 @@
 //! gathered and go out as the segments of one call when the worker commits. A unit that does not continue the
 //! gathered ones is answered `Busy`: the worker commits and asks again.
 
-use crate::file::Files;
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use crate::file::{Files, opens_files};
+use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_types::Operation;
-use std::io;
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// Most segments of one call (IOV_MAX on Linux).
@@ -42,7 +38,7 @@ impl VsyncEngine {
         let depth = config.depth;
         let most = depth.min(MOST_SEGMENTS);
         Ok(VsyncEngine {
-            files: Files::new(config.files, config.sync_file_range_flags),
+            files: Files::new(config),
             depth,
             units: Vec::with_capacity(most),
             segments: Vec::with_capacity(most),
@@ -131,17 +127,7 @@ impl VsyncEngine {
 impl Engine for VsyncEngine {
     const SYNCHRONOUS: bool = false;
 
-    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
-        self.files.open(index, spec, mode).map(drop)
-    }
-
-    fn close(&mut self, index: u32) -> io::Result<()> {
-        self.files.close(index)
-    }
-
-    fn descriptor(&self, index: u32) -> Option<RawFd> {
-        self.files.descriptor(index)
-    }
+    opens_files!();
 
     fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
         Ok(())

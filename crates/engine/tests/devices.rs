@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode, Visitor, block_device_size};
+use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode, Visitor, block_device_size, kind_of};
 use iolite_types::Operation;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -83,7 +83,7 @@ impl Visitor for TrimSome<'_> {
 #[test]
 fn every_engine_trims_and_transfers_on_a_device() {
     let Some(device) = LoopDevice::new() else { return };
-    assert_eq!(FileKind::of(&device.path).unwrap(), FileKind::Block);
+    assert_eq!(kind_of(&device.path).unwrap(), FileKind::Block);
     assert_eq!(block_device_size(&device.path).unwrap(), SIZE);
     for variant in VARIANTS {
         let options = options_of(variant);

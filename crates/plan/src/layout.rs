@@ -4,6 +4,7 @@
 //! there, or be left to it. [`layout`] is a pure function of the options and of what was found.
 
 use iolite_options::{JobOptions, Range, SizeValue};
+use iolite_types::FileKind;
 use std::path::{Path, PathBuf};
 
 /// What was found under a name.
@@ -13,19 +14,6 @@ pub struct FileFacts {
     pub kind: FileKind,
     /// Its size in bytes; `None` = it does not exist, or has none (pipes, character devices).
     pub size: Option<u64>,
-}
-
-/// What kind of file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileKind {
-    /// A regular file, or none yet.
-    Regular,
-    /// A block device.
-    Block,
-    /// A character device.
-    Char,
-    /// A pipe, a socket, standard input or output.
-    Pipe,
 }
 
 /// A file of a worker.
@@ -190,67 +178,16 @@ fn one(
     path: &Path,
     facts: FileFacts,
 ) -> Result<FileLayout, LayoutError> {
-    let fixed_size = facts.kind == FileKind::Block;
     let real = facts.size.unwrap_or(0);
-    let state = match facts.kind {
-        FileKind::Char => "is a character device",
-        FileKind::Pipe => "is a pipe or a socket",
-        FileKind::Regular | FileKind::Block if facts.size.is_none() => "does not exist",
-        FileKind::Regular | FileKind::Block => "is empty",
-    };
-    let name = || path.display().to_string();
     let min_block = smallest_block(options);
-
     let offset = start_offset(options, context.clone, real, min_block);
-    if fixed_size && offset >= real {
-        return Err(LayoutError::OffsetBehindEnd { path: name(), offset, size: real });
-    }
-    let available = real.saturating_sub(offset);
-    let wanted = if let Some(range) = options.filesize {
-        let whole = pick(range, seed, min_block);
-        match options.size {
-            Some(SizeValue::Percent(percent)) => Some(share(whole, percent)),
-            // The size of the file: the region is what the offset leaves of it. (Appending starts at its end.)
-            _ if offset > whole => {
-                return Err(LayoutError::OffsetBehindEnd { path: name(), offset, size: whole });
-            }
-            _ => Some(whole - offset),
-        }
-    } else {
-        match options.size {
-            Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
-            Some(SizeValue::Percent(percent)) if real == 0 => {
-                return Err(LayoutError::PercentOfNothing { path: name(), percent, state });
-            }
-            Some(SizeValue::Percent(percent)) => Some(share(real, percent).min(available)),
-            // To the end of the file system: the region has no end of its own. Offsets stay positive as i64.
-            None if is_endless(options) && !fixed_size => {
-                Some((i64::MAX as u64).saturating_sub(offset) / min_block * min_block)
-            }
-            None => None,
-        }
-    };
-    let length = match wanted {
-        Some(wanted) if fixed_size => wanted.min(available),
-        Some(wanted) => wanted,
-        None if real == 0 => return Err(LayoutError::NoSize { path: name(), state }),
-        None if available == 0 => {
-            return Err(LayoutError::OffsetBehindEnd { path: name(), offset, size: real });
-        }
-        None => available,
-    };
-    if length < min_block {
-        return Err(LayoutError::SmallerThanBlock { path: name(), length, block: min_block });
-    }
-    let (offset, length) = if options.file_append && facts.kind == FileKind::Regular {
-        (real, length)
-    } else {
-        (offset, length)
-    };
+    let found = Found { path, facts, real, offset };
+    let length = found.length(options, seed, count, min_block)?;
+    let offset = if options.file_append && facts.kind == FileKind::Regular { real } else { offset };
     let needs_data = facts.kind == FileKind::Regular && !context.diskless;
     let end = offset.saturating_add(length);
     if end > i64::MAX as u64 && !context.diskless {
-        return Err(LayoutError::BeyondOffsets { path: name(), offset, length });
+        return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length });
     }
     Ok(FileLayout {
         path: path.to_owned(),
@@ -261,6 +198,96 @@ fn one(
         extend_to: (needs_data && real < end).then_some(end),
         is_whole: offset == 0 && length >= real,
     })
+}
+
+/// A file that was looked at, and where the region in it is to begin.
+struct Found<'a> {
+    path: &'a Path,
+    facts: FileFacts,
+    /// Its size, 0 where it has none.
+    real: u64,
+    offset: u64,
+}
+
+impl Found<'_> {
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Why it has no size to go by.
+    fn state(&self) -> &'static str {
+        match self.facts.kind {
+            FileKind::Char => "is a character device",
+            FileKind::Pipe => "is a pipe or a socket",
+            FileKind::Regular | FileKind::Block if self.facts.size.is_none() => "does not exist",
+            FileKind::Regular | FileKind::Block => "is empty",
+        }
+    }
+
+    fn behind_end(&self, size: u64) -> LayoutError {
+        LayoutError::OffsetBehindEnd { path: self.name(), offset: self.offset, size }
+    }
+
+    /// How long the region is: as long as it was asked for, as far as the file can be made so.
+    fn length(
+        &self,
+        options: &JobOptions,
+        seed: u64,
+        count: u64,
+        min_block: u64,
+    ) -> Result<u64, LayoutError> {
+        let fixed_size = self.facts.kind == FileKind::Block;
+        if fixed_size && self.offset >= self.real {
+            return Err(self.behind_end(self.real));
+        }
+        let available = self.real.saturating_sub(self.offset);
+        let length = match self.wanted(options, seed, count, min_block)? {
+            Some(wanted) if fixed_size => wanted.min(available),
+            Some(wanted) => wanted,
+            None if self.real == 0 => {
+                return Err(LayoutError::NoSize { path: self.name(), state: self.state() });
+            }
+            None if available == 0 => return Err(self.behind_end(self.real)),
+            None => available,
+        };
+        if length < min_block {
+            return Err(LayoutError::SmallerThanBlock { path: self.name(), length, block: min_block });
+        }
+        Ok(length)
+    }
+
+    /// How long it was asked for; `None` = all that is there.
+    fn wanted(
+        &self,
+        options: &JobOptions,
+        seed: u64,
+        count: u64,
+        min_block: u64,
+    ) -> Result<Option<u64>, LayoutError> {
+        let &Found { offset, real, .. } = self;
+        if let Some(range) = options.filesize {
+            let whole = pick(range, seed, min_block);
+            return match options.size {
+                Some(SizeValue::Percent(percent)) => Ok(Some(share(whole, percent))),
+                // The size of the file: the region is what the offset leaves of it. (Appending starts at its end.)
+                _ if offset > whole => Err(self.behind_end(whole)),
+                _ => Ok(Some(whole - offset)),
+            };
+        }
+        Ok(match options.size {
+            Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
+            Some(SizeValue::Percent(percent)) if real == 0 => {
+                let state = self.state();
+                return Err(LayoutError::PercentOfNothing { path: self.name(), percent, state });
+            }
+            Some(SizeValue::Percent(percent)) => Some(share(real, percent).min(real.saturating_sub(offset))),
+            // To the end of the file system: the region has no end of its own. Offsets stay positive as i64.
+            None if is_endless(options) && self.facts.kind != FileKind::Block => {
+                Some((i64::MAX as u64).saturating_sub(offset) / min_block * min_block)
+            }
+            None => None,
+        })
+    }
 }
 
 /// Whether only the end of the file system ends the files: `fill_device` without a size.

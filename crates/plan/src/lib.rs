@@ -23,8 +23,9 @@ mod trims;
 mod workers;
 
 pub use dedupe::SharedContent;
+pub use iolite_types::FileKind;
 pub use layout::{
-    FileFacts, FileKind, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,
+    FileFacts, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,
 };
 pub use priorities::MOST_PRIORITIES;
 pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};

@@ -13,7 +13,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
@@ -54,7 +54,7 @@ fn of_worker(
         } else if let Some(known) = known.get(path) {
             *known
         } else {
-            facts(path).map_err(|error| format!("{}: {}", path.display(), describe_error(&error)))?
+            facts(path).map_err(|error| unusable(path, &error))?
         };
         check_kind(options, path, found)?;
         files.push((path.clone(), found));
@@ -106,33 +106,27 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
     Err(format!("filetype={}: {} is not of that type", options.filetype.keyword(), path.display()))
 }
 
+fn unusable(path: &Path, error: &io::Error) -> String {
+    let remedy = match error.raw_os_error() {
+        Some(libc::EISDIR) => "; name a file in it, or give it as directory=",
+        _ => "",
+    };
+    format!("{}: {}{remedy}", path.display(), describe_error(error))
+}
+
 /// What is there under this name.
 fn facts(path: &Path) -> io::Result<FileFacts> {
-    if path == Path::new("-") {
-        return Ok(FileFacts { kind: FileKind::Pipe, size: None });
-    }
-    let metadata = match std::fs::metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(FileFacts { kind: FileKind::Regular, size: None });
-        }
-        Err(error) => return Err(error),
+    let kind = iolite_engine::kind_of(path)?;
+    let size = match kind {
+        FileKind::Char | FileKind::Pipe => None,
+        FileKind::Block => Some(iolite_engine::block_device_size(path)?),
+        FileKind::Regular => match std::fs::metadata(path) {
+            Ok(metadata) => Some(metadata.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        },
     };
-    let kind = metadata.file_type();
-    if kind.is_dir() {
-        return Err(io::Error::from_raw_os_error(libc::EISDIR));
-    }
-    if kind.is_block_device() {
-        let size = iolite_engine::block_device_size(path)?;
-        return Ok(FileFacts { kind: FileKind::Block, size: Some(size) });
-    }
-    if kind.is_char_device() {
-        return Ok(FileFacts { kind: FileKind::Char, size: None });
-    }
-    if kind.is_fifo() || kind.is_socket() {
-        return Ok(FileFacts { kind: FileKind::Pipe, size: None });
-    }
-    Ok(FileFacts { kind: FileKind::Regular, size: Some(metadata.len()) })
+    Ok(FileFacts { kind, size })
 }
 
 /// Whether the files are filled until the file system is full, so that their size is known only then.

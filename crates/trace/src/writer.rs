@@ -1,7 +1,6 @@
 //! Writing text logs.
 
 use crate::{Event, TextVersion};
-use iolite_types::Operation;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -30,7 +29,7 @@ impl<W: Write> TextWriter<W> {
             Event::Open => ("open", None),
             Event::Close => ("close", None),
             Event::Wait | Event::Issued | Event::Returned => return Ok(()),
-            Event::Io { operation, offset, length } => (word(operation), Some((offset, length))),
+            Event::Io { operation, offset, length } => (operation.name(), Some((offset, length))),
         };
         match self.version {
             TextVersion::V3 => write!(self.output, "{time_us} ")?,
@@ -59,21 +58,11 @@ impl<W: Write> TextWriter<W> {
     }
 }
 
-fn word(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Trim => "trim",
-        Operation::Sync => "sync",
-        Operation::DataSync => "datasync",
-        Operation::SyncFileRange => "sync_file_range",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{FileName, Record, TextReader};
+    use iolite_types::Operation;
     use proptest::prelude::*;
 
     fn events() -> impl Strategy<Value = Vec<(u64, u32, Event)>> {

@@ -1,7 +1,7 @@
 //! The few words that every crate of Iolite shares.
 //!
 //! Only what is needed on both sides of a crate boundary lives here: the directions of an I/O, the
-//! operations an engine performs, and a value per direction.
+//! operations an engine performs, the kinds of files, and a value per direction.
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};
@@ -67,6 +67,31 @@ impl Operation {
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange => None,
         }
     }
+
+    /// Its word in reports of errors and in traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Trim => "trim",
+            Operation::Sync => "sync",
+            Operation::DataSync => "datasync",
+            Operation::SyncFileRange => "sync_file_range",
+        }
+    }
+}
+
+/// What kind of file a path names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A regular file, or none yet.
+    Regular,
+    /// A block device.
+    Block,
+    /// A character device.
+    Char,
+    /// A pipe, a socket, standard input or output (`-`).
+    Pipe,
 }
 
 /// An I/O priority as the kernel writes it (linux/ioprio.h): class (1 real time, 2 best effort, 3 idle), level within

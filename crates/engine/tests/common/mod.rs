@@ -1,11 +1,10 @@
 //! What the tests of the engines share: option defaults, a slab of units, and a small worker loop.
 
-// Each test binary uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, FileKind, FileSpec, OpenMode, Outcome, Queued, Unit,
-    Visitor, build,
+    BufferLayout, Completion, Engine, EngineConfig, FileSpec, OpenMode, Outcome, Queued, Unit, Visitor,
+    build, kind_of,
 };
 use iolite_options::EngineOptions;
 use iolite_types::Operation;
@@ -127,7 +126,7 @@ pub fn with_engine<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) ->
 }
 
 pub fn spec(path: &Path, size: u64) -> FileSpec {
-    FileSpec { path: path.to_path_buf(), kind: FileKind::of(path).unwrap(), size }
+    FileSpec { path: path.to_path_buf(), kind: kind_of(path).unwrap(), size }
 }
 
 /// Queues one unit, whatever it takes, and waits for its outcome. Nothing else is in flight.

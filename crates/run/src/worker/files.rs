@@ -45,12 +45,7 @@ impl FileTable {
             .iter()
             .map(|file| FileSpec {
                 path: file.path.clone(),
-                kind: match file.kind {
-                    iolite_plan::FileKind::Regular => FileKind::Regular,
-                    iolite_plan::FileKind::Block => FileKind::Block,
-                    iolite_plan::FileKind::Char => FileKind::Char,
-                    iolite_plan::FileKind::Pipe => FileKind::Pipe,
-                },
+                kind: file.kind,
                 size: file.offset.saturating_add(file.length),
             })
             .collect();

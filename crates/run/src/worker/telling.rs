@@ -25,7 +25,7 @@ impl Worker<'_> {
         let Some(Attempt { operation, offset, length, .. }) = failure.attempt else {
             return Stop { errno: failure.errno.0, what: "func=getevents".into() };
         };
-        let name = operation_name(operation);
+        let name = operation.name();
         let file = file.unwrap_or_default();
         if let Some(Missed::Data) = failure.missed {
             return Stop { errno: failure.errno.0, what: failed_check(&file) };
@@ -43,7 +43,7 @@ impl Worker<'_> {
 
 /// What failed, for the heading of a report.
 pub(super) fn failed_operation(file: &str, operation: Operation) -> String {
-    format!("file={file}, func={}", operation_name(operation))
+    format!("file={file}, func={}", operation.name())
 }
 
 /// That data is wrong, for the heading of a report.
@@ -55,7 +55,7 @@ pub(super) fn failed_check(file: &str) -> String {
 pub(super) fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &str) -> String {
     let Attempt { operation, offset, length, .. } = attempt;
     let text = describe_error(&errno.into());
-    let name = operation_name(*operation);
+    let name = operation.name();
     format!("io_u error on file {file}: {text}{why}: {name} offset={offset}, buflen={length}")
 }
 
@@ -68,15 +68,4 @@ pub fn describe_error(error: &io::Error) -> String {
         text.replace_range(start..=start + length, "");
     }
     text
-}
-
-fn operation_name(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Read => "read",
-        Operation::Write => "write",
-        Operation::Trim => "trim",
-        Operation::Sync => "sync",
-        Operation::DataSync => "datasync",
-        Operation::SyncFileRange => "sync_file_range",
-    }
 }

@@ -66,7 +66,7 @@ impl FileTable {
         let kind = if rules.diskless {
             FileKind::Regular
         } else {
-            FileKind::of(&path).map_err(|error| named(&error))?
+            iolite_engine::kind_of(&path).map_err(|error| named(&error))?
         };
         let is_new = kind == FileKind::Regular && !path.exists() && !rules.diskless;
         if is_new && iolite_plan::is_missing_device(&path) {
