@@ -424,7 +424,8 @@ impl Worker<'_> {
         usage::begin();
         io_loop.start();
         if options.job_start_clock_id > 0 {
-            let now = sys::clock_ms(options.job_start_clock_id).unwrap_or(0);
+            let now = sys::clock_ms(options.job_start_clock_id)
+                .map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
             self.control().own_start_ms.store(now, Relaxed);
         }
         Message::Phase(self.number()).send(self.messages);
