@@ -149,6 +149,14 @@ impl Row {
         }
         (first == third).then(|| format!("{}: no difference\n{line}\n{other_line}\n{first}", self.option))
     }
+
+    /// [`Row::problem`], with a run that fails among the problems: the other rows have their turn all the same.
+    fn outcome(&self) -> Option<String> {
+        std::panic::catch_unwind(|| self.problem()).unwrap_or_else(|panic| {
+            let why = panic.downcast_ref::<String>().map_or("", String::as_str);
+            Some(format!("{}: {why}", self.option))
+        })
+    }
 }
 
 fn is_of_the_run(option: &str) -> bool {
@@ -163,13 +171,7 @@ fn check(table: &[Effect]) {
     let mut problems = Vec::new();
     for effect in table {
         let Effect::Row(row) = effect else { continue };
-        // A run that fails panics: the other rows have their turn all the same.
-        let mut attempts = (0..3).map(|_| {
-            std::panic::catch_unwind(|| row.problem()).unwrap_or_else(|panic| {
-                let why = panic.downcast_ref::<String>().map_or("", String::as_str);
-                Some(format!("{}: {why}", row.option))
-            })
-        });
+        let mut attempts = (0..3).map(|_| row.outcome());
         if let Some(problem) = attempts.try_fold(String::new(), |_, problem| problem) {
             problems.push(problem);
         }
@@ -266,7 +268,7 @@ fn every_other_option_is_refused() {
 #[test]
 fn rows_that_show_nothing_fail() {
     let problem = |effect: Effect| match effect {
-        Effect::Row(row) => row.problem(),
+        Effect::Row(row) => row.outcome(),
         _ => None,
     };
     const JOB: &str = "--ioengine=null --size=64k";
@@ -276,6 +278,9 @@ fn rows_that_show_nothing_fail() {
     let chance = problem(chance).expect("it differs by itself");
     assert!(chance.contains("not the same twice"), "{chance}");
     assert!(problem(row("description", JOB, "one", "two", See::Json("jobs.0.desc"))).is_none());
+    let refused = row("bs", JOB, "4k", "100k", See::Says("Run status"));
+    let refused = problem(refused).expect("a block is larger than the file");
+    assert!(refused.contains("exit status: 1"), "{refused}");
 }
 
 #[test]
