@@ -20,7 +20,8 @@ const LIST_COLUMN: usize = 24;
 /// Where the colon of one option's lines stands.
 const DETAIL_COLUMN: usize = 20;
 
-/// `--cmdhelp` (no argument), `--cmdhelp=all`, `--cmdhelp=NAME`.
+/// `--cmdhelp` (no argument), `--cmdhelp=all`, `--cmdhelp=NAME`. A name that is no option's is answered with the nearest
+/// one and is no failure, as with fio; for `--enghelp` it is one.
 pub fn command_help(argument: Option<&str>) -> Help {
     match argument {
         None | Some("all") => good(list(registry::job_options())),

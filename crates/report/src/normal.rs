@@ -321,12 +321,12 @@ fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
 
 /// How punctually a replay issued its I/Os.
 fn write_lateness(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
-    let Latency { moments, histogram } = &job.lateness;
+    let moments = &job.lateness.moments;
     if moments.count == 0 {
         return Ok(());
     }
     let us = |ns: u64| ns as f64 / 1000.0;
-    let percentiles = histogram.percentiles(&[50.0, 99.0]);
+    let percentiles = within_measured(&job.lateness, &[50.0, 99.0]);
     writeln!(
         out,
         "     replay    : issue error (usec): median={:.1}, 99%={:.1}, max={:.1}, mean={:.1}",
@@ -335,6 +335,14 @@ fn write_lateness(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
         us(moments.max),
         moments.mean() / 1000.0
     )
+}
+
+/// Percentiles for a line that is no other program's. They are the middles of buckets, which may lie outside of what was
+/// measured; beside the maximum that would look wrong.
+fn within_measured(latency: &Latency, percentiles: &[f64]) -> Vec<u64> {
+    let Latency { moments, histogram } = latency;
+    let values = histogram.percentiles(percentiles).into_iter();
+    values.map(|value| value.clamp(moments.minimum(), moments.max)).collect()
 }
 
 fn write_group(group: &GroupReport, out: &mut dyn Write) -> io::Result<()> {

@@ -205,3 +205,14 @@ Run status group 1 (all jobs):
 ";
     assert!(text.contains(group), "{text}");
 }
+
+#[test]
+fn the_lateness_of_a_replay_is_within_what_was_measured() {
+    let mut late = Latency::default();
+    for ns in [435_541, 435_541, 435_541] {
+        late.moments.record(ns);
+        late.histogram.record(ns);
+    }
+    assert!(late.histogram.percentiles(&[50.0])[0] > late.moments.max, "the middle of the bucket is above");
+    assert_eq!(within_measured(&late, &[50.0, 99.0]), [435_541, 435_541]);
+}
