@@ -313,7 +313,7 @@ impl<'a> Controller<'a> {
     fn due(&self) -> u64 {
         let timers = [
             self.next_start(),
-            self.present().filter_map(|index| self.next_sample(index)).min().unwrap_or(u64::MAX),
+            self.next_of_samples(),
             self.next_look().unwrap_or(u64::MAX),
             self.next_eta,
             self.next_status,
@@ -323,6 +323,12 @@ impl<'a> Controller<'a> {
             self.bandwidth_log.due(),
         ];
         timers.into_iter().fold(u64::MAX, u64::min)
+    }
+
+    /// When the next worker is to be sampled; one that was killed has not said that it runs no more.
+    fn next_of_samples(&self) -> u64 {
+        let running = self.present().filter(|&index| self.members[index].end.is_none());
+        running.filter_map(|index| self.next_sample(index)).min().unwrap_or(u64::MAX)
     }
 
     fn wait_until(&self, due: u64) -> io::Result<()> {

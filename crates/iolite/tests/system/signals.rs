@@ -179,6 +179,23 @@ fn a_killed_worker_is_reported_and_the_others_are_kept() {
     assert_eq!((jobs[1].int("error"), jobs[1].ios()), (0, [256, 0, 0]));
 }
 
+/// The controller has nothing to wait for at a worker that is gone: it does not look at it again and again.
+#[test]
+fn a_killed_worker_keeps_nobody_busy() {
+    let dir = scratch();
+    let line = "--debug=helperthread --name=victim --filename=f --rw=read --size=1M --time_based --runtime=100 \
+                --name=other --ioengine=null --size=1G --time_based --runtime=3 --rate_iops=10";
+    let running = start_on_f(dir.path(), line);
+    let file = dir.path().canonicalize().expect("the directory exists").join("f");
+    for pid in workers_on(&running, &file) {
+        send(pid, libc::SIGKILL);
+    }
+    let run = running.wait();
+    assert_eq!(deaths(&run), 1, "{run}");
+    let waits = run.output().matches("waits, at most").count();
+    assert!((1..1000).contains(&waits), "{waits} waits");
+}
+
 /// Two stages of a hundred workers each, half of them threads, with one killed in each stage.
 #[test]
 fn two_hundred_workers_with_killed_ones_among_them() {
