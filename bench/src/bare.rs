@@ -12,8 +12,21 @@ use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
 
+/// How a ring is kept full.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pattern {
+    /// Reads in flight.
+    pub depth: u32,
+    /// Reads that are submitted together, at most.
+    pub batch: u32,
+    /// Completions that are waited for together. With 1 a fast loop is woken up for nearly every read, and a slower one
+    /// less often: what is compared has to wait for as many.
+    pub wait: u32,
+}
+
 /// Random 4k reads of a device, with its file and the buffers registered: I/Os per second.
-pub fn run(device: &Path, depth: u32, batch: u32, limit: Duration) -> io::Result<f64> {
+pub fn run(device: &Path, pattern: Pattern, limit: Duration) -> io::Result<f64> {
+    let Pattern { depth, batch, wait } = pattern;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(device)?;
     let blocks = io::Seek::seek(&mut &file, io::SeekFrom::End(0))? / BLOCK as u64;
     let mut ring: IoUring = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(depth)?;
@@ -52,7 +65,7 @@ pub fn run(device: &Path, depth: u32, batch: u32, limit: Duration) -> io::Result
             unsafe { ring.submission().push(&entry).map_err(io::Error::other)? };
             queued += 1;
         }
-        ring.submit_and_wait(if free.is_empty() { batch.min(depth) as usize } else { 0 })?;
+        ring.submit_and_wait(if free.is_empty() { wait.min(depth) as usize } else { 0 })?;
         for entry in ring.completion() {
             if entry.result() != BLOCK as i32 {
                 return Err(io::Error::from_raw_os_error(-entry.result().min(-1)));

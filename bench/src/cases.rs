@@ -1,5 +1,6 @@
 //! What is compared, as data.
 
+use crate::bare::Pattern;
 use crate::measure::Measure::{self, *};
 use Against::{BareRing, Itself, Nothing, Peer};
 use Place::{Disk, Memory, Zram};
@@ -31,13 +32,8 @@ pub enum Against {
     Peer,
     /// Iolite itself, with these options added or replaced.
     Itself(&'static str),
-    /// A loop around a ring that keeps no statistics, at this depth and batch.
-    BareRing {
-        /// Units in flight.
-        depth: u32,
-        /// Units submitted and reaped together.
-        batch: u32,
-    },
+    /// A loop around a ring that keeps no statistics.
+    BareRing(Pattern),
     /// Nothing: the number is a ratio by itself.
     Nothing,
 }
@@ -61,13 +57,26 @@ macro_rules! null {
 }
 
 /// Reads of the block device by an engine with a queue.
+/// A deep queue on zram, in batches of 32, waiting for so many completions at a time.
+macro_rules! deep {
+    ($engine:literal, $wait:literal, $options:literal) => {
+        zram!(
+            $engine,
+            "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 --iodepth_batch_complete_min=",
+            $wait,
+            " ",
+            $options
+        )
+    };
+}
+
 macro_rules! zram {
-    ($engine:literal, $options:literal) => {
+    ($engine:literal, $($options:literal),+) => {
         concat!(
             "--time_based --ioengine=",
             $engine,
             " --thread --filename={device} --direct=1 --bs=4k --rw=randread ",
-            $options
+            $($options),+
         )
     };
 }
@@ -235,22 +244,11 @@ pub const CASES: &[Case] = &[
     .on(Zram),
     case("libaio-file-cpu", "libaio, a file, depth 32", file!("libaio"), UserCpuPerIo, 2.0).on(Disk),
     case("io_uring-file-cpu", "io_uring, a file, depth 32", file!("io_uring"), UserCpuPerIo, 2.0).on(Disk),
-    case(
-        "libaio-zram",
-        "libaio, depth 128, batches of 32",
-        zram!("libaio", "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32"),
-        Iops,
-        1.0,
-    )
-    .on(Zram),
+    case("libaio-zram", "libaio, depth 128, batches of 32", deep!("libaio", "32", ""), Iops, 1.0).on(Zram),
     case(
         "io_uring-zram",
         "the same with a ring, files and buffers registered",
-        zram!(
-            "io_uring",
-            "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 \
-             --registerfiles --fixedbufs"
-        ),
+        deep!("io_uring", "32", "--registerfiles --fixedbufs"),
         Iops,
         1.0,
     )
@@ -258,15 +256,28 @@ pub const CASES: &[Case] = &[
     case(
         "io_uring-zram-bare",
         "the same, beside a bare ring",
-        zram!(
-            "io_uring",
-            "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 \
-             --registerfiles --fixedbufs --norandommap"
-        ),
+        deep!("io_uring", "32", "--registerfiles --fixedbufs --norandommap"),
         Iops,
         0.97,
     )
-    .against(BareRing { depth: 128, batch: 32 })
+    .against(BareRing(Pattern { depth: 128, batch: 32, wait: 32 }))
+    .on(Zram),
+    case(
+        "io_uring-zram-eager",
+        "the same, each completion fetched as it comes",
+        deep!("io_uring", "1", "--registerfiles --fixedbufs"),
+        Iops,
+        1.0,
+    )
+    .on(Zram),
+    case(
+        "io_uring-zram-eager-bare",
+        "the same, beside a bare ring",
+        deep!("io_uring", "1", "--registerfiles --fixedbufs --norandommap"),
+        Iops,
+        0.97,
+    )
+    .against(BareRing(Pattern { depth: 128, batch: 32, wait: 1 }))
     .on(Zram),
     case("content-refill", "refilled buffers", content!("--refill_buffers"), Throughput, 1.5),
     case(

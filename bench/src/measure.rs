@@ -144,10 +144,10 @@ pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) ->
                 (_, Against::Nothing) => continue,
                 (_, Against::Peer) => run(case, "", &programs[1], &place, arguments),
                 (_, Against::Itself(options)) => run(case, options, &programs[0], &place, arguments),
-                (_, Against::BareRing { depth, batch }) => {
+                (_, Against::BareRing(pattern)) => {
                     let device = place.device().ok_or("a bare ring needs a device")?;
                     let limit = Duration::from_secs(arguments.seconds.into());
-                    bare::run(device, depth, batch, limit)
+                    bare::run(device, pattern, limit)
                         .map(|rate| rate / 1e6)
                         .map_err(|error| error.to_string())
                 }

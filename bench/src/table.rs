@@ -19,11 +19,11 @@ pub fn row(case: &Case, samples: &Samples) -> String {
     let ours = Spread::of(&samples[0]);
     let (beside, advantage) = match case.against {
         Against::Nothing => (String::new(), ours.median),
-        Against::Peer | Against::Itself(_) | Against::BareRing { .. } => {
+        Against::Peer | Against::Itself(_) | Against::BareRing(_) => {
             let theirs = Spread::of(&samples[1]);
             let note = match case.against {
                 Against::Itself(options) => format!("{theirs} with `{options}`"),
-                Against::BareRing { .. } => format!("{theirs}, a bare ring"),
+                Against::BareRing(_) => format!("{theirs}, a bare ring"),
                 Against::Peer | Against::Nothing => theirs.to_string(),
             };
             (note, case.measure.advantage(ours.median, theirs.median))
