@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p iolite-workload --example next_cost [PART OF A NAME]`
 
-use iolite_types::{Direction, PerDirection};
+use iolite_types::PerDirection;
 use iolite_workload::*;
 use std::{hint::black_box, time::Instant};
 
@@ -36,33 +36,7 @@ impl Visitor for Cost {
 
 fn main() {
     let size = 4096;
-    let sequential = Spec {
-        files: vec![Region { offset: 0, length: 16 << 30 }],
-        file_order: FileOrder::RoundRobin,
-        ios_per_file: 1,
-        open_files: 1,
-        mix: Mix::Single(Direction::Read),
-        random_percent: PerDirection::all(0),
-        block_size: PerDirection::all(BlockSize::Fixed(size)),
-        align: PerDirection::all(size),
-        unaligned: false,
-        size_by_randomness: false,
-        cover: true,
-        cover_softly: false,
-        lfsr: false,
-        distribution: Distribution::Even,
-        zones: None,
-        precondition: None,
-        sequential_skip: 0,
-        skip_wraps: true,
-        announce_laps: false,
-        ios_per_random: 1,
-        identical: false,
-        pass_bytes: None,
-        total_ios: None,
-        endless: true,
-        seed: 1,
-    };
+    let sequential = Spec { endless: true, ..Spec::plain(16 << 30, size) };
     let random = Spec { random_percent: PerDirection::all(100), ..sequential.clone() };
     let mixed = Spec { mix: Mix::ReadWrite(70), ..random.clone() };
     let sixteen = vec![Region { offset: 0, length: 1 << 30 }; 16];

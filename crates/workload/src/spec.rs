@@ -68,6 +68,40 @@ pub struct Spec {
     pub seed: u64,
 }
 
+impl Spec {
+    /// The plainest workload, from which others are made: one file of `length` bytes is read from its beginning to its
+    /// end, `block` bytes at a time.
+    pub fn plain(length: u64, block: u64) -> Spec {
+        Spec {
+            files: vec![Region { offset: 0, length }],
+            file_order: FileOrder::RoundRobin,
+            ios_per_file: 1,
+            open_files: 1,
+            mix: Mix::Single(Direction::Read),
+            random_percent: PerDirection::all(0),
+            block_size: PerDirection::all(BlockSize::Fixed(block)),
+            align: PerDirection::all(block),
+            unaligned: false,
+            size_by_randomness: false,
+            cover: true,
+            cover_softly: false,
+            lfsr: false,
+            distribution: Distribution::Even,
+            zones: None,
+            precondition: None,
+            sequential_skip: 0,
+            skip_wraps: true,
+            announce_laps: false,
+            ios_per_random: 1,
+            identical: false,
+            pass_bytes: None,
+            total_ios: None,
+            endless: false,
+            seed: 1,
+        }
+    }
+}
+
 /// The part of a file that may be touched, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {

@@ -1,7 +1,7 @@
 //! Every history against the plain truth: the last write of each byte.
 
 use super::*;
-use crate::{FileOrder, General, Generator, Next, Region};
+use crate::{General, Generator, Next, Region};
 use iolite_types::PerDirection;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -9,30 +9,10 @@ use std::collections::HashMap;
 fn spec(length: u64) -> Spec {
     Spec {
         files: vec![Region { offset: 4096, length }],
-        file_order: FileOrder::RoundRobin,
-        ios_per_file: 1,
-        open_files: 1,
         mix: Mix::Single(Direction::Write),
         random_percent: PerDirection::all(100),
-        block_size: PerDirection::new(BlockSize::Fixed(4096), BlockSize::Fixed(4096), BlockSize::Fixed(4096)),
-        align: PerDirection::all(4096),
-        unaligned: false,
-        size_by_randomness: false,
-        cover: true,
-        cover_softly: false,
-        lfsr: false,
-        distribution: Distribution::Even,
-        zones: None,
-        precondition: None,
-        sequential_skip: 0,
-        skip_wraps: true,
-        announce_laps: false,
-        ios_per_random: 1,
-        identical: false,
-        pass_bytes: None,
-        total_ios: None,
-        endless: false,
         seed: 7,
+        ..Spec::plain(length, 4096)
     }
 }
 

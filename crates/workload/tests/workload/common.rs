@@ -1,6 +1,6 @@
 //! A small language for specs and the I/Os they give.
 
-use iolite_types::{Direction, PerDirection};
+use iolite_types::PerDirection;
 use iolite_workload::*;
 
 /// 1 KiB.
@@ -8,33 +8,7 @@ pub const K: u64 = 1024;
 
 /// One file of `length` bytes, I/Os of 4 KiB, sequential reads.
 pub fn spec(length: u64) -> Spec {
-    Spec {
-        files: vec![Region { offset: 0, length }],
-        file_order: FileOrder::RoundRobin,
-        ios_per_file: 1,
-        open_files: 1,
-        mix: Mix::Single(Direction::Read),
-        random_percent: PerDirection::all(0),
-        block_size: PerDirection::all(BlockSize::Fixed(4 * K)),
-        align: PerDirection::all(4 * K),
-        unaligned: false,
-        size_by_randomness: false,
-        cover: true,
-        cover_softly: false,
-        lfsr: false,
-        distribution: Distribution::Even,
-        zones: None,
-        precondition: None,
-        sequential_skip: 0,
-        skip_wraps: true,
-        announce_laps: false,
-        ios_per_random: 1,
-        identical: false,
-        pass_bytes: None,
-        total_ios: None,
-        endless: false,
-        seed: 42,
-    }
+    Spec { seed: 42, ..Spec::plain(length, 4 * K) }
 }
 
 /// The same at random.
