@@ -16,7 +16,8 @@
 //! - A pass of more bytes than there are (`io_size` > `size`) starts over on all files when all are finished,
 //!   unless less than one block is missing. A time based one wraps each direction by itself when there is one
 //!   file. Any other pass is over when all files are finished, even if rests of blocks remained unused.
-//! - `number_ios` does not end a time based job; with `loops` it counts for each of them.
+//! - `number_ios` does not end a time based job; with `loops` it counts for each of them. It ends a job in its ramp,
+//!   but the I/Os of a ramp that is over do not count.
 //! - Each trim of trimwrite is followed by the write of the same range; bytes and I/Os are counted in pairs.
 //! - Without coverage a file is never finished, so `file_service_type=sequential` stays with the first one.
 
@@ -178,6 +179,8 @@ pub struct General {
     /// All files may be started over within a pass.
     laps: bool,
     ios: u64,
+    /// The number of I/Os at which the pass is over; later than after `io_limit` of them where some did not count.
+    last_io: u64,
     io_limit: u64,
     ios_at_lap: u64,
     /// The last call of `next` began a lap.
@@ -270,6 +273,7 @@ impl General {
             byte_limit: byte_limit(spec),
             laps: has_laps(spec),
             ios: 0,
+            last_io: io_limit(spec),
             io_limit: io_limit(spec),
             ios_at_lap: 0,
             lap_began: false,
@@ -279,7 +283,7 @@ impl General {
 
     #[inline(always)]
     fn limit_reached(&self) -> bool {
-        self.bytes >= self.byte_limit || self.ios >= self.io_limit
+        self.bytes >= self.byte_limit || self.ios >= self.last_io
     }
 
     #[inline(always)]
@@ -401,6 +405,7 @@ impl General {
     fn reset_pass(&mut self) {
         self.bytes = 0;
         self.ios = 0;
+        self.last_io = self.io_limit;
         self.run_left = 0;
         self.held = None;
         self.start_lap();
@@ -529,6 +534,10 @@ impl Generator for General {
 
     fn steer(&mut self, direction: Option<Direction>) {
         self.steered = direction;
+    }
+
+    fn count_anew(&mut self, in_hand: bool) {
+        self.last_io = self.io_limit.saturating_add(self.ios - u64::from(in_hand && self.ios > 0));
     }
 
     fn restart(&mut self) {

@@ -101,6 +101,12 @@ pub trait Generator {
         let _ = direction;
     }
 
+    /// The I/Os given so far do not count as [`Spec::total_ios`], except the last one where that is still `in_hand`.
+    /// Only [`General`] knows how many I/Os there were; a workload that counts anew has to be one of its.
+    fn count_anew(&mut self, in_hand: bool) {
+        let _ = in_hand;
+    }
+
     /// Whether the last call of `next` took much longer than usual, because a lap was begun: whoever times things
     /// should look at the clock again.
     #[inline(always)]
@@ -136,6 +142,10 @@ impl<G: Generator> Generator for Box<G> {
 
     fn steer(&mut self, direction: Option<Direction>) {
         G::steer(self, direction);
+    }
+
+    fn count_anew(&mut self, in_hand: bool) {
+        G::count_anew(self, in_hand);
     }
 
     #[inline(always)]
@@ -252,6 +262,10 @@ impl Generator for AnyGenerator {
 
     fn steer(&mut self, direction: Option<Direction>) {
         each!(self, generator => generator.steer(direction));
+    }
+
+    fn count_anew(&mut self, in_hand: bool) {
+        each!(self, generator => generator.count_anew(in_hand));
     }
 
     fn rewind(&mut self) {

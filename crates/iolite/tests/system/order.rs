@@ -70,6 +70,59 @@ pub fn a_ramp_of_bytes_is_not_counted() {
     assert!(together > 10240.0, "{together}");
 }
 
+/// Where the ramp ends is the machine's choice (or, in bytes, not), and makes no difference.
+#[test]
+fn ios_of_a_ramp_are_none_of_their_number() {
+    let program = Program::under_test();
+    let counted = |line: &str, number: f64| {
+        let dir = scratch();
+        let run = program.line(dir.path(), &format!("--output-format=json --name=j {line}")).ok();
+        let counted: u64 = Json::parse(&run.stdout).job().ios().iter().sum();
+        assert_eq!(counted as f64, number, "{line}");
+    };
+    for shape in [
+        "--rw=read",
+        "--rw=randread",
+        "--rw=rw",
+        "--rw=randrw --nrfiles=8",
+        "--rw=randread:4",
+        "--rw=randwrite --fsync=3",
+        "--rw=randwrite --verify=crc32c --do_verify=0",
+    ] {
+        for engine in ["psync", "libaio --iodepth=32", "io_uring --iodepth=4 --io_submit_mode=offload"] {
+            let line = format!(
+                "--filename_format=f.$filenum --size=4m --ramp_size=1m --number_ios=300 --ioengine={engine}"
+            );
+            counted(&format!("{line} {shape}"), 300.0);
+        }
+        // The job ends in its ramp.
+        counted(
+            &format!("--filename_format=f.$filenum --size=4m --ramp_size=1m --number_ios=100 {shape}"),
+            100.0,
+        );
+    }
+    for depth in [1, 32] {
+        for rw in ["read", "randrw"] {
+            let line = format!("--ioengine=null --size=1t --ramp_time=5ms --iodepth={depth} --rw={rw}");
+            counted(&format!("{line} --number_ios=500000"), 500_000.0);
+        }
+    }
+}
+
+/// What was written is found again, though nobody can say beforehand how much it is.
+#[test]
+fn a_ramp_may_be_verified() {
+    let dir = scratch();
+    let line = "--name=j --filename=f --size=4m --rw=randwrite --verify=crc32c --ramp_size=1m --number_ios=300 --loops=2";
+    for more in ["", "--randrepeat=0 --verify_backlog=7", "--ioengine=libaio --iodepth=16 --randrepeat=0"] {
+        let run = Program::under_test().line(dir.path(), &format!("{line} {more} --output-format=json")).ok();
+        let [reads, writes, _] = Json::parse(&run.stdout).job().ios();
+        assert!(writes == 600 && reads > 600, "{reads} {writes} {run}");
+    }
+    let run = Program::under_test().line(dir.path(), &format!("{line} --verify_only"));
+    run.refused().says("verify_only cannot know how many I/Os number_ios was");
+}
+
 #[test]
 fn nobody_waits_for_one_that_was_killed() {
     let dir = scratch();

@@ -103,9 +103,13 @@ pub static SIZES: &[Definition] =
             .default("0")
             .min(0)
             .lands(put!(offset_align, number())),
-        files("number_ios", Kind::Str, "End the job after this many I/Os; 0 is no limit")
-            .default("0")
-            .lands(put!(number_ios, number())),
+        files(
+            "number_ios",
+            Kind::Str,
+            "End the job after this many I/Os, counted from the end of the ramp; 0 is no limit",
+        )
+        .default("0")
+        .lands(put!(number_ios, number())),
         files("num_range", Kind::Int, "How many ranges one trim command carries")
             .default("1")
             .range(0, 256)

@@ -425,7 +425,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             let start =
                 if !FULL && fresh != 0 && !self.generator.took_long() { fresh } else { self.clock.now() };
             if start >= self.next_event {
-                self.event(start);
+                self.event(start, true);
             }
             return start;
         }
@@ -433,7 +433,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.until_clock = CLOCK_INTERVAL;
             let now = self.clock.now();
             if now >= self.next_event {
-                self.event(now);
+                self.event(now, true);
             }
         }
         self.until_clock -= 1;

@@ -57,7 +57,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
 use tracing::debug;
-use translate::{needs_full_loop, rules, sync_schedule, workload_spec};
+use translate::{counts_after_ramp, needs_full_loop, rules, sync_schedule, workload_spec};
 use verify::Verification;
 
 /// What a worker is given.
@@ -304,9 +304,9 @@ impl Worker<'_> {
             return self.replay(plan, engine, logs);
         }
         let workload = workload_spec(self.job, self.layout, self.plan.seed);
-        let full = needs_full_loop(self.options(), &workload);
-        // A pace steers a mix, which only the general generator understands.
-        let generator = if full {
+        let full = needs_full_loop(options, &workload);
+        // A pace steers a mix, and a ramp makes I/Os that do not count: only the general generator understands that.
+        let generator = if full || counts_after_ramp(options) {
             General::new(&workload).map(AnyGenerator::from)
         } else {
             iolite_workload::new(&workload)

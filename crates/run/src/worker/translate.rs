@@ -35,6 +35,11 @@ pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::
         || options.verify_only
 }
 
+/// Whether the job ends after a number of I/Os, of which those of its ramp are none.
+pub fn counts_after_ramp(options: &JobOptions) -> bool {
+    options.number_ios > 0 && (options.ramp_time > 0 || options.ramp_size > 0)
+}
+
 pub(super) fn sync_schedule(options: &JobOptions) -> SyncSchedule {
     let range = options.sync_file_range.map_or(0, |range| range.interval);
     SyncSchedule::new(u64::from(options.fsync), u64::from(options.fdatasync), range)

@@ -124,6 +124,31 @@ fn several_files_start_over_together() {
     assert_eq!(show(&short), "R0@0/4 R1@0/4 R0@4/4");
 }
 
+/// After so many I/Os of a ramp, of which the last is in hand or is not, as many follow as were asked for.
+#[test]
+fn ios_of_a_ramp_do_not_count() {
+    let limit = |spec| Spec { total_ios: Some(5), ..spec };
+    let shapes = [
+        limit(spec(1024 * K)),
+        limit(random(1024 * K)),
+        limit(Spec { mix: Mix::ReadWrite(50), ..random(1024 * K) }),
+        limit(files(spec(0), 3, 400 * K)),
+        limit(Spec { ios_per_random: 3, ..random(1024 * K) }),
+    ];
+    for spec in &shapes {
+        for (before, in_hand) in [(0, false), (1, true), (3, false), (3, true), (5, true)] {
+            let mut generator = General::new(spec).unwrap();
+            assert_eq!(ios(&mut generator, before).len(), before);
+            generator.count_anew(in_hand);
+            let counted = ios(&mut generator, 99).len() + usize::from(in_hand);
+            assert_eq!(counted, 5, "{before} before, {in_hand}: {spec:?}");
+            // The ramp was in this pass alone.
+            generator.restart();
+            assert_eq!(ios(&mut generator, 99).len(), 5);
+        }
+    }
+}
+
 #[test]
 fn a_file_that_never_finishes_is_not_left() {
     let skipping = Spec { sequential_skip: 4 * K as i64, open_files: 1, ..files(spec(0), 3, 16 * K) };

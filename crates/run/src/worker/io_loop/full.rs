@@ -105,7 +105,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn is_called_off(&mut self) -> bool {
         let now = self.clock.now();
         if now >= self.next_event {
-            self.event(now);
+            self.event(now, false);
         }
         if self.control.attention() != 0 {
             self.attend();

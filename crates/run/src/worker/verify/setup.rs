@@ -5,6 +5,7 @@ use super::plan::Backlog;
 use super::state::{self, Demands, LoadError, State};
 use super::{Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
 use crate::content;
+use crate::worker::translate::counts_after_ramp;
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
 use iolite_options::{JobOptions, VerifyHeaderFormat};
@@ -117,6 +118,10 @@ pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
                 "verify_only",
                 "verify_only cannot know what a time_based job has written".to_owned(),
             ));
+        } else if counts_after_ramp(options) {
+            let message = "verify_only cannot know how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job \
+                 that writes";
+            found.push(("verify_only", message.to_owned()));
         } else if !options.randrepeat && options.rw.is_random() {
             let message = "verify_only cannot know what was written where with randrepeat=0".to_owned();
             found.push(("verify_only", message));
@@ -170,7 +175,8 @@ pub fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bo
         && (options.verification.verify_backlog > 0 || can_repeat(workload))
 }
 
-/// Whether the job does other I/Os than its generator says: a mix that is steered, writes that may fail.
+/// Whether the job does the I/Os that its generator says: no mix is steered, no writes may fail, and their number does
+/// not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     let steered = matches!(workload.mix, Mix::ReadWrite(_))
         && Direction::ALL
@@ -178,7 +184,7 @@ fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> boo
             .any(|&direction| options.rate[direction] > 0 || options.rate_iops[direction] > 0);
     let may_fail =
         options.fill_device || options.continue_on_error.write || !options.ignore_error.write.is_empty();
-    !steered && !may_fail
+    !steered && !may_fail && !counts_after_ramp(options)
 }
 
 /// What is read back when.
