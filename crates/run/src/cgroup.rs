@@ -3,7 +3,8 @@
 //! Where the block I/O controller of the first version of control groups is mounted, groups are made there (that is
 //! where jobs with this option have always had theirs); otherwise in the hierarchy of the second version. Groups are
 //! made by the controlling process before anything runs, each worker enters its own, and those that were made here are
-//! removed when all workers are gone.
+//! removed when all workers are gone: by the spawner, which is there for that also when the controlling process was
+//! killed, or else by the controlling process.
 
 use iolite_options::JobOptions;
 use iolite_plan::{Plan, Problem};
@@ -85,12 +86,29 @@ impl Hierarchy {
     }
 }
 
-/// The groups of a run. Those that were made here and are not to stay are removed when this is dropped, for which
-/// nobody may be in them any more.
+/// The groups of a run. Those that were made here and are not to stay are removed when this is dropped.
 #[derive(Debug, Default)]
 pub struct ControlGroups {
     hierarchy: Option<Hierarchy>,
-    made: Vec<PathBuf>,
+    made: MadeGroups,
+}
+
+/// The groups that a run has made, and that are not to stay.
+#[derive(Clone, Debug, Default)]
+pub struct MadeGroups(Vec<PathBuf>);
+
+impl MadeGroups {
+    /// Removes those that are there. Nobody may be in them any more.
+    pub fn remove(&self) {
+        for group in self.0.iter().rev() {
+            match fs::remove_dir(group) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    eprintln!("iolite: the control group {} cannot be removed: {error}", group.display());
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 impl ControlGroups {
@@ -125,11 +143,16 @@ impl ControlGroups {
         let group = hierarchy.root.join(name);
         match fs::create_dir(&group) {
             Ok(()) if options.cgroup_nodelete => {}
-            Ok(()) => self.made.push(group.clone()),
+            Ok(()) => self.made.0.push(group.clone()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(format!("cgroup={name}: {} cannot be made: {error}", group.display())),
         }
         options.cgroup_weight.map_or(Ok(()), |weight| hierarchy.set_weight(&group, weight))
+    }
+
+    /// Those that are to be removed.
+    pub fn made(&self) -> MadeGroups {
+        self.made.clone()
     }
 
     /// Takes the calling worker into its group.
@@ -148,11 +171,7 @@ impl ControlGroups {
 
 impl Drop for ControlGroups {
     fn drop(&mut self) {
-        for group in self.made.iter().rev() {
-            if let Err(error) = fs::remove_dir(group) {
-                eprintln!("iolite: the control group {} cannot be removed: {error}", group.display());
-            }
-        }
+        self.made.remove();
     }
 }
 

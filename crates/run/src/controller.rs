@@ -144,6 +144,7 @@ impl<'a> Controller<'a> {
             clock,
             idle_meter: idle_meter.clone(),
             ticker,
+            groups: groups.made(),
         };
         let spawner = Spawner::start(shared).map_err(system("the spawner cannot be started"))?;
         if ticker.is_some() {

@@ -1,7 +1,8 @@
 //! The spawner: a small single-threaded process that forks workers and tells how they ended.
 //!
 //! It is forked before the controller has done anything but plan, so what it forks is small and has no threads in
-//! it. Orders and answers are single fixed-size messages on a socket pair.
+//! it. Orders and answers are single fixed-size messages on a socket pair. When the controller is gone, whatever ended it,
+//! the spawner sees the end of that socket, kills what it has started, and cleans up.
 
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use std::collections::HashMap;
@@ -126,6 +127,8 @@ pub trait Work: Send + Sync {
     fn keep_time(&self);
     /// Measures how idle the CPUs are, until the jobs are over; the exit status.
     fn measure_idleness(&self) -> i32;
+    /// All workers are gone: removes what was there for them. Others may have done so.
+    fn clean_up(&self);
     /// Ends the waits of such workers among the threads of this process.
     fn interrupt_threads(&self);
 }
@@ -143,10 +146,8 @@ impl Spawner {
     /// Forks the spawner. This process must be single-threaded.
     pub fn start<W: Work + 'static>(work: W) -> io::Result<Spawner> {
         let (mine, its) = Socket::pair()?;
-        let parent = sys::process_id();
         let controller = mine.as_raw_fd();
         let pid = sys::fork(move || {
-            sys::die_with_parent(parent);
             if sys::become_interruptible().is_err() {
                 return 1;
             }
@@ -154,7 +155,10 @@ impl Spawner {
             // The copy of the controller's end must go, or its closing would never be seen here.
             // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
             unsafe { libc::close(controller) };
-            serve(&its, std::sync::Arc::new(work))
+            let work = std::sync::Arc::new(work);
+            let status = serve(&its, &work);
+            work.clean_up();
+            status
         })?;
         Ok(Spawner { socket: mine, pid })
     }
@@ -210,51 +214,69 @@ enum Child {
     Helper,
 }
 
-fn serve<W: Work + 'static>(socket: &Socket, work: std::sync::Arc<W>) -> i32 {
-    let Ok(signals) = SignalQueue::new(&[libc::SIGCHLD]) else { return 1 };
+/// Does what is ordered until there are no more orders. Nothing that was started is left afterwards.
+fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
+    // A terminal that goes away, or asks to quit, tells all processes: the controller decides what that means.
+    let Ok(signals) = SignalQueue::new(&[libc::SIGCHLD, libc::SIGHUP, libc::SIGQUIT]) else { return 1 };
     let mut children: HashMap<libc::pid_t, Child> = HashMap::new();
     let mut threads: Option<Socket> = None;
-    loop {
+    let status = loop {
         if sys::wait_readable(&[socket.as_raw_fd(), signals.as_raw_fd()], None).is_err() {
-            return 1;
+            break 1;
         }
         while signals.next().is_some() {}
-        while let Some((pid, end)) = sys::reap_child() {
-            let answer = match children.remove(&pid) {
-                Some(Child::Layout) => Answer::LaidOut(end),
-                Some(Child::Worker(worker)) => Answer::Process(worker, end),
-                Some(Child::ThreadHost) => {
-                    threads = None;
-                    Answer::ThreadHost(end)
-                }
-                // Without a helper, what it was to measure is missing, but nothing else.
-                Some(Child::Helper) | None => continue,
-            };
-            if socket.send(&answer.encode()).is_err() {
-                return 1;
-            }
+        if tell_ends(socket, &mut children, &mut threads).is_err() {
+            break 1;
         }
-        loop {
-            let mut bytes = [0; MESSAGE];
-            let order = match socket.try_receive_or_end(&mut bytes) {
-                Ok(Some(length)) => Order::decode(&bytes[..length]),
-                Ok(None) => break,
-                // The run is over, or the controller is gone.
-                Err(_) => {
-                    end_all(&signals, children);
-                    return 0;
-                }
-            };
-            let Some(order) = order else { return 1 };
-            let outcome = carry_out(order, &work, &mut children, &mut threads);
-            if let Err((worker, error)) = outcome {
-                let answer = Answer::NotStarted(worker, error.raw_os_error().unwrap_or(libc::EAGAIN));
-                if socket.send(&answer.encode()).is_err() {
-                    return 1;
-                }
+        match obey(socket, work, &mut children, &mut threads) {
+            Ok(()) => {}
+            // The run is over, or the controller is gone.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break 0,
+            Err(_) => break 1,
+        }
+    };
+    end_all(&signals, children);
+    status
+}
+
+/// Tells of the children that have ended.
+fn tell_ends(
+    socket: &Socket,
+    children: &mut HashMap<libc::pid_t, Child>,
+    threads: &mut Option<Socket>,
+) -> io::Result<()> {
+    while let Some((pid, end)) = sys::reap_child() {
+        let answer = match children.remove(&pid) {
+            Some(Child::Layout) => Answer::LaidOut(end),
+            Some(Child::Worker(worker)) => Answer::Process(worker, end),
+            Some(Child::ThreadHost) => {
+                *threads = None;
+                Answer::ThreadHost(end)
             }
+            // Without a helper, what it was to measure is missing, but nothing else.
+            Some(Child::Helper) | None => continue,
+        };
+        socket.send(&answer.encode())?;
+    }
+    Ok(())
+}
+
+/// Carries out the orders that are there.
+fn obey<W: Work + 'static>(
+    socket: &Socket,
+    work: &std::sync::Arc<W>,
+    children: &mut HashMap<libc::pid_t, Child>,
+    threads: &mut Option<Socket>,
+) -> io::Result<()> {
+    let mut bytes = [0; MESSAGE];
+    while let Some(length) = socket.try_receive_or_end(&mut bytes)? {
+        let order = Order::decode(&bytes[..length]).ok_or(io::ErrorKind::InvalidData)?;
+        if let Err((worker, error)) = carry_out(order, work, children, threads) {
+            let answer = Answer::NotStarted(worker, error.raw_os_error().unwrap_or(libc::EAGAIN));
+            socket.send(&answer.encode())?;
         }
     }
+    Ok(())
 }
 
 /// Kills all children and waits for their end, so that nothing of the run outlives it. One that the kernel cannot

@@ -4,6 +4,8 @@ use crate::common::devices::{Loop, Mounted, tool};
 use crate::common::{Json, Program, is_root, scratch, skipped, trace, words};
 use crate::skip;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 #[test]
 fn commands_run_before_and_after_a_job() {
@@ -154,6 +156,33 @@ pub fn workers_run_in_their_control_group() {
     Program::under_test().line(dir.path(), &line).ok();
     assert!(directory.exists(), "somebody else's group was removed");
     std::fs::remove_dir(&directory).unwrap();
+}
+
+#[test]
+fn a_killed_run_leaves_no_control_group() {
+    if !is_root() || !Path::new(GROUPS).join("tasks").exists() {
+        skip!("needs root and {GROUPS}");
+    }
+    let dir = scratch();
+    let (name, directory) = group("killed");
+    for signal in [libc::SIGKILL, libc::SIGHUP] {
+        for thread in ["", "--thread"] {
+            let line = format!(
+                "--name=j --ioengine=null --size=1g --rate_iops=10 --cgroup={name} --numjobs=3 {thread}"
+            );
+            let mut running = Program::under_test().start(dir.path(), words(&line));
+            let tasks = directory.join("tasks");
+            let inside = || std::fs::read_to_string(&tasks).unwrap_or_default().lines().count();
+            running.wait_until("the workers are in their group", |_| inside() == 3);
+            running.signal(signal);
+            running.wait();
+            let patience = Instant::now() + Duration::from_secs(20);
+            while directory.exists() {
+                assert!(Instant::now() < patience, "signal {signal} {thread}: the group is still there");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
 }
 
 #[test]

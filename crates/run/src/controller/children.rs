@@ -1,5 +1,6 @@
 //! What the spawner's children do: lay out files, be a worker.
 
+use crate::cgroup::MadeGroups;
 use crate::clock::Clock;
 use crate::idle::IdleMeter;
 use crate::layout;
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     pub(super) idle_meter: Option<IdleMeter>,
     /// Keeps the time that the workers see.
     pub(super) ticker: Option<Ticker>,
+    /// To be removed when all workers are gone.
+    pub(super) groups: MadeGroups,
 }
 
 impl Work for Shared {
@@ -100,6 +103,10 @@ impl Work for Shared {
 
     fn measure_idleness(&self) -> i32 {
         self.idle_meter.as_ref().map_or(0, IdleMeter::run)
+    }
+
+    fn clean_up(&self) {
+        self.groups.remove();
     }
 
     fn may_be_deaf(&self, worker: u32) -> bool {
