@@ -1,6 +1,7 @@
 //! What a job changes about its worker, and commands around it.
 
 use crate::common::devices::{Loop, Mounted, tool};
+use crate::common::program::Running;
 use crate::common::{Json, Program, is_root, scratch, skipped, trace, words};
 use crate::skip;
 use std::path::Path;
@@ -84,6 +85,31 @@ fn a_job_can_run_as_somebody_else() {
         let ids = std::fs::read_to_string(dir.path().join("j.prerun.txt")).unwrap();
         assert_eq!(ids, "12345\n12346\n", "{thread}");
         std::fs::remove_file(dir.path().join("j.prerun.txt")).unwrap();
+    }
+}
+
+/// As nice(2) has it: added to what the program has, and refused to those who may not.
+#[test]
+fn nice_values_are_added_and_refused_as_with_fio() {
+    let dir = scratch();
+    let run = |before: &[&str], program: &Program, more: &[&str]| {
+        let job = ["--name=j", "--ioengine=null", "--size=4k"];
+        let mut command = Command::new(before[0]);
+        command.args(&before[1..]).arg(&program.path).args(job).args(more).current_dir(dir.path());
+        Running::start(&mut command).wait()
+    };
+    let check = |program: &Program| {
+        run(&["nice", "-n", "3"], program, &["--nice=5", "--exec_postrun=nice"]).ok();
+        assert_eq!(std::fs::read_to_string(dir.path().join("j.postrun.txt")).unwrap(), "8\n");
+        if !is_root() || tool("setpriv", &["--version"]).is_err() {
+            skip!("needs root and setpriv");
+        }
+        let refused = run(&["setpriv", "--bounding-set=-sys_nice"], program, &["--nice=-5"]).refused();
+        refused.says("err=1/").says("func=nice").says("error=Operation not permitted");
+    };
+    check(&Program::under_test());
+    if let Some(peer) = Program::peer() {
+        check(&peer);
     }
 }
 

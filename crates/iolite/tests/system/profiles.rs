@@ -129,3 +129,24 @@ fn wrong_uses() {
     program.line(dir.path(), "--profile=act --cmdhelp=load").ok().says("default: 1");
     assert!(files_in(dir.path()).is_empty());
 }
+
+/// fio ignores it there, whatever it says.
+#[test]
+fn a_profile_in_a_job_file_is_told_to_have_no_effect() {
+    let dir = scratch();
+    let job = |profile: &str| {
+        let text = format!("[global]\nprofile={profile}\nioengine=null\n[j]\nsize=8k\n");
+        std::fs::write(dir.path().join("job.fio"), text).unwrap();
+    };
+    job("tiobench");
+    let run = Program::under_test().line(dir.path(), "--output-format=json job.fio").ok();
+    assert_eq!(Json::parse(&run.stdout).job().ios(), [2, 0, 0]);
+    assert!(run.stderr.contains("job.fio:2:9: profile=tiobench: "), "{run}");
+    assert!(run.stderr.contains("run --profile=tiobench for them"), "{run}");
+    Program::under_test().line(dir.path(), "--warnings-fatal job.fio").refused();
+    job("nonsense");
+    Program::under_test().line(dir.path(), "job.fio").refused().says("job.fio:2:9: profile=nonsense");
+    if let Some(peer) = Program::peer() {
+        peer.line(dir.path(), "job.fio").ok();
+    }
+}

@@ -15,7 +15,7 @@ pub static PRIORITIES: &[Definition] = &[
             Ok(())
         },
     ),
-    placement("nice", Kind::Int, "Nice value of the workers")
+    placement("nice", Kind::Int, "Nice value of the workers, added to that of the program")
         .default("0")
         .range(-20, 19)
         .lands(put!(nice, number())),
@@ -72,10 +72,19 @@ pub static PROCESSORS: &[Definition] = &[
 
 /// Profiles, control groups, users.
 pub static IDENTITY: &[Definition] = &[
-    placement("profile", Kind::Str, "A ready-made set of jobs").keywords(&[
-        ("tiobench", "Like the tiobench program"),
-        ("act", "Like Aerospike's certification tool"),
-    ]),
+    placement("profile", Kind::Str, "A ready-made set of jobs; only on the command line")
+        .keywords(&[
+            ("tiobench", "Like the tiobench program"),
+            ("act", "Like Aerospike's certification tool"),
+        ])
+        .lands(|_, given| {
+            let profile = given.keyword()?;
+            given.notes.push(format!(
+                "the jobs of a profile do not come from a job file, so this has no effect (as with fio); run \
+                 --profile={profile} for them"
+            ));
+            Ok(())
+        }),
     placement("cgroup", Kind::Str, "Control group for the workers; made when it is not there").lands(
         |job, given| {
             let name = given.string()?;

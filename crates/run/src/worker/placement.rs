@@ -41,7 +41,7 @@ pub fn apply(
         set_io_priority(priority).map_err(|error| ("prio", error))?;
     }
     if options.nice != 0 {
-        set_nice(options.nice).map_err(|error| ("nice", error))?;
+        add_nice(options.nice).map_err(|error| ("nice", error))?;
     }
     if let Some(name) = &options.comm {
         set_name(name).map_err(|error| ("comm", error))?;
@@ -58,12 +58,12 @@ pub fn apply(
 
 /// What to do about a placement that the system refuses, where that can be told.
 pub fn remedy(options: &JobOptions, option: &str, error: io::Error) -> io::Error {
-    if !matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) {
+    if error.raw_os_error() != Some(libc::EPERM) {
         return error;
     }
     let remedy = match option {
         "prio" => "real time (prioclass=1) needs root or CAP_SYS_NICE; use prioclass=2",
-        "nice" => "less than the program has needs root or CAP_SYS_NICE; use 0 or more",
+        "nice" => "a negative value needs root or CAP_SYS_NICE; use 0 or more",
         "uid" | "gid" => "only root can become somebody else; leave it away, or run as root",
         _ => return error,
     };
@@ -161,11 +161,21 @@ fn change_id(call: libc::c_long, id: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn set_nice(nice: i32) -> io::Result<()> {
-    // SAFETY: no pointers are involved. On Linux, nice values belong to threads.
-    let result =
-        unsafe { libc::setpriority(libc::PRIO_PROCESS, crate::sys::thread_id() as libc::id_t, nice) };
-    if result != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// Adds to the nice value of the calling thread, and fails like nice(2): jobs of a program that is nice are nicer.
+fn add_nice(nice: i32) -> io::Result<()> {
+    // The calling thread: on Linux, nice values belong to threads.
+    const MYSELF: libc::id_t = 0;
+    // SAFETY: no pointers are involved. It fails only for others, so a -1 is a value.
+    let present = unsafe { libc::getpriority(libc::PRIO_PROCESS, MYSELF) };
+    // SAFETY: no pointers are involved.
+    if unsafe { libc::setpriority(libc::PRIO_PROCESS, MYSELF, present.saturating_add(nice)) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        // The right is what is missing, not access to anything.
+        error if error.raw_os_error() == Some(libc::EACCES) => Err(io::Error::from_raw_os_error(libc::EPERM)),
+        error => Err(error),
+    }
 }
 
 /// Locked memory, which takes it away from the page cache until this is dropped.
@@ -225,10 +235,8 @@ mod tests {
     fn refusals_name_job_and_remedy() {
         let options = JobOptions { name: "j".to_owned(), ..JobOptions::default() };
         let told = |option, errno| remedy(&options, option, io::Error::from_raw_os_error(errno)).to_string();
-        for (option, errno) in
-            [("prio", libc::EPERM), ("nice", libc::EACCES), ("uid", libc::EPERM), ("gid", libc::EPERM)]
-        {
-            let text = told(option, errno);
+        for option in ["prio", "nice", "uid", "gid"] {
+            let text = told(option, libc::EPERM);
             assert!(text.contains("job j: ") && text.contains("root"), "{option}: {text}");
         }
         assert!(told("prio", libc::EINVAL).starts_with("Invalid argument"));
