@@ -71,6 +71,8 @@ impl Time {
 struct TimerEngine<const SYNCHRONOUS: bool> {
     time: Time,
     issued: u64,
+    /// Every so many units move only a half of their bytes; 0 = all move all.
+    short_every: u64,
     /// Queued units with their delays.
     queued: Vec<(u32, u64, u64)>,
     /// Committed units with when they were committed and when they are due.
@@ -100,14 +102,16 @@ impl<const SYNCHRONOUS: bool> Engine for TimerEngine<SYNCHRONOUS> {
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let delay = delay(self.issued);
         self.issued += 1;
+        let is_short = self.short_every > 0 && self.issued.is_multiple_of(self.short_every);
+        let length = if is_short { unit.length.div_ceil(2) } else { unit.length };
         if SYNCHRONOUS {
             let began = self.time.now();
             self.time.pass(delay);
             self.took.lock().unwrap().push(self.time.now() - began);
-            return Queued::Completed(Ok(unit.length));
+            return Queued::Completed(Ok(length));
         }
         self.time.pass(QUEUE_NS);
-        self.queued.push((unit.index, delay, unit.length));
+        self.queued.push((unit.index, delay, length));
         Queued::Queued
     }
 
@@ -145,6 +149,8 @@ struct Measured {
     latencies: [Latency; 3],
     ios: u64,
     issued: u64,
+    bytes: u64,
+    short: u64,
     took: Vec<u64>,
 }
 
@@ -152,6 +158,16 @@ fn measure<const SYNCHRONOUS: bool>(
     time: Time,
     count: u64,
     depth: u32,
+    change: impl FnOnce(&mut JobOptions),
+) -> Measured {
+    measure_with_shorts::<SYNCHRONOUS>(time, count, depth, 0, change)
+}
+
+fn measure_with_shorts<const SYNCHRONOUS: bool>(
+    time: Time,
+    count: u64,
+    depth: u32,
+    short_every: u64,
     change: impl FnOnce(&mut JobOptions),
 ) -> Measured {
     let mut options = JobOptions {
@@ -193,6 +209,7 @@ fn measure<const SYNCHRONOUS: bool>(
     let engine = TimerEngine::<SYNCHRONOUS> {
         time,
         issued: 0,
+        short_every,
         queued: Vec::new(),
         flying: Vec::new(),
         took: Arc::clone(&took),
@@ -206,6 +223,8 @@ fn measure<const SYNCHRONOUS: bool>(
         latencies: stats.latencies(0),
         ios: stats.directions[0].ios.get(),
         issued: stats.directions[0].issued.get(),
+        bytes: stats.directions[0].bytes.get(),
+        short: stats.directions[0].short.get(),
         took,
     }
 }
@@ -284,6 +303,36 @@ fn at_depth_the_delays_are_those_of_the_storage() {
         assert_eq!(lat.moments.sum, slat.moments.sum + clat.moments.sum);
         // The first of a batch waits for the others to be handed over, the last only for itself.
         assert!(slat.moments.min >= QUEUE_NS && slat.moments.max <= u64::from(submit) * QUEUE_NS);
+    }
+}
+
+/// An I/O that took several turns is one I/O: it is in each histogram once, and all of its bytes are counted.
+#[test]
+fn short_ios_are_counted_once() {
+    const COUNT: u64 = 1000;
+    let check = |measured: Measured, synchronous: bool| {
+        assert_eq!((measured.issued, measured.ios, measured.bytes), (COUNT, COUNT, COUNT * 4096));
+        // Every seventh turn is short, and each short one makes one turn more.
+        assert_eq!((measured.short, measured.took.len() as u64), (COUNT / 6, COUNT + COUNT / 6));
+        for (index, latency) in measured.latencies.iter().enumerate() {
+            let expected = if index == 0 && synchronous { 0 } else { COUNT };
+            assert_eq!((latency.moments.count, latency.histogram.total()), (expected, expected), "{index}");
+        }
+    };
+    check(measure_with_shorts::<true>(moved(), COUNT, 1, 7, |_| ()), true);
+    for (depth, submit) in [(1, 1), (8, 1), (32, 16)] {
+        let measured = measure_with_shorts::<false>(moved(), COUNT, depth, 7, |options| {
+            options.iodepth_batch = submit;
+        });
+        check(measured, false);
+    }
+    // With a ramp, those that began before its end are in none: at some of these ends, the first part of one is done.
+    for ramp_time in (500..3000).step_by(100) {
+        let after =
+            measure_with_shorts::<false>(moved(), COUNT, 8, 7, |options| options.ramp_time = ramp_time);
+        assert!(after.ios > 0 && after.ios < COUNT);
+        assert_eq!(after.bytes, after.ios * 4096, "{ramp_time}");
+        assert_eq!(after.latencies.map(|latency| latency.moments.count), [after.ios; 3], "{ramp_time}");
     }
 }
 

@@ -106,9 +106,14 @@ pub enum PassEnd {
 struct Stamps {
     start: u64,
     issue: u64,
-    /// It was in flight when the ramp ended: it belongs to the ramp, and is not counted.
-    uncounted: bool,
+    /// Why not everything about it is counted: [`UNCOUNTED`], [`REST`]; 0 = it is.
+    marks: u8,
 }
+
+/// It was in flight when the ramp ended: it belongs to the ramp.
+const UNCOUNTED: u8 = 1;
+/// It is the rest of a short I/O, whose submission was counted with its first part.
+const REST: u8 = 2;
 
 /// When a unit that is done was made, issued and reaped, in nanoseconds of the clock; zeros when no time is read.
 #[derive(Clone, Copy, Debug)]
@@ -411,7 +416,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.note_punctuality(Some(index));
             self.record(io.direction.into(), io.file, io.offset, io.length);
         }
-        self.issue(index, start);
+        self.issue(index, start, 0);
         if FULL {
             self.after(&io);
         }
@@ -442,7 +447,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
 
     /// Hands a unit to the engine, and counts it at once when the engine completes it at once.
     #[inline(always)]
-    fn issue(&mut self, index: u32, start: u64) {
+    fn issue(&mut self, index: u32, start: u64, marks: u8) {
         let slot = index as usize;
         if E::SYNCHRONOUS {
             let issue = if self.rules.timed() { self.clock.now() } else { 0 };
@@ -469,7 +474,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             // SAFETY: as above.
             match unsafe { self.engine.queue(&self.units[slot]) } {
                 Queued::Queued => {
-                    self.stamps[slot] = Stamps { start, issue: 0, uncounted: false };
+                    self.stamps[slot] = Stamps { start, issue: 0, marks };
                     self.in_flight += 1;
                     self.pending.push(index);
                     if self.pending.len() as u32 >= self.rules.batch || self.in_flight >= self.limit {
@@ -528,8 +533,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             let stamps = &mut self.stamps[index as usize];
             stamps.issue = issue;
             let start = stamps.start;
-            // A unit that was made before the ramp ended belongs to the ramp.
-            if self.rules.slat && !E::STAMPS && !stamps.uncounted {
+            if self.rules.slat && !E::STAMPS && stamps.marks == 0 {
                 self.record_submission(index, start, issue);
             }
         }
@@ -611,17 +615,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.total_complete.add(u64::from(count));
         for completion in &done {
             let stamps = self.stamps[completion.unit as usize];
-            if stamps.uncounted && completion.outcome.is_ok() {
-                if FULL && self.finish_uncounted(completion) {
-                    continue;
-                }
-                self.release(completion.unit);
+            if stamps.marks & UNCOUNTED != 0 && self.finish_uncounted(completion) {
                 continue;
             }
             let mut times = Times { start: stamps.start, issue: stamps.issue, complete: now, queued: true };
             if E::STAMPS && self.rules.timed() {
                 (times.issue, times.complete) = self.engine.times(completion.unit);
-                if self.rules.slat {
+                if self.rules.slat && stamps.marks == 0 {
                     self.record_submission(completion.unit, times.start, times.issue);
                 }
             }
@@ -647,7 +647,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         };
         let counters = &self.stats.directions[direction.index()];
         if outcome != Ok(unit.length) {
-            self.complete_unusually(index, outcome, start);
+            self.complete_unusually(index, outcome, times);
             return;
         }
         counters.ios.add(1);

@@ -238,7 +238,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         {
             state.flush(index, sync.file);
         }
-        self.issue(index, start);
+        self.issue(index, start, 0);
         if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
             self.make_room();
         }

@@ -1,10 +1,10 @@
 //! What happens rarely: syncs, short I/Os, errors, the controller's word, the end of the ramp and of the time.
 
 use super::errors::NOTHING_MOVED;
-use super::{Failure, IoLoop};
+use super::{Failure, IoLoop, REST, Stamps, Times, UNCOUNTED};
 use crate::shared::{Phase, attention};
 use crate::worker::{publish_usage, reset_usage};
-use iolite_engine::{Engine, Outcome};
+use iolite_engine::{Completion, Engine, Outcome};
 use iolite_workload::Generator;
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::debug;
@@ -32,12 +32,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// An error, or less than was asked for. The rest of a short I/O is issued like a unit of its own that was made
     /// when the first part was: its total latency is that of the whole, its completion latency that of the rest.
     #[cold]
-    pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, start: u64) {
+    pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, times: Times) {
+        let marks = if times.queued { self.stamps[index as usize].marks } else { 0 };
         let unit = &mut self.units[index as usize];
         debug!(target: "io", "complete: {outcome:?} for {unit:?}");
         match outcome {
             Ok(bytes) if bytes > 0 && bytes < unit.length => {
-                if let Some(direction) = unit.operation.direction() {
+                if let Some(direction) = unit.operation.direction()
+                    && marks & UNCOUNTED == 0
+                {
                     let counters = &self.stats.directions[direction.index()];
                     counters.short.add(1);
                     counters.bytes.add(bytes);
@@ -45,7 +48,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 unit.buffer = unit.buffer.wrapping_add(bytes as usize);
                 unit.offset += bytes;
                 unit.length -= bytes;
-                self.stamps[index as usize].start = start;
+                self.stamps[index as usize] = Stamps { start: times.start, issue: 0, marks: marks | REST };
                 self.partial.push(index);
                 return;
             }
@@ -56,6 +59,31 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.release(index);
     }
 
+    /// A unit that belongs to the ramp is done, if it is: one that has failed, or is short, is not.
+    #[cold]
+    pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
+        let index = completion.unit;
+        let unit = &self.units[index as usize];
+        let is_sync = unit.operation.direction().is_none();
+        if completion.outcome.is_err() || (!is_sync && completion.outcome != Ok(unit.length)) {
+            return false;
+        }
+        if FULL
+            && is_sync
+            && let Some(state) = self.state()
+        {
+            state.flushed(index, true);
+        }
+        if FULL && let Some(verification) = &mut self.extras.verification {
+            let role = verification.role(index);
+            if self.act_on(index, role) {
+                return true;
+            }
+        }
+        self.release(index);
+        true
+    }
+
     /// Issues the rests of units that transferred less than was asked for.
     #[cold]
     pub(super) fn issue_partial(&mut self) {
@@ -64,8 +92,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.drop_unit(index);
                 continue;
             }
-            let start = self.stamps[index as usize].start;
-            self.issue(index, start);
+            let Stamps { start, marks, .. } = self.stamps[index as usize];
+            self.issue(index, start, marks);
         }
     }
 
@@ -135,7 +163,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Forgets what was measured so far. What is in flight belongs to that, and will not be counted.
     pub(super) fn count_anew(&mut self, now: u64) {
-        self.stamps.iter_mut().for_each(|stamps| stamps.uncounted = true);
+        self.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
         self.stats.reset(now);
         reset_usage(self.control);
         self.control.counting_ns.store(now, Relaxed);

@@ -6,7 +6,7 @@ use crate::message::Message;
 use crate::worker::telling::{describe_error, failed_check};
 use crate::worker::verify::{Checked, Expect, Part, ReadBack, Role, State, Telling, Trims};
 use iolite_content::verify::Mismatch;
-use iolite_engine::{Completion, Engine, Errno};
+use iolite_engine::{Engine, Errno};
 use iolite_types::Direction;
 use iolite_workload::{Generator, Io, Next};
 use std::io;
@@ -225,21 +225,6 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Whether this unit is a read that the workload knows nothing of.
     pub(super) fn is_check(&self, index: u32) -> bool {
         self.extras.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
-    }
-
-    /// A unit is done that is not counted; whether that was all there is to do with it.
-    pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
-        let index = completion.unit;
-        if self.extras.verification.is_none() {
-            return false;
-        }
-        if completion.outcome != Ok(self.units[index as usize].length) {
-            self.complete_unusually(index, completion.outcome, self.stamps[index as usize].start);
-            return true;
-        }
-        let role =
-            self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
-        self.act_on(index, role)
     }
 
     /// Takes back units that were checked: one that is waited for, or all that are there. Whether there was any.
