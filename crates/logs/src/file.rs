@@ -1,9 +1,8 @@
 //! One log file: lines, or compressed entries, written in blocks while the job runs.
 
 use crate::line::{LONGEST_LINE, LineMaker};
+use crate::outlet::Outlet;
 use crate::{Columns, Form, LogError, LogKind, Sample, inflate, packed};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
 use std::path::PathBuf;
 use tracing::debug;
 
@@ -14,7 +13,7 @@ pub(crate) const MOST_HELD: usize = 16 << 20;
 /// A log on its way to the disk.
 pub(crate) struct LogFile {
     path: PathBuf,
-    file: File,
+    outlet: Outlet,
     columns: Columns,
     form: Form,
     /// Lines to be written; it grows only for histograms, whose lines are longer than any room.
@@ -28,25 +27,11 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens the file. A shared one is added to, as other workers write to it; a worker's own begins anew.
-    pub fn open(
-        path: PathBuf,
-        shared: bool,
-        columns: Columns,
-        form: Form,
-        room: usize,
-    ) -> Result<LogFile, LogError> {
-        let mut options = OpenOptions::new();
-        options.create(true);
-        if shared {
-            options.append(true);
-        } else {
-            options.write(true).truncate(true);
-        }
-        let file = options.open(&path).map_err(|error| LogError::at(&path, error))?;
+    /// A log of which nothing has been written yet.
+    pub fn new(path: PathBuf, outlet: Outlet, columns: Columns, form: Form, room: usize) -> LogFile {
         let lines = if form == Form::Text { vec![0; room.max(2 * LONGEST_LINE)] } else { Vec::new() };
         let (entries, held) = (Vec::new(), Vec::new());
-        Ok(LogFile { path, file, columns, form, lines, used: 0, entries, held, held_bytes: 0 })
+        LogFile { path, outlet, columns, form, lines, used: 0, entries, held, held_bytes: 0 }
     }
 
     /// Adds an entry: the line that `maker` makes, or what `sample` says of it.
@@ -73,7 +58,7 @@ impl LogFile {
     pub fn text(&mut self, line: impl FnOnce(&mut Vec<u8>)) -> Result<(), LogError> {
         line(&mut self.entries);
         if self.form == Form::Text {
-            let written = write(&mut self.file, &self.entries);
+            let written = self.outlet.write(&self.entries);
             self.entries.clear();
             return written.map_err(|error| LogError::at(&self.path, error));
         }
@@ -109,7 +94,7 @@ impl LogFile {
             }
             return Ok(());
         }
-        write(&mut self.file, &stream).map_err(|error| LogError::at(&self.path, error))
+        self.outlet.write(&stream).map_err(|error| LogError::at(&self.path, error))
     }
 
     /// Writes what was held back, as lines.
@@ -122,7 +107,7 @@ impl LogFile {
         for stream in std::mem::take(&mut self.held) {
             let mut lines = Vec::new();
             inflate::streams(&mut stream.as_slice(), &mut lines)
-                .and_then(|()| write(&mut self.file, &lines))
+                .and_then(|()| self.outlet.write(&lines))
                 .map_err(|error| LogError::at(&self.path, error))?;
         }
         Ok(())
@@ -143,13 +128,8 @@ impl LogFile {
     #[cold]
     fn write_lines(&mut self) -> Result<(), LogError> {
         let used = std::mem::take(&mut self.used);
-        write(&mut self.file, &self.lines[..used]).map_err(|error| LogError::at(&self.path, error))
+        self.outlet.write(&self.lines[..used]).map_err(|error| LogError::at(&self.path, error))
     }
-}
-
-/// Whole lines, or whole streams, in one call: several workers may add to one file, and then these stay together.
-fn write(file: &mut File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)
 }
 
 /// The name of a file for each kind of log, and its place in a table.

@@ -7,6 +7,7 @@ use crate::file::{self, LogFile};
 use crate::histogram::Counts;
 use crate::item::{Done, Io, Item};
 use crate::line::{Columns, LineMaker};
+use crate::outlet::{CalledOff, Outlet};
 use crate::queue::{self, Queue};
 use crate::windows::{WindowValue, Windows};
 use crate::writer::Writer;
@@ -69,18 +70,23 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Opens the files and starts the writer, which first does `prepare`.
+    /// Opens the files and starts the writer, which first does `prepare`. When the job is called off nobody waits any more
+    /// for the other end of a pipe.
     ///
     /// # Errors
     /// The file that cannot be opened, or what else cannot be had.
     pub fn start(
         settings: &Settings,
+        called_off: &CalledOff,
         prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
     ) -> Result<Recorder, LogError> {
         // Four bytes for each entry of the queue: both shrink together when there are many workers.
         let room = queue::room(settings.room);
-        let open = |path| {
-            LogFile::open(path, settings.shared, settings.columns, settings.form, (room * 4).min(256 << 10))
+        let open = |path: PathBuf| {
+            // A shared file is added to, as other workers write to it; a worker's own begins anew.
+            let outlet = Outlet::open(&path, settings.shared, called_off)
+                .map_err(|error| LogError::at(&path, error))?;
+            Ok(LogFile::new(path, outlet, settings.columns, settings.form, (room * 4).min(256 << 10)))
         };
         let files = file::open_all(&settings.files, open)?;
         let (full, histograms) = RingBuffer::new(SPARE_HISTOGRAMS + 3);

@@ -4,6 +4,12 @@ use super::*;
 use iolite_types::Direction;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+fn never() -> CalledOff {
+    CalledOff::when(|| false)
+}
 
 fn settings(dir: &Path, kinds: &[LogKind]) -> Settings {
     Settings {
@@ -39,7 +45,7 @@ fn io(number: u64) -> Io {
 }
 
 fn recorded(settings: &Settings, ios: impl Iterator<Item = Io>) {
-    let mut recorder = Recorder::start(settings, || Ok(())).unwrap();
+    let mut recorder = Recorder::start(settings, &never(), || Ok(())).unwrap();
     recorder.begin(1_000_000);
     let mut last = 0;
     for io in ios {
@@ -167,10 +173,10 @@ fn a_log_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings(dir.path(), &[]);
     settings.files = vec![(LogKind::Total, dir.path().join("no/such/x_lat.1.log"))];
-    let error = Recorder::start(&settings, || Ok(())).unwrap_err();
+    let error = Recorder::start(&settings, &never(), || Ok(())).unwrap_err();
     assert!(error.to_string().contains("no/such/x_lat.1.log: No such file"), "{error}");
     settings.files = vec![(LogKind::Total, "/dev/full".into())];
-    let mut recorder = Recorder::start(&settings, || Ok(())).unwrap();
+    let mut recorder = Recorder::start(&settings, &never(), || Ok(())).unwrap();
     recorder.begin(1_000_000);
     // Sooner or later the worker is told, and it never waits for ever.
     let told = (0..10_000_000).map(io).any(|io| !recorder.record(&io));
@@ -183,14 +189,89 @@ fn a_log_that_cannot_be_written_is_named() {
 fn a_worker_that_stops_short_leaves_what_it_told() {
     let dir = tempfile::tempdir().unwrap();
     let settings = settings(dir.path(), &[LogKind::Total]);
-    let mut recorder = Recorder::start(&settings, || Ok(())).unwrap();
+    let mut recorder = Recorder::start(&settings, &never(), || Ok(())).unwrap();
     recorder.begin(1_000_000);
     (0..10).map(io).for_each(|io| assert!(recorder.record(&io)));
     drop(recorder);
     let total = fs::read_to_string(path(dir.path(), LogKind::Total)).unwrap();
     assert_eq!(total.lines().count(), 10);
-    let error =
-        Recorder::start(&settings, || Err(LogError::new("its place", io::Error::other("no such CPU"))))
-            .unwrap_err();
+    let error = Recorder::start(&settings, &never(), || {
+        Err(LogError::new("its place", io::Error::other("no such CPU")))
+    })
+    .unwrap_err();
     assert!(error.to_string().contains("no such CPU"));
+}
+
+/// A pipe, and whoever holds both of its ends.
+fn pipe(dir: &Path) -> (PathBuf, impl Fn() -> fs::File) {
+    use std::os::unix::ffi::OsStrExt;
+    let path = dir.join("pipe");
+    let text = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+    // SAFETY: a terminated string and a number.
+    assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0);
+    let held = path.clone();
+    (path, move || fs::File::options().read(true).write(true).open(&held).unwrap())
+}
+
+#[test]
+fn a_pipe_without_a_reader_can_be_called_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, hold) = pipe(dir.path());
+    let settings = Settings { files: vec![(LogKind::Total, path)], ..settings(dir.path(), &[]) };
+    let looks = Arc::new(AtomicU32::new(0));
+    let theirs = Arc::clone(&looks);
+    let called_off = CalledOff::when(move || theirs.fetch_add(1, Ordering::Relaxed) > 3);
+    let error = Recorder::start(&settings, &called_off, || Ok(())).unwrap_err();
+    assert_eq!((error.error.raw_os_error(), looks.load(Ordering::Relaxed)), (Some(libc::EINTR), 5));
+    let _held = hold();
+    Recorder::start(&settings, &CalledOff::when(|| true), || Ok(())).unwrap().finish(0).unwrap();
+}
+
+#[test]
+fn what_nobody_takes_is_given_up_with_the_job_and_not_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, hold) = pipe(dir.path());
+    let _held = hold();
+    let settings = Settings { files: vec![(LogKind::Total, path)], ..settings(dir.path(), &[]) };
+    let off = Arc::new(AtomicBool::new(false));
+    let theirs = Arc::clone(&off);
+    let called_off = CalledOff::when(move || theirs.load(Ordering::Relaxed));
+    let mut recorder = Recorder::start(&settings, &called_off, || Ok(())).unwrap();
+    recorder.begin(1_000_000);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(1500));
+            off.store(true, Ordering::Relaxed);
+        });
+        // 64 KiB of lines fill the pipe; then nothing moves until the job is called off.
+        let told = (0..100_000).map(io).any(|io| !recorder.record(&io));
+        assert!(told && off.load(Ordering::Relaxed));
+    });
+    let error = recorder.finish(0).unwrap_err();
+    assert!(error.to_string().contains("nobody reads from it, and the job was asked to stop"), "{error}");
+}
+
+#[test]
+fn a_slow_reader_gets_everything_of_a_job_that_is_called_off() {
+    use std::io::Read;
+    let dir = tempfile::tempdir().unwrap();
+    let (path, hold) = pipe(dir.path());
+    let held = hold();
+    let mut reader = fs::File::open(&path).unwrap();
+    let settings = Settings { files: vec![(LogKind::Total, path)], ..settings(dir.path(), &[]) };
+    let taken = std::thread::spawn(move || {
+        let (mut taken, mut buffer) = (Vec::new(), [0; 8192]);
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            taken.extend_from_slice(&buffer[..count]);
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        taken
+    });
+    let mut recorder = Recorder::start(&settings, &CalledOff::when(|| true), || Ok(())).unwrap();
+    drop(held);
+    recorder.begin(1_000_000);
+    assert!((0..50_000).map(io).all(|io| recorder.record(&io)));
+    recorder.finish(0).unwrap();
+    let taken = taken.join().unwrap();
+    assert_eq!(taken.iter().filter(|&&byte| byte == b'\n').count(), 50_000);
 }

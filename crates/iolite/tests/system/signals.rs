@@ -102,18 +102,26 @@ fn jobs_behind_a_stonewall_do_not_start_after_an_interrupt() {
     assert!(!run.stdout.contains("WRITE: bw="), "{run}");
 }
 
+fn make_pipe(path: &Path) {
+    let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a terminated string and a number.
+    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+}
+
+/// A reader and writer in one: it serves the other end of a pipe without giving or taking anything.
+fn hold_pipe(path: &Path) -> fs::File {
+    fs::File::options().read(true).write(true).open(path).unwrap()
+}
+
 /// Opening a pipe waits for its other end, and reading from it for data: neither keeps a job from ending.
 #[test]
 fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
     let dir = scratch();
-    let path = std::ffi::CString::new(dir.path().join("pipe").to_str().unwrap()).unwrap();
-    // SAFETY: a terminated string and a number.
-    assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+    let pipe = dir.path().join("pipe");
+    make_pipe(&pipe);
     for other_end in [false, true] {
         for more in ["--rw=read", "--rw=read --thread", "--rw=read --io_submit_mode=offload", "--rw=write"] {
-            // A reader and writer in one: it serves the other end without giving or taking anything.
-            let held = other_end
-                .then(|| fs::File::options().read(true).write(true).open(dir.path().join("pipe")).unwrap());
+            let held = other_end.then(|| hold_pipe(&pipe));
             let line = format!("--name=j --filename=pipe --size=100M {more}");
             let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
             running.wait_until("it has begun", |running| running.stdout().contains("Starting 1"));
@@ -121,6 +129,37 @@ fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
             running.signal(libc::SIGINT);
             let run = running.wait();
             assert_eq!(run.code(), 128, "{more}, {other_end}: {run}");
+            drop(held);
+        }
+    }
+}
+
+/// So does a log that is such a pipe; what is lost is told.
+#[test]
+fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
+    let dir = scratch();
+    let pipe = dir.path().join("p_lat.1.log");
+    make_pipe(&pipe);
+    for (function, log) in [
+        ("log", "--disable_slat=1 --disable_clat=1 --write_lat_log=p"),
+        ("write_iolog", "--write_iolog=p_lat.1.log"),
+    ] {
+        for (thread, other_end) in [("", false), ("", true), ("--thread", false), ("--thread", true)] {
+            let held = other_end.then(|| hold_pipe(&pipe));
+            let line = format!("--name=j --ioengine=null --size=1t {log} {thread}");
+            let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+            running.wait_until("it has begun", |running| running.stdout().contains("Starting 1"));
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            running.signal(libc::SIGINT);
+            let run = running.wait();
+            assert_eq!(run.code(), 128, "{run}");
+            let told = match other_end {
+                false => "j: did not begin, because nobody reads from the pipe p_lat.1.log".to_owned(),
+                true => format!(
+                    "func={function}(p_lat.1.log): nobody reads from it, and the job was asked to stop"
+                ),
+            };
+            assert!(run.output().contains(&told), "{line} {other_end}: {run}");
             drop(held);
         }
     }

@@ -190,7 +190,7 @@ fn measure_with_shorts<const SYNCHRONOUS: bool>(
         &[("delays.0.0".into(), iolite_plan::FileFacts { kind: iolite_plan::FileKind::Regular, size: None })],
     )
     .expect("the layout is in order");
-    let arena = Arena::new(1).unwrap();
+    let arena = Arc::new(Arena::new(1).unwrap());
     let (messages, _controller) = Socket::pair().unwrap();
     let rivals = super::verify::Rivals::of(&plan, std::slice::from_ref(&layout)).expect("there are none");
     let worker = Worker {

@@ -8,9 +8,10 @@ use crate::clock::Clock;
 use crate::message::Message;
 use crate::processors;
 use crate::sys;
-use iolite_logs::{Columns, Form, LogError, Recorder, Settings, WindowValue};
+use iolite_logs::{CalledOff, Columns, Form, LogError, Outlet, Recorder, Settings, WindowValue};
 use iolite_options::{LogOptions, LogWindow};
 use iolite_plan::logs;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -44,14 +45,32 @@ impl Worker<'_> {
             let clock = self.clock.chosen(options.clocksource);
             let files = logs::files(options, self.plan.index);
             let settings = Settings { files, room, ..settings(&options.logs, clock) };
-            let entries = Recorder::start(&settings, self.place_of_writers());
-            started.entries = Some(entries.map_err(|error| failed("log", &error))?);
+            let entries = Recorder::start(&settings, &self.called_off(), self.place_of_writers());
+            started.entries = Some(entries.map_err(|error| self.not_opened("log", &error))?);
         }
         if let Some(path) = &options.write_iolog {
-            let trace = TraceRecorder::start(path.as_ref(), self.clock, room, self.place_of_writers());
+            let outlet = Outlet::open(path.as_ref(), true, &self.called_off())
+                .map_err(|error| self.not_opened("write_iolog", &LogError::new(path, error)))?;
+            let trace = TraceRecorder::start(path, outlet, self.clock, room, self.place_of_writers());
             started.trace = Some(trace.map_err(|error| failed("write_iolog", &error))?);
         }
         Ok(started)
+    }
+
+    /// Whether this worker is asked to stop, for whoever outlives its own borrows.
+    fn called_off(&self) -> CalledOff {
+        let (arena, index) = (Arc::clone(self.all.1), self.plan.index);
+        CalledOff::when(move || arena.slot(index).control.terminating())
+    }
+
+    /// A file that cannot be opened, or a pipe without a reader of a job that was asked to stop.
+    fn not_opened(&self, function: &str, error: &LogError) -> Stop {
+        if error.error.raw_os_error() == Some(libc::EINTR) {
+            let name = &self.options().name;
+            let text = format!("{name}: did not begin, because nobody reads from the pipe {}", error.what);
+            Message::Note(self.number(), text).send(self.messages);
+        }
+        failed(function, error)
     }
 
     /// What a writer does first.

@@ -71,7 +71,7 @@ pub struct Worker<'a> {
     /// Its part of the arena.
     pub slot: &'a Slot,
     /// Everybody's plan, and parts of the arena.
-    pub all: (&'a Plan, &'a Arena),
+    pub all: (&'a Plan, &'a Arc<Arena>),
     /// To the controller.
     pub messages: &'a Socket,
     /// The clock of the run.

@@ -5,11 +5,10 @@
 //! workers may append to one file.
 
 use crate::clock::Clock;
-use iolite_logs::{LogError, Queue, Sink};
+use iolite_logs::{LogError, Outlet, Queue, Sink};
 use iolite_trace::{Event, TextVersion, TextWriter};
 use iolite_types::Operation;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -47,23 +46,22 @@ pub struct TraceRecorder {
 }
 
 impl TraceRecorder {
-    /// Begins a log behind what the file holds. The queue has room for so many entries; the thread that writes first does
+    /// Begins a log of this name behind what the file holds. The queue has room for so many entries; the thread that writes first does
     /// `prepare`.
     ///
     /// # Errors
-    /// The file cannot be opened, or what else cannot be had.
+    /// What cannot be had.
     pub fn start(
-        path: &Path,
+        name: &str,
+        outlet: Outlet,
         clock: Clock,
         room: usize,
         prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
     ) -> Result<Self, LogError> {
-        let name = path.display().to_string();
-        let error = |error| LogError::new(&name, error);
-        let file = OpenOptions::new().append(true).create(true).open(path).map_err(error)?;
-        let lines = TextWriter::new(Vec::with_capacity(BUFFER + 4096), TextVersion::V3).map_err(error)?;
+        let lines = TextWriter::new(Vec::with_capacity(BUFFER + 4096), TextVersion::V3)
+            .map_err(|error| LogError::new(name, error))?;
         let (names, named) = mpsc::channel();
-        let recording = Recording { name, file, lines, named, files: Vec::new() };
+        let recording = Recording { name: name.to_owned(), outlet, lines, named, files: Vec::new() };
         Ok(TraceRecorder { queue: Queue::start(room, recording, prepare)?, names, clock, began: 0 })
     }
 
@@ -122,7 +120,7 @@ impl TraceRecorder {
 /// The thread's side.
 struct Recording {
     name: String,
-    file: File,
+    outlet: Outlet,
     lines: TextWriter<Vec<u8>>,
     named: mpsc::Receiver<PathBuf>,
     files: Vec<PathBuf>,
@@ -149,7 +147,7 @@ impl Recording {
 
     fn write_lines(&mut self) -> io::Result<()> {
         let lines = self.lines.output();
-        let written = self.file.write_all(lines);
+        let written = self.outlet.write(lines);
         lines.clear();
         written
     }
@@ -175,9 +173,11 @@ impl Sink for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_logs::CalledOff;
 
     fn recorder(path: &Path) -> TraceRecorder {
-        TraceRecorder::start(path, Clock::calibrate(), 64, || Ok(())).unwrap()
+        let outlet = Outlet::open(path, true, &CalledOff::when(|| false)).unwrap();
+        TraceRecorder::start(path.to_str().unwrap(), outlet, Clock::calibrate(), 64, || Ok(())).unwrap()
     }
 
     #[test]
