@@ -8,6 +8,7 @@ use iolite_trace::{MergeInput, merge};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use tracing::debug;
 
 /// Merges the traces of every job that asks for it. How many merged traces there are, or what is in the way of the first
 /// that cannot be made.
@@ -51,7 +52,12 @@ fn one(job: &JobOptions, to: &Path) -> Result<(), String> {
 }
 
 fn merge_into(inputs: &[MergeInput], output: &mut BufWriter<File>, to: &Path) -> Result<(), String> {
-    merge(inputs, output, &to.display().to_string()).map(drop).map_err(|error| error.to_string())
+    for MergeInput { path, percent, times } in inputs {
+        debug!(target: "blktrace", "merged: {} in {percent} % of its time, {times} times", path.display());
+    }
+    let merged = merge(inputs, output, &to.display().to_string()).map_err(|error| error.to_string())?;
+    debug!(target: "blktrace", "merged into {}: {} records", to.display(), merged.records);
+    Ok(())
 }
 
 /// A name beside the final one.

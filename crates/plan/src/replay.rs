@@ -16,7 +16,7 @@ pub use target::Target;
 use crate::Problem;
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, ReadWrite, RunOptions};
-use iolite_trace::{Kinds, Mapping, Place, Scan, TraceReader};
+use iolite_trace::{Format, Kinds, Mapping, Place, Scan, TraceReader};
 use iolite_types::{Direction, PerDirection};
 use spool::Spool;
 use std::collections::HashMap;
@@ -24,6 +24,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::debug;
 
 /// The largest I/O for which a live replay has room, unless the job's block sizes are larger.
 const LIVE_LARGEST: u64 = 1 << 20;
@@ -237,13 +238,38 @@ fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path
         replay.spool = Some(Arc::new(spool));
     }
     let reader = replay.open().map_err(|error| words(&error))?;
+    let format = reader.format();
     let scan = iolite_trace::scan(reader, trace, &replay.mapping, largest.max(LARGEST))
         .map_err(|error| words(&error))?;
     let files = replay.learn(&scan, !engine.diskless)?;
+    tell(&options.name, &replay, format, &scan, &files);
     if !engine.diskless {
         layout::check_kinds(&replay, &files)?;
     }
     Ok((Arc::new(replay), files))
+}
+
+/// What was found in a trace, for those who debug.
+fn tell(job: &str, replay: &ReplayPlan, format: Format, scan: &Scan, files: &[PathBuf]) {
+    let kind = match format {
+        Format::Text(version) => version.header(),
+        Format::Blktrace => "records of blktrace",
+    };
+    let [reads, writes, trims] = scan.ios.values;
+    debug!(
+        target: "blktrace",
+        "{job}: {} ({kind}): {reads} reads, {writes} writes, {trims} trims and {} syncs in {:.6} s; {} bytes in all, \
+         {} at most at once",
+        replay.name.display(), scan.syncs, scan.duration_ns as f64 / 1e9, replay.bytes.unwrap_or(0), scan.largest
+    );
+    for (scanned, &place) in scan.files.iter().zip(&replay.places) {
+        let [reads, writes, trims] = scanned.ios.values;
+        debug!(
+            target: "blktrace",
+            "{job}: {} is replayed on {}: {reads} reads, {writes} writes, {trims} trims, up to byte {}",
+            scanned.name, files[place as usize].display(), scanned.end.values.iter().max().unwrap_or(&0)
+        );
+    }
 }
 
 fn mapping(options: &JobOptions) -> Mapping {

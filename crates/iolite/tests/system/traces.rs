@@ -513,6 +513,27 @@ fn a_block_trace_finds_its_devices() {
 }
 
 #[test]
+fn debugging_tells_what_a_block_trace_holds_and_where_it_goes() {
+    let dir = scratch();
+    binary(&dir.path().join("a"), ByteOrder::Big, BlkRecord::device_number(4000, 1), &EVENTS);
+    binary(&dir.path().join("b"), ByteOrder::Big, BlkRecord::device_number(4000, 2), &[(0, 8, 512, READ)]);
+    fs::write(dir.path().join("target"), vec![1; 1 << 20]).unwrap();
+    let line = "--debug=blktrace --name=p --read_iolog=a:b --merge_blktrace_file=m --merge_blktrace_iters=1:2 \
+                --replay_redirect=target";
+    let told = run(dir.path(), line).ok();
+    for words in [
+        "merged: b in 100 % of its time, 2 times",
+        "merged into m: 10 records",
+        "p: m (records of blktrace): 4 reads, 3 writes, 0 trims and 1 syncs in 0.0",
+        "p: 4000:1 is replayed on target: 2 reads, 3 writes, 0 trims, up to byte 33280",
+        "p: 4000:2 is replayed on target: 2 reads, 0 writes, 0 trims, up to byte 4608",
+        "m: read to its end",
+    ] {
+        assert!(told.stdout.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
 pub fn traces_are_merged_by_time() {
     let dir = scratch();
     let device = BlkRecord::device_number(4000, 1);

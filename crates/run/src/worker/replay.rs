@@ -15,6 +15,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::debug;
 
 /// The I/O of a trace.
 pub struct Replay {
@@ -71,7 +72,10 @@ impl Replay {
             }
             let Some(reader) = self.reader()? else { return Ok(Next::Script(Step::Idle)) };
             match reader.next_record().map_err(|error| error.to_string())? {
-                None => return Ok(Next::Done),
+                None => {
+                    debug!(target: "blktrace", "{}: read to its end", self.plan.name.display());
+                    return Ok(Next::Done);
+                }
                 Some(record) => self.interpret(record)?,
             }
         }
