@@ -2,7 +2,8 @@
 //!
 //! Run times are only ever checked against their least: a loaded machine is slow, never fast.
 
-use crate::common::{Json, Program, scratch};
+use crate::common::{Json, Program, scratch, trace, words};
+use crate::skip;
 
 fn report(line: &str) -> Json {
     let dir = scratch();
@@ -81,11 +82,27 @@ pub fn thinktime_can_come_by_time() {
     assert!(busy < 80.0, "half of the time is pauses, but {busy}% were busy");
 }
 
+/// How much of a busy pause a loaded machine grants is its own affair, but none of it is slept.
 #[test]
-pub fn thinktime_spin_is_spent_busy() {
-    let report = report("--thinktime=40ms --thinktime_spin=40ms --number_ios=6");
-    assert!(report.job().int("read.runtime") >= 199);
-    assert!(report.job().float("usr_cpu") > 20.0);
+pub fn thinktime_spin_is_not_slept() {
+    let dir = scratch();
+    let job = "--name=j --ioengine=null --size=1G --output-format=json --thinktime=40ms --number_ios=6";
+    let sleeps = |spin: &str| {
+        let line = words(&format!("{job} --thinktime_spin={spin}"));
+        let (run, log) = trace::system_calls(&Program::under_test(), dir.path(), "clock_nanosleep", &line)?;
+        let report = Json::parse(&run.ok().stdout);
+        // There is a pause between any two of the six, however it is spent.
+        assert!(report.job().int("read.runtime") >= 199);
+        let busy = report.job().float("usr_cpu") + report.job().float("sys_cpu");
+        Some((log.lines().filter(|line| line.contains("clock_nanosleep(")).count(), busy))
+    };
+    let (Some((asleep, idle)), Some((spinning, busy))) = (sleeps("0"), sleeps("40ms")) else {
+        skip!("needs strace")
+    };
+    assert!(asleep >= 5 && spinning == 0, "{asleep} sleeps, {spinning} of them with spinning");
+    assert!(busy > idle, "{busy}% busy with spinning, {idle}% without");
+    let (half, _) = sleeps("20ms").expect("strace was there just now");
+    assert!(half >= 5, "{half} sleeps with a spinning half");
 }
 
 #[test]

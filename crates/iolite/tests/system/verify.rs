@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, image};
 use crate::common::program::Finished;
-use crate::common::trace::io_calls;
+use crate::common::trace::{io_calls, system_calls};
 use crate::common::{Json, Program, scratch, words};
 use crate::skip;
 use std::fs;
@@ -388,4 +388,37 @@ pub fn trimmed_blocks_are_zeros() {
     run("--rw=write --trim_percentage=100 --verify_only --invalidate=1")
         .refused()
         .says("wanted 00 (it was trimmed)");
+}
+
+/// Writes and trims as they follow each other: every so many writes, so many trims, and the rest before reading back.
+#[test]
+pub fn trims_wait_for_as_many_writes_as_they_are_told() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    let base = format!(
+        "--name=v --filename={} --size=48k --bs=4k --rw=write --verify=crc32c --trim_percentage=100",
+        device.path
+    );
+    for (args, expected) in [
+        ("", "wwwwwwwwwwwwtttttttttttt"),
+        ("--trim_backlog=4", "wwwwttttwwwwttttwwwwtttt"),
+        ("--trim_backlog=3 --trim_backlog_batch=1", "wwwtwwwtwwwtwwwttttttttt"),
+        ("--trim_backlog=6 --trim_backlog_batch=4", "wwwwwwttttwwwwwwtttttttt"),
+        ("--trim_backlog=5 --trim_backlog_batch=100", "wwwwwtttttwwwwwtttttwwtt"),
+    ] {
+        let line = words(&format!("{base} {args}"));
+        let calls = system_calls(&Program::under_test(), dir.path(), "pwrite64,ioctl,fallocate", &line);
+        let Some((run, log)) = calls else { skip!("needs strace") };
+        run.ok();
+        let letter = |line: &str| match line {
+            _ if !line.contains(&device.path) => None,
+            _ if line.contains("pwrite64(") => Some('w'),
+            _ if line.contains("BLKDISCARD") || line.contains("fallocate(") => Some('t'),
+            _ => None,
+        };
+        assert_eq!(log.lines().filter_map(letter).collect::<String>(), expected, "{args}: {log}");
+    }
 }

@@ -28,6 +28,14 @@ impl Worker<'_> {
         if let Some(verification) = &verification {
             let (name, history) = (&self.options().name, &verification.read_back);
             debug!(target: "verify", "{name}: {history}, at most {} bytes", history.history_bytes());
+            if self.options().verification.experimental_verify && history.keeps_writes() {
+                let text = format!(
+                    "{name}: experimental_verify=1: running this workload again does not tell what its writes have left; \
+                     {history}, at most {} bytes",
+                    history.history_bytes()
+                );
+                Message::Warning(self.number(), text).send(self.messages);
+            }
             if let Some(state) = &verification.state {
                 let (path, bytes) = (state.path().display(), state.bytes());
                 debug!(target: "verify", "{name}: state in {path}, {bytes} bytes");

@@ -23,7 +23,7 @@ pub const TABLE: &[Effect] = &[
     row("ramp_time", null!("--time_based --runtime=50ms"), ABSENT, "2s", Takes(2000)),
     test!("ramp_size", order::a_ramp_of_bytes_is_not_counted),
     row("thinktime", NULL, "0", "20ms", AtLeast("jobs.0.read.runtime", 250.0)),
-    test!("thinktime_spin", rates::thinktime_spin_is_spent_busy),
+    test!("thinktime_spin", rates::thinktime_spin_is_not_slept),
     row("thinkcycles", null!("--thinktime=1us"), "0", "100000000", AtLeast("jobs.0.read.runtime", 200.0)),
     row("thinktime_blocks", null!("--thinktime=100ms"), "1", "8", AtLeast("jobs.0.read.runtime", 1000.0)),
     row(
@@ -50,8 +50,23 @@ pub const TABLE: &[Effect] = &[
     test!("io_submit_mode", offload::as_many_threads_submit_as_units_may_be_in_flight),
     row("max_latency", "@ --direct=1", ABSENT, "1us", Refused("exceeds max_latency")),
     test!("latency_target", rates::a_latency_target_is_told_with_the_depth_that_was_found),
-    test!("latency_window", rates::a_latency_target_is_told_with_the_depth_that_was_found),
-    test!("latency_percentile", rates::a_latency_target_is_told_with_the_depth_that_was_found),
+    // Every depth is good; the next one is tried when a window is over.
+    row(
+        "latency_window",
+        null!("--iodepth=8 --latency_target=60s --time_based --runtime=1"),
+        "10ms",
+        "1h",
+        Json("jobs.0.latency_depth"),
+    ),
+    // A half of the I/Os is always too slow, the other nearly always fast enough.
+    row(
+        "latency_percentile",
+        "--filename=/dev/zero --size=1g --bssplit=4k/50:16m/50 --iodepth=2 --ioengine=libaio --latency_target=300us \
+         --latency_window=100ms --time_based --runtime=1",
+        "20",
+        "95",
+        Json("jobs.0.latency_depth"),
+    ),
     row(
         "latency_run",
         null!(

@@ -174,6 +174,11 @@ impl ReadBack {
         }
     }
 
+    /// Whether something is kept for each write, at the end of the pass.
+    pub fn keeps_writes(&self) -> bool {
+        matches!(self.kind, Kind::Standing(_))
+    }
+
     /// Bytes of memory that the history may take.
     pub fn history_bytes(&self) -> u64 {
         match &self.kind {
