@@ -13,8 +13,7 @@ impl Worker<'_> {
         if failure.missed == Some(Missed::Script) {
             let line = format!("{}: {}", self.options().name, trouble.unwrap_or_default());
             Message::Warning(self.number(), line).send(self.messages);
-            let function = if self.plan.replay.is_some() { "read_iolog" } else { "write_iolog" };
-            return Stop { errno: failure.errno.0, what: format!("func={function}") };
+            return Stop { errno: failure.errno.0, what: "func=read_iolog".into() };
         }
         if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
             let unit = if option == "rate_min" { "B/s" } else { "IOPS" };

@@ -119,12 +119,12 @@ impl FileTable {
         }
     }
 
-    /// Records an I/O; the errno when the recording cannot be written on.
+    /// Records an I/O. False = the recording cannot be written on; [`Self::finish_recording`] tells why.
     #[inline]
-    pub fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) -> Option<i32> {
-        let recorder = self.recorder.as_mut()?;
+    pub fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) -> bool {
+        let Some(recorder) = &mut self.recorder else { return true };
         recorder.io(operation, file, offset, length);
-        recorder.has_failed().then_some(libc::EIO)
+        !recorder.has_failed()
     }
 
     /// Records that a file was opened.

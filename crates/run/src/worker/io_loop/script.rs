@@ -126,8 +126,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Notes an I/O in the job's own recording.
     pub(super) fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
-        if let Some(error) = self.files.record(operation, file, offset, length) {
-            self.give_up(error, "the recording cannot be written on (write_iolog)".into());
+        if !self.files.record(operation, file, offset, length) {
+            // Why is told when the recording is finished.
+            self.stopping = true;
         }
     }
 }
