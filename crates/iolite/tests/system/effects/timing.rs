@@ -61,7 +61,7 @@ pub const TABLE: &[Effect] = &[
     // A half of the I/Os is always too slow, the other nearly always fast enough.
     row(
         "latency_percentile",
-        "--filename=/dev/zero --size=1g --bssplit=4k/50:16m/50 --iodepth=2 --ioengine=libaio --latency_target=300us \
+        "--filename=/dev/zero --size=1t --bssplit=4k/50:16m/50 --iodepth=2 --ioengine=psync --latency_target=300us \
          --latency_window=100ms --time_based --runtime=1",
         "20",
         "95",
