@@ -119,6 +119,11 @@ fn a_ramp_may_be_verified() {
         let [reads, writes, _] = Json::parse(&run.stdout).job().ios();
         assert!(writes == 600 && reads > 600, "{reads} {writes} {run}");
     }
+    // After 252 I/Os, in eights of either, the ramp ends while something is read back.
+    let amid = "--name=j --filename=f --size=4m --rw=write --verify=crc32c --verify_backlog=8 --ramp_size=1032192 \
+                --number_ios=300 --output-format=json";
+    let run = Program::under_test().line(dir.path(), amid).ok();
+    assert_eq!(Json::parse(&run.stdout).job().ios()[1], 300, "{run}");
     let run = Program::under_test().line(dir.path(), &format!("{line} --verify_only"));
     run.refused().says("verify_only cannot know how many I/Os number_ios was");
 }

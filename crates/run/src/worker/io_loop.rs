@@ -177,6 +177,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     /// When the ramp is over as far as time goes.
     ramp_until: u64,
     ramping: bool,
+    /// What is issued at present is not the workload's: it reads back, or trims.
+    beside: bool,
     until_clock: u32,
     barrier_countdown: u32,
     /// The stamp of the last commit or of the last reaping of a unit or two, while nothing but the plain loop's own few
@@ -258,6 +260,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             put_off: None,
             ramp_until: 0,
             ramping: false,
+            beside: false,
             until_clock: 0,
             barrier_countdown: parts.rules.write_barrier,
             fresh_stamp: 0,

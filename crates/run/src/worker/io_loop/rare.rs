@@ -126,7 +126,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// The ramp, or the time, is over. With an I/O `in_hand`, one that the workload has given is still to be issued.
+    /// The ramp, or the time, is over. With one `in_hand`, an I/O is still to be issued.
     #[cold]
     pub(super) fn event(&mut self, now: u64, in_hand: bool) {
         if !self.ramping {
@@ -142,7 +142,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         debug!(target: "time", "the ramp is over after {} ns; counting begins", now - self.control.started_ns.load(Relaxed));
         self.ramping = false;
-        self.generator.count_anew(in_hand);
+        self.generator.count_anew(in_hand && !self.beside);
         self.count_anew(now);
         if let Some(log) = &mut self.extras.log {
             log.begin(now);

@@ -19,15 +19,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.stats.end_span(self.rules.moves, self.clock.now());
     }
 
-    /// Does something whose I/O is of this direction. Where the direction runs anyway, that is part of its span.
+    /// Does something beside the workload whose I/O is of this direction. Where the direction runs anyway, that is part of
+    /// its span.
     pub(super) fn within_span(&mut self, direction: Direction, act: impl FnOnce(&mut Self)) {
-        if self.stats.directions[direction.index()].clock.runs() {
-            act(self);
-            return;
-        }
-        let only = Direction::ALL.map(|other| other == direction);
+        let runs = self.stats.directions[direction.index()].clock.runs();
+        let only = Direction::ALL.map(|other| !runs && other == direction);
         self.stats.begin_span(only, self.clock.now());
+        self.beside = true;
         act(self);
+        self.beside = false;
         self.stats.end_span(only, self.clock.now());
     }
 
