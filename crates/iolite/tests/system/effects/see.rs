@@ -110,7 +110,6 @@ impl See {
 
     /// [`See::look`]; `expect` judges the run.
     fn look_at(&self, dir: &Path, line: &str, expect: fn(Finished) -> Finished) -> Option<String> {
-        let run_as_expected = || expect(run(dir, line));
         Some(match self {
             See::Calls(names) => calls(dir, line, names, "", expect)?,
             See::CallsWith(names, part) => calls(dir, line, names, part, expect)?,
@@ -120,36 +119,15 @@ impl See {
                 seen
             }
             See::BuffersAligned(bytes) => aligned(dir, line, *bytes, expect)?.to_string(),
-            See::Files => {
-                run_as_expected();
-                format!("{:?}", files_in(dir))
-            }
-            See::Names => {
-                run_as_expected();
-                files_in(dir).into_iter().map(|(name, _)| name + "\n").collect()
-            }
-            See::Shape(name) => {
-                run_as_expected();
-                let log = fs::read_to_string(dir.join(name)).unwrap_or_default();
-                let fields = log.lines().next().map_or(0, |line| line.split(',').count());
-                format!("{} lines of {fields}", log.lines().count())
-            }
-            See::Column(name, column) => {
-                run_as_expected();
-                let log = fs::read_to_string(dir.join(name)).unwrap_or_default();
-                log.lines().map(|line| line.split(',').nth(*column).unwrap_or("none").to_string()).collect()
-            }
-            See::Content => {
-                run_as_expected();
-                content(dir)
-            }
-            See::Bytes(from, to) => {
-                run_as_expected();
-                format!("{:?}", fs::read(dir.join("f")).expect("the job wrote it").get(*from..*to))
-            }
-            See::File(name) => {
-                run_as_expected();
-                fs::read_to_string(dir.join(name)).unwrap_or_else(|error| error.to_string())
+            See::Files
+            | See::Names
+            | See::Shape(_)
+            | See::Column(..)
+            | See::Content
+            | See::Bytes(..)
+            | See::File(_) => {
+                expect(run(dir, line));
+                self.left_behind(dir)
             }
             See::Json(path) => value(&json(dir, line, expect).0, path).to_string(),
             See::Keys(path) => keys(value(&json(dir, line, expect).0, path)),
@@ -174,19 +152,45 @@ impl See {
                 run(dir, before).ok();
                 run(dir, line).code().to_string()
             }
-            See::Says(text) => run_as_expected().output().contains(text).to_string(),
-            See::Times(text, most) => run_as_expected().output().matches(text).count().min(*most).to_string(),
-            See::Word(prefix) => word(&run_as_expected(), prefix),
+            See::Says(text) => expect(run(dir, line)).output().contains(text).to_string(),
+            See::Times(text, most) => {
+                expect(run(dir, line)).output().matches(text).count().min(*most).to_string()
+            }
+            See::Word(prefix) => word(&expect(run(dir, line)), prefix),
             See::Takes(milliseconds) => {
                 let began = std::time::Instant::now();
-                run_as_expected();
+                expect(run(dir, line));
                 (began.elapsed().as_millis() >= u128::from(*milliseconds)).to_string()
             }
             See::Cached => {
-                run_as_expected();
+                expect(run(dir, line));
                 is_cached(&dir.join("f"))?.to_string()
             }
         })
+    }
+
+    /// What a run has left in its directory.
+    fn left_behind(&self, dir: &Path) -> String {
+        let read = |name: &str| fs::read_to_string(dir.join(name));
+        match self {
+            See::Files => format!("{:?}", files_in(dir)),
+            See::Names => files_in(dir).into_iter().map(|(name, _)| name + "\n").collect(),
+            See::Shape(name) => {
+                let log = read(name).unwrap_or_default();
+                let fields = log.lines().next().map_or(0, |line| line.split(',').count());
+                format!("{} lines of {fields}", log.lines().count())
+            }
+            See::Column(name, column) => {
+                let log = read(name).unwrap_or_default();
+                log.lines().map(|line| line.split(',').nth(*column).unwrap_or("none").to_string()).collect()
+            }
+            See::Content => content(dir),
+            See::Bytes(from, to) => {
+                format!("{:?}", fs::read(dir.join("f")).expect("the job wrote it").get(*from..*to))
+            }
+            See::File(name) => read(name).unwrap_or_else(|error| error.to_string()),
+            _ => unreachable!("nothing of this is in the directory"),
+        }
     }
 }
 
