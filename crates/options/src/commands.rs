@@ -42,17 +42,24 @@ pub struct CommandOption {
     pub value: &'static str,
     /// What it does.
     pub help: &'static str,
+    /// What its value can be; empty where that is not a few words.
+    pub choices: &'static [&'static str],
 }
 
 const fn letter(letter: char, value: &'static str, help: &'static str) -> CommandOption {
-    CommandOption { letter, word: "", value, help }
+    CommandOption { letter, word: "", value, help, choices: &[] }
 }
 
 const fn word(letter: char, word: &'static str, value: &'static str, help: &'static str) -> CommandOption {
-    CommandOption { letter, word, value, help }
+    CommandOption { letter, word, value, help, choices: &[] }
 }
 
 impl CommandOption {
+    const fn one_of(mut self, choices: &'static [&'static str]) -> Self {
+        self.choices = choices;
+        self
+    }
+
     /// How it can be written: `-j`, and `--json` where it has a word.
     pub fn spellings(&self) -> impl Iterator<Item = String> {
         let word = (!self.word.is_empty()).then(|| format!("--{}", self.word));
@@ -151,7 +158,8 @@ pub static ALL: &[Command] = &[
                 "",
                 "List each write that is insisted upon, with the numbers that may be found",
             ),
-            word('p', "policy", "completed|fsynced", "Under which verify_policy (default: completed)"),
+            word('p', "policy", "completed|fsynced", "Under which verify_policy (default: completed)")
+                .one_of(&["completed", "fsynced"]),
         ],
     },
     Command {
@@ -162,7 +170,7 @@ pub static ALL: &[Command] = &[
         details: "Draws as many accesses as there are blocks, counts them, and shows the blocks that were hit in \
                   rows from the most to the least popular, as fio-genzipf does. Needs 4 bytes of memory per block.",
         options: &[
-            letter('t', "law", "zipf (default), pareto or normal"),
+            letter('t', "law", "zipf (default), pareto or normal").one_of(&["zipf", "pareto", "normal"]),
             letter(
                 'i',
                 "number",

@@ -29,6 +29,8 @@ enum Value {
     Anything,
     /// The name of a file or directory.
     File,
+    /// The name of a section of a job file on the line.
+    Section,
     /// One of these words.
     Words(Vec<&'static str>),
 }
@@ -67,6 +69,12 @@ fn engine_words() -> Vec<(&'static str, Vec<Word>)> {
     usable.map(|engine| (engine.name, of(engine))).collect()
 }
 
+/// The profiles, with their own options.
+fn profile_words() -> Vec<(&'static str, Vec<Word>)> {
+    let of = |profile: &crate::profiles::Profile| profile.options.iter().map(|d| job_word(d)).collect();
+    crate::profiles::ALL.iter().map(|profile| (profile.name, of(profile))).collect()
+}
+
 fn job_word(definition: &'static Definition) -> Word {
     let value = match definition.name {
         "ioengine" => Value::Words(engine_names()),
@@ -90,6 +98,7 @@ fn run_value(option: &run_options::RunOption) -> Value {
         "cmdhelp" => Value::Words(registry::job_options().map(|definition| definition.name).collect()),
         "enghelp" => Value::Words(engine_names()),
         "output" | "aux-path" => Value::File,
+        "section" => Value::Section,
         "output-format" => Value::Words(vec!["normal", "json", "json+", "terse"]),
         "terse-version" => Value::Words(vec!["2", "3", "4", "5"]),
         "eta" => Value::Words(vec!["always", "never", "auto"]),

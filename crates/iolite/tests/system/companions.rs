@@ -153,6 +153,17 @@ fn bash_completes() {
     assert_eq!(offered("iolite completion "), ["bash", "zsh", "fish"]);
     assert_eq!(offered("iolite dedupe -"), ["-b", "-t", "-d", "-o", "-c", "-B", "-p", "-C", "--help"]);
     assert_eq!(offered("iolite dedupe mi"), ["mine.fio"]);
+    // A value may be the next word, but not that of an option that stands alone.
+    assert_eq!(offered("iolite --rw randw"), ["randwrite"]);
+    assert!(offered("iolite --name x --ioengine ").contains(&"io_uring".to_owned()));
+    assert_eq!(offered("iolite --filename mi"), ["mine.fio"]);
+    assert_eq!(offered("iolite --thread mi"), ["mine.fio"]);
+    assert_eq!(offered("iolite zipf -t "), ["zipf", "pareto", "normal"]);
+    fs::write(dir.path().join("mine.fio"), "[global]\n[one]\n[two]\n").unwrap();
+    assert_eq!(offered("iolite mine.fio --section=o"), ["one"]);
+    // A profile's own options, where the line says which profile.
+    assert_eq!(offered("iolite --profile=tiobench --numr"), ["--numruns="]);
+    assert!(offered("iolite --numr").is_empty());
     // An engine's own options, where the line says which engine.
     assert!(offered("iolite --ioengine=io_uring --fixedb").contains(&"--fixedbufs".to_owned()));
     assert!(offered("iolite --ioengine=psync --fixedb").is_empty());

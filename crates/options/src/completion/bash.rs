@@ -1,6 +1,6 @@
 //! Completion in bash: one function, registered by `complete`.
 
-use super::{Value, Word, companions, engine_words, words};
+use super::{Value, Word, companions, engine_words, profile_words, words};
 use crate::commands;
 use std::fmt::Write;
 
@@ -14,9 +14,49 @@ _iolite_value() {
     esac
 }
 
+# Options that take no word behind them.
+_iolite_alone() {
+    case $1 in
+@ALONE@) return 0 ;;
+    esac
+    return 1
+}
+
 _iolite_engine() {
     case $1 in
 @ENGINES@
+    esac
+}
+
+_iolite_profile() {
+    case $1 in
+@PROFILES@
+    esac
+}
+
+# The sections of the job files on the line.
+_iolite_sections() {
+    local word
+    for word in "${words[@]:1}"; do
+        [[ -f $word ]] && sed -n 's/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- "$word"
+    done
+}
+
+# What an option's value may be, of which something may be there already.
+_iolite_offer() {
+    local offered before=
+    offered=$(_iolite_value "$1")
+    case $offered in
+    FILE)
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$2")
+        ;;
+    *)
+        [[ $offered == SECTION ]] && offered=$(_iolite_sections)
+        # The last of several words behind commas.
+        [[ $2 == *,* ]] && before=${2%,*},
+        mapfile -t COMPREPLY < <(compgen -P "$before" -W "$offered" -- "${2##*,}")
+        ;;
     esac
 }
 
@@ -26,6 +66,8 @@ _iolite() {
     local -a words
     read -r -a words <<<"$line"
     local second=${words[1]-}
+    local before=${words[*]: -1}
+    [[ -n $current ]] && before=${words[*]: -2:1}
     COMPREPLY=()
     case $second in
 @COMPANIONS@
@@ -33,31 +75,35 @@ _iolite() {
     if [[ $current == -*=* ]]; then
         local name=${current%%=*} value=${current#*=}
         name=${name#-} name=${name#-}
-        local offered
-        offered=$(_iolite_value "$name")
-        if [[ $offered == FILE ]]; then
-            compopt -o filenames 2>/dev/null
-            mapfile -t COMPREPLY < <(compgen -f -- "$value")
-        else
-            # The last of several words behind commas.
-            local before=
-            [[ $value == *,* ]] && before=${value%,*},
-            mapfile -t COMPREPLY < <(compgen -P "$before" -W "$offered" -- "${value##*,}")
-        fi
+        _iolite_offer "$name" "$value"
         if [[ $COMP_WORDBREAKS != *=* ]]; then
             COMPREPLY=("${COMPREPLY[@]/#/${current%%=*}=}")
         fi
         return
     fi
     if [[ $current == -* ]]; then
-        local engine='' word
+        local engine='' profile='' word
         for word in "${words[@]}"; do
-            case $word in -ioengine=* | --ioengine=*) engine=${word#*=} ;; esac
+            case $word in
+            -ioengine=* | --ioengine=*) engine=${word#*=} ;;
+            -profile=* | --profile=*) profile=${word#*=} ;;
+            esac
         done
-        mapfile -t COMPREPLY < <(compgen -W "@OPTIONS@ $(_iolite_engine "$engine")" -- "--${current##*-}")
+        local more
+        more="$(_iolite_engine "$engine") $(_iolite_profile "$profile")"
+        mapfile -t COMPREPLY < <(compgen -W "@OPTIONS@ $more" -- "--${current##*-}")
         [[ $current == --* || $current == - ]] || mapfile -t COMPREPLY < <(compgen -W "${COMPREPLY[*]#-}" -- "$current")
         [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
         return
+    fi
+    if [[ $before == -?* && $before != *=* ]]; then
+        # The value of an option may be the next word.
+        local name=${before#-}
+        name=${name#-}
+        if ! _iolite_alone "$name" && [[ -n $(_iolite_value "$name") ]]; then
+            _iolite_offer "$name" "$current"
+            return
+        fi
     fi
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -72,17 +118,26 @@ complete -F _iolite iolite
 pub(super) fn script() -> String {
     let all = words();
     let mut values = String::new();
-    let mut engines = String::new();
+    let mut alone = alone(&all);
     all.iter().for_each(|word| value(&mut values, word));
-    for (name, words) in engine_words() {
-        words.iter().for_each(|word| value(&mut values, word));
-        if !words.is_empty() {
-            line(&mut engines, &format!("{name}) echo '{}' ;;", options(&words)));
+    let mut cases = |owners: Vec<(&'static str, Vec<Word>)>| {
+        let mut text = String::new();
+        for (name, words) in owners.into_iter().filter(|(_, words)| !words.is_empty()) {
+            words.iter().for_each(|word| value(&mut values, word));
+            alone.extend(self::alone(&words));
+            line(&mut text, &format!("{name}) echo '{}' ;;", options(&words)));
         }
-    }
+        text
+    };
+    let engines = cases(engine_words());
+    let profiles = cases(profile_words());
+    alone.sort_unstable();
+    alone.dedup();
     FRAME
         .replace("@VALUES@", values.trim_end())
         .replace("@ENGINES@", engines.trim_end())
+        .replace("@PROFILES@", profiles.trim_end())
+        .replace("@ALONE@", &alone.join(" | "))
         .replace("@COMPANIONS@", companion_cases().trim_end())
         .replace("@OPTIONS@", &options(&all))
         .replace("@COMMANDS@", &companions().join(" "))
@@ -94,10 +149,16 @@ fn options(words: &[Word]) -> String {
     words.iter().map(shown).collect::<Vec<_>>().join(" ")
 }
 
+/// The names that take no word behind them.
+fn alone(words: &[Word]) -> Vec<&'static str> {
+    words.iter().filter(|word| word.alone).flat_map(|word| word.names.iter().copied()).collect()
+}
+
 fn value(text: &mut String, word: &Word) {
     let offered = match &word.value {
         Value::None | Value::Anything => return,
         Value::File => "FILE".to_owned(),
+        Value::Section => "SECTION".to_owned(),
         Value::Words(words) => words.join(" "),
     };
     let case = format!("{}) echo '{offered}' ;;", word.names.join(" | "));
@@ -123,9 +184,10 @@ fn companion_cases() -> String {
                 format!("mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$current\")", choices.join(" "))
             }
         };
+        let choices: String = command.options.iter().filter_map(letter_choices).collect();
         let case = format!(
             "{})\n        if [[ $current != \"$second\" || $line == *[[:space:]]{0}[[:space:]]* ]]; then\n            \
-             if [[ $current == -* ]]; then\n                \
+             {choices}if [[ $current == -* ]]; then\n                \
              mapfile -t COMPREPLY < <(compgen -W '{} --help' -- \"$current\")\n            \
              else\n                {operand}\n            fi\n            return\n        fi\n        ;;",
             command.name,
@@ -134,6 +196,20 @@ fn companion_cases() -> String {
         line(&mut text, &case);
     }
     text
+}
+
+/// Behind a letter whose value is one of a few words: those.
+fn letter_choices(option: &commands::CommandOption) -> Option<String> {
+    let spellings: Vec<String> =
+        option.spellings().map(|spelling| format!("$before == {spelling}")).collect();
+    (!option.choices.is_empty()).then(|| {
+        format!(
+            "if [[ {} ]]; then\n                \
+             mapfile -t COMPREPLY < <(compgen -W '{}' -- \"$current\")\n                return\n            fi\n            ",
+            spellings.join(" || "),
+            option.choices.join(" ")
+        )
+    })
 }
 
 fn line(text: &mut String, line: &str) {

@@ -36,7 +36,7 @@ fn option(text: &mut String, word: &Word, condition: &str) {
     let value = match &word.value {
         Value::None => String::new(),
         Value::Anything if word.alone => String::new(),
-        Value::Anything => " -x".to_owned(),
+        Value::Anything | Value::Section => " -x".to_owned(),
         Value::File => " -r -F".to_owned(),
         // A value that may be left out stands behind = only, and fish has no way to say so.
         Value::Words(_) if word.alone => String::new(),

@@ -98,7 +98,7 @@ fn entry(word: &Word) -> String {
 
 fn value(word: &Word) -> Option<String> {
     let action = match &word.value {
-        Value::None | Value::Anything => return None,
+        Value::None | Value::Anything | Value::Section => return None,
         Value::File => "_files".to_owned(),
         Value::Words(words) => {
             format!("compadd -- {}", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
