@@ -1,8 +1,9 @@
 //! Jobs that keep each other in step, and ramps that are measured in bytes.
 
 use crate::common::program::send;
-use crate::common::{Json, Program, scratch, words};
+use crate::common::{Json, Program, scratch, trace, words};
 use crate::signals::workers_on;
+use crate::skip;
 
 /// The I/Os that each job has read, by its name and in order.
 fn ios(program: &Program, line: &str) -> Vec<(String, f64)> {
@@ -35,6 +36,36 @@ pub fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
     if let Some(peer) = Program::peer() {
         check(&peer, "");
     }
+}
+
+/// The one that is not ahead waits for its rate, half a millisecond at most; without a sleep nobody waits longer.
+#[test]
+pub fn those_ahead_sleep_as_long_as_they_are_told() {
+    const MILLISECOND: u64 = 1_000_000;
+    let longest = |sleep: &str| {
+        let line = format!(
+            "--ioengine=null --size=1t --flow=1 --number_ios=200 {sleep} --name=slow --rate_iops=2000 --name=fast \
+             --rate_iops=0"
+        );
+        let dir = scratch();
+        let (run, log) = trace::system_calls(
+            &Program::under_test(),
+            dir.path(),
+            "clock_nanosleep,nanosleep",
+            &words(&line),
+        )?;
+        run.ok();
+        let sleeps = log.lines().filter(|line| line.contains("tv_sec=0")).filter_map(|line| {
+            let number = line.split_once("tv_nsec=")?.1;
+            number.split(|byte: char| !byte.is_ascii_digit()).next()?.parse::<u64>().ok()
+        });
+        Some(sleeps.max().unwrap_or(0))
+    };
+    let (Some(without), Some(with)) = (longest(""), longest("--flow_sleep=9000")) else {
+        skip!("needs strace")
+    };
+    assert!(without < MILLISECOND, "{without} ns");
+    assert!((8 * MILLISECOND..=9 * MILLISECOND).contains(&with), "{with} ns");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub const TABLE: &[Effect] = &[
     row("verify_pattern_interval", "@ --rw=write --verify=pattern --verify_pattern=%o", "0", "512", Content),
     row("verify_fatal", WRONG, "0", "1", OfFailing(&Json("jobs.0.read.total_ios"))),
     row("verify_dump", WRONG, "0", "1", OfFailing(&Names)),
-    test!("verify_async", verify::every_engine_at_every_depth),
+    row("verify_async", written!(""), "0", "2", CallsWith("prctl", "PR_SET_NAME")),
     row("verify_async_cpus", written!("--verify_async=1"), "0", "1", Calls("sched_setaffinity")),
     row("verify_backlog", written!(""), "0", "4", Calls("pread64,pwrite64")),
     row("verify_backlog_batch", written!("--verify_backlog=4"), "1", "4", Calls("pread64,pwrite64")),
