@@ -134,6 +134,22 @@ pub struct OpenMode {
     pub create: bool,
 }
 
+impl OpenMode {
+    /// What is asked for, for a line of `--debug`: `reads, direct`.
+    pub fn in_words(&self) -> String {
+        let all = [
+            (self.read, "reads"),
+            (self.write, "writes"),
+            (self.direct, "direct"),
+            (self.sync, "sync"),
+            (self.dsync, "dsync"),
+            (self.create, "create"),
+        ];
+        let asked: Vec<&str> = all.into_iter().filter(|(asked, _)| *asked).map(|(_, word)| word).collect();
+        asked.join(", ")
+    }
+}
+
 /// A file as an engine opens it.
 #[derive(Clone, Debug)]
 pub struct FileSpec {

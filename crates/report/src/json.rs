@@ -291,7 +291,7 @@ fn cpu_idleness(json: &mut Writer, idleness: &IdleReport) -> io::Result<()> {
 
 fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {
     let percent = if state.percent { "%" } else { "" };
-    let name = rates::quantity_name(state.quantity);
+    let name = state.quantity.name();
     let slope = if state.slope { "_slope" } else { "" };
     json.open("steadystate")?;
     json.text("ss", &format!("{name}{slope}:{:.6}{percent}", state.limit))?;

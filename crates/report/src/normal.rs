@@ -102,7 +102,7 @@ fn write_steady_state(state: &SteadyReport, units: Units, out: &mut dyn Write) -
     writeln!(
         out,
         "{} {}={:.3}{}",
-        rates::quantity_name(state.quantity),
+        state.quantity.name(),
         if state.slope { "slope" } else { "mean dev" },
         state.criterion(),
         if state.percent { "%" } else { "" }

@@ -1,7 +1,7 @@
 //! Rates and shares that every format derives from the counts in the same way.
 
 use iolite_stats::{
-    DirectionReport, DiskCounters, DiskReport, JobReport, PriorityLatency, Quantity, Report, Samples, Unified,
+    DirectionReport, DiskCounters, DiskReport, JobReport, PriorityLatency, Report, Samples, Unified,
 };
 use iolite_types::{Direction, PerDirection};
 
@@ -119,15 +119,6 @@ pub fn priority_name(priority: u16) -> String {
 /// Class, level and hint.
 pub fn priority_parts(priority: u16) -> [u16; 3] {
     [priority >> 13, priority & 7, priority >> 3 & 1023]
-}
-
-/// What reports call a quantity that is to be steady.
-pub fn quantity_name(quantity: Quantity) -> &'static str {
-    match quantity {
-        Quantity::Iops => "iops",
-        Quantity::Bandwidth => "bw",
-        Quantity::Latency => "lat",
-    }
 }
 
 /// What the disks that an md or dm device is made of did on average, and the utilisation of the busiest. `None`

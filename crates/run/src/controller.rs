@@ -59,6 +59,18 @@ enum End {
     Skipped,
 }
 
+impl End {
+    /// For a line of `--debug`.
+    fn in_words(self) -> &'static str {
+        match self {
+            End::Done => "is done",
+            End::Failed => "has failed",
+            End::Killed => "was killed",
+            End::Skipped => "never began",
+        }
+    }
+}
+
 /// What the controller knows of a worker.
 #[derive(Clone, Debug, Default)]
 struct Member {
@@ -306,7 +318,10 @@ impl<'a> Controller<'a> {
     /// Waits until something happens or is due.
     fn wait(&self) -> io::Result<()> {
         let due = self.due();
-        debug!(target: "helperthread", "waits, at most {:?}", self.until(due));
+        match self.until(due) {
+            Some(time) => debug!(target: "helperthread", "waits, at most {time:?}"),
+            None => debug!(target: "helperthread", "waits for whatever happens"),
+        }
         self.wait_until(due)
     }
 
@@ -415,7 +430,7 @@ impl<'a> Controller<'a> {
     }
 
     fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, observer: &mut dyn Observer) {
-        debug!(target: "process", job = index + 1, "worker {} ended: {end:?}", index + 1);
+        debug!(target: "process", job = index + 1, "worker {} {}", index + 1, end.in_words());
         let control = &self.arena.slot(index).control;
         // Also of one that never began: others may look at this to see whom to wait for.
         if control.ended_ns.load(Relaxed) == 0 {

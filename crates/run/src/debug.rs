@@ -14,15 +14,15 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
         let name = &options.name;
         debug!(
             target: "job", job = number,
-            "{number} is {name}, clone {}, wave {}, group {}, {:?}, engine {}",
-            worker.clone + 1, worker.wave + 1, planned.group, options.rw, options.ioengine
+            "{number} is {name}, clone {}, wave {}, group {}, rw={}, engine {}",
+            worker.clone + 1, worker.wave + 1, planned.group, options.rw.name(), options.ioengine
         );
-        debug!(target: "random", job = number, "{name}: seed {:#x}, {:?}", worker.seed, options.random_distribution);
+        debug!(target: "random", job = number, "{name}: seed {:#x}, {}", worker.seed, given(options, &["random_", "norandommap"]));
         for file in &layout.files {
             debug!(
                 target: "file", job = number,
-                "{name}: {} ({:?}), bytes {} to {}{}",
-                file.path.display(), file.kind, file.offset, file.offset.saturating_add(file.length),
+                "{name}: {} ({}), bytes {} to {}{}",
+                file.path.display(), file.kind.name(), file.offset, file.offset.saturating_add(file.length),
                 file.extend_to.map(|size| format!(", to be made {size} large")).unwrap_or_default()
             );
         }

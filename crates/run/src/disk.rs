@@ -24,6 +24,12 @@ struct Reading {
     at_ns: u64,
 }
 
+/// What a disk did, for a line of `--debug`.
+fn in_words(disk: &DiskReport) -> String {
+    let DiskCounters { read_ios, write_ios, .. } = disk.counters;
+    format!("{}: {read_ios} reads, {write_ios} writes, {:.2}% busy", disk.name, disk.utilisation)
+}
+
 /// All disks that the files of a plan are on.
 pub struct Disks(Vec<Disk>);
 
@@ -53,7 +59,7 @@ impl Disks {
     /// What the disks did since.
     pub fn report(&self) -> Vec<DiskReport> {
         let reports: Vec<DiskReport> = self.0.iter().map(Disk::report).collect();
-        reports.iter().for_each(|disk| debug!(target: "diskutil", "{disk:?}"));
+        reports.iter().for_each(|disk| debug!(target: "diskutil", "{}", in_words(disk)));
         reports
     }
 }

@@ -48,6 +48,23 @@ impl Phase {
         ALL[(word as usize).min(ALL.len() - 1)]
     }
 
+    /// What a worker does in it, for a line of `--debug`.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Phase::Planned => "planned",
+            Phase::Created => "created",
+            Phase::SettingUp => "setting up",
+            Phase::PreReading => "reading ahead",
+            Phase::Ready => "ready",
+            Phase::Ramping => "ramping up",
+            Phase::Running => "running",
+            Phase::Verifying => "reading back",
+            Phase::Syncing => "syncing",
+            Phase::Finishing => "finishing",
+            Phase::Exited => "exited",
+        }
+    }
+
     /// The worker issues I/O.
     pub fn is_running(self) -> bool {
         (Phase::Ramping..=Phase::Syncing).contains(&self)

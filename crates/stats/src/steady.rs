@@ -18,6 +18,17 @@ pub enum Quantity {
     Latency,
 }
 
+impl Quantity {
+    /// What reports call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantity::Iops => "iops",
+            Quantity::Bandwidth => "bw",
+            Quantity::Latency => "lat",
+        }
+    }
+}
+
 /// What was measured over one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurement {

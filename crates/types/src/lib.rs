@@ -94,6 +94,18 @@ pub enum FileKind {
     Pipe,
 }
 
+impl FileKind {
+    /// What it is, in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FileKind::Regular => "regular file",
+            FileKind::Block => "block device",
+            FileKind::Char => "character device",
+            FileKind::Pipe => "stream",
+        }
+    }
+}
+
 /// An I/O priority as the kernel writes it (linux/ioprio.h): class (1 real time, 2 best effort, 3 idle), level within
 /// it (0 is the highest), and a hint for the device.
 pub const fn io_priority(class: u32, level: u32, hint: u32) -> u16 {

@@ -132,7 +132,8 @@ impl SteadyGroup {
         let SteadyReport { quantity, slope, limit, window, size, .. } = &self.state;
         debug!(
             target: "steadystate",
-            "worker {first}: {quantity:?} {}, interval {} of {size}: {} {:.3}, limit {limit}: {}",
+            "worker {first}: {} {}, interval {} of {size}: {} {:.3}, limit {limit}: {}",
+            quantity.name(),
             measured.of(*quantity),
             window.len(),
             if *slope { "slope" } else { "deviation" },

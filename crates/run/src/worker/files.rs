@@ -107,7 +107,7 @@ impl FileTable {
             engine.open(file, &self.specs[slot], self.modes[slot])?;
         }
         let spec = &self.specs[slot];
-        debug!(target: "file", "{}: opened, {:?}", spec.path.display(), self.modes[slot]);
+        debug!(target: "file", "{}: opened for {}", spec.path.display(), self.modes[slot].in_words());
         if let Some(locks) = &mut self.locks {
             locks.open_one(slot, spec)?;
         }
@@ -237,7 +237,7 @@ impl FileTable {
     pub fn enter(&mut self, file: u32, direction: Direction) -> io::Result<()> {
         match &mut self.locks {
             Some(locks) => {
-                debug!(target: "mutex", "file {file}: lock for {direction:?}");
+                debug!(target: "mutex", "file {file}: lock for a {}", direction.name());
                 locks.enter(file, direction)
             }
             None => Ok(()),

@@ -139,7 +139,7 @@ impl Worker<'_> {
     }
 
     fn enter(&self, phase: Phase) {
-        debug!(target: "process", "{}: {phase:?}", self.options().name);
+        debug!(target: "process", "{}: {}", self.options().name, phase.in_words());
         self.control().set_phase(phase);
         Message::Phase(self.number()).send(self.messages);
     }
@@ -333,7 +333,7 @@ impl Worker<'_> {
         let largest = largest.unwrap_or(1);
         let mut buffers = Buffers::new(options, largest, options.iodepth as usize)
             .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
-        debug!(target: "mem", "{}: {} buffers of {} bytes at {:?}", options.name, buffers.count, buffers.stride, buffers.start);
+        debug!(target: "mem", "{}: {} buffers of {} bytes at {:p}", options.name, buffers.count, buffers.stride, buffers.start);
         let verification = self.verification(workload)?.map(Box::new);
         let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
         let content = self.fill(&mut buffers).filter(|_| !stamps);

@@ -72,7 +72,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         let Some(pace) = &mut self.extras.pace else { return };
         let turn = pace.turn(self.clock.now());
-        trace!(target: "rate", "next {:?} {} ns from now", turn.direction, turn.at.saturating_sub(now));
+        trace!(target: "rate", "next {} {} ns from now", turn.direction.map_or("I/O", Direction::name), turn.at.saturating_sub(now));
         self.generator.steer(turn.direction);
         self.wait_until(turn.at);
     }
@@ -149,7 +149,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if !self.is_possible(io) {
             return false;
         }
-        trace!(target: "random", "file {}: {:?} at {:#x}", io.file, io.direction, io.offset);
+        trace!(target: "random", "file {}: {} at {:#x}", io.file, io.direction.name(), io.offset);
         trace!(target: "io", "fill: {}", self.in_words(&Attempt::at(io)));
         if !self.files.is_open(io.file)
             && let Err(error) = self.files.open(&mut self.engine, io.file)
@@ -197,7 +197,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// An I/O, for those who want to see each.
     fn in_words(&self, attempt: &Attempt) -> String {
         let Attempt { operation, file, offset, length } = attempt;
-        format!("off={offset:#x}, len={length:#x}, {operation:?}, file={}", self.files.name(*file))
+        format!("off={offset:#x}, len={length:#x}, {}, file={}", operation.name(), self.files.name(*file))
     }
 
     /// Does this I/O touch bytes of one in flight?

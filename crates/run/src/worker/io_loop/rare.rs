@@ -35,7 +35,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, times: Times) {
         let marks = if times.queued { self.stamps[index as usize].marks } else { 0 };
         let unit = &mut self.units[index as usize];
-        debug!(target: "io", "complete: {outcome:?} for {unit:?}");
+        debug!(
+            target: "io",
+            "complete: off={:#x}, len={:#x}, {}, file number {}, {}",
+            unit.offset, unit.length, unit.operation.name(), unit.file,
+            match outcome {
+                Ok(bytes) => format!("only {bytes} bytes"),
+                Err(errno) => format!("error {}", errno.0),
+            }
+        );
         match outcome {
             Ok(bytes) if bytes > 0 && bytes < unit.length => {
                 if let Some(direction) = unit.operation.direction()
