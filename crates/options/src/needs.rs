@@ -130,6 +130,9 @@ static NEEDS: &[Need] = &[
     need(&["trim_verify_zero", "trim_backlog", "trim_backlog_batch"], "trim_percentage", |job| {
         job.verification.trim_percentage > 0
     }),
+    need(&["block_error_percentiles"], "trims or writes (rw)", |job| {
+        job.rw.trims() || job.rw.writes() || !job.read_iolog.is_empty()
+    }),
     need(&["steadystate_ramp_time", "steadystate_check_interval"], "steadystate_duration", |job| {
         job.is_set("steadystate_duration")
     }),

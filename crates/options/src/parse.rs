@@ -90,7 +90,8 @@ pub(crate) fn parse_in(
     if !errors.is_empty() {
         // What is merely suspicious is told as well: it may be the other half of a mistake.
         let told = warnings.iter().map(Diagnostic::as_warning);
-        return Err(tidy(errors.into_iter().chain(told).collect(), paths));
+        // Of what concerns one place it comes first, since it may explain the mistake.
+        return Err(tidy(told.chain(errors).collect(), paths));
     }
     if asked.run.warnings_fatal && !warnings.is_empty() {
         return Err(warnings);

@@ -6,7 +6,8 @@
 use crate::replay::Replay;
 use crate::safety::is_missing_device;
 use crate::{
-    Problem, amounts, dedupe, files, in_use, measuring, offsets, placement, priorities, rates, replay, trims,
+    Problem, amounts, dedupe, files, in_use, measuring, memory, offsets, placement, priorities, rates,
+    replay, trims,
 };
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions};
@@ -19,7 +20,6 @@ type Obstacle = (&'static str, String);
 
 /// Everything that is wrong with this job.
 pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, replays: &[Replay]) -> Vec<Problem> {
-    let of_engine = [of_engine(options, engine), of_replay(options, replays)];
     let of_options = [
         dedupe::obstacles,
         offsets::obstacles,
@@ -27,20 +27,23 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, replays:
         amounts::obstacles,
         priorities::obstacles,
         measuring::obstacles,
-        placement::obstacles,
     ];
-    let of_files = of_files(options, engine, run, replays);
-    let obstacles = of_engine
-        .into_iter()
-        .flatten()
-        .chain(of_options.iter().flat_map(|obstacles| obstacles(options)))
-        .chain(of_files);
+    let mut obstacles = of_engine(options, engine);
+    obstacles.extend(readonly_forbids(options, run, replays));
+    obstacles.extend(of_options.iter().flat_map(|obstacles| obstacles(options)));
+    // The language can be checked anywhere; whether this machine can run the job is another question.
+    if !run.parse_only {
+        obstacles.extend(of_replay(options, replays));
+        obstacles.extend(placement::obstacles(options));
+        obstacles.extend(memory::obstacles(options));
+        obstacles.extend(of_files(options, engine, replays));
+    }
     let problem = |(option, message): Obstacle| Problem {
         job: options.name.clone(),
         origin: options.origins.get(option).cloned(),
         message,
     };
-    obstacles.map(problem).collect()
+    obstacles.into_iter().map(problem).collect()
 }
 
 /// What the engine cannot do.
@@ -72,13 +75,23 @@ fn of_replay(options: &JobOptions, replays: &[Replay]) -> Vec<Obstacle> {
     found
 }
 
+/// What `--readonly` has against the job.
+fn readonly_forbids(options: &JobOptions, run: &RunOptions, replays: &[Replay]) -> Option<Obstacle> {
+    let changes = options.rw.writes() || options.rw.trims();
+    (run.readonly && changes).then(|| {
+        let blamed = if replays.is_empty() { "rw" } else { "read_iolog" };
+        let what = what_changes(options, replays);
+        (blamed, format!("{what} would change data, and --readonly forbids that"))
+    })
+}
+
+/// What makes the job change data, for a message.
+fn what_changes(options: &JobOptions, replays: &[Replay]) -> String {
+    if replays.is_empty() { format!("rw={}", options.rw.name()) } else { "the trace".to_owned() }
+}
+
 /// Files that are not there, or that must not be changed.
-fn of_files(
-    options: &JobOptions,
-    engine: &EngineInfo,
-    run: &RunOptions,
-    replays: &[Replay],
-) -> Vec<Obstacle> {
+fn of_files(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> Vec<Obstacle> {
     let mut found = Vec::new();
     let names = names(options, engine, replays);
     for name in names.iter().filter(|name| is_missing_device(name)) {
@@ -94,11 +107,7 @@ fn of_files(
         let there = names.iter().filter(|name| !is_missing_device(name));
         found.extend(trims::obstacles(options, there));
     }
-    let what = if is_replay { "the trace".to_owned() } else { format!("rw={}", options.rw.name()) };
-    if run.readonly {
-        let blamed = if is_replay { "read_iolog" } else { "rw" };
-        found.push((blamed, format!("{what} would change data, and --readonly forbids that")));
-    }
+    let what = what_changes(options, replays);
     if options.allow_mounted_write {
         return found;
     }

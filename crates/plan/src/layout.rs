@@ -77,7 +77,7 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Nothing says how large a file should be.
-    #[error("you need to specify size= ({path} {state}, so there is no size of its own to go by)")]
+    #[error("{path} {state}, so there is no size of its own to go by; you need to specify size=")]
     NoSize {
         /// The file.
         path: String,

@@ -12,6 +12,7 @@ mod files;
 mod layout;
 pub mod logs;
 mod measuring;
+mod memory;
 mod offsets;
 mod placement;
 mod priorities;

@@ -103,17 +103,23 @@ fn unwritable(path: &Path) -> Option<String> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let Ok(place) = std::fs::metadata(directory) else {
-        return Some(format!("there is no directory {0}; mkdir -p {0} makes it", directory.display()));
-    };
-    if !place.is_dir() {
-        return Some(format!("{} is not a directory", directory.display()));
-    }
     match std::fs::metadata(path) {
         Ok(file) if file.is_dir() => Some(format!("{} is a directory", path.display())),
         Ok(_) => refused(path, libc::W_OK).map(|why| format!("{} cannot be written: {why}", path.display())),
-        Err(_) => refused(directory, libc::W_OK | libc::X_OK)
-            .map(|why| format!("no file can be made in {}: {why}", directory.display())),
+        Err(_) => no_place_for_files(directory),
+    }
+}
+
+/// Why no file can be made in this directory.
+pub(crate) fn no_place_for_files(directory: &Path) -> Option<String> {
+    let shown = directory.display();
+    match std::fs::metadata(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Some(format!("there is no directory {shown}; mkdir -p {shown} makes it"))
+        }
+        Ok(place) if !place.is_dir() => Some(format!("{shown} is not a directory")),
+        _ => refused(directory, libc::W_OK | libc::X_OK)
+            .map(|why| format!("no file can be made in {shown}: {why}")),
     }
 }
 

@@ -14,9 +14,5 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
                        stats=0, or look at iops or bw";
         found.push(("steadystate", message.to_owned()));
     }
-    if options.block_error_percentiles && !options.rw.writes() && !options.rw.trims() {
-        let message = "block_error_percentiles: is for jobs that trim or write";
-        found.push(("block_error_percentiles", message.to_owned()));
-    }
     found
 }

@@ -1,7 +1,7 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
 use crate::dedupe::{self, SharedContent};
-use crate::{Problem, ReplayPlan, check, files, replay};
+use crate::{Problem, ReplayPlan, check, files, logs, placement, replay};
 use iolite_options::engines::{EngineInfo, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
@@ -98,7 +98,7 @@ impl Plan {
             for clone in 0..options.numjobs {
                 let index = plan.workers.len();
                 let replay = replays.get(clone as usize);
-                match worker_files(&options, engine, clone, replay) {
+                match worker_files(&options, engine, run, clone, replay) {
                     Ok(files) => plan.workers.push(WorkerPlan {
                         job: plan.jobs.len(),
                         clone,
@@ -121,19 +121,32 @@ impl Plan {
             plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker, auxiliary });
         }
         dedupe::share(&plan.jobs, &mut plan.workers);
-        problems.extend(plan.too_many(run));
+        problems.extend(plan.refused_by(run));
         problems.extend(plan.disagreements());
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
     }
 
-    /// `--max-jobs` limits the workers of a run.
-    fn too_many(&self, run: &RunOptions) -> Option<Problem> {
+    /// What the options of the run stand against.
+    fn refused_by(&self, run: &RunOptions) -> Vec<Problem> {
+        let Some(first) = self.jobs.first() else { return Vec::new() };
+        let problem = |message| Problem { job: first.options.name.clone(), origin: None, message };
+        let mut found = Vec::new();
         let (workers, most) = (self.workers.len(), run.max_jobs);
-        (workers > most as usize).then(|| Problem {
-            job: self.jobs[0].options.name.clone(),
-            origin: None,
-            message: format!("{workers} jobs are more than the limit of {most}; raise it with --max-jobs"),
-        })
+        if workers > most as usize {
+            let message =
+                format!("{workers} jobs are more than the limit of {most}; raise it with --max-jobs");
+            found.push(problem(message));
+        }
+        if run.parse_only {
+            return found;
+        }
+        if let Some(path) = &run.aux_path
+            && let Some(why) = logs::no_place_for_files(path)
+        {
+            found.push(problem(format!("--aux-path={}: {why}", path.display())));
+        }
+        found.extend(placement::workers_without_processor(self));
+        found
     }
 
     /// The job of a worker.
@@ -150,7 +163,7 @@ impl Plan {
 /// The replays of a job's clones, if it replays traces; then it does what they do, whatever `rw` says.
 fn find_replays(options: &mut JobOptions, run: &RunOptions) -> Result<Vec<replay::Replay>, Problem> {
     let Some(engine) = engine(&options.ioengine) else { return Ok(Vec::new()) };
-    if options.read_iolog.is_empty() {
+    if options.read_iolog.is_empty() || run.parse_only {
         return Ok(Vec::new());
     }
     let replays = replay::of_job(options, engine, run)?;
@@ -176,12 +189,13 @@ fn awaited(
 fn worker_files(
     options: &JobOptions,
     engine: &EngineInfo,
+    run: &RunOptions,
     clone: u32,
     replay: Option<&replay::Replay>,
 ) -> Result<Vec<PathBuf>, files::Blame> {
     match replay {
         Some((_, files)) => Ok(files.clone()),
-        None if engine.diskless => Ok(files::nominal(options, clone)),
+        None if engine.diskless || run.parse_only => Ok(files::nominal(options, clone)),
         None => files::names(options, clone),
     }
 }

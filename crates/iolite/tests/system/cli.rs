@@ -326,3 +326,55 @@ fn a_reader_that_has_had_enough_is_no_error() {
     let ended = child.wait_with_output().expect("a child can be waited for");
     assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }
+
+/// A job file is often checked on another machine than the one that it is for.
+#[test]
+pub fn checking_the_language_looks_at_no_facts_of_the_machine() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("other words");
+    }
+    let dir = scratch();
+    for facts in [
+        "--directory=/nonexistent --size=4k",
+        "--opendir=/nonexistent",
+        "--read_iolog=/nonexistent",
+        "--filename=/dev/nonexistent",
+        "--filename=f --size=4k --cpus_allowed=60000",
+        "--filename=f --size=4k --gtod_cpu=60000",
+        "--filename=f --size=4k --numa_cpu_nodes=60000",
+        "--filename=f --size=4k --aux-path=/nonexistent",
+    ] {
+        let line = format!("--name=a {facts}");
+        program.line(dir.path(), &line).refused();
+        program.line(dir.path(), &format!("{line} --parse-only")).ok();
+    }
+    for language in ["--rate=1m --rate_iops=5", "--wait_for=nobody", "--rw=write --readonly", "--rw=sideways"]
+    {
+        let line = format!("--parse-only --name=a --size=4k {language}");
+        program.line(dir.path(), &line).refused();
+    }
+    assert_eq!(files_in(dir.path()), []);
+}
+
+#[test]
+fn the_auxiliary_directory_has_to_be_there() {
+    let dir = scratch();
+    job_file(dir.path(), "file", "");
+    for (path, why) in [("nowhere", "there is no directory nowhere"), ("file", "file is not a directory")] {
+        let line = format!("--name=a --ioengine=null --size=4k --aux-path={path}");
+        let message = format!("a: --aux-path={path}: {why}");
+        Program::under_test().line(dir.path(), &line).refused().says(&message);
+    }
+}
+
+/// What is shown means the same when it is run.
+#[test]
+fn a_log_named_by_its_job_is_shown_with_its_name() {
+    let dir = scratch();
+    job_file(dir.path(), "job.fio", "[a]\nioengine=null\nsize=64k\nwrite_lat_log\nrw=write\n");
+    let shown = Program::under_test().line(dir.path(), "--showcmd job.fio").ok().stdout;
+    let line = shown.trim().split_once(' ').expect("a program and its words").1;
+    assert_eq!(jobs(dir.path(), line), [job("a", 0, 16)]);
+    assert!(dir.path().join("a_clat.1.log").exists(), "{:?}", files_in(dir.path()));
+}

@@ -113,6 +113,17 @@ fn an_engine_option_of_a_file_needs_its_engine_somewhere() {
 }
 
 #[test]
+fn what_explains_a_mistake_comes_before_it() {
+    assert_eq!(
+        errors_with(&["-"], "[a]\nsize=${NOPE}\n"),
+        [
+            "-:2:6: warning: environment variable \"NOPE\" is not set; it is taken as empty",
+            "-:2:6: option \"size\" requires a value"
+        ]
+    );
+}
+
+#[test]
 fn all_mistakes_of_all_files_are_reported() {
     let files = directory(&[
         ("a.fio", "[global]\nbs=4k\nrw=sideways\n[one]\niodpeth=4\n[two]\nsize\nthread 1\n--bs=4k\nrw=\n"),

@@ -34,25 +34,16 @@ impl Buffers {
         let align = options.iomem_align.max(1) as usize;
         // Direct I/O needs buffers aligned to the device's logical blocks; a page is enough for all.
         let unit = if options.direct || options.iomem_align > 0 { page } else { 64 };
-        let too_large = || {
-            io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                format!("buffers for {count} units of {largest} bytes do not fit into the address space"),
-            )
-        };
         let stride = usize::try_from(largest).ok().and_then(|size| size.checked_next_multiple_of(unit));
-        let stride = stride.and_then(|size| size.checked_next_multiple_of(align)).ok_or_else(too_large)?;
-        let bytes =
-            stride.checked_mul(count).and_then(|bytes| bytes.checked_add(align)).ok_or_else(too_large)?;
-        let huge = (options.hugepage_size as usize).max(page);
-        let (base, origin) = match options.mem {
-            MemoryKind::Malloc => heap(bytes, page)?,
-            MemoryKind::Shm => segment(bytes, 0)?,
-            MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB | page_size_flag(huge))?,
-            MemoryKind::Mmap => mapping(options, bytes, libc::MAP_PRIVATE)?,
-            MemoryKind::MmapShared => mapping(options, bytes, libc::MAP_SHARED)?,
-            MemoryKind::MmapHuge => mapping(options, round_up(bytes, huge)?, libc::MAP_PRIVATE)?,
-        };
+        let stride = stride.and_then(|size| size.checked_next_multiple_of(align));
+        let bytes = stride
+            .and_then(|stride| stride.checked_mul(count))
+            .and_then(|bytes| bytes.checked_add(align))
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM));
+        let taken = bytes.and_then(|bytes| take(options, bytes, page));
+        let (base, origin) = taken.map_err(|error| too_much(options, error, largest, count))?;
+        // There is one where there are bytes.
+        let stride = stride.unwrap_or(unit);
         let past = base.addr() % align;
         let start = base.wrapping_add(if past == 0 { 0 } else { align - past });
         Ok(Buffers { start, stride, count, origin })
@@ -81,8 +72,34 @@ impl Drop for Buffers {
     }
 }
 
+/// Memory of the kind that the job wants.
+fn take(options: &JobOptions, bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
+    let huge = (options.hugepage_size as usize).max(page);
+    match options.mem {
+        MemoryKind::Malloc => heap(bytes, page),
+        MemoryKind::Shm => segment(bytes, 0),
+        MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB | page_size_flag(huge)),
+        MemoryKind::Mmap => mapping(options, bytes, libc::MAP_PRIVATE),
+        MemoryKind::MmapShared => mapping(options, bytes, libc::MAP_SHARED),
+        MemoryKind::MmapHuge => mapping(options, round_up(bytes, huge)?, libc::MAP_PRIVATE),
+    }
+}
+
+/// Says of memory that cannot be had what it was for.
+fn too_much(options: &JobOptions, error: io::Error, largest: u64, count: usize) -> io::Error {
+    if error.raw_os_error() != Some(libc::ENOMEM) {
+        return error;
+    }
+    let alignment = match options.iomem_align {
+        0 => String::new(),
+        align => format!(", each at a multiple of {align} (iomem_align)"),
+    };
+    let text = format!("no memory for {count} buffers of {largest} bytes (iodepth, bs){alignment}");
+    explained(&error, text)
+}
+
 fn round_up(bytes: usize, unit: usize) -> io::Result<usize> {
-    bytes.checked_next_multiple_of(unit).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    bytes.checked_next_multiple_of(unit).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
 }
 
 fn page_size() -> usize {
@@ -103,11 +120,11 @@ fn page_size_flag(size: usize) -> libc::c_int {
 
 fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
     let layout =
-        Layout::from_size_align(bytes, page).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        Layout::from_size_align(bytes, page).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
     // SAFETY: the size is not zero: there is at least one byte for alignment.
     let start = unsafe { alloc_zeroed(layout) };
     if start.is_null() {
-        Err(io::ErrorKind::OutOfMemory.into())
+        Err(io::Error::from_raw_os_error(libc::ENOMEM))
     } else {
         Ok((start, Origin::Heap(start, layout)))
     }
@@ -241,6 +258,10 @@ mod tests {
     fn impossible_sizes_are_errors() {
         assert!(Buffers::new(&JobOptions::default(), u64::MAX, 2).is_err());
         assert!(Buffers::new(&JobOptions::default(), 1 << 62, 8).is_err());
+        let options = JobOptions { iomem_align: 1 << 60, ..JobOptions::default() };
+        let error = Buffers::new(&options, 4096, 2).err().unwrap();
+        assert_eq!(crate::layout::errno_of(&error), libc::ENOMEM);
+        assert!(error.to_string().contains("iomem_align"), "{error}");
     }
 
     #[test]

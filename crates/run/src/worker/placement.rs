@@ -17,7 +17,8 @@ pub fn apply(
     reserved: Option<u32>,
 ) -> Result<(), (&'static str, io::Error)> {
     if !options.cpus_allowed.is_empty() {
-        let cpus = &options.cpus_allowed;
+        let mut cpus = options.cpus_allowed.clone();
+        cpus.retain(|cpu| Some(*cpu) != reserved);
         let chosen = match options.cpus_allowed_policy {
             CpusPolicy::Shared => &cpus[..],
             CpusPolicy::Split => std::slice::from_ref(&cpus[worker % cpus.len()]),
