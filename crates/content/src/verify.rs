@@ -27,6 +27,7 @@ mod header;
 mod inquiry;
 mod kind;
 mod mismatch;
+mod mixture;
 mod stamp;
 
 pub use check::{Expected, Verifier, Write};
@@ -35,6 +36,7 @@ pub use digest::checksum;
 pub use header::{Header, HeaderFormat};
 pub use kind::Kind;
 pub use mismatch::{Differences, Field, Mismatch};
+pub use mixture::{Mixture, Part};
 pub use stamp::{Identity, Stamper};
 
 use crate::{Compress, Fill};

@@ -139,6 +139,12 @@ impl Observer for Session<'_> {
         complain(self.name, &text);
     }
 
+    fn wrong_data(&mut self, text: &str) {
+        self.clear_line();
+        // Without the program's name: those who look for these lines know them like that.
+        console::print_error(&format!("{text}\n"));
+    }
+
     fn failed(&mut self, pid: i32, error: &JobError) {
         let JobError { errno, what } = error;
         let text =

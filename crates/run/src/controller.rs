@@ -392,6 +392,7 @@ impl<'a> Controller<'a> {
                 Message::Phase(_) => {}
                 Message::Note(_, text) => observer.note(&text),
                 Message::Warning(_, text) => observer.warning(&text),
+                Message::WrongData(_, text) => observer.wrong_data(&text),
                 Message::Failed(worker, errno, what) => {
                     let index = worker as usize;
                     let error = JobError { errno, what };

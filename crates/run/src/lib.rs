@@ -68,6 +68,8 @@ pub trait Observer {
     fn note(&mut self, text: &str);
     /// Something went wrong in one I/O or file.
     fn warning(&mut self, text: &str);
+    /// Data that was checked is not what was written: a report of several lines.
+    fn wrong_data(&mut self, text: &str);
     /// A job ended with an error.
     fn failed(&mut self, pid: i32, error: &JobError);
     /// How it stands, for the status line.

@@ -15,6 +15,8 @@ pub enum Message {
     Note(u32, String),
     /// A line about something that went wrong in a single I/O or file.
     Warning(u32, String),
+    /// A report about data that is not what was written.
+    WrongData(u32, String),
     /// The job ended with this errno; the text says what failed.
     Failed(u32, i32, String),
     /// The first error that the job goes on after; the text says what failed.
@@ -33,6 +35,7 @@ impl Message {
             Message::Failed(worker, errno, text) => (3, *worker, *errno, text.as_str()),
             Message::ThreadOver(worker) => (4, *worker, 0, ""),
             Message::WentOn(worker, errno, text) => (5, *worker, *errno, text.as_str()),
+            Message::WrongData(worker, text) => (6, *worker, 0, text.as_str()),
         };
         let mut bytes = Vec::with_capacity(9 + text.len().min(MOST_TEXT));
         bytes.push(tag);
@@ -61,6 +64,7 @@ impl Message {
             2 => Message::Warning(worker, text),
             3 => Message::Failed(worker, errno, text),
             5 => Message::WentOn(worker, errno, text),
+            6 => Message::WrongData(worker, text),
             _ => Message::ThreadOver(worker),
         }))
     }
@@ -78,6 +82,7 @@ mod tests {
             Message::Note(1, "a: Laying out IO file (1 file / 1MiB)".into()),
             Message::Failed(2, 28, "write".into()),
             Message::Warning(3, String::new()),
+            Message::WrongData(3, "md5: verify failed\n       Expected CRC: 0".into()),
             Message::WentOn(3, 5, "read".into()),
             Message::ThreadOver(4),
         ];

@@ -31,6 +31,8 @@ impl Observer for Scene<'_> {
 
     fn warning(&mut self, _text: &str) {}
 
+    fn wrong_data(&mut self, _text: &str) {}
+
     fn failed(&mut self, _pid: i32, error: &JobError) {
         self.failures.push(error.clone());
     }

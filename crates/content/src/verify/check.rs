@@ -57,8 +57,22 @@ impl Verifier {
     ///
     /// The first interval that is not what it ought to be, and what it looks like.
     pub fn check(&mut self, block: &[u8], expected: &Expected) -> Result<(), Box<Mismatch>> {
+        self.check_from(0, block, expected)
+    }
+
+    /// The same, for the intervals that begin at or behind a place in the block: the next one after a wrong one.
+    ///
+    /// # Errors
+    ///
+    /// The first of them that is wrong.
+    pub fn check_from(
+        &mut self,
+        from: usize,
+        block: &[u8],
+        expected: &Expected,
+    ) -> Result<(), Box<Mismatch>> {
         let kind = self.data.spec.kind;
-        if kind == Kind::Null || block.is_empty() {
+        if kind == Kind::Null || from >= block.len() {
             return Ok(());
         }
         if kind.compares_pattern() {
@@ -74,7 +88,7 @@ impl Verifier {
             };
         }
         let length = self.data.spec.interval_of(block.len());
-        for start in (0..block.len()).step_by(length) {
+        for start in (0..block.len()).step_by(length).skip_while(|&start| start < from) {
             if let Err(fault) = self.check_interval(&block[start..start + length], start, expected) {
                 return Err(self.mismatch(block, start, length, fault, expected));
             }
@@ -146,29 +160,29 @@ impl Verifier {
         if header.offset != offset {
             return Err(Fault::Offset { found: header.offset, wanted: offset });
         }
-        let fault = |write: &Write| self.difference(header, write);
+        let fault = |write: &Write| difference(&self.data, header, write);
         match expected.writes {
             [] => Ok(()),
             writes if writes.iter().any(|write| fault(write).is_none()) => Ok(()),
             [latest, ..] => fault(latest).map_or(Ok(()), Err),
         }
     }
+}
 
-    /// In what a header is not of this write.
-    fn difference(&self, header: &Header, write: &Write) -> Option<Fault> {
-        let spec = &self.data.spec;
-        let seed = write.seed.filter(|_| spec.check_seed).map(|seed| self.data.stored_seed(seed));
-        let sequence = write.sequence.filter(|_| spec.check_sequence);
-        let sequence = sequence.map(|sequence| header.format.stored_sequence(sequence));
-        if let Some(wanted) = write.job.filter(|&job| job != header.job) {
-            return Some(Fault::Job { found: header.job, wanted });
-        }
-        if let Some(wanted) = sequence.filter(|&sequence| sequence != header.sequence) {
-            return Some(Fault::Sequence { found: header.sequence, wanted });
-        }
-        let wanted = seed.filter(|&seed| seed != header.seed)?;
-        Some(Fault::Seed { found: header.seed, wanted })
+/// In what a header is not of this write.
+pub(super) fn difference(data: &Data, header: &Header, write: &Write) -> Option<Fault> {
+    let spec = &data.spec;
+    let seed = write.seed.filter(|_| spec.check_seed).map(|seed| data.stored_seed(seed));
+    let sequence = write.sequence.filter(|_| spec.check_sequence);
+    let sequence = sequence.map(|sequence| header.format.stored_sequence(sequence));
+    if let Some(wanted) = write.job.filter(|&job| job != header.job) {
+        return Some(Fault::Job { found: header.job, wanted });
     }
+    if let Some(wanted) = sequence.filter(|&sequence| sequence != header.sequence) {
+        return Some(Fault::Sequence { found: header.sequence, wanted });
+    }
+    let wanted = seed.filter(|&seed| seed != header.seed)?;
+    Some(Fault::Seed { found: header.seed, wanted })
 }
 
 /// Where the header of an interval is.

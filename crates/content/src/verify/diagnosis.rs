@@ -50,6 +50,8 @@ pub enum Diagnosis {
     OtherKind(u8),
     /// Another pattern than the expected one; its first bytes in hexadecimal.
     OtherPattern(String),
+    /// The file ends here: it was cut off, or never became as long.
+    CutOff(u64),
     /// A part of the data is wrong, in no way that is known.
     Damaged,
     /// Nothing that is known.
@@ -71,6 +73,7 @@ impl Diagnosis {
             Diagnosis::WrongLength { .. } => "wrong_length",
             Diagnosis::OtherKind(_) => "other_kind",
             Diagnosis::OtherPattern(_) => "other_pattern",
+            Diagnosis::CutOff(_) => "cut_off",
             Diagnosis::Damaged => "damaged",
             Diagnosis::Unknown => "unknown",
         }
@@ -113,6 +116,7 @@ impl fmt::Display for Diagnosis {
                 write!(to, "a block that was written with verify={name} (type {number})")
             }
             Diagnosis::OtherPattern(bytes) => write!(to, "another pattern: {bytes}…"),
+            Diagnosis::CutOff(end) => write!(to, "lost data: the file ends at offset {end}"),
             Diagnosis::Damaged => to.write_str("damaged data"),
             Diagnosis::Unknown => to.write_str("nothing that is known"),
         }

@@ -8,7 +8,7 @@
 //! The order of the questions is from the outside to the inside: nothing there at all, a whole block that belongs
 //! elsewhere or was written earlier, a block that has moved, parts, bits.
 
-use super::check::{header_bytes, place_of, sums};
+use super::check::{difference, header_bytes, place_of, sums};
 use super::foreign::wrong_bit;
 use super::mismatch::{Differences, Fault, hex};
 use super::stamp::{Data, swap};
@@ -87,17 +87,63 @@ impl Inquiry<'_, '_> {
         if self.interval().iter().all(|&byte| byte == 0) {
             return Diagnosis::Zeros;
         }
-        match (self.fault, &self.header) {
+        match (self.fault, self.header) {
             (Fault::Kind { found }, Some(_)) => Diagnosis::OtherKind(*found),
             (Fault::Length { .. }, Some(header)) => Diagnosis::WrongLength { written: header.length.into() },
             (Fault::Offset { found, .. }, Some(_)) => Diagnosis::Misdirected { belongs_to: *found },
             (Fault::Job { .. } | Fault::Sequence { .. } | Fault::Seed { .. }, Some(header)) => {
-                let torn =
-                    best.map(|best| self.part(best)).filter(|part| matches!(part, Diagnosis::Torn { .. }));
-                torn.filter(|_| !self.is_intact(header)).unwrap_or_else(|| self.generation(header))
+                let torn = if self.is_whole(&header) {
+                    self.torn_between_intervals()
+                } else {
+                    best.and_then(|best| self.torn(best))
+                };
+                torn.unwrap_or_else(|| self.generation(&header))
             }
             _ => self.damage(best, mended),
         }
+    }
+
+    /// The expected write and another one share the block: one has the intervals up to somewhere, and the other one
+    /// those from there on. This interval is wholly the other one's.
+    fn torn_between_intervals(&mut self) -> Option<Diagnosis> {
+        let latest = *self.expected.writes.first()?;
+        let (here, step) = (self.range.start, self.range.len());
+        let starts = (0..self.block.len()).step_by(step);
+        let are_right: Vec<bool> = starts.map(|start| self.is_of(start..start + step, &latest)).collect();
+        let mut changes = (1..are_right.len()).filter(|&at| are_right[at] != are_right[at - 1]);
+        // The interval beside those that are right may be cut itself; if none is right, it is one at an end.
+        let (besides, at) = match (changes.next(), changes.next()) {
+            (Some(at), None) if are_right[0] => (vec![at], Some(at)),
+            (Some(at), None) => (vec![at - 1], Some(at)),
+            (None, _) => (vec![0, are_right.len() - 1], None),
+            _ => return None,
+        };
+        for beside in besides.into_iter().map(|number| number * step).filter(|&at| at != here) {
+            if let Some(torn) = self.torn_interval(beside..beside + step, &latest) {
+                return Some(torn);
+            }
+        }
+        let offset = self.expected.offset;
+        at.map(|at| Diagnosis::Torn { at: offset + (at * step) as u64, beginning: are_right[0] })
+    }
+
+    /// Whether an interval of the block is, by its header and checksum, this write's.
+    fn is_of(&self, range: Range<usize>, write: &Write) -> bool {
+        let interval = &self.block[range.clone()];
+        let Ok(header) = Header::load(&header_bytes(self.spec(), interval)) else { return false };
+        header.offset == self.expected.offset + range.start as u64
+            && difference(self.data, &header, write).is_none()
+            && is_intact(self.spec(), interval, &header)
+    }
+
+    /// Where another interval of the block is cut, of which a part is this write's.
+    fn torn_interval(&mut self, range: Range<usize>, write: &Write) -> Option<Diagnosis> {
+        let header = Header::load(&header_bytes(self.spec(), &self.block[range.clone()])).ok();
+        let expected = Expected { writes: &[*write], ..*self.expected };
+        let (data, block, fault) = (&mut *self.data, self.block, self.fault);
+        let mut beside = Inquiry { data, block, range, header, expected: &expected, fault };
+        let best = beside.nearest(None)?;
+        beside.torn(&best)
     }
 
     /// A header that belongs here, or none: something happened to the data.
@@ -240,21 +286,19 @@ impl Inquiry<'_, '_> {
 
     /// Whether the interval's data is what its checksum says.
     fn is_intact(&self, header: &Header) -> bool {
-        let (interval, spec) = (self.interval(), self.spec());
-        if !spec.kind.has_digest() {
-            return true;
-        }
-        if !self.has_room(header) {
-            return false;
-        }
-        let (stored, calculated) = sums(spec, interval, header.format);
-        stored == calculated.as_bytes()
+        is_intact(self.spec(), self.interval(), header)
+    }
+
+    /// Whether all of the interval is the write that its header belongs to.
+    fn is_whole(&mut self, header: &Header) -> bool {
+        // A checksum may be short, or missing: the data itself tells, where it can be made again.
+        let candidate = self.candidate(header, false);
+        if candidate.is_near { candidate.wrong.is_empty() } else { self.is_intact(header) }
     }
 
     /// Whether header and checksum of this layout fit into the interval.
     fn has_room(&self, header: &Header) -> bool {
-        let length = self.range.len();
-        place_of(self.spec(), length) + self.spec().overhead(header.format) <= length
+        has_room(self.spec(), self.range.len(), header)
     }
 
     /// The header with one bit turned so that its checksum is right.
@@ -295,7 +339,11 @@ impl Inquiry<'_, '_> {
             };
             headers.push((header, write.seed.is_some() || !self.data.is_random()));
         }
-        headers.push((base, !self.data.is_random()));
+        // What the header says is not what should be there when it is another write's.
+        let is_other = matches!(self.fault, Fault::Job { .. } | Fault::Sequence { .. } | Fault::Seed { .. });
+        if !is_other || !headers.iter().any(|(_, is_certain)| *is_certain) {
+            headers.push((base, !self.data.is_random()));
+        }
         let candidates = headers.into_iter().map(|(header, is_certain)| self.candidate(&header, is_certain));
         candidates.filter(|one| one.is_certain || one.is_near).min_by_key(|one| one.wrong.len())
     }
@@ -357,9 +405,22 @@ impl Inquiry<'_, '_> {
         let explains = |by: i64| {
             let (from, to) = if by > 0 { (0, by as usize) } else { (by.unsigned_abs() as usize, 0) };
             let common = length - from.max(to);
-            let wrong = wanted[from..].iter().zip(&found[to..]).filter(|(one, other)| one != other).count();
-            // A pattern that has not moved at all is like itself one repetition on.
-            wrong <= overhead && wrong * 4 < candidate.wrong.len() && common >= PROBE.max(length / 8)
+            let differ = |one: &[u8], other: &[u8], most: usize| {
+                one.iter().zip(other).filter(|(one, other)| one != other).take(most).count()
+            };
+            // Headers do not move along with what can be made again: they are all that may differ.
+            if common < PROBE.max(length / 8)
+                || differ(&wanted[from..], &found[to..], overhead + 1) > overhead
+            {
+                return false;
+            }
+            let moved = to..to + common;
+            // What is the same after a move as before it is no evidence for one.
+            let changed = differ(&wanted[from..from + common], &wanted[moved.clone()], common);
+            // Where a pattern is right it has not moved. (Of other data so much is not there twice by chance.)
+            let rest = if by > 0 { 0..to } else { common..length };
+            let stayed = !self.data.is_random() && rest.len() >= PROBE && candidate.wrong_in(&rest) == 0;
+            changed > 2 * overhead && candidate.wrong_in(&moved) * 2 > changed && !stayed
         };
         let probes = [length / 4, length / 2, length / 4 * 3].into_iter().filter(|at| at + PROBE <= length);
         let moves = probes.flat_map(|at| {
@@ -370,7 +431,22 @@ impl Inquiry<'_, '_> {
         let mut moves: Vec<i64> = moves.filter(|by| *by != 0).collect();
         moves.sort_by_key(|by| (by.unsigned_abs(), *by < 0));
         moves.dedup();
+        if let Some(period) = self.pattern_period() {
+            // By whole repetitions it is no move.
+            moves.retain(|by| by % period != 0);
+        }
         moves.into_iter().take(MOST_MOVES).find(|by| explains(*by))
+    }
+
+    /// After how many bytes a pattern is the same again, all over the block.
+    fn pattern_period(&self) -> Option<i64> {
+        let Fill::Pattern(pieces) = &self.spec().fill else { return None };
+        let length = |piece: &PatternPiece| match piece {
+            PatternPiece::Bytes(bytes) => bytes.len() as i64,
+            PatternPiece::Offset => size_of::<u64>() as i64,
+        };
+        let period = pieces.iter().map(length).sum();
+        (self.spec().pattern_interval == 0 && period > 0).then_some(period)
     }
 
     /// The offset that a pattern with `%o` says it was written to, if that explains all of it.
@@ -410,6 +486,23 @@ impl Inquiry<'_, '_> {
             .find(|&period| data[period..] == data[..data.len() - period])?;
         Some(hex(&data[..period.clamp(1, PROBE)]))
     }
+}
+
+/// Whether an interval's data is what its checksum says.
+fn is_intact(spec: &Spec, interval: &[u8], header: &Header) -> bool {
+    if !spec.kind.has_digest() {
+        return true;
+    }
+    if !has_room(spec, interval.len(), header) {
+        return false;
+    }
+    let (stored, calculated) = sums(spec, interval, header.format);
+    stored == calculated.as_bytes()
+}
+
+/// Whether header and checksum of this layout fit into an interval.
+fn has_room(spec: &Spec, length: usize, header: &Header) -> bool {
+    place_of(spec, length) + spec.overhead(header.format) <= length
 }
 
 impl Candidate {

@@ -45,6 +45,8 @@ pub enum Field {
     Digest,
     /// The data, where it should be a pattern.
     Pattern,
+    /// It is not there: the file ends before.
+    End,
 }
 
 impl Field {
@@ -61,6 +63,7 @@ impl Field {
             Field::Seed => "seed",
             Field::Digest => "digest",
             Field::Pattern => "pattern",
+            Field::End => "end",
         }
     }
 }
@@ -143,19 +146,50 @@ impl Mismatch {
         }
     }
 
-    /// The whole report, several lines without a line break at the end. The first line is like fio's.
+    /// A block that cannot be read, because its file ends at `end`, before the block or in it.
+    pub fn cut_off(kind: Kind, offset: u64, length: usize, end: u64) -> Mismatch {
+        Mismatch {
+            kind,
+            field: Field::End,
+            expected: (offset + length as u64).to_string(),
+            found: end.to_string(),
+            offset,
+            length,
+            block_offset: offset,
+            block_length: length,
+            header: None,
+            wanted: None,
+            diagnosis: Diagnosis::CutOff(end),
+            differences: None,
+            reconstructed: None,
+        }
+    }
+
+    /// The whole report, several lines without a line break at the end. The first ones are like fio's: the headline, and
+    /// what the checksum should be. The one that is stored is called expected there.
     pub fn text(&self, file: &str) -> String {
         let mut text = format!(
-            "{} at file {file} offset {}, length {} (requested block: offset={}, length={})",
+            "{} at file {file} offset {}, length {} (requested block: offset={}, length={}",
             self.headline(),
             self.offset,
             self.length,
             self.block_offset,
             self.block_length
         );
-        if self.field == Field::Digest {
-            let _ =
-                write!(text, "\n  checksum: that of the data is {}, stored is {}", self.found, self.expected);
+        text.push_str(match self.field {
+            // fio tells the state of its unit as well. Its number is the one of most reads there.
+            Field::Digest | Field::Pattern => ", flags=8)",
+            _ => ")",
+        });
+        match self.field {
+            Field::Digest => {
+                let _ = write!(text, "\n       Expected CRC: {}", self.expected);
+                let _ = write!(text, "\n       Received CRC: {}", self.found);
+            }
+            Field::Pattern => {
+                let _ = write!(text, "\n       got pattern '{}', wanted '{}'", self.found, self.expected);
+            }
+            _ => {}
         }
         let _ = write!(text, "\n  looks like: {}", self.diagnosis);
         if let Some(header) = &self.header {
@@ -186,8 +220,8 @@ impl Mismatch {
             Field::Job => format!("verify: bad header thread {found}, wanted {expected}"),
             Field::Sequence => format!("verify: bad header numberio {found}, wanted {expected}"),
             Field::Seed => format!("verify: bad header rand_seed {found}, wanted {expected}"),
-            Field::Digest => format!("{kind}: verify failed"),
-            Field::Pattern => format!("{kind}: verify failed (found byte {found}, wanted {expected})"),
+            Field::Digest | Field::Pattern => format!("{kind}: verify failed"),
+            Field::End => format!("verify: bad end of file {found}, wanted {expected} or more"),
         }
     }
 }
@@ -209,12 +243,7 @@ impl Fault {
             Fault::Job { found, wanted } => (Field::Job, wanted.to_string(), found.to_string()),
             Fault::Sequence { found, wanted } => (Field::Sequence, wanted.to_string(), found.to_string()),
             Fault::Seed { found, wanted } => (Field::Seed, wanted.to_string(), found.to_string()),
-            Fault::Digest { stored, calculated } => {
-                // What is zero at the end of both is room that the sum does not need.
-                let used = |sum: &[u8]| sum.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-                let used = used(stored).max(used(calculated)).max(1);
-                (Field::Digest, hex(&stored[..used]), hex(&calculated[..used]))
-            }
+            Fault::Digest { stored, calculated } => (Field::Digest, hex(stored), hex(calculated)),
             Fault::Pattern { found, wanted, .. } => {
                 (Field::Pattern, format!("{wanted:02x}"), format!("{found:02x}"))
             }

@@ -238,7 +238,8 @@ fn a_report_tells_all_in_words() {
     let text = check(&flipped);
     for part in [
         "crc32c: verify failed at file dir/f offset 4096, length 4096",
-        "\n  checksum: that of the data is ",
+        ", flags=8)\n       Expected CRC: ",
+        "\n       Received CRC: ",
         "\n  looks like: a bit flip: bit 3 of the byte at offset 5096\n",
         "\n  differs in: 1 byte and 1 bit, from offset 5096 to 5096",
     ] {

@@ -95,11 +95,6 @@ fn draw(sample: u64, first: usize, second: usize) -> (usize, usize) {
     ((number % first as u64) as usize, (number / first as u64 % second as u64) as usize)
 }
 
-/// All of it that the header can tell is that a later one was lost.
-fn is_older(spec: &Spec, found: &Mismatch) -> bool {
-    spec.kind.has_header() && matches!(found.diagnosis, Diagnosis::Older { .. })
-}
-
 fn bit_flip(image: &Image, _: &Spec, sample: u64) -> Damage {
     // Every fourth one near the beginning, where headers are.
     let range = if sample.is_multiple_of(4) { 60 } else { BLOCK };
@@ -120,7 +115,7 @@ fn zeroed_sectors(image: &Image, _: &Spec, sample: u64) -> Damage {
     let mut bytes = image.new.clone();
     bytes[range.clone()].fill(0);
     let is_right = move |_: &Spec, _: bool, found: &Mismatch| match &found.diagnosis {
-        // Of several intervals it is the first that is reported, and it may be all zeros.
+        // Each interval has a report of its own, and one may be all zeros.
         Diagnosis::ZeroedSectors(zeroed) => {
             range.start as u64 <= zeroed.start && zeroed.end <= range.end as u64 && zeroed.start < zeroed.end
         }
@@ -169,9 +164,19 @@ fn torn(image: &Image, _: &Spec, sample: u64) -> Damage {
     bytes[old.clone()].copy_from_slice(&image.old[old]);
     mark(&mut bytes, &image.new);
     let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
-        Diagnosis::Torn { at, .. } => at == cut as u64,
-        // An interval of which all is old. Where the data is not checked, or the same, the header is all there is.
-        Diagnosis::Older { .. } => known && is_older(spec, found),
+        // Which part is the write, and which is the rest, is not told by one who knows of no writes.
+        Diagnosis::Torn { at, beginning } => {
+            let at = at as usize;
+            // Where data is not checked, or is the same, only the headers can tell.
+            let is_near = at.abs_diff(cut) < found.length && at.is_multiple_of(found.length);
+            let sees_data = spec.kind.has_digest() && spec.fill == Fill::Random;
+            (at == cut || !sees_data && is_near) && (!known || beginning == is_beginning)
+        }
+        // The same data in both: nothing but the header of an interval can be another one's.
+        Diagnosis::Older { found: old, expected } => {
+            let is_same = spec.fill != Fill::Random;
+            known && is_same && (old, expected) == (number as u64, number as u64 + 100)
+        }
         _ => false,
     };
     Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
@@ -195,10 +200,9 @@ fn shifted(image: &Image, spec: &Spec, sample: u64) -> Damage {
     let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
         Diagnosis::Shifted(by) if period > 0 => (by - moved) % period as i64 == 0,
         Diagnosis::Shifted(by) => by == moved,
-        // What is left of the header is too little, and there is nothing else to go by.
-        Diagnosis::Unknown => !known && !up,
-        // The header is in a later part of the block than the shift, or the data ahead of it is left alone.
-        _ => spec.offset > 0 || spec.compress.is_some(),
+        // A part of the header is gone and none has come in its place: there is nothing else to go by.
+        Diagnosis::Unknown => !known && !up && by < spec.format.size(),
+        _ => false,
     };
     Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
 }
@@ -237,9 +241,10 @@ fn wrong_length(image: &Image, spec: &Spec, sample: u64) -> Damage {
     bytes[number * BLOCK..][..2 * BLOCK].copy_from_slice(&two);
     mark(&mut bytes, &image.new);
     let wanted = Diagnosis::WrongLength { written: 2 * BLOCK as u64 };
-    let is_right = move |spec: &Spec, _: bool, found: &Mismatch| {
-        // A pattern without headers has no length; that the second half has the offset of the first is all.
-        found.diagnosis == wanted || !spec.kind.has_header() && found.block_offset > 0
+    let is_right = move |_: &Spec, _: bool, found: &Mismatch| {
+        // It has a header at its beginning only; a pattern has none at all, and the second block has the offset of the first.
+        let is_rest = found.offset != (number * BLOCK) as u64;
+        if is_rest { found.header.is_none() } else { found.diagnosis == wanted }
     };
     Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
 }
@@ -251,13 +256,23 @@ fn overwritten(image: &Image, _: &Spec, sample: u64) -> Damage {
     for (place, value) in bytes[at..at + 20].iter_mut().zip(1..) {
         *place ^= mixed(sample + value) as u8 | 1;
     }
-    let is_right = move |_: &Spec, _: bool, found: &Mismatch| {
-        let inside = |differences: iolite_content::verify::Differences| {
-            (differences.first, differences.last) == (at as u64, at as u64 + 19) && differences.bytes == 20
+    let is_right = move |spec: &Spec, known: bool, found: &Mismatch| {
+        // The part of it that is in this interval.
+        let first = at.max(found.offset as usize);
+        let end = (at + 20).min(found.offset as usize + found.length);
+        let is_all = |differences: iolite_content::verify::Differences| {
+            (differences.first, differences.last, differences.bytes)
+                == (first as u64, end as u64 - 1, (end - first) as u64)
         };
-        found.diagnosis == Diagnosis::Damaged && found.differences.is_some_and(inside)
-            // It crosses into the next interval, or into a header.
-            || found.length < BLOCK || found.header.is_none()
+        let is_exact = found.differences.is_some_and(is_all);
+        let is_header_hit = spec.kind.has_header() && found.header.is_none();
+        match found.diagnosis {
+            // Without its header nobody knows what was there but who wrote it.
+            Diagnosis::Damaged | Diagnosis::Unknown if is_header_hit && !known => true,
+            Diagnosis::Damaged => is_exact,
+            Diagnosis::BitFlip { offset, .. } => is_exact && end - first == 1 && offset == first as u64,
+            _ => false,
+        }
     };
     Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
 }

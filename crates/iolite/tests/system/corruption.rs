@@ -135,7 +135,7 @@ fn campaign(cases: &[Case]) {
     for case in cases {
         // From the line with the name of the file to the end of that report.
         let start = text.find(&format!(" at file {} offset", case.name));
-        let report = start.map(|start| text[start..].lines().take(3).collect::<String>());
+        let report = start.map(|start| text[start..].lines().take(4).collect::<String>());
         let should = case.kind != "null" && (case.sort.seen_by)(case.kind);
         match report {
             Some(report) if should => assert!(report.contains(case.sort.says), "{}: {report}", case.name),

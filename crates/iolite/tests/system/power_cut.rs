@@ -14,6 +14,9 @@ use std::time::Duration;
 
 const SIZE: usize = 4 << 20;
 
+/// What happens to a file.
+type Damage<'a> = &'a dyn Fn(&mut [u8]);
+
 /// Numbers that differ from run to run (SplitMix64).
 struct Luck(u64);
 
@@ -27,11 +30,12 @@ impl Luck {
 
 /// Lets a job run on a new disk, cuts the power at some moment, and checks what has to be there. None: there is no
 /// such disk here, and the reason was told.
-fn power_cut(job: &str, lies: bool, luck: &mut Luck) -> Result<Finished, String> {
+fn power_cut(block: &str, job: &str, lies: bool, luck: &mut Luck) -> Result<Finished, String> {
     let dir = scratch();
     let disk = VolatileDisk::new(dir.path(), SIZE, lies)?;
     let device = Loop::on(&disk.path)?;
-    let base = format!("--name=v --filename={} --bs=4k --direct=1 --verify=crc32c --eta=never", device.path);
+    let base =
+        format!("--name=v --filename={} --bs={block} --direct=1 --verify=crc32c --eta=never", device.path);
     let line = format!("{base} {job} --rw=randwrite --norandommap --time_based --runtime=60 --do_verify=0");
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
     // What is not flushed stays pending: so many have been followed by what the disk calls a flush.
@@ -52,17 +56,79 @@ fn rounds() -> u64 {
 #[test]
 fn what_was_flushed_is_there_after_the_power_failed() {
     let mut luck = Luck(u64::from(std::process::id()));
-    for job in [
-        "--fsync=16 --size=4m",
-        "--fdatasync=10 --size=1m --ioengine=libaio --iodepth=8",
-        "--fsync=40 --size=512k --ioengine=io_uring --iodepth=16",
-        "--sync=1 --size=1m",
+    for (block, job) in [
+        ("4k", "--fsync=16 --size=4m"),
+        ("4k", "--fdatasync=10 --size=1m --ioengine=libaio --iodepth=8"),
+        ("4k", "--fsync=40 --size=512k --ioengine=io_uring --iodepth=16"),
+        ("4k", "--sync=1 --size=1m"),
+        // The disk gets these in pieces, and loses some of them.
+        ("256k", "--fsync=12 --size=1m"),
+        ("256k --verify_interval=4k", "--fsync=12 --size=1m --ioengine=libaio --iodepth=4"),
     ] {
         for _ in 0..rounds() {
-            match power_cut(job, false, &mut luck) {
+            match power_cut(block, job, false, &mut luck) {
                 Ok(check) => drop(check.ok()),
                 Err(reason) => skip!("{reason}"),
             }
+        }
+    }
+}
+
+/// Of writes that were acknowledged and not flushed, any sectors may be there; nothing else may.
+#[test]
+fn an_unflushed_write_may_be_torn() {
+    const MIB: usize = 1 << 20;
+    for shape in ["", "--verify_interval=64k", "--verify=md5 --verify_offset=512"] {
+        let dir = scratch();
+        let base = format!("--name=v --filename=data --size=8m --bs=1m --verify=crc32c {shape}");
+        let write = format!("{base} --rw=write --do_verify=0 --verify_state_save=1 --fsync=12");
+        let run = |line: &str| Program::under_test().line(dir.path(), line);
+        let path = dir.path().join("data");
+        run(&write).ok();
+        let old = fs::read(&path).unwrap();
+        // Writes 0 to 11 are flushed: the first generation, and the second of the first four blocks.
+        run(&format!("{write} --loops=2")).ok();
+        let new = fs::read(&path).unwrap();
+        let check = |what: &str, policy: &str, damage: Damage| {
+            let mut file = new.clone();
+            damage(&mut file);
+            fs::write(&path, file).unwrap();
+            let line = format!("{base} --rw=read --verify_state_load=1 --verify_policy={policy}");
+            let run = run(&line);
+            assert!(run.code() <= 1, "{shape}: {what}: {run}");
+            run.code() == 0
+        };
+        let stale = |file: &mut [u8], range: std::ops::Range<usize>| {
+            file[range.clone()].copy_from_slice(&old[range]);
+        };
+        let tail = |file: &mut [u8]| stale(file, 5 * MIB + 65536..6 * MIB);
+        let head = |file: &mut [u8]| stale(file, 5 * MIB..6 * MIB - 1024);
+        let hole = |file: &mut [u8]| stale(file, 5 * MIB + 70 * 512..5 * MIB + 90 * 512);
+        let all = |file: &mut [u8]| stale(file, 5 * MIB..6 * MIB);
+        let torn: [(&str, Damage); 4] =
+            [("its end", &tail), ("its beginning", &head), ("a hole", &hole), ("all of it", &all)];
+        for (what, damage) in torn {
+            assert!(check(what, "fsynced", damage), "{shape}: {what}");
+            assert!(!check(what, "completed", damage), "{shape}: {what} was acknowledged");
+        }
+        let bit = |file: &mut [u8]| {
+            tail(file);
+            file[6 * MIB - 7] ^= 1;
+        };
+        let header = |file: &mut [u8]| {
+            tail(file);
+            file[5 * MIB + if shape.contains("offset") { 532 } else { 20 }] ^= 1;
+        };
+        let within_a_sector = |file: &mut [u8]| stale(file, 5 * MIB + 65536 + 100..6 * MIB);
+        let flushed = |file: &mut [u8]| stale(file, 2 * MIB + 65536..3 * MIB);
+        let wrong: [(&str, Damage); 4] = [
+            ("a bit of the data", &bit),
+            ("a bit of the header", &header),
+            ("a part of a sector", &within_a_sector),
+            ("what was flushed", &flushed),
+        ];
+        for (what, damage) in wrong {
+            assert!(!check(what, "fsynced", damage), "{shape}: {what}");
         }
     }
 }
@@ -71,7 +137,7 @@ fn what_was_flushed_is_there_after_the_power_failed() {
 fn a_disk_that_only_says_that_it_flushes_is_found_out() {
     let mut luck = Luck(u64::from(std::process::id()));
     for job in ["--fsync=16 --size=1m", "--fsync=16 --size=1m --ioengine=libaio --iodepth=4"] {
-        match power_cut(job, true, &mut luck) {
+        match power_cut("4k", job, true, &mut luck) {
             Ok(check) => drop(check.refused().says("verify")),
             Err(reason) => skip!("{reason}"),
         }

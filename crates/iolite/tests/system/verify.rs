@@ -250,6 +250,101 @@ fn a_later_run_knows_what_was_written() {
     assert!(!dir.path().join("data").exists(), "{missing}: nothing is made");
 }
 
+/// Who verifies may have another place in the run than who wrote: a section alone, a job behind the one that wrote, a clone's
+/// file. What an earlier generation left is found all the same where the seeds are this job's.
+#[test]
+fn the_number_of_the_job_that_wrote_does_not_matter() {
+    for rw in ["write", "randwrite"] {
+        let dir = scratch();
+        let run = |line: &str| Program::under_test().line(dir.path(), line);
+        let job = format!("--size=256k --bs=4k --rw={rw} --verify=crc32c");
+        run(&format!(
+            "--name=a --filename=fa {job} --do_verify=0 --name=b --filename=fb {job} --do_verify=0"
+        ))
+        .ok();
+        let text = format!("[global]\nverify_only\n{}\n", job.replace("--", "").replace(' ', "\n"));
+        fs::write(dir.path().join("j.fio"), format!("{text}[a]\nfilename=fa\n[b]\nfilename=fb\n")).unwrap();
+        run("j.fio").ok();
+        run("j.fio --section=b").ok();
+        run(&format!(
+            "--name=w --filename=f {job} --do_verify=0 --name=v --stonewall --filename=f {job} --verify_only"
+        ))
+        .ok();
+        run(&format!("--name=j {job} --numjobs=2 --do_verify=0")).ok();
+        run(&format!("--name=v --filename=j.1.0 {job} --verify_only")).ok();
+        let insists = "--verify_only --verify_header_seed=1";
+        run(&format!("--name=v --filename=j.1.0 {job} {insists}")).refused().says("verify: bad header");
+        // Data that is wrong is wrong, whoever wrote it.
+        let path = dir.path().join("j.1.0");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[9000] ^= 4;
+        fs::write(&path, bytes).unwrap();
+        let wrong = run(&format!("--name=v --filename=j.1.0 {job} --verify_only")).refused();
+        wrong.says("a bit flip: bit 2 of the byte at offset 9000");
+        let first = fs::read(dir.path().join("fa")).unwrap();
+        run(&format!("--name=a --filename=fa {job} --do_verify=0 --loops=2")).ok();
+        let mut second = fs::read(dir.path().join("fa")).unwrap();
+        second[4096..8192].copy_from_slice(&first[4096..8192]);
+        fs::write(dir.path().join("fa"), second).unwrap();
+        let lost = run(&format!("--name=a --filename=fa {job} --loops=2 --verify_only")).refused();
+        lost.says("an older generation: write ");
+    }
+}
+
+/// Each interval has a report of its own, in the lines that others look for.
+#[test]
+fn every_wrong_interval_is_told() {
+    let dir = scratch();
+    let job = "--bs=64k --verify_interval=4k --verify=crc32c";
+    run(dir.path(), &format!("--rw=write {job}")).ok();
+    let wrong = [3, 7, 9, 16, 17, 60];
+    wrong.iter().for_each(|interval| damage(dir.path(), interval * 4096 + 2000));
+    for how in ["--rw=read", "--rw=write --verify_only", "--rw=read --verify_async=2"] {
+        let run = run(dir.path(), &format!("{how} {job} --verify_dump=1")).refused();
+        let mut text = run.stderr.as_str();
+        for interval in wrong {
+            let (at, block) = (interval * 4096, interval / 16 * 65536);
+            let headline = format!(
+                "\ncrc32c: verify failed at file data offset {at}, length 4096 \
+                 (requested block: offset={block}, length=65536, flags=8)\n       Expected CRC: "
+            );
+            let lines = format!("\n{text}");
+            let start = lines.find(&headline).unwrap_or_else(|| panic!("{headline} in {run}"));
+            assert!(lines[start + headline.len()..].contains("\n       Received CRC: "), "{run}");
+            assert!(dir.path().join(format!("data.{at}.received")).exists());
+            text = &text[start.max(1) - 1..];
+        }
+        assert_eq!(run.stderr.matches("verify failed").count(), wrong.len(), "{run}");
+        let json = Json::parse(&run.stdout);
+        assert_eq!(json.job().int("error"), libc::EILSEQ as u64);
+    }
+    let run = run(dir.path(), &format!("--rw=read {job} --verify_fatal=1")).refused();
+    assert_eq!(run.stderr.matches("verify failed").count(), 1, "{run}");
+}
+
+/// What is behind the end of a file that was cut off is lost, and the rest is checked.
+#[test]
+fn the_end_of_a_file_is_found_missing() {
+    for rw in ["write", "randwrite"] {
+        let dir = scratch();
+        run(dir.path(), &format!("--rw={rw} --verify=md5")).ok();
+        let file = fs::OpenOptions::new().write(true).open(dir.path().join("data")).unwrap();
+        file.set_len(240 << 10).unwrap();
+        damage(dir.path(), 9000);
+        for how in ["", "--ioengine=libaio --iodepth=8", "--ioengine=io_uring --verify_async=1"] {
+            let run = run(dir.path(), &format!("--rw={rw} --verify=md5 --verify_only {how}")).refused();
+            let run = run.says("a bit flip: bit 4 of the byte at offset 9000");
+            let run =
+                run.says("verify: bad end of file 245760, wanted 249856 or more at file data offset 245760");
+            assert_eq!(run.stderr.matches("lost data: the file ends at offset ").count(), 4, "{run}");
+            assert_eq!(counts(&run)[0].0, libc::EILSEQ as u64);
+        }
+        let all =
+            run(dir.path(), &format!("--rw={rw} --verify=md5 --verify_only --continue_on_error=verify")).ok();
+        assert_eq!(Json::parse(&all.stdout).job().int("total_err"), 5, "{all}");
+    }
+}
+
 #[test]
 fn wrong_data_ends_the_job() {
     let dir = scratch();
@@ -387,7 +482,7 @@ pub fn trimmed_blocks_are_zeros() {
     fs::write(&path, vec![7; 4 << 20]).unwrap();
     run("--rw=write --trim_percentage=100 --verify_only --invalidate=1")
         .refused()
-        .says("wanted 00 (it was trimmed)");
+        .says("wanted '00 (it was trimmed)'");
 }
 
 /// Writes and trims as they follow each other: every so many writes, so many trims, and the rest before reading back.

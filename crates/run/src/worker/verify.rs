@@ -29,7 +29,7 @@ pub use state::{State, sync_all as sync_states};
 pub use trims::Trims;
 pub use turns::{Aim, Part, Turns};
 
-use iolite_content::verify::{Identity, Mismatch, Stamper};
+use iolite_content::verify::{Field, Identity, Mismatch, Stamper};
 use iolite_types::Direction;
 use iolite_workload::Io;
 use iolite_workload::history::Written;
@@ -89,7 +89,7 @@ pub struct Verification {
     wrong: u64,
 }
 
-/// So many wrong blocks are described. There may be millions.
+/// So many wrong intervals are described. There may be millions.
 const MOST_TOLD: u64 = 1000;
 
 impl Verification {
@@ -199,7 +199,7 @@ impl Verification {
         Written { io: *io, number }
     }
 
-    /// A block is wrong: whether it is to be described, and what is said instead when there were too many.
+    /// An interval is wrong: whether it is to be described, and what is said instead when there were too many.
     pub fn count_wrong(&mut self) -> Telling {
         self.wrong += 1;
         match self.wrong.cmp(&MOST_TOLD) {
@@ -209,7 +209,7 @@ impl Verification {
         }
     }
 
-    /// How many blocks were wrong.
+    /// How many intervals were wrong.
     pub fn wrong(&self) -> u64 {
         self.wrong
     }
@@ -217,8 +217,8 @@ impl Verification {
     /// Saves the blocks of a mismatch where that was asked for. One line per file, or per failure.
     pub fn dump(&self, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
         match &self.policy.dump {
-            Some(directory) => dump::save(directory, file, read, mismatch),
-            None => Vec::new(),
+            Some(directory) if mismatch.field != Field::End => dump::save(directory, file, read, mismatch),
+            Some(_) | None => Vec::new(),
         }
     }
 }

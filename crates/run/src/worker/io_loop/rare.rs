@@ -60,6 +60,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.partial.push(index);
                 return;
             }
+            Ok(_) if self.found_end(index) => {}
             // Nothing moved: the file ends here, although the job was told otherwise.
             Ok(_) => self.io_failed(index, NOTHING_MOVED),
             Err(errno) => self.io_failed(index, errno),

@@ -214,9 +214,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     verification.keep(index, role);
                     return true;
                 }
-                if let Some(mismatch) = verification.checker.check(block, question) {
-                    self.found_wrong(index, io, &mismatch);
-                }
+                let mismatches = verification.checker.check(block, question);
+                self.found_wrong(index, io, &mismatches);
                 false
             }
         }
@@ -232,7 +231,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let mut any = false;
         while let Some(pool) =
             self.extras.verification.as_mut().and_then(|verification| verification.pool.as_mut())
-            && let Some(Checked { index, mismatch }) = pool.answer(wait && !any)
+            && let Some(Checked { index, mismatches }) = pool.answer(wait && !any)
         {
             any = true;
             let role = self
@@ -240,8 +239,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 .verification
                 .as_mut()
                 .map_or(Role::Plain, |verification| verification.role(index));
-            if let (Some(mismatch), Role::Check(io, _)) = (mismatch, role) {
-                self.found_wrong(index, io, &mismatch);
+            if let Role::Check(io, _) = role {
+                self.found_wrong(index, io, &mismatches);
             }
             self.release(index);
         }
@@ -309,13 +308,40 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         Message::Warning(self.errors.worker(), text).send(self.errors.messages());
     }
 
+    /// A read that is checked has come to the end of the file: what was written behind it is lost. Whether it was one.
+    pub(super) fn found_end(&mut self, index: u32) -> bool {
+        if !self
+            .extras
+            .verification
+            .as_ref()
+            .is_some_and(|verification| matches!(verification.role_of(index), Role::Check(..)))
+        {
+            return false;
+        }
+        let end = self.units[index as usize].offset;
+        let Some(verification) = &mut self.extras.verification else { return false };
+        if let Role::Check(io, _) = verification.role(index) {
+            let mismatch = verification.checker.cut_off(&io, end);
+            self.found_wrong(index, io, &[mismatch]);
+        }
+        true
+    }
+
+    fn found_wrong(&mut self, index: u32, io: Io, mismatches: &[Mismatch]) {
+        if !mismatches.is_empty() {
+            self.tell_wrong(index, io, mismatches);
+        }
+    }
+
     #[cold]
-    fn found_wrong(&mut self, index: u32, io: Io, mismatch: &Mismatch) {
+    fn tell_wrong(&mut self, index: u32, io: Io, mismatches: &[Mismatch]) {
         let attempt = Attempt::at(&io);
         let name = self.files.name(io.file);
-        self.describe(index, io, &name, mismatch);
         let Some(verification) = &self.extras.verification else { return };
-        let (fatal, first) = (verification.policy.fatal, verification.wrong() == 1);
+        let (fatal, first) = (verification.policy.fatal, verification.wrong() == 0);
+        for mismatch in mismatches {
+            self.describe(index, io, &name, mismatch);
+        }
         self.count_wrong_data(WRONG_DATA);
         if self.errors.tolerates_wrong_data(WRONG_DATA) {
             if first {
@@ -352,7 +378,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if telling == Telling::Last {
             lines.push("verify: further wrong blocks are counted, but not described".to_owned());
         }
-        Message::Warning(self.errors.worker(), lines.join("\n")).send(self.errors.messages());
+        Message::WrongData(self.errors.worker(), lines.join("\n")).send(self.errors.messages());
     }
 
     /// Counts wrong data where it is counted.

@@ -1,12 +1,19 @@
 //! Whether a block is what it should be.
 
+use super::MOST_TOLD;
 use crate::verify_state::Accepted;
+use iolite_content::Fill;
 use iolite_content::verify::{
-    Diagnosis, Expected, Field, HeaderFormat, Identity, Mismatch, Spec, Stamper, Verifier, Write,
+    Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Part, Spec, Verifier, Write,
 };
+use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
 use iolite_workload::rng::SplitMix64;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// To explain a block that was torn, at most so many bytes of other writes are made again.
+const MOST_MADE: u64 = 256 << 20;
 
 /// What is known about a block that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +63,21 @@ pub struct Checker {
     pretends: bool,
     /// A write that was in flight is there as a whole or not at all.
     atomic: bool,
+    /// Whose the writes of an earlier run are.
+    earlier: Option<Earlier>,
+    /// Only the first wrong interval of a block is told.
+    first_only: bool,
+    told: u64,
     writes: Vec<Write>,
+}
+
+/// Writes of an earlier run, which are known because this job would do the same.
+#[derive(Clone, Debug)]
+struct Earlier {
+    /// The order of the writes does not depend on the seed.
+    is_ordered: bool,
+    /// They have been seen to have the seeds of this job: then all of them must.
+    are_own: Arc<AtomicBool>,
 }
 
 impl Checker {
@@ -71,8 +92,34 @@ impl Checker {
             knows_writes: true,
             pretends: false,
             atomic: false,
+            earlier: None,
+            first_only: false,
+            told: 0,
             writes: Vec::new(),
         }
+    }
+
+    /// The writes are those of an earlier run or job, which may have had another number, and so other seeds; `is_ordered`:
+    /// they came in the same order all the same.
+    #[must_use]
+    pub fn of_an_earlier_run(mut self, is_ordered: bool) -> Checker {
+        self.earlier = Some(Earlier { is_ordered, are_own: Arc::default() });
+        self
+    }
+
+    /// The same, but they had the seeds of this job.
+    #[must_use]
+    pub fn of_an_earlier_run_of_its_own(self) -> Checker {
+        let checker = self.of_an_earlier_run(true);
+        checker.earlier.iter().for_each(|earlier| earlier.are_own.store(true, Relaxed));
+        checker
+    }
+
+    /// Only the first wrong interval of a block is told: it ends the job.
+    #[must_use]
+    pub fn that_stops_at_the_first(mut self, first_only: bool) -> Checker {
+        self.first_only = first_only;
+        self
     }
 
     /// Whose writes they were is not known.
@@ -101,11 +148,30 @@ impl Checker {
         SplitMix64::stream(self.seed, number).next_u64()
     }
 
-    /// What is wrong with a block.
-    pub fn check(&mut self, block: &[u8], question: Question) -> Option<Box<Mismatch>> {
+    /// What is wrong with a block: each interval that is not what it should be.
+    pub fn check(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
         if self.pretends {
-            return None;
+            return Vec::new();
         }
+        let Some(first) = self.first_wrong(block, question) else { return Vec::new() };
+        let mut wrong = vec![*first];
+        while let Some(last) = wrong.last()
+            && !self.first_only
+            && question.expect != Expect::Zeros
+            && self.told < MOST_TOLD
+        {
+            self.told += 1;
+            let next = (last.offset - last.block_offset) as usize + last.length;
+            let expected = Expected { offset: question.offset, writes: &self.writes };
+            match self.verifier.check_from(next, block, &expected) {
+                Ok(()) => break,
+                Err(mismatch) => wrong.push(*mismatch),
+            }
+        }
+        wrong
+    }
+
+    fn first_wrong(&mut self, block: &[u8], question: Question) -> Option<Box<Mismatch>> {
         let Question { offset, expect, is_own } = question;
         let number = match expect {
             Expect::Anything => None,
@@ -113,16 +179,27 @@ impl Checker {
             Expect::Zeros => return self.check_zeros(block, offset),
             Expect::Saved(saved) => return self.check_saved(block, (offset, is_own), saved),
         };
-        let mismatch = self.check_number(block, (offset, is_own), number)?;
+        let Some(mismatch) = self.check_number(block, (offset, is_own), number) else {
+            self.note_owner(number);
+            return None;
+        };
+        if self.may_be_anothers(&mismatch) {
+            return self.check_anothers(block, offset, number);
+        }
         // A map keeps a part of the number only.
         if let (Field::Sequence, Some(header), Expect::Write(number)) =
             (mismatch.field, &mismatch.header, expect)
             && header.sequence != number
             && WriteMap::same(header.sequence, number)
         {
-            return self.check(block, Question { expect: Expect::Write(header.sequence), ..question });
+            return self.first_wrong(block, Question { expect: Expect::Write(header.sequence), ..question });
         }
         Some(mismatch)
+    }
+
+    /// What is wrong with a block that is not there, because the file ends at `end`.
+    pub fn cut_off(&self, io: &Io, end: u64) -> Mismatch {
+        Mismatch::cut_off(self.spec.kind, io.offset, io.length as usize, end)
     }
 
     /// Checks a block that was trimmed.
@@ -183,36 +260,67 @@ impl Checker {
         if number != accepted.latest {
             mismatch = self.check_number(block, (offset, is_own), Some(number))?;
         }
-        // The kill may have come in the middle of the write.
-        let is_part = |number| !self.atomic && self.is_mixture(block, offset, [accepted.latest, number]);
-        (!accepted.in_flight.is_some_and(is_part)).then_some(mismatch)
+        // The kill, or the loss of power, may have come in the middle of a write.
+        (!self.is_mixture(block, offset, accepted, number)).then_some(mismatch)
     }
 
-    /// Whether each byte of the data comes from one of two writes. (Headers and checksums are not looked at: a mixture
-    /// of them is that of neither.)
-    fn is_mixture(&self, block: &[u8], offset: u64, writes: [u64; 2]) -> bool {
-        let mut stamper = Stamper::new(&self.spec);
-        let [one, other] = writes.map(|number| {
-            let mut made = vec![0; block.len()];
-            let (sequence, seed) = (number, self.seed(number));
-            stamper.stamp(&mut made, &Identity { offset, sequence, seed, ..Identity::default() });
-            made
-        });
-        let interval = match self.spec.interval {
-            0 => block.len(),
-            interval if block.len().is_multiple_of(interval) => interval,
-            _ => block.len(),
+    /// Whether a block consists of sectors of writes that are good answers.
+    fn is_mixture(&self, block: &[u8], offset: u64, accepted: Accepted, found: u64) -> bool {
+        let Accepted { oldest, latest, in_flight } = accepted;
+        if self.atomic || (oldest == latest && in_flight.is_none()) {
+            return false;
+        }
+        let part = |sequence, is_copied| Part { sequence, seed: self.seed(sequence), is_copied };
+        let mut mixture = Mixture::new(&self.spec, block, offset, self.job);
+        let known = [latest, found, oldest].map(|number| part(number, false));
+        let first = in_flight.map(|number| part(number, true));
+        // Of writes that came between, only the number is known; they were to any place, and most to another one.
+        let most = (MOST_MADE / block.len().max(1) as u64).min(latest - oldest);
+        let between = (latest - most..latest).rev().map(|number| part(number, false));
+        first.into_iter().chain(known).chain(between).any(|part| mixture.explain(part))
+    }
+
+    /// The writes of an earlier run have turned out to be this job's own.
+    fn note_owner(&self, number: Option<u64>) {
+        if let (Some(earlier), Some(_)) = (&self.earlier, number)
+            && self.spec.fill == Fill::Random
+            && self.spec.kind.has_header()
+            && self.spec.check_seed
+            && self.others.is_empty()
+        {
+            earlier.are_own.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a block is wrong in nothing but that it was written by a job of another number: with other seeds, and
+    /// perhaps in another order.
+    fn may_be_anothers(&self, mismatch: &Mismatch) -> bool {
+        let Some(earlier) = &self.earlier else { return false };
+        let Some(header) = &mismatch.header else { return false };
+        let is_own = match header.format {
+            // A pattern has no seed: then all there is to go by is the number of the job.
+            _ if self.spec.fill != Fill::Random => header.job == self.job,
+            HeaderFormat::V342 => header.seed == self.seed(header.sequence),
+            // It keeps a part of the number.
+            HeaderFormat::V333 => mismatch.wanted.is_some_and(|write| write.seed == Some(header.seed)),
         };
-        let overhead = HeaderFormat::V342.size() + self.spec.kind.digest_size();
-        let has_header = self.spec.kind.has_header();
-        let is_data = |at: usize| {
-            let at = at % interval;
-            !has_header || (at >= overhead && !(self.spec.offset..self.spec.offset + overhead).contains(&at))
-        };
-        (0..block.len()).all(|at| !is_data(at) || block[at] == one[at] || block[at] == other[at])
+        let is_identity = matches!(mismatch.field, Field::Sequence | Field::Seed);
+        is_identity && !is_own && !earlier.are_own.load(Relaxed)
+    }
+
+    /// Checks a block against what is known of a write by a job of another number.
+    fn check_anothers(&mut self, block: &[u8], offset: u64, number: Option<u64>) -> Option<Box<Mismatch>> {
+        let is_ordered = self.earlier.as_ref().is_some_and(|earlier| earlier.is_ordered);
+        self.writes.clear();
+        self.writes.extend(
+            number.filter(|_| is_ordered).map(|number| Write { sequence: Some(number), ..Write::default() }),
+        );
+        self.verifier.check(block, &Expected { offset, writes: &self.writes }).err()
     }
 
     fn own(&self, number: u64) -> Write {
-        Write { sequence: Some(number), seed: Some(self.seed(number)), job: Some(self.job) }
+        // Of an earlier run the number of the job says nothing: sections were chosen, files were given to others.
+        let job = self.earlier.is_none().then_some(self.job);
+        Write { sequence: Some(number), seed: Some(self.seed(number)), job }
     }
 }

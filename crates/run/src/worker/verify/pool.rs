@@ -15,7 +15,7 @@ pub struct Checked {
     /// The unit that it was read with.
     pub index: u32,
     /// What is wrong with it.
-    pub mismatch: Option<Box<Mismatch>>,
+    pub mismatches: Vec<Mismatch>,
 }
 
 /// The threads.
@@ -99,8 +99,8 @@ fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Che
     while let Ok(Asked { index, block: Block(start, length), question }) = questions.recv() {
         // SAFETY: the buffer is ours until we answer.
         let block = unsafe { std::slice::from_raw_parts(start, length) };
-        let mismatch = checker.check(block, question);
-        if answers.send(Checked { index, mismatch }).is_err() {
+        let mismatches = checker.check(block, question);
+        if answers.send(Checked { index, mismatches }).is_err() {
             return;
         }
     }
@@ -144,7 +144,7 @@ mod tests {
         let mut count = 0;
         while let Some(checked) = pool.answer(true) {
             count += 1;
-            wrong.extend(checked.mismatch.map(|_| checked.index));
+            wrong.extend(checked.mismatches.iter().map(|_| checked.index));
         }
         wrong.sort_unstable();
         assert_eq!((count, wrong), (16, vec![0, 5, 10, 15]));

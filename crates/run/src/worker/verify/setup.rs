@@ -265,8 +265,14 @@ impl Verification {
         if moves_nothing {
             checker = checker.that_pretends();
         }
-        if options.verify_only && !options.randrepeat && !loads_state(options) {
-            checker = checker.of_anybody();
+        checker = checker.that_stops_at_the_first(wanted.verify_fatal);
+        if options.verify_only && !loads_state(options) {
+            let is_own = options.is_set("verify_header_seed") && wanted.verify_header_seed;
+            checker = match options.randrepeat {
+                false => checker.of_anybody(),
+                true if is_own => checker.of_an_earlier_run_of_its_own(),
+                true => checker.of_an_earlier_run(!options.rw.is_random()),
+            };
         }
         let units = options.iodepth.max(1) as usize;
         let pool = match wanted.verify_async {
