@@ -19,6 +19,7 @@ mod priorities;
 mod rates;
 mod replay;
 mod reporting;
+mod room;
 mod safety;
 mod trims;
 mod workers;

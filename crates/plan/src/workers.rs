@@ -1,7 +1,7 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
 use crate::dedupe::{self, SharedContent};
-use crate::{Problem, ReplayPlan, check, files, logs, placement, replay};
+use crate::{Problem, ReplayPlan, check, files, logs, placement, replay, room};
 use iolite_options::engines::{EngineInfo, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
@@ -64,6 +64,7 @@ impl Plan {
         let mut plan = Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 };
         let mut by_name: HashMap<String, std::ops::Range<usize>> = HashMap::new();
         let mut group = 0;
+        let room = room::available();
         for (position, mut options) in jobs.into_iter().enumerate() {
             let replays = match find_replays(&mut options, run) {
                 Ok(replays) => replays,
@@ -82,6 +83,10 @@ impl Plan {
                     .push(problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)));
                 continue;
             };
+            if let Some((option, message)) = room::exceeded(&options, run.parse_only, room) {
+                problems.push(problem(option, message));
+                continue;
+            }
             problems.extend(check::job(&options, engine, run, &replays));
             if position > 0 && (options.stonewall || options.new_group) {
                 group += 1;

@@ -89,7 +89,7 @@ fn write_blocks(blocks: &BlockReport, percentiles: &[f64], out: &mut dyn Write) 
 
 fn write_steady_state(state: &SteadyReport, units: Units, out: &mut dyn Write) -> io::Result<()> {
     let bandwidth = state.mean(Quantity::Bandwidth) as u64;
-    let (rate, rate_other) = units.rates_of_kib(bandwidth / 1024);
+    let (rate, rate_other) = (units.rate(bandwidth), units.rate_other(bandwidth));
     write!(
         out,
         "  steadystate  : attained={}, bw={rate} ({rate_other}), iops={}, ",

@@ -48,15 +48,6 @@ impl Units {
         self.rate_in(bytes_per_second, self.first().other())
     }
 
-    /// A rate that is known in KiB/s only, under both bases: the same number of thousands under each, as it stands in
-    /// reports of steady state.
-    pub fn rates_of_kib(self, kib_per_second: u64) -> (String, String) {
-        let in_base = |base: Base| {
-            self.rate_in(kib_per_second.saturating_mul(u64::try_from(base.factor()).unwrap_or(1)), base)
-        };
-        (in_base(self.first()), in_base(self.first().other()))
-    }
-
     /// A rate on the status line, where the smallest unit is 1024 (or 1000) bytes: `4000KiB/s`, `0KiB/s`.
     pub fn live_rate(self, bytes_per_second: u64) -> String {
         let base = self.first();

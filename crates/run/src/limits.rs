@@ -23,8 +23,32 @@ impl AioAccount {
 
 /// Workers that are set up together must find room for all their requests: better to say so before the first file is
 /// touched than to have some of them fail.
-pub fn exceeded(plan: &Plan) -> Option<Problem> {
-    requests(plan, AioAccount::read()?)
+pub fn exceeded(plan: &Plan) -> Vec<Problem> {
+    let requests = AioAccount::read().and_then(|account| requests(plan, account));
+    requests.into_iter().chain(checking_threads(plan)).collect()
+}
+
+/// So many checking threads are started in one process. Each takes some of the 65530 mappings that it may have.
+const MOST_CHECKING_THREADS: u64 = 8192;
+
+/// Workers that are threads share their process with the threads that check for them.
+fn checking_threads(plan: &Plan) -> Option<Problem> {
+    let threads = |wave: u32| {
+        let workers = plan.workers.iter().filter(move |worker| worker.wave == wave);
+        workers.map(|worker| &plan.job_of(worker).options).filter(|options| options.thread)
+    };
+    (0..plan.waves).find_map(|wave| {
+        let needed: u64 = threads(wave).map(|options| u64::from(options.verification.verify_async)).sum();
+        let first = threads(wave).find(|options| options.verification.verify_async > 0)?;
+        (needed > MOST_CHECKING_THREADS).then(|| Problem {
+            job: first.name.clone(),
+            origin: first.origins.get("verify_async").cloned(),
+            message: format!(
+                "verify_async: {needed} threads for workers of one process (thread=1), and at most \
+                 {MOST_CHECKING_THREADS} are started there; use fewer, or thread=0"
+            ),
+        })
+    })
 }
 
 fn requests(plan: &Plan, account: AioAccount) -> Option<Problem> {
@@ -106,5 +130,23 @@ mod tests {
         let delayed = |o: &mut JobOptions| o.startdelay = Some(Range { low: 1, high: 1 });
         assert_eq!(told(&[(9, 100, &same), (9, 100, &delayed)]), None);
         assert_eq!(told(&[(9, 100, &same), (90, 100, &|o| o.ioengine = "psync".into())]), None);
+    }
+
+    #[test]
+    fn checking_threads_of_one_process_are_counted_together() {
+        let told = |numjobs, thread| {
+            let mut options = JobOptions {
+                name: "j".into(),
+                ioengine: "null".into(),
+                size: Some(SizeValue::Bytes(1 << 20)),
+                numjobs,
+                thread,
+                ..JobOptions::default()
+            };
+            options.verification.verify_async = 1024;
+            checking_threads(&Plan::build(vec![options], &RunOptions::default()).unwrap())
+        };
+        assert!(told(8, true).is_none() && told(9, false).is_none());
+        assert!(told(9, true).unwrap().message.starts_with("verify_async: 9216 threads "));
     }
 }

@@ -94,6 +94,20 @@ fn a_lost_write_is_found_after_a_kill() {
 }
 
 #[test]
+fn a_state_that_cannot_be_kept_is_told() {
+    let dir = scratch();
+    // Nobody can make a file there.
+    let job = "--aux-path=/proc --name=v --filename=data --rw=write --size=64k --verify=crc32c";
+    let run = Program::under_test().line(dir.path(), job).ok();
+    let run =
+        run.says("v: there is no verify state /proc/local-v-0-verify.state: ").says("verify_state_save=0");
+    assert!(run.stdout.contains("err= 0"), "{run}");
+    let silent = Program::under_test().line(dir.path(), &format!("{job} --verify_state_save=0")).ok();
+    assert!(!silent.output().contains("verify state"), "{silent}");
+    Program::under_test().line(dir.path(), &format!("{job} --verify_state_save=1")).refused();
+}
+
+#[test]
 pub fn a_state_is_there_until_everything_was_read_back() {
     let dir = scratch();
     let state = dir.path().join(STATE);

@@ -49,6 +49,22 @@ fn bad_values() {
 }
 
 #[test]
+fn more_than_there_is_room_for() {
+    let dir = scratch();
+    let job = "--name=b --ioengine=null --size=1M";
+    refused(dir.path(), &format!("{job} --iodepth=4000000000"))
+        .says("iodepth=4000000000: I/Os in flight need about");
+    refused(dir.path(), &format!("{job} --nrfiles=4000000000")).says("nrfiles=4000000000: files need about");
+    refused(dir.path(), &format!("{job} --nrfiles=4000000000 --ioengine=psync"))
+        .says("use a smaller nrfiles");
+    refused(dir.path(), &format!("{job} --numjobs=4000000000")).says("use a smaller numjobs");
+    refused(dir.path(), &format!("{job} --rw=write --verify=crc32c --verify_async=20000"))
+        .says("verify_async");
+    let threads = "--rw=write --verify=crc32c --verify_async=1000 --numjobs=9 --thread";
+    refused(dir.path(), &format!("{job} {threads}")).says("verify_async: 9000 threads");
+}
+
+#[test]
 fn a_size_is_needed() {
     let dir = scratch();
     refused(dir.path(), "--name=a --rw=write").says("size");

@@ -2,13 +2,27 @@
 
 use super::*;
 use crate::example::{self, latency, moments, samples};
-use iolite_stats::{DirectionReport, JobError};
+use iolite_stats::{DirectionReport, JobError, Measurement};
 use iolite_types::{Direction, PerDirection};
 
 /// The report's lines, the local time masked.
 fn normal(report: &Report) -> String {
     let text = example::text(&Normal, report);
     text.replace(&clock::local(report.timestamp_ms), "(local time)")
+}
+
+/// The same bandwidth under both bases: 80,000 KiB/s are 81.92 million bytes per second.
+#[test]
+fn a_steady_state_has_one_bandwidth() {
+    let measured = Measurement { iops: 20_000, bandwidth: 80_000 << 10, latency: 0 };
+    let state = SteadyReport { window: [measured].into(), ..SteadyReport::default() };
+    let mut line = Vec::new();
+    write_steady_state(&state, Units { kb_base: 1024, unit_base: 0, figures: 3 }, &mut line).unwrap();
+    let line = String::from_utf8(line).unwrap();
+    assert!(
+        line.starts_with("  steadystate  : attained=no, bw=78.1MiB/s (81.9MB/s), iops=20.0k, "),
+        "{line}"
+    );
 }
 
 /// The figures of the sample of a mixed asynchronous run, its percentiles apart.

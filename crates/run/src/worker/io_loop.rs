@@ -272,6 +272,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let now = self.clock.now();
         self.control.started_ns.store(now, Relaxed);
         self.control.counting_ns.store(now, Relaxed);
+        // The first pass begins with the schedule, not when the worker comes to it.
+        self.stats.begin_span(self.rules.moves, now);
         self.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
         let span = if self.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
         self.next_event = now.saturating_add(span);

@@ -23,7 +23,7 @@ impl Worker<'_> {
             directory: self.job.auxiliary.clone(),
             worker: self.plan.index,
         };
-        let verification = Verification::new(self.options(), workload, self.layout, identity)
+        let mut verification = Verification::new(self.options(), workload, self.layout, identity)
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=verify: {error}") })?;
         if let Some(verification) = &verification {
             let (name, history) = (&self.options().name, &verification.read_back);
@@ -40,6 +40,9 @@ impl Worker<'_> {
                 let (path, bytes) = (state.path().display(), state.bytes());
                 debug!(target: "verify", "{name}: state in {path}, {bytes} bytes");
             }
+        }
+        if let Some(warning) = verification.as_mut().and_then(|verification| verification.warning.take()) {
+            Message::Warning(self.number(), warning).send(self.messages);
         }
         Ok(verification)
     }

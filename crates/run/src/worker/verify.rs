@@ -74,6 +74,8 @@ pub struct Verification {
     pub policy: Policy,
     /// The state for a later run; `None` = none is kept.
     pub state: Option<State>,
+    /// Why there is no state although there should be one.
+    pub warning: Option<String>,
     /// Blocks that are trimmed after they were written; `None` = none are.
     pub trims: Option<Trims>,
     /// Keeps apart from those who write to the same places; `None` = nobody does.

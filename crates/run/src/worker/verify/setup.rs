@@ -17,6 +17,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Most threads that check for one worker.
+const MOST_THREADS: u32 = 1024;
+
 /// What a worker knows about itself.
 pub struct Identity {
     /// The seed of its contents.
@@ -140,6 +143,13 @@ pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
             format!("verify_async_cpus: CPU {cpu} is not there, or may not be used"),
         ));
     }
+    let threads = options.verification.verify_async;
+    if threads > MOST_THREADS {
+        found.push((
+            "verify_async",
+            format!("verify_async={threads}: a worker has at most {MOST_THREADS} threads that check; more than there are CPUs help nobody"),
+        ));
+    }
     let Some(spec) = spec(options) else { return found };
     let smallest = crate::worker::translate::block_size(options, checked_direction(options)).min();
     if (writes || options.rw.reads())
@@ -207,25 +217,30 @@ fn read_back(options: &JobOptions, workload: &iolite_workload::Spec) -> Result<R
     })
 }
 
-/// Begins the state file. Where none was asked for, that there can be none is no reason to stop.
+/// Begins the state file. Where none was asked for, that there can be none is no reason to stop, but is said.
 fn begin_state(
     path: &Path,
     options: &JobOptions,
     workload: &iolite_workload::Spec,
     layout: &Layout,
     identity: (u64, u16),
-) -> Result<Option<State>, SetupError> {
+) -> Result<(Option<State>, Option<String>), SetupError> {
     let insists = options.is_set("verify_state_save");
     match State::begin(path, options, workload, layout, identity) {
         Ok(None) if insists => {
             let why = "writes of any size at any place cannot be kept track of; use block sizes with a common factor";
             Err(SetupError::Save(path.to_owned(), io::Error::other(why)))
         }
-        Ok(state) => Ok(state),
+        Ok(state) => Ok((state, None)),
         Err(error) if insists => Err(SetupError::Save(path.to_owned(), error)),
         Err(error) => {
-            tracing::debug!(target: "verify", "{}: no state: {}: {error}", options.name, path.display());
-            Ok(None)
+            let warning = format!(
+                "{}: there is no verify state {}: {error}; if the run is interrupted, what was written cannot be verified \
+                 (another --aux-path may have room for it, and verify_state_save=0 does without)",
+                options.name,
+                path.display()
+            );
+            Ok((None, Some(warning)))
         }
     }
 }
@@ -281,16 +296,17 @@ impl Verification {
         };
         let writes = options.rw.writes() && !options.verify_only;
         let keeps_state = writes && wanted.verify_state_save && !moves_nothing && spec.kind != Kind::Null;
-        let state = if keeps_state {
+        let (state, warning) = if keeps_state {
             begin_state(&state_path, options, workload, layout, (seed, job))?
         } else {
-            None
+            (None, None)
         };
         Ok(Some(Verification {
             checker,
             pool,
             read_back,
             state,
+            warning,
             trims: (wanted.trim_percentage > 0 && options.rw.writes()).then(|| {
                 let batches = (wanted.trim_backlog, wanted.trim_backlog_batch);
                 Trims::new(wanted.trim_percentage, seed, batches, wanted.trim_verify_zero)

@@ -1,0 +1,72 @@
+//! Whether there is memory for what a job asks for in numbers: files, and I/Os in flight. It is better to say so than to
+//! end in the midst of making lists that do not fit.
+
+use iolite_options::JobOptions;
+
+/// About what a file takes: its name, in the plan, in the layout and in the worker's table.
+const PER_FILE: u64 = 512;
+
+/// About what an I/O in flight takes beside its buffer: its unit, its stamps, its places in queues.
+const PER_IO: u64 = 256;
+
+/// What does not fit into so many bytes, for the option that is to blame. Files are listed also by one that only
+/// `parses`.
+pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&'static str, String)> {
+    let numbered = options.filename.is_empty() && options.opendir.is_none() && options.read_iolog.is_empty();
+    let depth = if parses { 0 } else { options.iodepth };
+    let files = if numbered { options.nrfiles } else { 0 };
+    let asked = [("nrfiles", files, PER_FILE, "files"), ("iodepth", depth, PER_IO, "I/Os in flight")];
+    asked.into_iter().find_map(|(option, number, each, things)| {
+        let all = u64::from(number) * u64::from(options.numjobs);
+        let needed = all.saturating_mul(each);
+        // Where each worker asks for little, it is their number that is too much.
+        let blamed = if number < options.numjobs { "numjobs" } else { option };
+        (needed > available).then(|| {
+            let jobs = if options.numjobs > 1 { format!(" of {} workers", options.numjobs) } else { String::new() };
+            let message = format!(
+                "{option}={number}: {things}{jobs} need about {} MiB of memory, and {} MiB are available; use a smaller {blamed}",
+                needed >> 20,
+                available >> 20
+            );
+            (blamed, message)
+        })
+    })
+}
+
+/// Bytes of memory that can be had without pushing others out; `u64::MAX` where the system does not say.
+pub fn available() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()
+    };
+    field("MemAvailable:").map_or(u64::MAX, |kib| (kib + field("SwapFree:").unwrap_or(0)) << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_told_with_its_option() {
+        let options =
+            |nrfiles, iodepth, numjobs| JobOptions { nrfiles, iodepth, numjobs, ..JobOptions::default() };
+        let blamed = |options: &JobOptions| exceeded(options, false, 1 << 30).map(|(option, _)| option);
+        assert_eq!(blamed(&options(1 << 20, 1 << 16, 1)), None);
+        assert_eq!(blamed(&options(u32::MAX, 1, 1)), Some("nrfiles"));
+        assert_eq!(blamed(&options(1, u32::MAX, 1)), Some("iodepth"));
+        assert_eq!(blamed(&options(1000, 1, 1 << 20)), Some("numjobs"));
+        let named = JobOptions { filename: vec!["f".into()], ..options(u32::MAX, 1, 1) };
+        assert_eq!(blamed(&named), None);
+        let (_, message) = exceeded(&options(1 << 22, 1, 1), false, 1 << 30).unwrap();
+        assert_eq!(
+            message,
+            "nrfiles=4194304: files need about 2048 MiB of memory, and 1024 MiB are available; use a smaller nrfiles"
+        );
+    }
+
+    #[test]
+    fn the_system_says_what_there_is() {
+        assert!(available() > 1 << 20);
+    }
+}
