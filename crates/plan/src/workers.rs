@@ -62,7 +62,7 @@ impl Plan {
     pub fn build(jobs: Vec<JobOptions>, run: &RunOptions) -> Result<Plan, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut plan = Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 };
-        let mut by_name: HashMap<String, std::ops::Range<usize>> = HashMap::new();
+        let mut by_name = ByName::new();
         let mut group = 0;
         let room = room::available();
         for (position, mut options) in jobs.into_iter().enumerate() {
@@ -121,7 +121,8 @@ impl Plan {
                     }
                 }
             }
-            by_name.insert(options.name.clone(), first_worker..plan.workers.len());
+            let is_only = !by_name.contains_key(&options.name);
+            by_name.insert(options.name.clone(), (first_worker..plan.workers.len(), is_only));
             let auxiliary = run.aux_path.clone().unwrap_or_default();
             plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker, auxiliary });
         }
@@ -176,17 +177,16 @@ fn find_replays(options: &mut JobOptions, run: &RunOptions) -> Result<Vec<replay
     Ok(replays)
 }
 
+/// The workers of the last job of each name, and whether it is the only one of that name.
+type ByName = HashMap<String, (std::ops::Range<usize>, bool)>;
+
 /// The workers of the job that `wait_for` names, which comes before this one.
-fn awaited(
-    options: &JobOptions,
-    by_name: &HashMap<String, std::ops::Range<usize>>,
-) -> Result<std::ops::Range<usize>, String> {
-    match &options.wait_for {
-        None => Ok(0..0),
-        Some(name) => by_name
-            .get(name)
-            .cloned()
-            .ok_or_else(|| format!("wait_for={name}: no job of that name comes before this one")),
+fn awaited(options: &JobOptions, by_name: &ByName) -> Result<std::ops::Range<usize>, String> {
+    let Some(name) = &options.wait_for else { return Ok(0..0) };
+    match by_name.get(name) {
+        Some((workers, true)) => Ok(workers.clone()),
+        Some(_) => Err(format!("wait_for={name}: several jobs have that name; give each a name of its own")),
+        None => Err(format!("wait_for={name}: no job of that name comes before this one")),
     }
 }
 
@@ -271,7 +271,18 @@ mod tests {
             vec![job("a", |o| o.wait_for = Some("b".into())), job("b", |_| {})],
             &RunOptions::default(),
         );
-        assert!(problems.unwrap_err()[0].message.contains("wait_for=b"));
+        assert!(problems.unwrap_err()[0].message.contains("wait_for=b: no job"));
+    }
+
+    #[test]
+    fn of_two_jobs_of_one_name_none_can_be_waited_for() {
+        let jobs = |awaited: &str| {
+            let job_a = job("a", |o| o.wait_for = Some(awaited.into()));
+            vec![job("b", |_| {}), job("b", |_| {}), job("c", |_| {}), job_a]
+        };
+        assert_eq!(build(jobs("c")).workers[3].wait_for, 2..3);
+        let problems = Plan::build(jobs("b"), &RunOptions::default());
+        assert!(problems.unwrap_err()[0].message.contains("wait_for=b: several jobs"));
     }
 
     #[test]
