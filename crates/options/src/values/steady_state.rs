@@ -21,6 +21,11 @@ pub fn steady_state(
     if let Some(percent) = limit.strip_suffix('%') {
         return Ok(SteadyState { criterion, limit: number(percent)?, percent: true });
     }
+    if let Some((percent, rest)) = limit.split_once('%') {
+        return Err(format!(
+            "\"{rest}\" behind the percent sign means nothing; did you mean {word}:{percent}%?"
+        ));
+    }
     let limit = match (criterion, number(limit)) {
         (_, Ok(limit)) => limit,
         (SteadyStateCriterion::Lat | SteadyStateCriterion::LatSlope, Err(_)) => {
@@ -73,6 +78,8 @@ mod tests {
         assert!(read("iops:-5").unwrap_err().contains("negative"));
         assert!(read("iops:-5%").unwrap_err().contains("negative"));
         assert!(read("iops:many").is_err());
+        assert!(read("iops:1%x").unwrap_err().contains("did you mean iops:1%?"));
+        assert!(read("lat:1%ms").unwrap_err().contains("did you mean lat:1%?"));
     }
 
     proptest! {

@@ -120,8 +120,10 @@ fn period(options: &JobOptions, milliseconds: u32, logged: bool) -> u64 {
     u64::from(milliseconds.max(1)) * 1_000_000
 }
 
+/// To the nearest: the spans between two looks are a little longer than they were meant to be.
 pub(super) fn per_second(amount: u64, span_ns: u64) -> u64 {
-    if span_ns == 0 { 0 } else { (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64 }
+    let span = u128::from(span_ns);
+    (u128::from(amount) * 1_000_000_000 + span / 2).checked_div(span).unwrap_or(0) as u64
 }
 
 #[cfg(test)]
@@ -162,5 +164,12 @@ mod tests {
         // A reset begins anew.
         slot.stats.reset(3 * SECOND);
         assert_eq!(look(3 * SECOND), [(0, 0, 0), (0, 0, 0)]);
+    }
+
+    #[test]
+    fn a_look_that_is_a_little_late_finds_the_same_rate() {
+        assert_eq!(per_second(1000, 1_000_300_000), 1000);
+        assert_eq!(per_second(1000, 1_000_600_000), 999);
+        assert_eq!(per_second(1000, 0), 0);
     }
 }
