@@ -76,6 +76,21 @@ fn thinktime_pauses_after_blocks() {
 }
 
 #[test]
+fn no_more_ios_come_between_two_pauses_at_any_depth() {
+    for kind in ["complete", "issue"] {
+        for blocks in [1, 2, 4] {
+            let report = report(&format!(
+                "--iodepth=8 --thinktime=50ms --thinktime_blocks={blocks} --thinktime_blocks_type={kind} --number_ios={}",
+                6 * blocks
+            ));
+            let pauses = report.job().int("read.runtime") / 50;
+            assert!(pauses >= 5, "{pauses} pauses after {blocks} of {} I/Os, {kind}", 6 * blocks);
+            assert_eq!(report.job().float("iodepth_level.8"), 0.0, "{blocks} {kind}");
+        }
+    }
+}
+
+#[test]
 pub fn thinktime_can_come_by_time() {
     let report = report("--thinktime=100ms --thinktime_iotime=100ms --time_based --runtime=1");
     let busy = report.job().float("usr_cpu") + report.job().float("sys_cpu");
@@ -121,6 +136,75 @@ fn a_minimum_is_not_watched_while_the_job_gets_going() {
     Program::under_test().line(dir.path(), line).ok();
 }
 
+/// At the end of a ramp, and with each depth that is tried, the job's counters begin anew.
+#[test]
+fn a_minimum_is_not_missed_because_counting_begins_anew() {
+    let dir = scratch();
+    for line in [
+        "--ramp_time=2500ms --runtime=1 --rate_iops_min=10",
+        "--ramp_time=2500ms --runtime=1 --rate=1m --rate_min=100k",
+        "--ramp_size=1m --rate_iops=100 --rate_iops_min=50 --runtime=1",
+        "--iodepth=64 --latency_target=1ms --latency_window=600ms --latency_percentile=50 --rate_iops=1000 \
+         --rate_iops_min=500 --runtime=4",
+    ] {
+        let line = format!("--name=j --ioengine=null --size=1G --rw=randread --time_based {line}");
+        Program::under_test().line(dir.path(), &line).ok();
+    }
+}
+
+#[test]
+fn a_minimum_is_watched_after_the_ramp() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=1G --ramp_time=2500ms --runtime=20 --time_based --thinktime=50ms \
+                --rate_iops_min=1000 --rate_cycle=200";
+    let run = Program::under_test().line(dir.path(), line).refused();
+    assert!(run.stderr.contains("rate_iops_min=1000 not met"), "{run}");
+}
+
+/// The second I/O would be due in twelve days.
+#[test]
+fn nobody_waits_for_the_turn_of_an_io_that_there_is_not() {
+    let report = report("--rate=1 --bs=1m --number_ios=1");
+    assert_eq!(report.job().ios(), [1, 0, 0]);
+}
+
+/// The writes, data syncs and closes of the file, a letter each.
+fn writes_and_syncs(line: &str) -> Option<String> {
+    let dir = scratch();
+    let line = format!("--name=j --filename=f --rw=write --fdatasync=1 {line}");
+    let calls = "pwrite64,fdatasync,close";
+    let (run, log) = trace::system_calls(&Program::under_test(), dir.path(), calls, &words(&line))?;
+    run.ok();
+    let calls = trace::whole_calls(&log).into_iter().filter(|call| call.contains("/f>"));
+    Some(calls.map(|call| call[..1].replace('p', "w").replace('f', "s")).collect())
+}
+
+/// The time ends while the next write is waited for.
+#[test]
+fn a_write_is_synced_before_the_next_one_is_waited_for() {
+    let Some(calls) = writes_and_syncs("--size=1m --rate_iops=2 --runtime=1") else { skip!("needs strace") };
+    assert!(["wswsc", "wsc"].iter().any(|expected| calls.ends_with(expected)), "{calls}");
+}
+
+#[test]
+fn a_pass_is_synced_before_its_files_are_removed() {
+    let Some(calls) = writes_and_syncs("--size=8k --loops=2 --unlink_each_loop=1") else {
+        skip!("needs strace")
+    };
+    // It is laid out anew between the passes.
+    assert!(calls.ends_with("wswsccwswc"), "{calls}");
+}
+
+#[test]
+fn a_job_that_ends_within_its_ramp_says_so() {
+    let dir = scratch();
+    for ramp in ["ramp_time=1h", "ramp_size=1g"] {
+        let line = format!("--name=j --ioengine=null --size=64k --{ramp}");
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        assert!(run.stderr.contains("j: ended within its ramp (ramp_"), "{run}");
+    }
+}
+
 #[test]
 fn times_beyond_all_clocks_are_never_reached() {
     let dir = scratch();
@@ -153,7 +237,7 @@ fn an_io_that_takes_too_long_ends_the_job() {
     let dir = scratch();
     let line = "--name=j --filename=f --size=1M --rw=write --end_fsync=0 --sync=1 --max_latency=1us";
     let run = Program::under_test().line(dir.path(), line).refused();
-    assert!(run.stderr.contains("exceeds max_latency"), "{run}");
+    assert!(run.stderr.contains("exceeds max_latency=1us: "), "{run}");
     assert!(run.stdout.contains("err=110"), "{run}");
 }
 

@@ -59,17 +59,18 @@ pub static RUN: &[Definition] = &[
         .lands(put!(time_based, boolean())),
     job("verify_only", Kind::Flag, "Write nothing: check what an earlier run of the same job has written")
         .lands(put!(verify_only, boolean())),
-    job("ramp_time", Kind::Time, "Run this long before measuring").lands(put!(ramp_time, time(SECOND))),
-    job("ramp_size", Kind::Str, "Move this much data before measuring").limits(Limits::OnlyMin(1)).lands(
-        |job, given| {
+    job("ramp_time", Kind::Time, "Run this long before measuring; runtime counts from then")
+        .lands(put!(ramp_time, time(SECOND))),
+    job("ramp_size", Kind::Str, "Move this much data before measuring; runtime counts from then")
+        .limits(Limits::OnlyMin(1))
+        .lands(|job, given| {
             if given.required()?.ends_with('%') {
                 return Err("is in bytes, not in percent".to_owned());
             }
             // 0 is what a job has without it.
             job.ramp_size = if given.text == Some("0") { 0 } else { given.number()? };
             Ok(())
-        },
-    ),
+        }),
 ];
 
 /// What happens around it.

@@ -26,7 +26,7 @@ pub static RATES: &[Definition] = &[
         .default("0")
         .min(0)
         .lands(put!(thinkcycles, number())),
-    rates("thinktime_blocks", Kind::Int, "I/Os from one pause to the next")
+    rates("thinktime_blocks", Kind::Int, "I/Os from one pause to the next; no more are in flight")
         .under("thinktime")
         .default("1")
         .min(0)

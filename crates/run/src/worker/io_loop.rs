@@ -319,12 +319,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if self.stopping {
                 return PassEnd::Stopped;
             }
-            if FULL
-                && (self.extras.pace.is_some() || self.extras.target.is_some() || self.extras.flow.is_some())
-            {
+            let mut moment = 0;
+            if FULL && (self.extras.pace.is_some() || self.extras.target.is_some()) {
                 self.seek_depth();
-                self.keep_in_step();
-                self.keep_pace();
+                moment = self.keep_pace();
                 if self.stopping {
                     return PassEnd::Stopped;
                 }
@@ -334,9 +332,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             match self.generator.next() {
                 Next::Io(io) => {
-                    // A sync comes between two I/Os: there is none after the last.
-                    while FULL && let Some(sync) = self.extras.syncs.due() {
-                        self.submit_sync(sync);
+                    // A sync comes between two I/Os, and nobody waits for the turn of an I/O that there is not:
+                    // neither is after the last.
+                    if FULL && !self.await_turn(moment) {
+                        return PassEnd::Stopped;
                     }
                     self.submit(io);
                 }

@@ -431,6 +431,9 @@ impl Worker<'_> {
         Message::Phase(self.number()).send(self.messages);
         let worked = self.loops(io_loop, workload);
         let failure = io_loop.failure.take();
+        if io_loop.is_ramping() && failure.is_none() && worked.is_ok() {
+            self.warn_of_ramp();
+        }
         let trouble = io_loop.trouble.take();
         let names =
             failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
@@ -447,6 +450,14 @@ impl Worker<'_> {
             None => {}
         }
         worked.and(logged).and(closed)
+    }
+
+    /// The job was over before counting began.
+    fn warn_of_ramp(&self) {
+        let options = self.options();
+        let ramp = if options.ramp_size > 0 { "ramp_size" } else { "ramp_time" };
+        let text = format!("{}: ended within its ramp ({ramp}): what is reported is the ramp", options.name);
+        Message::Warning(self.number(), text).send(self.messages);
     }
 
     /// Draws priorities, where I/Os have different ones, which are then told apart in the statistics.
@@ -486,6 +497,9 @@ impl Worker<'_> {
             let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {
                 break;
+            }
+            if FULL && again {
+                io_loop.sync_between_passes();
             }
             if options.unlink_each_loop && again {
                 io_loop

@@ -62,9 +62,11 @@ struct Minimum {
     amount: Amount,
     rate: u64,
     cycle_ns: u64,
-    /// When the present cycle began (the first: begins), and what had been done then (the first: not known yet).
+    /// When the present cycle began; before the first one: when it may begin.
     since: u64,
-    done: Option<u64>,
+    is_watched: bool,
+    /// What has been done since. It is counted here, as the job's own counters may begin anew within a cycle.
+    done: u64,
 }
 
 /// A rate was missed.
@@ -132,7 +134,14 @@ impl Pace {
                 (ios, _) => (Amount::Ios, ios),
             };
             let cycle_ns = options.rate_cycle.max(1).saturating_mul(1_000_000);
-            each(direction).then_some(Minimum { amount, rate, cycle_ns, since: 0, done: None })
+            each(direction).then_some(Minimum {
+                amount,
+                rate,
+                cycle_ns,
+                since: 0,
+                is_watched: false,
+                done: 0,
+            })
         };
         let all = |f: &dyn Fn(Direction) -> bool| Direction::ALL.into_iter().any(f);
         let limits =
@@ -211,8 +220,11 @@ impl Pace {
         intended
     }
 
-    /// An I/O was completed.
-    pub fn completed(&mut self) {
+    /// An I/O was completed, the last part of which had so many bytes.
+    pub fn completed(&mut self, direction: Direction, bytes: u64) {
+        if let Some(minimum) = &mut self.minima[direction] {
+            minimum.done += minimum.amount.of(bytes);
+        }
         if let Some(think) = &mut self.think
             && !think.by_issue
         {
@@ -220,21 +232,34 @@ impl Pace {
         }
     }
 
-    /// The pause that is due now, if one is.
+    /// A part of an I/O was completed; the rest follows.
+    pub fn partly_completed(&mut self, direction: Direction, bytes: u64) {
+        if let Some(minimum) = &mut self.minima[direction]
+            && minimum.amount == Amount::Bytes
+        {
+            minimum.done += bytes;
+        }
+    }
+
+    /// The most I/Os that may be in flight: not more than there are from one pause to the next.
+    pub fn most_in_flight(&self) -> u64 {
+        self.think.as_ref().map_or(u64::MAX, |think| think.blocks)
+    }
+
+    /// The pause that is due now, if one is. It is given once; what completes from now on counts towards the next.
     pub fn pause(&mut self, now: u64) -> Option<Pause> {
         let think = self.think.as_mut()?;
         let by_time = think.every_ns > 0 && now.saturating_sub(think.since) >= think.every_ns;
-        (think.seen >= think.blocks || by_time).then_some(Pause {
-            length_ns: think.pause_ns,
-            spin_ns: think.spin_ns,
-            cycles: think.cycles,
-        })
+        if think.seen < think.blocks && !by_time {
+            return None;
+        }
+        think.seen = think.seen.saturating_sub(think.blocks);
+        Some(Pause { length_ns: think.pause_ns, spin_ns: think.spin_ns, cycles: think.cycles })
     }
 
     /// A pause is over.
     pub fn paused(&mut self, began: u64, now: u64) {
         if let Some(think) = &mut self.think {
-            think.seen = 0;
             think.since = now;
         }
         if self.ignore_thinktime {
@@ -245,37 +270,48 @@ impl Pace {
         }
     }
 
-    /// Whether a minimum was missed in a cycle that is over. `done` gives bytes and I/Os of a direction so far.
-    pub fn missed(&mut self, now: u64, done: impl Fn(Direction) -> (u64, u64)) -> Option<Missed> {
-        for direction in Direction::ALL {
-            let Some(minimum) = &mut self.minima[direction] else { continue };
-            let wait_ns = if minimum.done.is_some() { minimum.cycle_ns } else { 0 };
-            if now < minimum.since.saturating_add(wait_ns) {
-                continue;
-            }
-            let (bytes, ios) = done(direction);
-            let (total, option) = match minimum.amount {
-                Amount::Bytes => (bytes, "rate_min"),
-                Amount::Ios => (ios, "rate_iops_min"),
-            };
-            let span = now - std::mem::replace(&mut minimum.since, now);
-            let Some(before) = minimum.done.replace(total) else { continue };
-            let moved = total.saturating_sub(before);
-            let got = (u128::from(moved) * u128::from(SECOND_NS) / u128::from(span.max(1))) as u64;
-            if got < minimum.rate {
-                return Some(Missed { option, asked: minimum.rate, got });
-            }
+    /// Whether a minimum was missed in a cycle that is over. Not to be asked while the job warms up: the first cycle
+    /// begins with the first question after the job has had its time to get going.
+    pub fn missed(&mut self, now: u64) -> Option<Missed> {
+        self.minima.values.iter_mut().flatten().find_map(|minimum| minimum.missed(now))
+    }
+}
+
+impl Amount {
+    /// What an I/O of so many bytes counts.
+    fn of(self, bytes: u64) -> u64 {
+        match self {
+            Amount::Bytes => bytes,
+            Amount::Ios => 1,
         }
-        None
+    }
+}
+
+impl Minimum {
+    fn missed(&mut self, now: u64) -> Option<Missed> {
+        let cycle_ns = if self.is_watched { self.cycle_ns } else { 0 };
+        if now < self.since.saturating_add(cycle_ns) {
+            return None;
+        }
+        let span = u128::from(now - std::mem::replace(&mut self.since, now)).max(1);
+        let done = std::mem::take(&mut self.done);
+        if !std::mem::replace(&mut self.is_watched, true) {
+            return None;
+        }
+        // A cycle ends a little late, with the I/O that comes after it: to the nearest, or a job whose rate is the
+        // minimum would miss it by that.
+        let got = ((u128::from(done) * u128::from(SECOND_NS) + span / 2) / span) as u64;
+        let option = match self.amount {
+            Amount::Bytes => "rate_min",
+            Amount::Ios => "rate_iops_min",
+        };
+        (got < self.rate).then_some(Missed { option, asked: self.rate, got })
     }
 }
 
 impl Limit {
     fn count(&mut self, bytes: u64) {
-        let amount = match self.amount {
-            Amount::Bytes => bytes,
-            Amount::Ios => 1,
-        };
+        let amount = self.amount.of(bytes);
         match self.process {
             RateProcess::Linear => {
                 self.issued += amount;
@@ -385,15 +421,44 @@ mod tests {
                 o.thinktime_blocks = 2;
                 o.rate_ignore_thinktime = ignore;
             });
-            pace.completed();
+            pace.completed(Direction::Read, 1);
             assert_eq!(pace.pause(2000), None);
-            pace.completed();
+            pace.completed(Direction::Read, 1);
             assert_eq!(pace.pause(2000), Some(Pause { length_ns: 7000, spin_ns: 3000, cycles: 0 }));
             pace.issued(Direction::Read, 1);
             pace.paused(2000, 2500);
             assert_eq!(pace.pause(2500), None);
             assert_eq!(pace.turn(0).at, expected);
         }
+    }
+
+    /// Depth 3, a pause after 2: what completes while the job drains for its pause counts towards the next one.
+    #[test]
+    fn what_is_in_flight_when_a_pause_comes_counts_towards_the_next() {
+        let mut pace = pace(|o| {
+            o.thinktime = 7;
+            o.thinktime_blocks = 2;
+        });
+        assert_eq!(pace.most_in_flight(), 2);
+        let complete = |pace: &mut Pace| pace.completed(Direction::Read, 1);
+        complete(&mut pace);
+        complete(&mut pace);
+        assert!(pace.pause(2000).is_some());
+        complete(&mut pace);
+        pace.paused(2000, 9000);
+        assert_eq!(pace.pause(9000), None);
+        complete(&mut pace);
+        assert!(pace.pause(9000).is_some());
+    }
+
+    #[test]
+    fn a_pause_that_comes_by_time_caps_no_depth() {
+        let mut pace = pace(|o| {
+            o.thinktime = 7;
+            o.thinktime_iotime = 1;
+        });
+        assert_eq!(pace.most_in_flight(), u64::MAX);
+        assert!(pace.pause(2_000_000).is_some());
     }
 
     #[test]
@@ -403,12 +468,33 @@ mod tests {
             o.rate_cycle = 500;
         });
         let watched_from = 1000 + SETTLING_NS;
+        let complete =
+            |pace: &mut Pace, ios: u32| (0..ios).for_each(|_| pace.completed(Direction::Read, 4096));
         // What happens while the job gets going does not count.
-        assert_eq!(pace.missed(watched_from - 1, |_| (0, 0)), None);
-        assert_eq!(pace.missed(watched_from, |_| (0, 1000)), None);
-        assert_eq!(pace.missed(watched_from + 400_000_000, |_| (0, 1000)), None);
-        assert_eq!(pace.missed(watched_from + 500_000_000, |_| (0, 1060)), None);
-        let missed = pace.missed(watched_from + SECOND_NS, |_| (0, 1070));
+        assert_eq!(pace.missed(watched_from - 1), None);
+        complete(&mut pace, 1000);
+        assert_eq!(pace.missed(watched_from), None);
+        assert_eq!(pace.missed(watched_from + 400_000_000), None);
+        complete(&mut pace, 50);
+        // A hair's breadth late.
+        let cycle_end = watched_from + 500_000_100;
+        assert_eq!(pace.missed(cycle_end), None);
+        complete(&mut pace, 10);
+        let missed = pace.missed(cycle_end + 500_000_000);
         assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 20 }));
+    }
+
+    #[test]
+    fn a_minimum_of_bytes_counts_parts() {
+        let mut pace = pace(|o| {
+            o.rate_min[Direction::Read] = 4096;
+            o.rate_iops_min[Direction::Write] = 9;
+        });
+        let watched_from = 1000 + SETTLING_NS;
+        assert_eq!(pace.missed(watched_from), None);
+        pace.partly_completed(Direction::Read, 1000);
+        pace.completed(Direction::Read, 3095);
+        let missed = pace.missed(watched_from + SECOND_NS);
+        assert_eq!(missed, Some(Missed { option: "rate_min", asked: 4096, got: 4095 }));
     }
 }

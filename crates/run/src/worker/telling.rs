@@ -30,8 +30,9 @@ impl Worker<'_> {
             return Stop { errno: failure.errno.0, what: failed_check(&file) };
         }
         if let Some(Missed::Latency(latency)) = failure.missed {
+            let limit = operation.direction().map_or(0, |direction| self.options().max_latency[direction]);
             let line = format!(
-                "latency of {latency} nsec exceeds max_latency: {file} {name} offset={offset}, buflen={length}"
+                "latency of {latency} nsec exceeds max_latency={limit}us: {file} {name} offset={offset}, buflen={length}"
             );
             Message::Warning(self.number(), line).send(self.messages);
             return Stop { errno: failure.errno.0, what: format!("file={file}, func=max_latency") };

@@ -31,7 +31,8 @@ pub const TABLE: &[Effect] = &[
         null!("--iodepth=8 --thinktime=1ms --thinktime_blocks=4"),
         "complete",
         "issue",
-        Json("jobs.0.iodepth_level.8"),
+        // The first pause comes when four are done, and three more are in flight then.
+        Json("jobs.0.iodepth_level.4"),
     ),
     test!("thinktime_iotime", rates::thinktime_can_come_by_time),
     row("rate", NULL, ABSENT, "64k", AtLeast("jobs.0.read.runtime", 500.0)),

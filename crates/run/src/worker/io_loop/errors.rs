@@ -102,13 +102,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.stats.directions[direction.index()].ios.add(1);
         }
         if FULL {
+            self.count_for_pace(index, 0);
             self.forget_role(index);
         }
         if FULL && let Some(blocks) = &mut self.extras.blocks {
             blocks.done(&attempt, true);
-        }
-        if FULL && let Some(pace) = &mut self.extras.pace {
-            pace.completed();
         }
         if self.rules.fill_device && errno.0 == libc::ENOSPC {
             self.tell(attempt, errno, why);

@@ -45,7 +45,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             && !self.stopping
         {
             let nap = flow.sleep_ns();
-            self.wait_until(self.clock.now().saturating_add(nap.max(LOOK_NS)));
+            self.wait_until(self.clock.now().saturating_add(nap.max(LOOK_NS)), true);
             if nap == 0 {
                 // The others may need this processor to catch up.
                 std::thread::yield_now();
@@ -53,28 +53,60 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Waits until the next I/O may be issued, and tells the workload in which direction it has to be.
-    pub(super) fn keep_pace(&mut self) {
-        let now = self.clock.now();
-        let Some(pace) = &mut self.extras.pace else { return };
-        let stats = self.stats;
-        let done = |direction: Direction| {
-            let counters = &stats.directions[direction.index()];
-            (counters.bytes.get(), counters.ios.get())
-        };
-        if let Some(missed) = pace.missed(now, done) {
+    /// Pauses when it is time for that, and tells the workload in which direction the next I/O has to be. The moment
+    /// that it has to wait for; 0 = it may come at once.
+    pub(super) fn keep_pace(&mut self) -> u64 {
+        let Some(pace) = &mut self.extras.pace else { return 0 };
+        let most = pace.most_in_flight();
+        while u64::from(self.in_flight) >= most && !self.stopping {
+            self.commit();
+            self.reap(1);
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+        }
+        let mut now = self.clock.now();
+        let Some(pace) = &mut self.extras.pace else { return 0 };
+        if !self.ramping
+            && let Some(missed) = pace.missed(now)
+        {
             let missed = Some(Missed::Rate(missed));
             self.fail(Failure { errno: Errno(libc::EIO), attempt: None, missed });
-            return;
+            return 0;
         }
         if let Some(pause) = pace.pause(now) {
             self.think(pause);
+            now = self.clock.now();
         }
-        let Some(pace) = &mut self.extras.pace else { return };
-        let turn = pace.turn(self.clock.now());
+        let Some(pace) = &mut self.extras.pace else { return 0 };
+        let turn = pace.turn(now);
         trace!(target: "rate", "next {} {} ns from now", turn.direction.map_or("I/O", Direction::name), turn.at.saturating_sub(now));
         self.generator.steer(turn.direction);
-        self.wait_until(turn.at);
+        if turn.at > now { turn.at } else { 0 }
+    }
+
+    /// What has to be done before the next I/O is made: syncs, and waiting until it may be issued. False = the job ends
+    /// before that.
+    pub(super) fn await_turn(&mut self, moment: u64) -> bool {
+        self.sync_what_is_due();
+        self.keep_in_step();
+        if moment > 0 {
+            self.wait_until(moment, true);
+        }
+        !self.stopping
+    }
+
+    /// Issues the syncs that are due.
+    fn sync_what_is_due(&mut self) {
+        while let Some(sync) = self.extras.syncs.due() {
+            self.submit_sync(sync);
+        }
+    }
+
+    /// Between two passes: what is due is synced before the files are closed. Nothing is in flight afterwards.
+    pub fn sync_between_passes(&mut self) {
+        self.sync_what_is_due();
+        self.drain();
     }
 
     /// Thinks, with nothing in flight: first busily, then asleep.
@@ -85,27 +117,28 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let began = self.clock.now();
         trace!(target: "rate", "thinks for {} ns, {} of them busily", pause.length_ns, pause.spin_ns);
         let busy_until = began.saturating_add(pause.spin_ns);
-        while !self.is_called_off() && self.clock.now() < busy_until {
+        while !self.is_called_off(false) && self.clock.now() < busy_until {
             std::hint::spin_loop();
         }
         let mut cycles = pause.cycles;
-        while cycles > 0 && !self.is_called_off() {
+        while cycles > 0 && !self.is_called_off(false) {
             let slice = cycles.min(SLICE_CYCLES);
             burn_cycles(slice);
             cycles -= slice;
         }
-        self.wait_until(began.saturating_add(pause.length_ns));
+        self.wait_until(began.saturating_add(pause.length_ns), false);
         let now = self.clock.now();
         if let Some(pace) = &mut self.extras.pace {
             pace.paused(began, now);
         }
     }
 
-    /// Whether whatever takes long has to stop: at the end of the job, and when the controller says so.
-    fn is_called_off(&mut self) -> bool {
+    /// Whether whatever takes long has to stop: at the end of the job, and when the controller says so. With one `in_hand`,
+    /// an I/O of the workload is still to be issued.
+    fn is_called_off(&mut self, in_hand: bool) -> bool {
         let now = self.clock.now();
         if now >= self.next_event {
-            self.event(now, false);
+            self.event(now, in_hand);
         }
         if self.control.attention() != 0 {
             self.attend();
@@ -113,10 +146,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.stopping
     }
 
-    /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile.
+    /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile. With one
+    /// `in_hand`, an I/O of the workload is still to be issued.
     ///
     /// Sleeps overshoot by some 80 µs, so the last of the time is spent watching the clock.
-    pub(super) fn wait_until(&mut self, moment: u64) {
+    pub(super) fn wait_until(&mut self, moment: u64, in_hand: bool) {
         /// Shorter waits are spent watching the clock.
         const SPIN_NS: u64 = 200_000;
         /// How much earlier a sleep ends.
@@ -125,7 +159,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         const MOST_NS: u64 = 20_000_000;
         self.commit();
         loop {
-            if self.is_called_off() {
+            if self.is_called_off(in_hand) {
                 return;
             }
             let now = self.clock.now();
@@ -252,6 +286,16 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// The pace counts this unit's I/O as completed, with so many bytes. It knows nothing of syncs and checks.
+    pub(super) fn count_for_pace(&mut self, index: u32, bytes: u64) {
+        if !self.is_check(index)
+            && let Some(pace) = &mut self.extras.pace
+            && let Some(direction) = self.units[index as usize].operation.direction()
+        {
+            pace.completed(direction, bytes);
+        }
+    }
+
     /// What else the completion of an I/O means to a full loop; whether the unit is still in use.
     pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) -> bool {
         let role =
@@ -305,7 +349,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return self.act_on(index, role);
         }
         if let Some(pace) = &mut self.extras.pace {
-            pace.completed();
+            pace.completed(direction, unit.length);
         }
         if let Some(target) = &mut self.extras.target {
             target.completed(latency);

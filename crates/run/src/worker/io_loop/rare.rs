@@ -46,12 +46,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         );
         match outcome {
             Ok(bytes) if bytes > 0 && bytes < unit.length => {
-                if let Some(direction) = unit.operation.direction()
-                    && marks & UNCOUNTED == 0
-                {
-                    let counters = &self.stats.directions[direction.index()];
-                    counters.short.add(1);
-                    counters.bytes.add(bytes);
+                if let Some(direction) = unit.operation.direction() {
+                    if marks & UNCOUNTED == 0 {
+                        let counters = &self.stats.directions[direction.index()];
+                        counters.short.add(1);
+                        counters.bytes.add(bytes);
+                    }
+                    if FULL && let Some(pace) = &mut self.extras.pace {
+                        pace.partly_completed(direction, bytes);
+                    }
                 }
                 unit.buffer = unit.buffer.wrapping_add(bytes as usize);
                 unit.offset += bytes;
@@ -76,6 +79,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let is_sync = unit.operation.direction().is_none();
         if completion.outcome.is_err() || (!is_sync && completion.outcome != Ok(unit.length)) {
             return false;
+        }
+        if FULL {
+            self.count_for_pace(index, unit.length);
         }
         if FULL
             && is_sync
@@ -133,6 +139,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             publish_usage(self.control);
             self.control.answered(attention::USAGE);
         }
+    }
+
+    /// Whether counting has not begun yet.
+    pub fn is_ramping(&self) -> bool {
+        self.ramping
     }
 
     /// The ramp, or the time, is over. With one `in_hand`, an I/O is still to be issued.

@@ -33,12 +33,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             Step::Begin => self.begin_script(),
             Step::At(after_ns) => {
                 let moment = self.script.began.saturating_add(after_ns);
-                self.wait_until(moment);
+                self.wait_until(moment, false);
                 self.script.planned = Some(moment);
             }
             Step::Idle => {
                 let now = self.clock.now();
-                self.wait_until(now.saturating_add(IDLE_NS));
+                self.wait_until(now.saturating_add(IDLE_NS), false);
             }
             Step::Sync { operation, file, offset, length } => {
                 self.note_punctuality(None);
