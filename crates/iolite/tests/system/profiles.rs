@@ -141,7 +141,7 @@ fn a_profile_in_a_job_file_is_told_to_have_no_effect() {
     job("tiobench");
     let run = Program::under_test().line(dir.path(), "--output-format=json job.fio").ok();
     assert_eq!(Json::parse(&run.stdout).job().ios(), [2, 0, 0]);
-    assert!(run.stderr.contains("job.fio:2:9: profile=tiobench: "), "{run}");
+    assert!(run.stderr.contains("job.fio:2:9: warning: profile=tiobench: "), "{run}");
     assert!(run.stderr.contains("run --profile=tiobench for them"), "{run}");
     Program::under_test().line(dir.path(), "--warnings-fatal job.fio").refused();
     job("nonsense");
