@@ -124,8 +124,14 @@ impl Reader<'_, '_> {
                     self.error(line.column(column), "a NUL byte; a job file is text".to_owned());
                 }
                 Err(error) => {
-                    let valid = String::from_utf8_lossy(&line[..error.valid_up_to()]);
-                    let byte = line[error.valid_up_to()];
+                    let (valid, rest) = line.split_at(error.valid_up_to());
+                    let valid = String::from_utf8_lossy(valid);
+                    if valid.contains([';', '#']) {
+                        // It is in a comment, where any bytes may be: people write in encodings of their own.
+                        self.line(&Line { path, number, text: &valid });
+                        continue;
+                    }
+                    let byte = rest[0];
                     let column = valid.chars().count() + 1;
                     let line = Line { path, number, text: "" };
                     self.error(line.column(column), format!("byte 0x{byte:02x} is not valid UTF-8"));

@@ -192,6 +192,14 @@ fn what_is_not_text_is_an_error_with_its_place() {
 }
 
 #[test]
+fn a_comment_may_be_in_any_encoding() {
+    let outcome = read_text(b"# caf\xe9\n[a]\nbs=4k ; gr\xfcn\nsize=1m\n");
+    assert_eq!(outcome.shape(), ["a: bs=4k size=1m"]);
+    assert_eq!(outcome.errors, [""; 0]);
+    assert_eq!(outcome.warnings, [""; 0]);
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let outcome = read_path("/nonexistent/job.fio", b"");
     assert_eq!(outcome.errors.len(), 1);
