@@ -129,10 +129,14 @@ fn pauses_that_do_not_count_are_not_waited_for() {
     if Program::under_test().is_peer {
         skip!("an option of ours");
     }
-    let report = json(&format!("{PAUSES} --lat_from_intended_start=1 --rate_ignore_thinktime=1"));
-    // The schedule moves with the pauses: only what the machine itself was late with is left.
-    let mean = report.job().float("read.lat_from_intended_start_ns.mean");
-    assert!(mean < 30_000_000.0, "{mean}");
+    let mean = |more: &str| {
+        let report = json(&format!("{PAUSES} --lat_from_intended_start=1 {more}"));
+        report.job().float("read.lat_from_intended_start_ns.mean")
+    };
+    // The schedule moves with the pauses: only what the machine itself was late with is left. A busy machine may be as
+    // late as the pauses are long, but not each time.
+    let means: Vec<_> = (0..3).map(|_| (mean("--rate_ignore_thinktime=1"), mean(""))).collect();
+    assert!(means.iter().any(|(ignored, counted)| 2.0 * ignored < *counted), "{means:?}");
 }
 
 #[test]
