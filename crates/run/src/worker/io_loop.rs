@@ -181,8 +181,9 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     beside: bool,
     until_clock: u32,
     barrier_countdown: u32,
-    /// The stamp of the last commit or of the last reaping of a unit or two, while nothing but the plain loop's own few
-    /// steps has come after it: then it is also the moment at which the next unit is made. 0 = there is none.
+    /// The stamp of the last commit, of the last completion of a synchronous engine, or of the last reaping of a unit or
+    /// two, while nothing but the plain loop's own few steps has come after it: then it is also the moment at which the
+    /// next unit is made. 0 = there is none.
     fresh_stamp: u64,
 }
 
@@ -469,7 +470,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.stats.total_complete.add(1);
             self.complete(index, outcome, Times { start, issue, complete: now, queued: false });
             self.stats.end();
+            self.fresh_stamp = now;
             if !self.partial.is_empty() {
+                self.fresh_stamp = 0;
                 self.issue_partial();
             }
             return;
