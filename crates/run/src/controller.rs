@@ -111,6 +111,8 @@ pub struct Controller<'a> {
     steady_groups: Vec<SteadyGroup>,
     wave: u32,
     wave_begun: u64,
+    /// When it was last looked at who may start.
+    looked_at: u64,
     signal: Option<i32>,
     laid_out: bool,
     spawner_gone: bool,
@@ -190,6 +192,7 @@ impl<'a> Controller<'a> {
             _locked: locked,
             wave: 0,
             wave_begun: now,
+            looked_at: now,
             signal: None,
             laid_out: false,
             spawner_gone: false,

@@ -32,6 +32,8 @@ impl Mark {
     /// The counter's growth per second since the mark, when a period is over; then the next one begins. A counter that
     /// has never moved has nothing to tell.
     fn sample(&mut self, now: Mark, period: u64) -> Option<u64> {
+        // A span in which nothing was issued does not count in the end, though it was running when it was looked at.
+        self.ran = self.ran.min(now.ran);
         let span = now.ran.saturating_sub(self.ran);
         if span < period {
             return None;
@@ -132,6 +134,30 @@ mod tests {
     use crate::shared::Arena;
 
     const SECOND: u64 = 1_000_000_000;
+
+    /// As with `rwmixread=100` and loops: the span of the writes is nothing when it ends, however often it was looked at.
+    #[test]
+    fn a_span_without_io_takes_nothing_from_the_next() {
+        let arena = Arena::new(1).unwrap();
+        let slot = arena.slot(0);
+        let write = &slot.stats.directions[Direction::Write.index()];
+        let options = JobOptions { bwavgtime: 500, iopsavgtime: 500, ..JobOptions::default() };
+        let (mut sampler, mut bw, mut iops) =
+            (Sampler::default(), PerDirection::default(), PerDirection::default());
+        let writes = [false, true, false];
+        slot.control.set_phase(Phase::Running);
+        slot.stats.begin_span(writes, SECOND);
+        sampler.look(slot, &options, 3 * SECOND, &mut bw, &mut iops);
+        slot.stats.end_span(writes, 4 * SECOND);
+        slot.stats.begin_span(writes, 4 * SECOND);
+        write.issued.add(1);
+        sampler.look(slot, &options, 4 * SECOND + SECOND / 4, &mut bw, &mut iops);
+        assert!(sampler.due > Some(4 * SECOND + SECOND / 4), "{:?}", sampler.due);
+        write.bytes.add(1 << 20);
+        write.ios.add(10);
+        sampler.look(slot, &options, 5 * SECOND, &mut bw, &mut iops);
+        assert_eq!((bw[Direction::Write].count, iops[Direction::Write].count), (1, 1));
+    }
 
     #[test]
     fn directions_are_sampled_while_they_run() {

@@ -40,12 +40,13 @@ impl<'a> Controller<'a> {
         let awaited = self.plan.workers[index].wait_for.clone();
         !member.ordered
             && member.end.is_none()
-            && member.not_before <= self.now()
+            && member.not_before <= self.looked_at
             && self.members[awaited].iter().all(|member| member.end.is_some())
     }
 
     /// Orders the workers whose time has come, and lets those go that are ready.
     pub(super) fn start_what_may_start(&mut self) -> io::Result<()> {
+        self.looked_at = self.now();
         let begun = |controller: &Self, index: usize| {
             controller.members[index].end.is_some()
                 || controller.arena.slot(index).control.phase() >= Phase::SettingUp
@@ -85,10 +86,10 @@ impl<'a> Controller<'a> {
 
     /// When the next worker of the wave may start that is still to wait for its time; `u64::MAX` = none is.
     pub(super) fn next_start(&self) -> u64 {
-        let now = self.now();
         let waiting = self.present().map(|index| &self.members[index]);
-        let waiting =
-            waiting.filter(|member| member.end.is_none() && !member.ordered && member.not_before > now);
+        // Whose time came since then was not started: it is due at once.
+        let waiting = waiting
+            .filter(|member| member.end.is_none() && !member.ordered && member.not_before > self.looked_at);
         waiting.map(|member| member.not_before).min().unwrap_or(u64::MAX)
     }
 

@@ -40,7 +40,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Without time stamps in the loop, the clock is read once in so many I/Os, to see whether the time is over.
 const CLOCK_INTERVAL: u32 = 16;
 
-/// Counting so many completions takes no longer than reading the clock: the stamp of their reaping is still fresh.
+/// Counting so many units takes no longer than reading the clock: the stamp of their commit or reaping is still fresh.
 const FRESH_BATCH: u32 = 2;
 
 /// What the loop is told once, at set-up.
@@ -468,11 +468,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.stats.complete[1].add(1);
             self.stats.total_submit.add(1);
             self.stats.total_complete.add(1);
+            // What is unusual takes it back.
+            self.fresh_stamp = now;
             self.complete(index, outcome, Times { start, issue, complete: now, queued: false });
             self.stats.end();
-            self.fresh_stamp = now;
             if !self.partial.is_empty() {
-                self.fresh_stamp = 0;
                 self.issue_partial();
             }
             return;
@@ -546,7 +546,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         self.stats.end();
         self.pending.clear();
-        self.fresh_stamp = issue;
+        self.fresh_stamp = if count <= FRESH_BATCH { issue } else { 0 };
     }
 
     /// Counts the submission latency of a unit.
@@ -617,6 +617,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let now = if self.rules.timed() { self.clock.now() } else { 0 };
         self.in_flight -= count;
         let done = std::mem::take(&mut self.done);
+        // What is unusual takes it back.
+        self.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
         self.stats.begin();
         self.stats.complete[batch_class(count)].add(1);
         self.stats.total_complete.add(u64::from(count));
@@ -637,7 +639,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.end();
         self.done = done;
         self.done.clear();
-        self.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
         if !self.partial.is_empty() {
             self.issue_partial();
         }

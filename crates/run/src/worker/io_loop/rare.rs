@@ -12,6 +12,7 @@ use tracing::debug;
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
+        self.fresh_stamp = 0;
         if FULL && let Some(state) = self.state() {
             state.flushed(index, outcome.is_ok());
         }
@@ -33,6 +34,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// when the first part was: its total latency is that of the whole, its completion latency that of the rest.
     #[cold]
     pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, times: Times) {
+        self.fresh_stamp = 0;
         let marks = if times.queued { self.stamps[index as usize].marks } else { 0 };
         let unit = &mut self.units[index as usize];
         debug!(

@@ -208,6 +208,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
                 let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
                 if let Some(pool) = &mut verification.pool {
+                    // What is to be checked has been read, and whose it was has been asked: others need not wait until
+                    // the unit comes back.
+                    if let Some(turns) = &mut verification.turns {
+                        turns.left(index);
+                    }
                     // SAFETY: the unit is not released before it comes back (`collect`), and the loop drops its pool
                     // before the buffers.
                     unsafe { pool.ask(index, block, question) };
