@@ -17,7 +17,7 @@ fn a_steady_state_has_one_bandwidth() {
     let measured = Measurement { iops: 20_000, bandwidth: 80_000 << 10, latency: 0 };
     let state = SteadyReport { window: [measured].into(), ..SteadyReport::default() };
     let mut line = Vec::new();
-    write_steady_state(&state, Units { kb_base: 1024, unit_base: 0, figures: 3 }, &mut line).unwrap();
+    write_steady_state(&state, Units { kb_base: 1024, unit_base: 0, figures: 4 }, &mut line).unwrap();
     let line = String::from_utf8(line).unwrap();
     assert!(
         line.starts_with("  steadystate  : attained=no, bw=78.1MiB/s (81.9MB/s), iops=20.0k, "),
