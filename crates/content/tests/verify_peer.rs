@@ -110,7 +110,10 @@ fn what_the_peer_wrote_is_right() {
         for (block, offset) in file.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
             let checked = verifier.check(block, &Expected { offset, writes: &[] });
             assert!(checked.is_ok(), "{}: {}", case.describe(), checked.unwrap_err().text("f"));
-            // Not because nothing is checked.
+            // Not because nothing is checked. Once for each case: looking for the bit that was turned takes a while.
+            if offset > 0 {
+                continue;
+            }
             let mut wrong = block.to_vec();
             wrong[case.weak_place(BLOCK)] ^= 4;
             assert!(
