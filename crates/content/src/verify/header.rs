@@ -17,6 +17,7 @@
 //! | size | 48 | 40 |
 
 use super::digest::header_checksum;
+use std::ops::Range;
 
 const MAGIC: u16 = 0xacca;
 const VERSION: u8 = 0x81;
@@ -85,6 +86,9 @@ pub(super) enum Bad {
 }
 
 impl Header {
+    /// Where the time is in both layouts.
+    pub(super) const TIME: Range<usize> = 24..32;
+
     /// Writes the header to the beginning of `place`.
     pub(super) fn store(&self, place: &mut [u8]) {
         let checksum_at = self.format.checksum_at();

@@ -1,16 +1,25 @@
 //! Whether a block is made of parts of several writes, all of them good answers.
 //!
-//! A write that was cut short leaves sectors of itself and of what was there before. Each sector has to be that of one
-//! write, and a header in it has to be the header of that write. Only one that was still being copied when its
-//! process was killed may end anywhere.
+//! A write that was cut short leaves sectors of itself and of what was there before. So each sector has to be that of one
+//! write, byte for byte: header, checksum and data are made again as that write had them. The only thing that is not known of
+//! it is when it was: that is taken from the header that was found, and the checksum of the header has to be the one of it.
+//!
+//! A write that was still being copied when its process was killed may be there in a piece of a sector, anywhere. (A copy
+//! does not always go from the beginning to the end: both may be stored last.)
+//!
+//! What nobody can know is the checksum of a header whose time is another write's: where a header lies across two sectors
+//! of different writes, or the copied piece begins or ends in it. Then time and checksum may be any. (With a pattern there is
+//! no seed before the time that would tell two writes apart, so over a header the copied piece may always end like that.)
 
 use super::check::{header_bytes, place_of};
 use super::stamp::Data;
-use super::{Header, Spec};
+use super::{Header, HeaderFormat, Spec};
 use std::ops::Range;
 
 /// What storage writes at once.
 const SECTOR: u64 = 512;
+/// So much of a copied piece that begins in a header has to be behind it, where there is as much.
+const EVIDENCE: usize = 16;
 
 /// A write of which a part may be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +39,19 @@ pub struct Mixture<'a> {
     block: &'a [u8],
     offset: u64,
     job: u16,
+    /// That of all headers in the block: one run wrote them.
+    format: HeaderFormat,
     /// What is not explained yet.
     sectors: Vec<Range<usize>>,
-    /// The content of the write that may end anywhere.
+    /// The write that may end anywhere: its number, and the block as it had it.
     copied: Option<(u64, Vec<u8>)>,
+}
+
+/// Where the parts of a header are that do not say whose it is.
+struct Unknown {
+    header: Range<usize>,
+    time: Range<usize>,
+    checksum: Range<usize>,
 }
 
 impl<'a> Mixture<'a> {
@@ -42,71 +60,311 @@ impl<'a> Mixture<'a> {
         let (first, end) = (offset / SECTOR, (offset + block.len() as u64).div_ceil(SECTOR));
         let within = |sector: u64| ((sector * SECTOR).max(offset) - offset) as usize;
         let sectors = (first..end).map(|sector| within(sector)..within(sector + 1).min(block.len()));
-        Mixture { data: Data::new(spec), block, offset, job, sectors: sectors.collect(), copied: None }
+        let interval = spec.interval_of(block.len()).max(1);
+        let mut headers = block.chunks(interval).filter(|_| spec.kind.has_header());
+        let format = headers
+            .find_map(|interval| Header::load(&header_bytes(spec, interval)).ok())
+            .map_or(spec.format, |header| header.format);
+        Mixture {
+            data: Data::new(spec),
+            block,
+            offset,
+            job,
+            format,
+            sectors: sectors.collect(),
+            copied: None,
+        }
     }
 
     /// Takes away what this write explains. One that may end anywhere comes first. Whether all is explained now.
     pub fn explain(&mut self, part: Part) -> bool {
-        let mut made = vec![0; self.block.len()];
-        self.data.fill(&mut made, self.offset, self.data.stored_seed(part.seed));
-        if part.is_copied {
-            self.copied = Some((part.sequence, made.clone()));
-        }
+        let Some(made) = self.made(part) else { return false };
         let mut sectors = std::mem::take(&mut self.sectors);
         sectors.retain(|sector| !self.is_of(sector, part.sequence, &made));
         self.sectors = sectors;
+        if part.is_copied {
+            self.copied = Some((part.sequence, made));
+        }
         self.sectors.is_empty()
+    }
+
+    /// The block as this write had it, if its headers have the times that were found. `None`: they find no room.
+    fn made(&mut self, part: Part) -> Option<Vec<u8>> {
+        let mut made = vec![0; self.block.len()];
+        let seed = self.data.stored_seed(part.seed);
+        self.data.fill(&mut made, self.offset, seed);
+        let spec = &self.data.spec;
+        if !spec.kind.has_header() {
+            return Some(made);
+        }
+        let length = self.interval();
+        if place_of(spec, length) + spec.overhead(self.format) > length {
+            return None;
+        }
+        for (start, interval) in (0..).step_by(length).zip(made.chunks_mut(length)) {
+            let found = Header::fields(&header_bytes(spec, &self.block[start..start + length]));
+            let header = Header {
+                format: self.format,
+                kind: spec.kind.number(),
+                length: length as u32,
+                seed,
+                offset: self.offset + start as u64,
+                sequence: self.format.stored_sequence(part.sequence),
+                job: self.job,
+                ..found
+            };
+            self.data.seal(interval, &header);
+        }
+        Some(made)
+    }
+
+    fn interval(&self) -> usize {
+        self.data.spec.interval_of(self.block.len()).max(1)
     }
 
     /// Whether a sector is of the write with this number and content.
     fn is_of(&self, sector: &Range<usize>, sequence: u64, made: &[u8]) -> bool {
-        let interval = self.data.spec.interval_of(self.block.len()).max(1);
-        let mut at = sector.start;
-        while at < sector.end {
-            let start = at / interval * interval;
-            let end = (start + interval).min(sector.end);
-            if !self.is_piece_of(at..end, start..start + interval, sequence, made) {
-                return false;
-            }
-            at = end;
-        }
-        true
-    }
-
-    /// The same, for a piece of a sector within one interval.
-    fn is_piece_of(&self, piece: Range<usize>, interval: Range<usize>, sequence: u64, made: &[u8]) -> bool {
-        let spec = &self.data.spec;
-        let headers = if spec.kind.has_header() { self.headers(&interval) } else { [0..0, 0..0] };
-        let copied = self.copied.as_ref();
-        let is_right = |at: usize| {
-            self.block[at] == made[at]
-                || copied.is_some_and(|(_, copied)| self.block[at] == copied[at])
-                || headers.iter().any(|header| header.contains(&at))
-        };
-        if !piece.clone().all(is_right) {
-            return false;
-        }
-        let place = interval.start + place_of(spec, interval.len());
-        if !spec.kind.has_header() || !piece.contains(&place) {
+        if self.block[sector.clone()] == made[sector.clone()] {
             return true;
         }
-        match Header::load(&header_bytes(spec, &self.block[interval.clone()])) {
-            Ok(header) => {
-                let stored = |sequence| header.format.stored_sequence(sequence) == header.sequence;
-                header.offset == self.offset + interval.start as u64
-                    && header.job == self.job
-                    && (stored(sequence) || copied.is_some_and(|(sequence, _)| stored(*sequence)))
+        let checksum = self.checksum_without_time(sector, made);
+        let is_unknown = |at: usize| checksum.contains(&at);
+        if self.is_patched(sector, made, None, is_unknown) {
+            return true;
+        }
+        let copied = self.copied.as_ref().filter(|(copied, _)| *copied != sequence);
+        copied.is_some_and(|(_, copied)| {
+            self.is_patched(sector, made, Some(copied), is_unknown)
+                || self
+                    .headers(sector)
+                    .any(|header| self.is_cut_in(&header, sector, (made, copied), is_unknown))
+        })
+    }
+
+    /// Whether all that is known of a sector is one write's, but for one piece of the copied one.
+    fn is_patched(
+        &self,
+        sector: &Range<usize>,
+        made: &[u8],
+        copied: Option<&[u8]>,
+        is_unknown: impl Fn(usize) -> bool,
+    ) -> bool {
+        let differs = |at: &usize| self.block[*at] != made[*at] && !is_unknown(*at);
+        let (first, last) = (sector.clone().find(differs), sector.clone().rfind(differs));
+        let (Some(first), Some(last)) = (first, last) else { return true };
+        copied.is_some_and(|copied| (first..=last).all(|at| self.block[at] == copied[at] || is_unknown(at)))
+    }
+
+    /// Whether the copied piece ends or begins in this header, behind the beginning of its time.
+    fn is_cut_in(
+        &self,
+        header: &Unknown,
+        sector: &Range<usize>,
+        (made, copied): (&[u8], &[u8]),
+        is_unknown: impl Fn(usize) -> bool,
+    ) -> bool {
+        let is_unknown =
+            |at: usize| header.time.contains(&at) || header.checksum.contains(&at) || is_unknown(at);
+        if !self.is_patched(sector, made, Some(copied), is_unknown) {
+            return false;
+        }
+        let is_all = |range: Range<usize>, of: &[u8]| {
+            let mut within = range.start.max(sector.start)..range.end.min(sector.end);
+            within.all(|at| self.block[at] == of[at])
+        };
+        let (front, end) = (header.header.start..header.time.start, header.header.end);
+        let ends = is_all(front.clone(), copied) && is_all(end..sector.end, made);
+        let begins = is_all(front, made) && is_all(end..end + EVIDENCE, copied);
+        ends || begins
+    }
+
+    /// The checksum of a header that began in the sector before, with its time, if that sector may be another write's.
+    fn checksum_without_time(&self, sector: &Range<usize>, made: &[u8]) -> Range<usize> {
+        let Some(Unknown { header, checksum, .. }) =
+            self.headers(sector).find(|unknown| unknown.time.start < sector.start)
+        else {
+            return 0..0;
+        };
+        let before = header.start..sector.start;
+        // Without a seed it is the number that tells writes apart.
+        let tells = self.data.is_random() || checksum.start <= sector.start;
+        if tells && self.block[before.clone()] == made[before] { 0..0 } else { checksum }
+    }
+
+    /// The headers that are in a sector, or reach into it.
+    fn headers(&self, sector: &Range<usize>) -> impl Iterator<Item = Unknown> + use<> {
+        let (length, place) = (self.interval(), place_of(&self.data.spec, self.interval()));
+        let (size, checksum_at) = (self.format.size(), self.format.checksum_at());
+        let (has_header, sector) = (self.data.spec.kind.has_header(), sector.clone());
+        (sector.start / length..sector.end.div_ceil(length))
+            .map(move |interval| interval * length + place)
+            .filter(move |&at| has_header && at < sector.end && at + size > sector.start)
+            .map(move |at| Unknown {
+                header: at..at + size,
+                time: at + Header::TIME.start..at + Header::TIME.end,
+                checksum: at + checksum_at..at + size,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{block, identity, pattern, spec};
+    use super::super::{Identity, Kind};
+    use super::*;
+    use crate::Fill;
+
+    const SIZE: usize = 1536;
+    const OFFSET: u64 = 12_288;
+
+    /// The write that was there before, and the one after it.
+    fn writes(offset: u64) -> [Identity; 2] {
+        let old = identity(offset, 5);
+        // Seeds differ in every byte, nearly.
+        let new = Identity {
+            seconds: 1_700_000_077,
+            nanoseconds: 5_000,
+            seed: !old.seed,
+            ..identity(offset, 70_007)
+        };
+        [old, new]
+    }
+
+    fn blocks(spec: &Spec, offset: u64) -> [Vec<u8>; 2] {
+        writes(offset).map(|identity| block(spec, SIZE, &identity))
+    }
+
+    fn is_mixture(spec: &Spec, block: &[u8], offset: u64, new_is_copied: bool) -> bool {
+        let [old, new] = writes(offset);
+        let mut mixture = Mixture::new(spec, block, offset, new.job);
+        let part = |of: Identity, is_copied| Part { sequence: of.sequence, seed: of.seed, is_copied };
+        [part(new, new_is_copied), part(old, false), part(new, false)]
+            .into_iter()
+            .any(|part| mixture.explain(part))
+    }
+
+    /// The beginning of one block and the end of another.
+    fn cut(one: &[u8], other: &[u8], at: usize) -> Vec<u8> {
+        [&one[..at], &other[at..]].concat()
+    }
+
+    /// Kinds with headers, both layouts, intervals and places of the header.
+    fn variants(shapes: &[(usize, usize)]) -> Vec<Spec> {
+        let kinds = Kind::all().filter(|kind| kind.has_header());
+        let formats = [HeaderFormat::V342, HeaderFormat::V333];
+        let shapes = shapes.iter().flat_map(|shape| formats.map(|format| (*shape, format)));
+        let shapes: Vec<_> = shapes.collect();
+        let specs = kinds.flat_map(|kind| {
+            let of = move |((interval, offset), format)| Spec { interval, offset, format, ..spec(kind) };
+            shapes.clone().into_iter().map(of)
+        });
+        specs.filter(|spec| spec.validate(SIZE).is_ok()).collect()
+    }
+
+    const SHAPES: [(usize, usize); 5] = [(0, 0), (512, 0), (768, 200), (0, 1000), (192, 0)];
+    /// Headers that lie across sectors: cut in every part of them.
+    const ACROSS: [(usize, usize); 7] =
+        [(0, 470), (0, 480), (0, 484), (0, 490), (0, 500), (300, 0), (0, 1000)];
+
+    #[test]
+    fn sectors_of_several_writes_are_a_mixture() {
+        let shapes = [&SHAPES[..], &ACROSS[..]].concat();
+        for spec in variants(&shapes) {
+            for fill in [spec.fill.clone(), pattern()] {
+                let spec = Spec { fill, ..spec.clone() };
+                for offset in [OFFSET, OFFSET + 300] {
+                    let [old, new] = blocks(&spec, offset);
+                    let sector = |at: &usize| (offset as usize + at).is_multiple_of(SECTOR as usize);
+                    for at in (0..=SIZE).filter(sector) {
+                        assert!(is_mixture(&spec, &cut(&new, &old, at), offset, false), "{at} {spec:?}");
+                        assert!(is_mixture(&spec, &cut(&old, &new, at), offset, false), "{at} {spec:?}");
+                    }
+                }
             }
-            // Cut in the header.
-            Err(_) => copied.is_some(),
         }
     }
 
-    /// Where header and checksum are, and what they have changed places with. There is no data to compare in either: which
-    /// layout it is depends on the header, so it is the room of the larger one.
-    fn headers(&self, interval: &Range<usize>) -> [Range<usize>; 2] {
-        let overhead = self.data.spec.overhead(super::HeaderFormat::V342);
-        let place = interval.start + place_of(&self.data.spec, interval.len());
-        [interval.start..interval.start + overhead, place..place + overhead]
+    #[test]
+    fn no_byte_of_a_mixture_may_be_another() {
+        for (number, spec) in variants(&SHAPES).into_iter().enumerate() {
+            let [old, new] = blocks(&spec, OFFSET);
+            let step = if spec.kind == Kind::Crc32c { 1 } else { 13 };
+            for at in [0, 512, 1024, SIZE] {
+                let mut block = cut(&new, &old, at);
+                for byte in (number % step..SIZE).step_by(step) {
+                    block[byte] ^= 1 << (byte % 8);
+                    assert!(!is_mixture(&spec, &block, OFFSET, false), "{at} {byte} {spec:?}");
+                    block[byte] ^= 1 << (byte % 8);
+                }
+            }
+        }
+    }
+
+    /// Unless the time that it is of is another write's.
+    #[test]
+    fn the_checksum_of_a_header_across_sectors_is_checked() {
+        for spec in variants(&ACROSS) {
+            for fill in [Fill::Random, pattern()] {
+                let spec = Spec { fill, ..spec.clone() };
+                let is_random = spec.fill == Fill::Random;
+                let [old, new] = blocks(&spec, OFFSET);
+                let whole = Mixture::new(&spec, &new, OFFSET, 3);
+                let headers: Vec<Unknown> = whole.headers(&(0..SIZE)).collect();
+                for at in [512, 1024, SIZE] {
+                    let mut block = cut(&new, &old, at);
+                    for Unknown { header, time, checksum } in &headers {
+                        let is_torn = |cut: &usize| (time.start + 1..header.end).contains(cut);
+                        let known = if is_random { !is_torn(&at) } else { ![512, 1024].iter().any(is_torn) };
+                        for byte in time.clone().chain(checksum.clone()).filter(|_| known) {
+                            block[byte] ^= 0x10;
+                            assert!(!is_mixture(&spec, &block, OFFSET, false), "{at} {byte} {spec:?}");
+                            block[byte] ^= 0x10;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_may_begin_and_end_anywhere() {
+        for spec in variants(&[(0, 0), (512, 0), (0, 480)]) {
+            for fill in [spec.fill.clone(), pattern()] {
+                let spec = Spec { fill, ..spec.clone() };
+                let step = if spec.kind == Kind::Crc32c { 1 } else { 5 };
+                let [old, new] = blocks(&spec, OFFSET);
+                for at in (0..=SIZE).step_by(step) {
+                    assert!(is_mixture(&spec, &cut(&new, &old, at), OFFSET, true), "{at} {spec:?}");
+                    assert!(is_mixture(&spec, &cut(&old, &new, at), OFFSET, true), "{at} {spec:?}");
+                    let inner = cut(&cut(&old, &new, at.min(64)), &old, at.max(64));
+                    assert!(is_mixture(&spec, &inner, OFFSET, true), "{at} {spec:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_byte_of_a_copy_may_be_another() {
+        for spec in variants(&[(0, 0), (512, 0)]) {
+            let [old, new] = blocks(&spec, OFFSET);
+            let headers: Vec<Unknown> = Mixture::new(&spec, &new, OFFSET, 3).headers(&(0..SIZE)).collect();
+            let step = if spec.kind == Kind::Crc32c { 1 } else { 17 };
+            for at in [0, 5, 13, 27, 35, 41, 46, 60, 512, 777, SIZE] {
+                let mut block = cut(&new, &old, at);
+                let unknown = |byte: &usize| {
+                    headers.iter().any(|Unknown { header, time, checksum }| {
+                        let is_torn = (time.start + 1..header.end).contains(&at) || spec.fill != Fill::Random;
+                        is_torn && (time.contains(byte) || checksum.contains(byte))
+                    })
+                };
+                for byte in (at % step..SIZE).step_by(step).filter(|byte| !unknown(byte)) {
+                    let is = block[byte];
+                    block[byte] =
+                        (0..=255).rfind(|value| ![is, old[byte], new[byte]].contains(value)).unwrap();
+                    assert!(!is_mixture(&spec, &block, OFFSET, true), "{at} {byte} {spec:?}");
+                    block[byte] = is;
+                }
+            }
+        }
     }
 }

@@ -93,6 +93,44 @@ fn a_lost_write_is_found_after_a_kill() {
     check(dir.path(), "").refused().says("a misdirected block: it belongs to offset 45056");
 }
 
+/// However many writes are good answers: a block with a damaged byte is none of them, nor a mixture of them.
+#[test]
+fn a_damaged_byte_is_found_after_a_kill() {
+    for (how, byte) in [
+        // Of the checksum, of the data in front that changed places with it, of the time in the header.
+        ("--verify=crc32c", 48),
+        ("--verify=crc32c --verify_offset=64", 5),
+        ("--verify=md5 --verify_interval=1k", 2048 + 27),
+        ("--verify=meta", 30),
+        ("--verify=xxhash --verify_header_format=3.33", 43),
+        ("--verify=pattern_hdr --verify_pattern=0x616263", 46),
+    ] {
+        let dir = scratch();
+        let job = "--size=256k --bs=4k --rw=randwrite --norandommap --rate_iops=2000 --fsync=150";
+        let job = format!("{job} --time_based --runtime=60 --ioengine=libaio --iodepth=4");
+        let base = format!("--name=v --filename=data --eta=never --output-format=json {how} {job}");
+        let check = |policy: &str| {
+            let line = format!("{base} --verify_only --verify_state_load=1 --verify_policy={policy}");
+            Program::under_test().line(dir.path(), &line)
+        };
+        let mut running = Program::under_test().start(dir.path(), base.split_whitespace());
+        running.wait_until("its state", |_| dir.path().join(STATE).exists());
+        std::thread::sleep(Duration::from_millis(500));
+        running.signal(libc::SIGKILL);
+        running.wait();
+        let demanded = ["completed", "fsynced"].map(|policy| (policy, reads(check(policy))));
+        let path = dir.path().join("data");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.iter_mut().skip(byte).step_by(4096).for_each(|byte| *byte ^= 0xff);
+        fs::write(&path, bytes).unwrap();
+        for (policy, blocks) in demanded {
+            let run = check(policy).refused();
+            let told = run.output().lines().filter(|line| line.contains("(requested block: offset=")).count();
+            assert!(blocks > 32 && told as u64 == blocks, "{how}, {policy}: {told} of {blocks}\n{run}");
+        }
+    }
+}
+
 #[test]
 fn a_state_that_cannot_be_kept_is_told() {
     let dir = scratch();
