@@ -141,6 +141,48 @@ fn damage_is_found_where_jobs_share() {
     }
 }
 
+/// A block of a rival in a file that it does not use is a misdirected one.
+#[test]
+fn rivals_are_those_of_one_file() {
+    let dir = scratch();
+    for name in ["a", "b"] {
+        image(dir.path(), name, 64 << 10);
+    }
+    // When the one has written to b, and the other one, which is faster, all of a.
+    fs::write(dir.path().join("vandal"), "dd if=a of=b bs=4k count=1 conv=notrunc status=none\n").unwrap();
+    let jobs = "--bs=4k --verify=crc32c --rw=write --name=one --filename=b:a --size=128k --filesize=64k \
+                --file_service_type=sequential --rate_iops=16 --name=other --filename=a --size=64k --do_verify=0 \
+                --startdelay=400ms --name=z --ioengine=null --size=4k --wait_for=other";
+    let args = jobs.split_whitespace().chain(["--exec_prerun=sh vandal"]);
+    let run = Program::under_test().run(dir.path(), args.collect::<Vec<_>>()).refused();
+    run.says("verify: bad header thread 2, wanted 1 at file b offset 0, length 4096").says("another write");
+}
+
+#[test]
+fn what_a_rival_has_trimmed_is_no_block_to_read() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    let line = format!(
+        "--filename={} --size=256k --verify=crc32c --name=fill --rw=write --name=trim --stonewall --rw=randtrim \
+         --rate_iops=200 --name=look --rw=randread --loops=20 --rate_iops=4k",
+        device.path
+    );
+    Program::under_test().line(dir.path(), &line).ok();
+}
+
+/// A reader that waits for the writer to issue (`flow`) must not keep it from doing so, while its block is being checked.
+#[test]
+fn who_has_read_a_block_keeps_nobody_from_writing() {
+    let dir = scratch();
+    let line = "--filename=f --size=4k --bs=4k --ioengine=psync --verify=crc32c --name=fill --rw=write \
+                --name=look --stonewall --rw=read --io_size=4m --flow=1 --flow_id=1 --verify_async=1 \
+                --name=write --rw=write --io_size=4m --do_verify=0 --flow=1 --flow_id=1";
+    Program::under_test().line(dir.path(), line).ok();
+}
+
 #[test]
 fn what_nobody_can_tell_is_refused_before_anything_is_made() {
     let verify = "--filename=s --size=64k --rw=randwrite --verify=crc32c";
@@ -175,6 +217,9 @@ fn what_can_be_told_is_not_refused() {
         format!("--name=a {verify} --do_verify=0 --name=b --filename=s --size=64k --rw=write"),
         format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --ioengine=null"),
         format!("--name=a {verify} --name=b --filename=s --size=64k --rw=read"),
+        format!("--name=a {verify} --verify=null --name=b --filename=s --size=64k --rw=write"),
+        format!("--name=a {verify} --name=b {verify} --verify=null --bs=8k"),
+        "--name=a --filename=s:s --size=64k --rw=write --verify=null".to_owned(),
         format!(
             "--name=a {verify} --numjobs=2 --offset_increment=64k --bssplit=4k/50:8k/50 --verify_pattern=%o"
         ),

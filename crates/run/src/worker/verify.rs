@@ -80,8 +80,7 @@ pub struct Verification {
     pub trims: Option<Trims>,
     /// Keeps apart from those who write to the same places; `None` = nobody does.
     pub turns: Option<Turns>,
-    /// What rivals have overwritten cannot be checked for them.
-    rivals_differ: bool,
+    rivalry: Rivalry,
     /// Everything that was written has been read back.
     pub is_complete: bool,
     stamper: Option<Stamper>,
@@ -135,11 +134,18 @@ impl Verification {
         let owner = self.turns.as_ref().map_or(Owner::Nobody, |turns| turns.owner(part));
         let can_tell = match owner {
             Owner::Me | Owner::Nobody => true,
-            // It is for the rival to check.
-            Owner::Others => !self.rivals_differ || expect == Expect::Anything,
+            Owner::Others => {
+                let rivals = self.rivalry.files.get(&(io.file as usize));
+                // What is not alike is for the rival to check, and what was trimmed for nobody.
+                rivals.is_none_or(|rivals| match expect {
+                    Expect::Anything => !rivals.trim,
+                    _ => !rivals.differ,
+                })
+            }
             Owner::Unknown => false,
         };
-        can_tell.then(|| Question { offset: io.offset, expect, is_own: owner == Owner::Me })
+        let Io { file, offset, .. } = *io;
+        can_tell.then(|| Question { file, offset, expect, is_own: owner == Owner::Me })
     }
 
     /// The next I/O is this read.

@@ -9,6 +9,7 @@ use iolite_content::verify::{
 use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
 use iolite_workload::rng::SplitMix64;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -40,12 +41,25 @@ pub struct Saved {
 /// A block that was read, and what it should be.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
+    /// Index of the file that it was read from.
+    pub file: u32,
     /// Where it was read.
     pub offset: u64,
     /// What should be there.
     pub expect: Expect,
     /// No other job has written there since.
     pub is_own: bool,
+}
+
+/// The numbers of the jobs that write to the same files, by index of the file.
+pub type Others = HashMap<u32, Vec<u16>>;
+
+/// Where a block was read, and whether no other job has written there since.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    file: u32,
+    offset: u64,
+    is_own: bool,
 }
 
 /// Checks blocks; every thread that does has one.
@@ -55,8 +69,7 @@ pub struct Checker {
     verifier: Verifier,
     seed: u64,
     job: u16,
-    /// Jobs that write to the same files.
-    others: Arc<[u16]>,
+    others: Arc<Others>,
     /// Numbers and seeds are known because the writes are those of this very seed.
     knows_writes: bool,
     /// Nothing is checked in earnest: the engine moves no data.
@@ -82,7 +95,7 @@ struct Earlier {
 
 impl Checker {
     /// Checks blocks of this job, whose contents come from `seed`.
-    pub fn new(spec: &Spec, seed: u64, job: u16, others: Arc<[u16]>) -> Checker {
+    pub fn new(spec: &Spec, seed: u64, job: u16, others: Arc<Others>) -> Checker {
         Checker {
             spec: spec.clone(),
             verifier: Verifier::new(spec),
@@ -172,14 +185,15 @@ impl Checker {
     }
 
     fn first_wrong(&mut self, block: &[u8], question: Question) -> Option<Box<Mismatch>> {
-        let Question { offset, expect, is_own } = question;
+        let Question { file, offset, expect, is_own } = question;
+        let place = Place { file, offset, is_own };
         let number = match expect {
             Expect::Anything => None,
             Expect::Write(number) => Some(number),
             Expect::Zeros => return self.check_zeros(block, offset),
-            Expect::Saved(saved) => return self.check_saved(block, (offset, is_own), saved),
+            Expect::Saved(saved) => return self.check_saved(block, place, saved),
         };
-        let Some(mismatch) = self.check_number(block, (offset, is_own), number) else {
+        let Some(mismatch) = self.check_number(block, place, number) else {
             self.note_owner(number);
             return None;
         };
@@ -226,7 +240,7 @@ impl Checker {
     fn check_number(
         &mut self,
         block: &[u8],
-        (offset, is_own): (u64, bool),
+        Place { file, offset, is_own }: Place,
         number: Option<u64>,
     ) -> Option<Box<Mismatch>> {
         self.writes.clear();
@@ -234,21 +248,16 @@ impl Checker {
             self.writes.push(self.own(number));
             let other = |&job: &u16| Write { job: Some(job), ..Write::default() };
             if !is_own {
-                self.writes.extend(self.others.iter().map(other));
+                self.writes.extend(self.others.get(&file).into_iter().flatten().map(other));
             }
         }
         self.verifier.check(block, &Expected { offset, writes: &self.writes }).err()
     }
 
     /// Checks a block against all the writes that a state allows, the latest first.
-    fn check_saved(
-        &mut self,
-        block: &[u8],
-        (offset, is_own): (u64, bool),
-        saved: Saved,
-    ) -> Option<Box<Mismatch>> {
+    fn check_saved(&mut self, block: &[u8], place: Place, saved: Saved) -> Option<Box<Mismatch>> {
         let Saved { accepted, issued } = saved;
-        let mut mismatch = self.check_number(block, (offset, is_own), Some(accepted.latest))?;
+        let mut mismatch = self.check_number(block, place, Some(accepted.latest))?;
         let found = mismatch.header.as_ref().filter(|header| header.job == self.job);
         let number = found.map_or(accepted.latest, |header| {
             let bits = if header.format == HeaderFormat::V333 { 16 } else { 64 };
@@ -258,10 +267,10 @@ impl Checker {
             accepted.pick(Some(header.sequence), bits)
         });
         if number != accepted.latest {
-            mismatch = self.check_number(block, (offset, is_own), Some(number))?;
+            mismatch = self.check_number(block, place, Some(number))?;
         }
         // The kill, or the loss of power, may have come in the middle of a write.
-        (!self.is_mixture(block, offset, accepted, number)).then_some(mismatch)
+        (!self.is_mixture(block, place.offset, accepted, number)).then_some(mismatch)
     }
 
     /// Whether a block consists of sectors of writes that are good answers.

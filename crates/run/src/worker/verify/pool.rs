@@ -136,7 +136,8 @@ mod tests {
             .collect();
         for (index, block) in (0..).zip(&blocks) {
             let number = u64::from(index);
-            let question = Question { offset: number * 512, expect: Expect::Write(number), is_own: true };
+            let question =
+                Question { file: 0, offset: number * 512, expect: Expect::Write(number), is_own: true };
             // SAFETY: the blocks outlive the pool's answers.
             unsafe { pool.ask(index, block, question) };
         }

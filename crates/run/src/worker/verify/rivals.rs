@@ -7,7 +7,9 @@
 
 use super::imprint::Imprint;
 use super::owners::{Extent, LARGEST_GRANULE, MOST_GRANULES, Owners};
+use super::turns::SharedFile;
 use super::{loads_state, reads_back};
+use iolite_content::verify::Kind;
 use iolite_options::JobOptions;
 use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, smallest_block};
 use std::collections::{BTreeSet, HashMap};
@@ -26,12 +28,29 @@ pub struct Rivals {
 /// What a worker has to know of its rivals.
 #[derive(Clone, Debug, Default)]
 pub struct Rivalry {
-    /// Their numbers, from 1.
+    /// By index of the file; one that is missing is this worker's alone.
+    pub files: HashMap<usize, FileRivals>,
+}
+
+/// The rivals in one file.
+#[derive(Clone, Debug, Default)]
+pub struct FileRivals {
+    /// The numbers of those whose writes may be found, from 1.
     pub numbers: BTreeSet<u16>,
     /// Some of them cut their blocks in other ways, or trim: what they have overwritten cannot be checked for them.
-    pub differs: bool,
-    /// By file: whether rivals change it while this worker runs, and its number among the places with owners.
-    pub files: HashMap<usize, Option<usize>>,
+    pub differ: bool,
+    /// Some of them trim: what they have changed is no block.
+    pub trim: bool,
+    /// Whether turns are taken.
+    pub shared: Option<SharedFile>,
+}
+
+impl Rivalry {
+    /// Whose writes may be found in which file.
+    pub fn numbers(&self) -> HashMap<u32, Vec<u16>> {
+        let files = self.files.iter().filter(|(_, rivals)| !rivals.numbers.is_empty());
+        files.map(|(&file, rivals)| (file as u32, rivals.numbers.iter().copied().collect())).collect()
+    }
 }
 
 impl Rivals {
@@ -192,7 +211,7 @@ impl<'a> Search<'a> {
     /// A worker that has a file twice does not know of the one name what it wrote under the other.
     fn compare_own(&mut self, party: &Party, other: &Party) {
         let options = &self.job(party).options;
-        if party.file < other.file && options.rw.writes() && reads_back(options) {
+        if party.file < other.file && options.rw.writes() && checks_own(self.job(party)) {
             let names = (self.path(party), self.path(other));
             let what = if names.0 == names.1 {
                 format!("{} is named twice", names.0)
@@ -214,18 +233,23 @@ impl<'a> Search<'a> {
         let (changes, is_changed) = (changes(job), now && changes(other));
         let before = is_of_before(job) && is_of_before(other) && !self.waits_for(party.worker, rival.worker);
         let before = before && self.wave(party) <= self.wave(rival);
-        if is_changed && reads_back(job) && !verifies(self.job(rival)) {
+        if is_changed && checks_own(self.job(party)) && !verifies(self.job(rival)) {
             self.refuse_stranger(party, rival);
         }
-        if before && !(alike && !trims(job) && !trims(other)) {
+        if before && checks_own(self.job(party)) && !(alike && !trims(job) && !trims(other)) {
             self.refuse_unlike(party, rival);
         }
         if is_changed || before {
-            let rivalry = &mut self.workers[party.worker];
-            rivalry.numbers.insert((rival.worker + 1) as u16);
-            rivalry.differs |= !alike || trims(job) || trims(other);
+            let rivals = self.rivals(party);
+            rivals.numbers.insert((rival.worker + 1) as u16);
+            rivals.differ |= !alike || trims(job) || trims(other);
+            rivals.trim |= trims(other);
         }
         now && verifies(self.job(rival)) && (changes || is_changed)
+    }
+
+    fn rivals(&mut self, party: &Party) -> &mut FileRivals {
+        self.workers[party.worker].files.entry(party.file).or_default()
     }
 
     fn wave(&self, party: &Party) -> u32 {
@@ -256,8 +280,9 @@ impl<'a> Search<'a> {
         let is_mapped = extent.granules() <= MOST_GRANULES;
         let place = is_mapped.then_some(self.extents.len());
         for party in sharing {
-            self.workers[party.worker].files.insert(party.file, place);
-            if !is_mapped && self.workers[party.worker].differs && reads_back(&self.job(party).options) {
+            let rivals = self.rivals(party);
+            rivals.shared = Some(place);
+            if !is_mapped && rivals.differ && checks_own(self.job(party)) {
                 self.refuse_endless(party);
             }
         }
@@ -315,6 +340,12 @@ impl<'a> Search<'a> {
 
 fn verifies(job: &JobPlan) -> bool {
     job.options.verification.is_on()
+}
+
+/// Whether the job checks what it, or an earlier run of it, has written. With `verify=null` it reads that, no more.
+fn checks_own(job: &JobPlan) -> bool {
+    let kind = Kind::from_name(job.options.verification.verify.keyword());
+    reads_back(&job.options) && kind != Some(Kind::Null)
 }
 
 /// Whether the job writes or trims in this run.

@@ -253,8 +253,9 @@ fn turns(
     owners: Arc<Owners>,
     worker: u16,
 ) -> Option<Turns> {
-    let files = || (0..layout.files.len()).map(|file| rivalry.files.get(&file).copied()).collect();
-    (!rivalry.files.is_empty()).then(|| Turns::new(files(), units, owners, worker))
+    let shared = |file: usize| rivalry.files.get(&file).and_then(|rivals| rivals.shared);
+    let takes_turns = rivalry.files.keys().any(|&file| shared(file).is_some());
+    takes_turns.then(|| Turns::new((0..layout.files.len()).map(shared).collect(), units, owners, worker))
 }
 
 impl Verification {
@@ -275,8 +276,8 @@ impl Verification {
             (seed, writer) = demands.identity;
             read_back = ReadBack::demands(demands);
         }
-        let others = rivalry.numbers.iter().copied().collect();
-        let mut checker = Checker::new(&spec, seed, writer, others).with_atomic_writes(options.atomic);
+        let mut checker =
+            Checker::new(&spec, seed, writer, Arc::new(rivalry.numbers())).with_atomic_writes(options.atomic);
         if moves_nothing {
             checker = checker.that_pretends();
         }
@@ -312,7 +313,7 @@ impl Verification {
                 Trims::new(wanted.trim_percentage, seed, batches, wanted.trim_verify_zero)
             }),
             turns: turns(layout, &rivalry, units, owners, job),
-            rivals_differ: rivalry.differs,
+            rivalry,
             is_complete: false,
             policy: Policy {
                 fatal: wanted.verify_fatal,
