@@ -71,6 +71,15 @@ fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
     Prepared::new(&plan).expect("the files are in order").perform(settings, scene).expect("it can be run")
 }
 
+/// A signal may come when the run that it is meant for is over and has given the signals back: then it is lost, and does
+/// not end this process. (One that is ignored still reaches whoever has it blocked, as a run has.)
+fn survive_late_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
+        // SAFETY: no handler is installed.
+        assert_ne!(unsafe { libc::signal(signal, libc::SIG_IGN) }, libc::SIG_ERR);
+    }
+}
+
 fn signal_self(signal: i32) {
     // SAFETY: no pointers are involved.
     unsafe { libc::kill(libc::getpid(), signal) };
@@ -261,6 +270,7 @@ fn nothing_is_left() {
 fn main() {
     // SAFETY: no pointers are involved. Nobody handles the signal, so it ends this process.
     unsafe { libc::alarm(HANGING_S) };
+    survive_late_signals();
     let directory = tempfile::tempdir().expect("a directory can be made");
     let directory = directory.path();
     let scenes: [(&str, &dyn Fn()); 8] = [
