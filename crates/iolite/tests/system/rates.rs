@@ -90,6 +90,29 @@ fn no_more_ios_come_between_two_pauses_at_any_depth() {
     }
 }
 
+/// The first ones as well, which find an empty queue.
+#[test]
+fn as_many_ios_as_said_come_before_the_first_pause() {
+    const PAUSE_MS: u64 = 60;
+    let dir = scratch();
+    for kind in ["complete", "issue"] {
+        for blocks in [1, 3, 8] {
+            let line = format!(
+                "--name=j --ioengine=null --size=1G --iodepth=8 --thinktime={PAUSE_MS}ms --thinktime_blocks={blocks} \
+                 --thinktime_blocks_type={kind} --number_ios={} --write_bw_log=x",
+                4 * blocks
+            );
+            Program::under_test().line(dir.path(), &line).ok();
+            let log = std::fs::read_to_string(dir.path().join("x_bw.1.log")).unwrap();
+            let at = |line: &str| line.split(',').next().unwrap().parse::<u64>().unwrap();
+            let times: Vec<u64> = log.lines().map(at).collect();
+            assert_eq!(times.len(), 4 * blocks);
+            let first = times.windows(2).take_while(|two| two[1] - two[0] < PAUSE_MS - 1).count() + 1;
+            assert!(first <= blocks, "{first} of {blocks}, {kind}: {times:?}");
+        }
+    }
+}
+
 #[test]
 pub fn thinktime_can_come_by_time() {
     let report = report("--thinktime=100ms --thinktime_iotime=100ms --time_based --runtime=1");
@@ -150,6 +173,18 @@ fn a_minimum_is_not_missed_because_counting_begins_anew() {
         let line = format!("--name=j --ioengine=null --size=1G --rw=randread --time_based {line}");
         Program::under_test().line(dir.path(), &line).ok();
     }
+}
+
+/// Each write is read back before the next, slowly. The workload itself keeps its rate.
+#[test]
+fn a_minimum_is_not_missed_because_of_reading_back() {
+    let dir = scratch();
+    let line = "--name=j --filename=f --rw=write --bs=4k --size=24k --verify=crc32c --verify_backlog=1 \
+                --rate_iops_min=10 --rate_cycle=300";
+    let Some(run) = trace::slowed(&Program::under_test(), dir.path(), "pread64", 600, &words(line)) else {
+        skip!("needs strace")
+    };
+    run.ok();
 }
 
 #[test]

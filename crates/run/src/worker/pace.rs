@@ -62,7 +62,7 @@ struct Minimum {
     amount: Amount,
     rate: u64,
     cycle_ns: u64,
-    /// When the present cycle began; before the first one: when it may begin.
+    /// When the present cycle began, later by what did not count since; before the first one: when it may begin.
     since: u64,
     is_watched: bool,
     /// What has been done since. It is counted here, as the job's own counters may begin anew within a cycle.
@@ -241,9 +241,13 @@ impl Pace {
         }
     }
 
-    /// The most I/Os that may be in flight: not more than there are from one pause to the next.
+    /// The most I/Os that may be in flight: not more than are left until the next pause.
     pub fn most_in_flight(&self) -> u64 {
-        self.think.as_ref().map_or(u64::MAX, |think| think.blocks)
+        let left = |think: &Think| {
+            if think.by_issue { think.blocks } else { think.blocks.saturating_sub(think.seen) }
+        };
+        // Where none is left, the pause comes before the next.
+        self.think.as_ref().map_or(u64::MAX, |think| left(think).max(1))
     }
 
     /// The pause that is due now, if one is. It is given once; what completes from now on counts towards the next.
@@ -267,6 +271,13 @@ impl Pace {
                 limit.origin += now - began;
                 limit.due += now - began;
             }
+        }
+    }
+
+    /// What was written has been read back: time in which the workload could do nothing, which no minimum counts.
+    pub fn read_back(&mut self, began: u64, now: u64) {
+        for minimum in self.minima.values.iter_mut().flatten() {
+            minimum.since += now - began;
         }
     }
 
@@ -482,6 +493,26 @@ mod tests {
         complete(&mut pace, 10);
         let missed = pace.missed(cycle_end + 500_000_000);
         assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 20 }));
+    }
+
+    #[test]
+    fn time_of_reading_back_is_in_no_cycle() {
+        let mut pace = pace(|o| {
+            o.rw = ReadWrite::Write;
+            o.rate_iops_min[Direction::Write] = 100;
+            o.rate_cycle = 500;
+        });
+        pace.read_back(2000, 2000 + SECOND_NS);
+        let watched_from = 1000 + SETTLING_NS + SECOND_NS;
+        assert_eq!(pace.missed(watched_from), None);
+        (0..50).for_each(|_| pace.completed(Direction::Write, 4096));
+        pace.read_back(watched_from, watched_from + 10 * SECOND_NS);
+        // Fifty in half a second.
+        let rest = watched_from + 10 * SECOND_NS;
+        assert_eq!(pace.missed(rest + 499_999_999), None);
+        assert_eq!(pace.missed(rest + 500_000_000), None);
+        let missed = pace.missed(rest + SECOND_NS);
+        assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 0 }));
     }
 
     #[test]

@@ -27,6 +27,22 @@ pub fn system_calls(
     calls: &str,
     args: &[String],
 ) -> Option<(Finished, String)> {
+    under_strace(program, dir, &[&format!("trace={calls}")], args)
+}
+
+/// Run `program` in `dir` with each of these system calls taking so much longer. `None` as above.
+pub fn slowed(program: &Program, dir: &Path, call: &str, by_ms: u64, args: &[String]) -> Option<Finished> {
+    let delay = format!("inject={call}:delay_enter={}", by_ms * 1000);
+    under_strace(program, dir, &[&format!("trace={call}"), &delay], args).map(|(finished, _)| finished)
+}
+
+/// The same with what strace is told behind `-e`.
+fn under_strace(
+    program: &Program,
+    dir: &Path,
+    expressions: &[&str],
+    args: &[String],
+) -> Option<(Finished, String)> {
     if !Command::new("strace").args(["-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success())
     {
         return None;
@@ -34,7 +50,8 @@ pub fn system_calls(
     let logs = scratch();
     let log = logs.path().join("log");
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-y", "--seccomp-bpf", "-e", &format!("trace={calls}"), "-o"]).arg(&log);
+    command.args(["-f", "-qq", "-y", "--seccomp-bpf"]);
+    command.args(expressions.iter().flat_map(|expression| ["-e", expression])).arg("-o").arg(&log);
     command.arg("--").arg(&program.path).args(args).current_dir(dir);
     let finished = Running::start(&mut command).wait();
     let log = std::fs::read(&log).expect("strace has written its log");

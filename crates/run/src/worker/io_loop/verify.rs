@@ -28,11 +28,20 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         // What is read back has to be there, and no later write may overtake the read.
         self.drain();
-        self.within_span(Direction::Read, |it| it.check_all(ReadBack::next_due));
+        self.check_all(ReadBack::next_due);
     }
 
-    /// Issues reads until there are no more. Nothing is in flight afterwards.
+    /// Reads until there is no more to read. Nothing is in flight afterwards.
     fn check_all(&mut self, next: fn(&mut ReadBack) -> Option<(Io, Expect)>) {
+        let began = self.clock.now();
+        self.within_span(Direction::Read, |it| it.issue_checks(next));
+        let now = self.clock.now();
+        if let Some(pace) = &mut self.extras.pace {
+            pace.read_back(began, now);
+        }
+    }
+
+    fn issue_checks(&mut self, next: fn(&mut ReadBack) -> Option<(Io, Expect)>) {
         loop {
             if self.control.attention() != 0 {
                 self.attend();
@@ -59,7 +68,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         self.trim_some(true);
         self.announce_reads();
-        self.within_span(Direction::Read, |it| it.check_all(ReadBack::next_at_end));
+        self.check_all(ReadBack::next_at_end);
         let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
         self.stopping |= resumed;
         if let Some(event) = self.put_off.take()
