@@ -110,6 +110,11 @@ fn run_value(option: &run_options::RunOption) -> Value {
     }
 }
 
+/// The names that take no word behind them.
+fn alone<'a>(words: impl IntoIterator<Item = &'a Word>) -> impl Iterator<Item = &'static str> {
+    words.into_iter().filter(|word| word.alone).flat_map(|word| word.names.iter().copied())
+}
+
 fn engine_names() -> Vec<&'static str> {
     engines::engines().iter().filter(|engine| engine.supported).map(|engine| engine.name).collect()
 }

@@ -187,6 +187,15 @@ fn fish_completes() {
     assert!(!offered("iolite --ioengine=psync --fixedb").unwrap().contains("--fixedbufs"));
     assert!(offered("iolite zi").unwrap().contains("zipf"));
     assert_eq!(offered("iolite completion z").unwrap().trim(), "zsh");
+    let choices = offered("iolite zipf -t ").unwrap();
+    let choices: Vec<&str> = choices.lines().filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(choices, ["normal", "pareto", "zipf"]);
+    assert!(offered("iolite dedupe --he").unwrap().starts_with("--help"));
+    assert!(offered("iolite --rw randw").unwrap().starts_with("randwrite"));
+    fs::write(dir.path().join("mine.fio"), "[global]\n[one]\n[two]\n").unwrap();
+    assert!(offered("iolite mine.fio --section=o").unwrap().starts_with("--section=one\t"));
+    assert!(offered("iolite --profile=tiobench --numr").unwrap().starts_with("--numruns"));
+    assert_eq!(offered("iolite --numr").unwrap(), "");
 }
 
 /// The functions of zsh that offer are replaced by ones that print.
@@ -220,6 +229,14 @@ fn zsh_completes() {
     assert!(!offered("iolite --").unwrap().contains("--fixedbufs:"));
     assert!(offered("iolite z").unwrap().contains("zipf:"));
     assert_eq!(offered("iolite completion ''").unwrap(), "bash\nzsh\nfish\n");
+    assert_eq!(offered("iolite zipf -t ''").unwrap(), "zipf\npareto\nnormal\n");
+    assert!(offered("iolite dedupe -").unwrap().lines().any(|line| line == "--help:Help"));
+    assert!(offered("iolite --rw ''").unwrap().lines().any(|line| line == "randwrite"));
+    assert_eq!(offered("iolite --thread ''").unwrap(), "FILES\n");
+    fs::write(dir.path().join("mine.fio"), "[global]\n[one]\n[two]\n").unwrap();
+    assert_eq!(offered("iolite mine.fio --section=o").unwrap(), "global\none\ntwo\n");
+    assert!(offered("iolite --profile=tiobench --").unwrap().contains("--numruns:"));
+    assert!(!offered("iolite --").unwrap().contains("--numruns:"));
 }
 
 #[test]

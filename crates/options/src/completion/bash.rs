@@ -1,7 +1,8 @@
 //! Completion in bash: one function, registered by `complete`.
 
-use super::{Value, Word, companions, engine_words, profile_words, words};
+use super::{Value, Word, alone, companions, engine_words, profile_words, words};
 use crate::commands;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// What stands around the tables. The word to complete is taken from the line itself, because bash splits words at `=`
@@ -118,26 +119,25 @@ complete -F _iolite iolite
 pub(super) fn script() -> String {
     let all = words();
     let mut values = String::new();
-    let mut alone = alone(&all);
+    let mut bare: BTreeSet<&str> = alone(&all).collect();
     all.iter().for_each(|word| value(&mut values, word));
     let mut cases = |owners: Vec<(&'static str, Vec<Word>)>| {
         let mut text = String::new();
         for (name, words) in owners.into_iter().filter(|(_, words)| !words.is_empty()) {
             words.iter().for_each(|word| value(&mut values, word));
-            alone.extend(self::alone(&words));
+            bare.extend(alone(&words));
             line(&mut text, &format!("{name}) echo '{}' ;;", options(&words)));
         }
         text
     };
     let engines = cases(engine_words());
     let profiles = cases(profile_words());
-    alone.sort_unstable();
-    alone.dedup();
+    let bare: Vec<&str> = bare.into_iter().collect();
     FRAME
         .replace("@VALUES@", values.trim_end())
         .replace("@ENGINES@", engines.trim_end())
         .replace("@PROFILES@", profiles.trim_end())
-        .replace("@ALONE@", &alone.join(" | "))
+        .replace("@ALONE@", &bare.join(" | "))
         .replace("@COMPANIONS@", companion_cases().trim_end())
         .replace("@OPTIONS@", &options(&all))
         .replace("@COMMANDS@", &companions().join(" "))
@@ -147,11 +147,6 @@ pub(super) fn script() -> String {
 fn options(words: &[Word]) -> String {
     let shown = |word: &Word| format!("--{}{}", word.names[0], if word.alone { "" } else { "=" });
     words.iter().map(shown).collect::<Vec<_>>().join(" ")
-}
-
-/// The names that take no word behind them.
-fn alone(words: &[Word]) -> Vec<&'static str> {
-    words.iter().filter(|word| word.alone).flat_map(|word| word.names.iter().copied()).collect()
 }
 
 fn value(text: &mut String, word: &Word) {

@@ -1,22 +1,38 @@
 //! Completion in fish: one `complete` per option.
 
-use super::{Value, Word, engine_words, words};
+use super::{Value, Word, engine_words, profile_words, words};
 use crate::commands;
 use std::fmt::Write;
 
+const FRAME: &str = r#"# fish completion for iolite
+
+# The sections of the job files on the line.
+function __iolite_sections
+    for word in (commandline -opc)
+        test -f "$word"; and sed -n 's/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- $word
+    end
+end
+
+"#;
+
 pub(super) fn script() -> String {
-    let mut text = String::from("# fish completion for iolite\n");
+    let mut text = FRAME.to_owned();
     let names: Vec<&str> = commands::ALL.iter().map(|command| command.name).collect();
     let none = format!("not __fish_seen_subcommand_from {}", names.join(" "));
     for command in commands::ALL {
         line(&mut text, &format!("-n __fish_is_first_token -a {} -d {}", command.name, quoted(command.help)));
         let seen = quoted(&format!("__fish_seen_subcommand_from {}", command.name));
         for option in command.options {
-            let value = if option.value.is_empty() { "" } else { " -x" };
+            let value = match (option.value, option.choices) {
+                ("", _) => String::new(),
+                (_, []) => " -x".to_owned(),
+                (_, choices) => format!(" -x -a {}", quoted(&choices.join(" "))),
+            };
             let word = if option.word.is_empty() { String::new() } else { format!(" -l {}", option.word) };
             let names = format!("-s {}{word}", option.letter);
             line(&mut text, &format!("-n {seen} {names}{value} -d {}", quoted(option.help)));
         }
+        line(&mut text, &format!("-n {seen} -l help -d Help"));
         if !command.choices.is_empty() {
             line(&mut text, &format!("-n {seen} -f -a {}", quoted(&command.choices.join(" "))));
         }
@@ -24,9 +40,11 @@ pub(super) fn script() -> String {
     for word in words() {
         option(&mut text, &word, &none);
     }
-    for (engine, words) in engine_words() {
-        let chosen = format!("string match -qr -- '-ioengine[= ]{engine}( |$)' (commandline -p)");
-        words.iter().for_each(|word| option(&mut text, word, &chosen));
+    for (owner, owners) in [("ioengine", engine_words()), ("profile", profile_words())] {
+        for (name, words) in owners {
+            let chosen = format!("string match -qr -- '-{owner}[= ]{name}( |$)' (commandline -p)");
+            words.iter().for_each(|word| option(&mut text, word, &chosen));
+        }
     }
     text
 }
@@ -36,7 +54,8 @@ fn option(text: &mut String, word: &Word, condition: &str) {
     let value = match &word.value {
         Value::None => String::new(),
         Value::Anything if word.alone => String::new(),
-        Value::Anything | Value::Section => " -x".to_owned(),
+        Value::Anything => " -x".to_owned(),
+        Value::Section => " -x -a '(__iolite_sections)'".to_owned(),
         Value::File => " -r -F".to_owned(),
         // A value that may be left out stands behind = only, and fish has no way to say so.
         Value::Words(_) if word.alone => String::new(),

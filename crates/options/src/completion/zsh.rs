@@ -1,7 +1,8 @@
 //! Completion in zsh: one function, for `$fpath` or to be sourced.
 
-use super::{Value, Word, engine_words, words};
+use super::{Value, Word, alone, engine_words, profile_words, words};
 use crate::commands;
+use std::collections::{BTreeSet, HashSet};
 
 const FRAME: &str = r#"#compdef iolite
 # zsh completion for iolite
@@ -9,11 +10,28 @@ const FRAME: &str = r#"#compdef iolite
 _iolite_value() {
     case $1 in
 @VALUES@
+        (*) return 1 ;;
     esac
 }
 
+# Options that take no word behind them.
+_iolite_alone() {
+    case $1 in
+        (@BARE@) return 0 ;;
+    esac
+    return 1
+}
+
+# The sections of the job files on the line.
+_iolite_sections() {
+    local word
+    for word in ${(Q)words[2,-1]}; do
+        [[ -f $word ]] && sed -n 's/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- $word
+    done
+}
+
 _iolite() {
-    local current=$words[CURRENT] name engine word
+    local current=$words[CURRENT] before=$words[CURRENT-1] name engine profile word
     local -a valued alone letters
     case $words[2] in
 @COMPANIONS@
@@ -32,13 +50,24 @@ _iolite() {
 @ALONE@
         )
         for word in $words; do
-            case $word in (-ioengine=*|--ioengine=*) engine=${word#*=} ;; esac
+            case $word in
+                (-ioengine=*|--ioengine=*) engine=${word#*=} ;;
+                (-profile=*|--profile=*) profile=${word#*=} ;;
+            esac
         done
         case $engine in
 @ENGINES@
         esac
+        case $profile in
+@PROFILES@
+        esac
         _describe -o 'option' valued -S = -- alone
         return
+    fi
+    if [[ $before == -?* && $before != *=* ]]; then
+        # The value of an option may be the next word.
+        name=${${before#-}#-}
+        ! _iolite_alone $name && _iolite_value $name && return
     fi
     _files
     if (( CURRENT == 2 )); then
@@ -58,25 +87,16 @@ fi
 
 pub(super) fn script() -> String {
     let all = words();
-    let engines = engine_words();
-    let every = all.iter().chain(engines.iter().flat_map(|(_, words)| words));
-    let mut values: Vec<String> = every.filter_map(value).collect();
-    let mut known = std::collections::HashSet::new();
+    let (engines, profiles) = (engine_words(), profile_words());
+    let owned = || engines.iter().chain(&profiles).flat_map(|(_, words)| words);
+    let mut values: Vec<String> = all.iter().chain(owned()).filter_map(value).collect();
+    let mut known = HashSet::new();
     values.retain(|case| known.insert(case.clone()));
+    let bare: BTreeSet<&str> = alone(all.iter().chain(owned())).collect();
     let described = |alone: bool| {
         let chosen = all.iter().filter(|word| word.alone == alone);
         chosen.map(|word| format!("            {}", entry(word))).collect::<Vec<_>>().join("\n")
     };
-    let engines: Vec<String> = engines
-        .iter()
-        .filter(|(_, words)| !words.is_empty())
-        .map(|(name, words)| {
-            let of = |alone: bool| {
-                words.iter().filter(|word| word.alone == alone).map(entry).collect::<Vec<_>>().join(" ")
-            };
-            format!("            ({name}) valued+=({}) alone+=({}) ;;", of(false), of(true))
-        })
-        .collect();
     let commands: Vec<String> = commands::ALL
         .iter()
         .map(|command| {
@@ -85,11 +105,24 @@ pub(super) fn script() -> String {
         .collect();
     FRAME
         .replace("@VALUES@", &values.join("\n"))
+        .replace("@BARE@", &bare.into_iter().collect::<Vec<_>>().join("|"))
         .replace("@COMPANIONS@", &companions())
         .replace("@VALUED@", &described(false))
         .replace("@ALONE@", &described(true))
-        .replace("@ENGINES@", &engines.join("\n"))
+        .replace("@ENGINES@", &cases(&engines))
+        .replace("@PROFILES@", &cases(&profiles))
         .replace("@COMMANDS@", &commands.join("\n"))
+}
+
+/// What is offered besides when one of these owners of options is chosen.
+fn cases(owners: &[(&'static str, Vec<Word>)]) -> String {
+    let case = |(name, words): &(&str, Vec<Word>)| {
+        let of = |alone: bool| {
+            words.iter().filter(|word| word.alone == alone).map(entry).collect::<Vec<_>>().join(" ")
+        };
+        format!("            ({name}) valued+=({}) alone+=({}) ;;", of(false), of(true))
+    };
+    owners.iter().filter(|(_, words)| !words.is_empty()).map(case).collect::<Vec<_>>().join("\n")
 }
 
 fn entry(word: &Word) -> String {
@@ -98,8 +131,9 @@ fn entry(word: &Word) -> String {
 
 fn value(word: &Word) -> Option<String> {
     let action = match &word.value {
-        Value::None | Value::Anything | Value::Section => return None,
+        Value::None | Value::Anything => return None,
         Value::File => "_files".to_owned(),
+        Value::Section => "compadd -- ${(f)\"$(_iolite_sections)\"}".to_owned(),
         Value::Words(words) => {
             format!("compadd -- {}", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
         }
@@ -120,8 +154,9 @@ fn companions() -> String {
             (_, []) => "_files".to_owned(),
             (_, choices) => format!("compadd -- {}", choices.join(" ")),
         };
+        let choices: String = command.options.iter().filter_map(letter_choices).collect();
         format!(
-            "        ({})\n            if (( CURRENT > 2 )); then\n                letters=({})\n                \
+            "        ({})\n            if (( CURRENT > 2 )); then\n                {choices}letters=({} '--help:Help')\n                \
              if [[ $current == -* ]]; then _describe -o 'option' letters; else {operand}; fi\n                \
              return\n            fi\n            ;;",
             command.name,
@@ -129,6 +164,18 @@ fn companions() -> String {
         )
     };
     commands::ALL.iter().map(case).collect::<Vec<_>>().join("\n")
+}
+
+/// Behind a letter whose value is one of a few words: those.
+fn letter_choices(option: &commands::CommandOption) -> Option<String> {
+    let spellings: Vec<String> = option.spellings().collect();
+    (!option.choices.is_empty()).then(|| {
+        format!(
+            "case $before in ({}) compadd -- {}; return ;; esac\n                ",
+            spellings.join("|"),
+            option.choices.join(" ")
+        )
+    })
 }
 
 /// A colon ends the name of what is described.
