@@ -246,13 +246,13 @@ pub fn a_weight_is_written_or_refused_clearly() {
 fn control_groups_of_the_second_version() {
     let dir = scratch();
     let (name, _) = group("two");
-    let script = format!("umount {GROUPS} && exec \"$@\"");
+    let script = format!("umount {GROUPS} && cd \"$0\" && exec \"$@\"");
     let program = Program::under_test().path;
     let run = |more: &[&str]| {
-        let mut args = vec!["--mount", "sh", "-c", &script, "sh", program.to_str().unwrap()];
-        let job = format!("--directory={}", dir.path().display());
+        let directory = dir.path().to_str().unwrap();
+        let mut args = vec!["--mount", "sh", "-c", &script, directory, program.to_str().unwrap()];
         let cgroup = format!("--cgroup={name}");
-        args.extend(["--name=j", "--ioengine=null", "--size=4k", &job, &cgroup]);
+        args.extend(["--name=j", "--ioengine=null", "--size=4k", &cgroup]);
         args.extend(more);
         tool("unshare", &args)
     };
@@ -266,9 +266,8 @@ fn control_groups_of_the_second_version() {
     if tool("unshare", &["--mount", "umount", GROUPS]).is_err() {
         skip!("needs root and {GROUPS}");
     }
-    let seen = dir.path().join("seen");
-    run(&[&format!("--exec_prerun=cat /proc/self/cgroup > {}", seen.display())]).unwrap();
-    let groups = std::fs::read_to_string(&seen).unwrap();
+    run(&["--exec_prerun=cat /proc/self/cgroup"]).unwrap();
+    let groups = std::fs::read_to_string(dir.path().join("j.prerun.txt")).unwrap();
     assert!(groups.contains(&format!("0::/{name}\n")), "{groups}");
     assert!(!Path::new(&root).join(&name).exists());
     let error = run(&["--thread"]).unwrap_err();
