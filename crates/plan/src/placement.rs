@@ -1,6 +1,5 @@
 //! Whether the machine has the CPUs and memory nodes that a job names.
 
-use crate::{JobPlan, Plan, Problem};
 use iolite_options::JobOptions;
 use std::collections::BTreeSet;
 
@@ -28,26 +27,6 @@ impl Machine {
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     missing(options, &Machine::here())
-}
-
-/// Jobs that may run on no CPU but the one that keeps the time (`gtod_cpu`, which holds for the whole run).
-pub(crate) fn workers_without_processor(plan: &Plan) -> Vec<Problem> {
-    let Some(reserved) = plan.jobs.iter().find_map(|job| job.options.gtod_cpu) else { return Vec::new() };
-    let stuck = |job: &&JobPlan| {
-        let cpus = &job.options.cpus_allowed;
-        !cpus.is_empty() && cpus.iter().all(|&cpu| cpu == reserved)
-    };
-    let problem = |job: &JobPlan| {
-        let option = if job.options.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" };
-        Problem {
-            job: job.options.name.clone(),
-            origin: job.options.origins.get(option).cloned(),
-            message: format!(
-                "{option}: CPU {reserved} does nothing but keep the time (gtod_cpu={reserved}); allow the job another one"
-            ),
-        }
-    };
-    plan.jobs.iter().filter(stuck).map(problem).collect()
 }
 
 /// CPUs and memory nodes that are not there.
@@ -79,7 +58,6 @@ fn missing(options: &JobOptions, machine: &Machine) -> Vec<(&'static str, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::RunOptions;
 
     #[test]
     fn cpus_and_nodes_have_to_be_there() {
@@ -96,22 +74,5 @@ mod tests {
         let unknown = Machine { cpus: 2, nodes: None };
         let options = JobOptions { numa_cpu_nodes: vec![7], ..JobOptions::default() };
         assert_eq!(missing(&options, &unknown), []);
-    }
-
-    #[test]
-    fn the_cpu_that_keeps_the_time_does_nothing_else() {
-        let job = |cpus: &[u32], gtod_cpu| JobOptions {
-            name: "j".into(),
-            ioengine: "null".into(),
-            cpus_allowed: cpus.to_vec(),
-            gtod_cpu,
-            ..JobOptions::default()
-        };
-        let problems = |jobs| Plan::build(jobs, &RunOptions::default()).err().unwrap_or_default();
-        assert_eq!(problems(vec![job(&[0], None)]), []);
-        assert_eq!(problems(vec![job(&[], Some(0))]), []);
-        // Another job's clock is everybody's.
-        let found = problems(vec![job(&[0], None), job(&[], Some(0))]);
-        assert!(found.len() == 1 && found[0].message.contains("gtod_cpu=0"), "{found:?}");
     }
 }

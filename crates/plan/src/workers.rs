@@ -1,7 +1,7 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
 use crate::dedupe::{self, SharedContent};
-use crate::{Problem, ReplayPlan, check, files, logs, placement, replay, room};
+use crate::{Problem, ReplayPlan, check, files, logs, replay, room};
 use iolite_options::engines::{EngineInfo, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
@@ -151,7 +151,6 @@ impl Plan {
         {
             found.push(problem(format!("--aux-path={}: {why}", path.display())));
         }
-        found.extend(placement::workers_without_processor(self));
         found
     }
 

@@ -19,6 +19,7 @@ mod idle;
 mod layout;
 mod limits;
 mod message;
+mod places;
 mod prepared;
 mod processors;
 mod scheduler;

@@ -2,7 +2,7 @@
 
 use crate::controller::Controller;
 use crate::worker::verify::Rivals;
-use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits};
+use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, places};
 use iolite_engine::EngineConfig;
 use iolite_plan::{Layout, Plan, Problem, logs};
 
@@ -22,6 +22,7 @@ impl<'a> Prepared<'a> {
         let mut problems = probe(plan);
         problems.extend(limits::exceeded(plan));
         problems.extend(abilities::missing(plan));
+        problems.extend(places::missing(plan));
         problems.extend(logs::obstacles(plan));
         problems.extend(plan.jobs.iter().flat_map(|job| {
             let options = &job.options;

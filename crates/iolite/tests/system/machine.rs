@@ -382,6 +382,28 @@ pub fn a_thread_of_its_own_keeps_the_time() {
     Program::under_test().line(dir.path(), line).refused().says("gtod_cpu: there is no CPU 4000");
 }
 
+/// Also of a program that may run on no other, and before anything is touched.
+#[test]
+fn the_cpu_that_keeps_the_time_is_not_the_only_one() {
+    if tool("taskset", &["--version"]).is_err() {
+        skip!("needs taskset");
+    }
+    let dir = scratch();
+    let cpu = std::fs::read_to_string("/proc/self/status").unwrap();
+    let cpu = cpu.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
+    let cpu = cpu.split([',', '-']).next().unwrap();
+    let tied = |more: &str| {
+        let mut command = Command::new("taskset");
+        command.args(["-c", cpu]).arg(Program::under_test().path).current_dir(dir.path());
+        command.args(words(&format!("--name=j --filename=f --size=4k --rw=write {more}")));
+        Running::start(&mut command).wait()
+    };
+    let refused = tied(&format!("--gtod_cpu={cpu}")).refused();
+    refused.says(&format!("gtod_cpu: CPU {cpu} does nothing but keep the time"));
+    assert!(!dir.path().join("f").exists(), "something was done all the same");
+    tied("").ok();
+}
+
 /// Time would stand still for the workers: the run ends instead.
 #[test]
 fn a_clock_that_is_lost_ends_the_run() {

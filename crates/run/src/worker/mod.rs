@@ -23,7 +23,7 @@ pub(crate) mod translate;
 mod usage;
 pub(crate) mod verify;
 
-pub use placement::LockedMemory;
+pub use placement::{LockedMemory, cpus_of_node};
 pub use telling::describe_error;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 

@@ -135,14 +135,6 @@ pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
                        verify_only";
         found.push(("verify_state_load", message.to_owned()));
     }
-    let usable = crate::processors::processors().unwrap_or_default();
-    let missing = options.verification.verify_async_cpus.iter().find(|cpu| !usable.contains(cpu));
-    if let (Some(cpu), false) = (missing, usable.is_empty()) {
-        found.push((
-            "verify_async_cpus",
-            format!("verify_async_cpus: CPU {cpu} is not there, or may not be used"),
-        ));
-    }
     let threads = options.verification.verify_async;
     if threads > MOST_THREADS {
         found.push((
