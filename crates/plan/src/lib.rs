@@ -29,6 +29,7 @@ pub use iolite_types::FileKind;
 pub use layout::{
     FileFacts, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,
 };
+pub use memory::holds_data;
 pub use priorities::MOST_PRIORITIES;
 pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};
 pub use safety::{InUse, in_use, is_missing_device};

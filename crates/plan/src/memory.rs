@@ -16,9 +16,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let Some(name) = options.mem_file.as_ref().filter(|_| options.mem == MemoryKind::MmapShared) else {
         return Vec::new();
     };
-    let path = Path::new(name);
-    let holds_something = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
-    if !holds_something || file_system(path).is_some_and(|magic| WITHOUT_DATA.contains(&magic)) {
+    if !holds_data(Path::new(name)) {
         return Vec::new();
     }
     let message = format!(
@@ -26,6 +24,12 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
          that does not exist"
     );
     vec![("mem", message)]
+}
+
+/// Whether this is a file with contents that a run could destroy.
+pub fn holds_data(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0)
+        && file_system(path).is_none_or(|magic| !WITHOUT_DATA.contains(&magic))
 }
 
 /// The kernel's number for the kind of file system that a file is on.

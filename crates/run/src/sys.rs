@@ -57,6 +57,22 @@ pub fn map(bytes: usize, flags: libc::c_int, descriptor: RawFd) -> io::Result<*m
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address) }
 }
 
+/// Replaces the beginning of a mapping of this process by that of a file.
+///
+/// # Safety
+/// At least so many bytes of a mapping of the caller's begin there, and nobody has references into them.
+pub unsafe fn map_over(
+    address: *mut libc::c_void,
+    bytes: usize,
+    flags: libc::c_int,
+    descriptor: RawFd,
+) -> io::Result<()> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: what is replaced is the caller's, and unused.
+    let mapped = unsafe { libc::mmap(address, bytes, access, flags | libc::MAP_FIXED, descriptor, 0) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Gives a mapping back. The caller has no references into it any more.
 pub fn unmap(address: *mut libc::c_void, bytes: usize) {
     // SAFETY: the caller owned the mapping and is done with it.

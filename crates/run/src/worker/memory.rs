@@ -143,14 +143,29 @@ fn mapping(options: &JobOptions, bytes: usize, sharing: libc::c_int) -> io::Resu
         Some(path) => {
             let file = open_mem_file(path, bytes as u64)
                 .map_err(|error| explained(&error, format!("mem file {path}: {error}")))?;
-            sys::map(bytes, sharing, file.as_raw_fd())?
+            map_file(&file, bytes, sharing)?
         }
     };
     Ok((start.cast(), Origin::Mapping(start, bytes)))
 }
 
-/// Opens the file that is to be memory, and makes it large enough. One that is made for this is of this worker
-/// alone: the mapping keeps it alive, and nothing of it stays behind. One that was there before is shared.
+/// Maps a file, and anonymous memory behind its end: what is behind the end of a regular file cannot be touched
+/// (SIGBUS). Devices have the size they have, and do not let themselves be mapped past it.
+fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut libc::c_void> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() >= bytes as u64 {
+        return sys::map(bytes, sharing, file.as_raw_fd());
+    }
+    let start = sys::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+    let within = round_up(metadata.len() as usize, page_size())?.min(bytes);
+    // SAFETY: the mapping is new, and not shorter.
+    let mapped = unsafe { sys::map_over(start, within, sharing, file.as_raw_fd()) };
+    mapped.map(|()| start).inspect_err(|_| sys::unmap(start, bytes))
+}
+
+/// Opens the file that is to be memory, and makes it large enough unless it holds data. One that is made for this is
+/// of this worker alone: the mapping keeps it alive, and nothing of it stays behind. One that was there before is
+/// shared.
 fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
     let how = || {
         let mut how = File::options();
@@ -174,9 +189,8 @@ fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
         }
     };
     let metadata = file.metadata()?;
-    // Memory behind the end of a file cannot be touched (SIGBUS). Devices have the size they have, and do not let
-    // themselves be mapped past it.
-    if metadata.is_file() && metadata.len() < bytes {
+    let holds_data = metadata.len() > 0 && iolite_plan::holds_data(path.as_ref());
+    if metadata.is_file() && metadata.len() < bytes && !holds_data {
         file.set_len(bytes)?;
     }
     Ok(file)
@@ -245,6 +259,25 @@ mod tests {
         let options = JobOptions { mem_file: Some(new.display().to_string()), ..options };
         Buffers::new(&options, 4096, 2).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
         assert!(!new.exists(), "a file made for this goes with it");
+    }
+
+    #[test]
+    fn a_file_that_holds_something_is_not_changed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for size in [5, 4096, 4097, 8192, 20_000] {
+            let content = vec![7; size];
+            std::fs::write(file.path(), &content).unwrap();
+            let options = JobOptions {
+                mem: MemoryKind::Mmap,
+                mem_file: Some(file.path().display().to_string()),
+                ..JobOptions::default()
+            };
+            let mut buffers = Buffers::new(&options, 4096, 3).unwrap();
+            assert_eq!(buffers.iter_mut().next().unwrap()[0], 7, "the file is the memory");
+            buffers.iter_mut().for_each(|buffer| buffer.fill(1));
+            drop(buffers);
+            assert!(std::fs::read(file.path()).unwrap() == content, "{size}");
+        }
     }
 
     #[test]
