@@ -1,7 +1,11 @@
 //! Where output goes: the report to standard output or a file, the status line to the terminal. Where standard output
 //! is for the data of a job, both stay out of it, on standard error.
+//!
+//! Names of jobs and files may hold anything. Control characters among it, which could make a terminal do what nobody
+//! asked for, are shown as `\x1b`; JSON has its own way of writing them.
 
 use iolite_options::RunOptions;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -18,7 +22,29 @@ pub fn unless_closed(result: io::Result<()>) -> io::Result<()> {
 
 /// Writes text to standard error. When even that cannot be written, there is nobody left to tell.
 pub fn print_error(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    let _ = io::stderr().lock().write_all(&harmless(text.as_bytes()));
+}
+
+/// The text with its control characters made visible, other than those that make lines and columns.
+fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
+    let acts = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    if !text.utf8_chunks().any(|chunk| chunk.valid().contains(acts)) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = Vec::with_capacity(text.len() + 16);
+    for chunk in text.utf8_chunks() {
+        for part in chunk.valid().split_inclusive(acts) {
+            match part.char_indices().next_back().filter(|&(_, last)| acts(last)) {
+                Some((end, last)) => {
+                    shown.extend_from_slice(&part.as_bytes()[..end]);
+                    shown.extend(format!("\\x{:02x}", u32::from(last)).into_bytes());
+                }
+                None => shown.extend_from_slice(part.as_bytes()),
+            }
+        }
+        shown.extend_from_slice(chunk.invalid());
+    }
+    Cow::Owned(shown)
 }
 
 /// The report's destination.
@@ -78,9 +104,10 @@ impl Console {
 
     /// Writes a part of the report. The first error is kept and told at the end.
     pub fn write(&mut self, bytes: &[u8]) {
+        let bytes = harmless(bytes);
         let result = match &mut self.file {
-            None => self.stream.write(bytes),
-            Some(destination) => destination.write(bytes),
+            None => self.stream.write(&bytes),
+            Some(destination) => destination.write(&bytes),
         };
         if let Err(error) = result {
             self.error.get_or_insert(error);
@@ -136,6 +163,16 @@ mod tests {
         console.write(b"er");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "newer");
         assert!(console.take_error().is_none());
+    }
+
+    #[test]
+    fn control_characters_are_shown() {
+        let shown = |text: &[u8]| String::from_utf8_lossy(&harmless(text)).into_owned();
+        assert_eq!(shown("a: b\tc µ\n".as_bytes()), "a: b\tc µ\n");
+        assert_eq!(shown(b"red \x1b[31m\rover\x7f"), r"red \x1b[31m\x0dover\x7f");
+        // An escape of one character, as UTF-8 has it.
+        assert_eq!(shown("\u{9b}31m".as_bytes()), r"\x9b31m");
+        assert_eq!(&harmless(b"\xff\x1b")[..], b"\xff\\x1b");
     }
 
     #[test]

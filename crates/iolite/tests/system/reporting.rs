@@ -224,3 +224,20 @@ fn priorities_are_told_as_the_peer_tells_them() {
         assert!(!told[0].0.is_empty() && !told[0].1.is_empty(), "{more}");
     }
 }
+
+/// A name could make a terminal do what nobody asked for.
+#[test]
+fn control_characters_in_names_are_shown() {
+    let dir = scratch();
+    let job = |more: &str| {
+        let args = ["--name=a\x1b[31mred", "--description=b\x07", "--ioengine=null", "--size=4k", more];
+        Program::under_test().run(dir.path(), args)
+    };
+    let report = job("--output-format=normal").ok().stdout;
+    assert!(report.contains(r"a\x1b[31mred: (g=0)") && report.contains(r"b\x07"), "{report}");
+    assert!(!report.contains(['\x1b', '\x07']), "{report}");
+    let json = job("--output-format=json").ok().stdout;
+    assert!(json.contains(r"a\u001b[31mred"), "{json}");
+    let refused = job("--rw=nonsense\x1b").refused();
+    assert!(!refused.output().contains('\x1b'), "{refused}");
+}
