@@ -6,7 +6,8 @@
 
 use crate::registry::{asks_for_nothing, find};
 use crate::{
-    DedupeMode, Diagnostic, JobOptions, LogOptions, MemoryKind, Origin, RandomDistribution, VerifyOptions,
+    DedupeMode, Diagnostic, ErrorKinds, IgnoredErrors, JobOptions, LogOptions, MemoryKind, Origin,
+    RandomDistribution, VerifyOptions, ZoneMode,
 };
 use iolite_types::PerDirection;
 use std::collections::HashMap;
@@ -38,6 +39,28 @@ fn has_rate(job: &JobOptions) -> bool {
 fn has_command_priorities(job: &JobOptions) -> bool {
     let by_size = &job.engine.cmdprio_bssplit.values;
     any(job.engine.cmdprio_percentage) || by_size.iter().any(|shares| !shares.is_empty())
+}
+
+fn replays(job: &JobOptions) -> bool {
+    !job.read_iolog.is_empty()
+}
+
+/// Whether the job may have several files; which there are in a directory, or in a trace, is not known here.
+fn may_have_several_files(job: &JobOptions) -> bool {
+    job.nrfiles > 1 || job.filename.len() > 1 || job.opendir.is_some() || replays(job)
+}
+
+/// Whether the shares of a mix are those of the job. One direction that has all of it is no contradiction.
+fn mixes(job: &JobOptions) -> bool {
+    match (job.rw.reads(), job.rw.writes()) {
+        (true, true) => true,
+        (true, false) => job.rwmixread == 100,
+        (false, _) => job.rwmixread == 0,
+    }
+}
+
+fn goes_on_after_errors(job: &JobOptions) -> bool {
+    job.continue_on_error != ErrorKinds::NONE || job.ignore_error != IgnoredErrors::default()
 }
 
 /// All of them. An option may have several needs.
@@ -95,6 +118,16 @@ static NEEDS: &[Need] = &[
     need(&["random_sequence_stride"], "random_distribution=sequence", |job| {
         matches!(job.random_distribution, RandomDistribution::Sequence(_))
     }),
+    need(&["rw_sequencer"], "a number behind rw (rw=randread:8)", |job| {
+        job.rw_modifier.0 != 0 || replays(job)
+    }),
+    need(&["rwmixread", "rwmixwrite"], "a mix (rw=rw or rw=randrw)", |job| mixes(job) || replays(job)),
+    need(&["zonerange", "zoneskip"], "zonemode=strided", |job| job.zonemode != ZoneMode::None),
+    need(&["file_service_type"], "several files (nrfiles, filename or opendir)", may_have_several_files),
+    need(&["openfiles"], "several files (nrfiles, filename or opendir)", |job| {
+        job.openfiles <= 1 || may_have_several_files(job)
+    }),
+    need(&["error_dump"], "continue_on_error or ignore_error", goes_on_after_errors),
     need(&["exit_what"], "exitall or exitall_on_error", |job| job.exitall || job.exitall_on_error),
     need(
         &["cmdprio_class", "cmdprio", "cmdprio_hint"],
@@ -131,7 +164,7 @@ static NEEDS: &[Need] = &[
         job.verification.trim_percentage > 0
     }),
     need(&["block_error_percentiles"], "trims or writes (rw)", |job| {
-        job.rw.trims() || job.rw.writes() || !job.read_iolog.is_empty()
+        job.rw.trims() || job.rw.writes() || replays(job)
     }),
     need(&["steadystate_ramp_time", "steadystate_check_interval"], "steadystate_duration", |job| {
         job.is_set("steadystate_duration")
@@ -148,7 +181,7 @@ static NEEDS: &[Need] = &[
             "merge_blktrace_file",
         ],
         "read_iolog",
-        |job| !job.read_iolog.is_empty(),
+        replays,
     ),
     need(&["merge_blktrace_scalars", "merge_blktrace_iters"], "merge_blktrace_file", |job| {
         job.merge_blktrace_file.is_some()

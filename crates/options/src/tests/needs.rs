@@ -57,6 +57,35 @@ fn a_default_of_all_may_matter_to_some() {
 }
 
 #[test]
+fn what_the_workload_does_not_have_cannot_be_refined() {
+    for (alone, leader, enough) in [
+        ("rw_sequencer=identical", "a number behind rw (rw=randread:8)", "rw=randread:8"),
+        ("rwmixread=70", "a mix (rw=rw or rw=randrw)", "rw=randrw"),
+        ("rwmixwrite=30", "a mix (rw=rw or rw=randrw)", "rw=rw"),
+        ("zoneskip=1m", "zonemode=strided", "zonemode=strided\nzonesize=1m"),
+        ("openfiles=2", "several files (nrfiles, filename or opendir)", "filename=a:b"),
+        ("file_service_type=random", "several files (nrfiles, filename or opendir)", "nrfiles=3"),
+        ("error_dump=1", "continue_on_error or ignore_error", "continue_on_error=write"),
+        ("error_dump=1", "continue_on_error or ignore_error", "ignore_error=ENOSPC"),
+    ] {
+        let option = alone.split_once('=').unwrap().0;
+        let column = option.len() + 2;
+        let told = warnings(&format!("[a]\n{alone}\n"));
+        assert_eq!(told, [format!("-:2:{column}: {option}: has no effect without {leader}")]);
+        assert_eq!(warnings(&format!("[a]\n{alone}\n{enough}\n")), [""; 0]);
+    }
+    // Shares that are those of the job, and as many open files as there are, ask for nothing.
+    for job in
+        ["rw=randread\nrwmixread=100", "rw=write\nrwmixread=0", "rw=write\nrwmixwrite=100", "openfiles=1"]
+    {
+        assert_eq!(warnings(&format!("[a]\n{job}\n")), [""; 0], "{job}");
+    }
+    // So do defaults.
+    let defaults = "rwmixread=50\nrw_sequencer=sequential\nfile_service_type=roundrobin\nerror_dump=0";
+    assert_eq!(warnings(&format!("[a]\n{defaults}\n")), [""; 0]);
+}
+
+#[test]
 fn replays_need_a_trace() {
     assert_eq!(warnings("[a]\nreplay_skip=trim\nmerge_blktrace_file=x\n").len(), 2);
     assert_eq!(warnings("[a]\nreplay_skip=trim\nread_iolog=x\n"), [""; 0]);

@@ -10,7 +10,9 @@ fn zones_have_a_range() {
     let job = &jobs(&["--name=j", "--zonemode=strided", "--zonesize=1m", "--zonerange=4m"])[0];
     assert_eq!(job.zonerange, 4 << 20);
     // As fio has it: a range or a skip alone mean nothing.
-    assert_eq!(jobs(&["--name=j", "--zonerange=4m", "--zoneskip=1m"])[0].zonemode, ZoneMode::None);
+    let without = run(&["--name=j", "--zonerange=4m", "--zoneskip=1m"]);
+    assert_eq!(without.batches[0][0].zonemode, ZoneMode::None);
+    assert_eq!(without.warnings.len(), 2);
     let refused = |word| errors(&["--name=j", word]).join(" ");
     assert!(refused("--zonemode=zbd").contains("\"zbd\" is not supported yet"));
     assert!(refused("--zonesize=10%").contains("not in percent"));
