@@ -57,19 +57,6 @@ macro_rules! null {
 }
 
 /// Reads of the block device by an engine with a queue.
-/// A deep queue on zram, in batches of 32, waiting for so many completions at a time.
-macro_rules! deep {
-    ($engine:literal, $wait:literal, $options:literal) => {
-        zram!(
-            $engine,
-            "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 --iodepth_batch_complete_min=",
-            $wait,
-            " ",
-            $options
-        )
-    };
-}
-
 macro_rules! zram {
     ($engine:literal, $($options:literal),+) => {
         concat!(
@@ -78,6 +65,35 @@ macro_rules! zram {
             " --thread --filename={device} --direct=1 --bs=4k --rw=randread ",
             $($options),+
         )
+    };
+}
+
+/// The same 32 deep, one by one or in batches.
+macro_rules! shallow {
+    ($engine:literal) => {
+        zram!($engine, "--iodepth=32")
+    };
+    ($engine:literal, batches) => {
+        zram!($engine, "--iodepth=32 --iodepth_batch_submit=16 --iodepth_batch_complete_max=16")
+    };
+}
+
+/// The same with a deep queue, in batches of 32, waiting for so many completions at a time.
+macro_rules! deep {
+    ($engine:literal, $wait:literal $(, $options:literal)*) => {
+        zram!(
+            $engine,
+            "--iodepth=128 --iodepth_batch_submit=32 --iodepth_batch_complete_max=32 --iodepth_batch_complete_min=",
+            $wait
+            $(, $options)*
+        )
+    };
+}
+
+/// That with a ring, files and buffers registered.
+macro_rules! deep_ring {
+    ($wait:literal $(, $options:literal)?) => {
+        deep!("io_uring", $wait, " --registerfiles --fixedbufs" $(, $options)?)
     };
 }
 
@@ -223,57 +239,44 @@ pub const CASES: &[Case] = &[
         UserCpuPerIo,
         2.0,
     ),
-    case("libaio-zram-cpu", "libaio, depth 32", zram!("libaio", "--iodepth=32"), UserCpuPerIo, 2.0).on(Zram),
+    case("libaio-zram-cpu", "libaio, depth 32", shallow!("libaio"), UserCpuPerIo, 2.0).on(Zram),
     case(
         "libaio-zram-batch-cpu",
         "libaio, depth 32, batches of 16",
-        zram!("libaio", "--iodepth=32 --iodepth_batch_submit=16 --iodepth_batch_complete_max=16"),
+        shallow!("libaio", batches),
         UserCpuPerIo,
         2.0,
     )
     .on(Zram),
-    case("io_uring-zram-cpu", "io_uring, depth 32", zram!("io_uring", "--iodepth=32"), UserCpuPerIo, 2.0)
-        .on(Zram),
+    case("io_uring-zram-cpu", "io_uring, depth 32", shallow!("io_uring"), UserCpuPerIo, 2.0).on(Zram),
     case(
         "io_uring-zram-batch-cpu",
         "io_uring, depth 32, batches of 16",
-        zram!("io_uring", "--iodepth=32 --iodepth_batch_submit=16 --iodepth_batch_complete_max=16"),
+        shallow!("io_uring", batches),
         UserCpuPerIo,
         2.0,
     )
     .on(Zram),
     case("libaio-file-cpu", "libaio, a file, depth 32", file!("libaio"), UserCpuPerIo, 2.0).on(Disk),
     case("io_uring-file-cpu", "io_uring, a file, depth 32", file!("io_uring"), UserCpuPerIo, 2.0).on(Disk),
-    case("libaio-zram", "libaio, depth 128, batches of 32", deep!("libaio", "32", ""), Iops, 1.0).on(Zram),
-    case(
-        "io_uring-zram",
-        "the same with a ring, files and buffers registered",
-        deep!("io_uring", "32", "--registerfiles --fixedbufs"),
-        Iops,
-        1.0,
-    )
-    .on(Zram),
+    case("libaio-zram", "libaio, depth 128, batches of 32", deep!("libaio", "32"), Iops, 1.0).on(Zram),
+    case("io_uring-zram", "the same with a ring, files and buffers registered", deep_ring!("32"), Iops, 1.0)
+        .on(Zram),
     case(
         "io_uring-zram-bare",
         "the same, beside a bare ring",
-        deep!("io_uring", "32", "--registerfiles --fixedbufs --norandommap"),
+        deep_ring!("32", " --norandommap"),
         Iops,
         0.97,
     )
     .against(BareRing(Pattern { depth: 128, batch: 32, wait: 32 }))
     .on(Zram),
-    case(
-        "io_uring-zram-eager",
-        "the same, each completion fetched as it comes",
-        deep!("io_uring", "1", "--registerfiles --fixedbufs"),
-        Iops,
-        1.0,
-    )
-    .on(Zram),
+    case("io_uring-zram-eager", "the same, each completion fetched as it comes", deep_ring!("1"), Iops, 1.0)
+        .on(Zram),
     case(
         "io_uring-zram-eager-bare",
         "the same, beside a bare ring",
-        deep!("io_uring", "1", "--registerfiles --fixedbufs --norandommap"),
+        deep_ring!("1", " --norandommap"),
         Iops,
         0.97,
     )

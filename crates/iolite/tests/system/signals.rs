@@ -113,6 +113,16 @@ fn hold_pipe(path: &Path) -> fs::File {
     fs::File::options().read(true).write(true).open(path).unwrap()
 }
 
+/// Starts, waits until it has begun and then so many milliseconds, interrupts once, and waits for the end.
+#[track_caller]
+fn interrupted(dir: &Path, line: &str, after_ms: u64) -> Finished {
+    let mut running = Program::under_test().start(dir, line.split_whitespace());
+    running.wait_until("it has begun", |running| running.stdout().contains("Starting 1"));
+    std::thread::sleep(std::time::Duration::from_millis(after_ms));
+    running.signal(libc::SIGINT);
+    running.wait()
+}
+
 /// Opening a pipe waits for its other end, and reading from it for data: neither keeps a job from ending.
 #[test]
 fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
@@ -123,11 +133,7 @@ fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
         for more in ["--rw=read", "--rw=read --thread", "--rw=read --io_submit_mode=offload", "--rw=write"] {
             let held = other_end.then(|| hold_pipe(&pipe));
             let line = format!("--name=j --filename=pipe --size=100M {more}");
-            let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-            running.wait_until("it has begun", |running| running.stdout().contains("Starting 1"));
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            running.signal(libc::SIGINT);
-            let run = running.wait();
+            let run = interrupted(dir.path(), &line, 300);
             assert_eq!(run.code(), 128, "{more}, {other_end}: {run}");
             drop(held);
         }
@@ -147,11 +153,7 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
         for (thread, other_end) in [("", false), ("", true), ("--thread", false), ("--thread", true)] {
             let held = other_end.then(|| hold_pipe(&pipe));
             let line = format!("--name=j --ioengine=null --size=1t {log} {thread}");
-            let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-            running.wait_until("it has begun", |running| running.stdout().contains("Starting 1"));
-            std::thread::sleep(std::time::Duration::from_millis(500));
-            running.signal(libc::SIGINT);
-            let run = running.wait();
+            let run = interrupted(dir.path(), &line, 500);
             assert_eq!(run.code(), 128, "{run}");
             let told = match other_end {
                 false => "j: did not begin, because nobody reads from the pipe p_lat.1.log".to_owned(),
