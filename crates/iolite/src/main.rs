@@ -14,7 +14,7 @@ use console::Console;
 use iolite_options::{Invocation, JobOptions, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
-use iolite_run::{Prepared, RunError};
+use iolite_run::{HeldSignals, Prepared, RunError};
 use session::Session;
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -150,6 +150,11 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
     };
     let mut session = Session::new(name, program(name), run, &mut console);
     session.begin(&plan);
+    // Until the report is written.
+    let _held = match HeldSignals::new() {
+        Ok(held) => held,
+        Err(error) => return refuse(name, &error),
+    };
     let outcome = match prepared.perform(session.settings(), &mut session) {
         Ok(outcome) => outcome,
         Err(error) => return refuse(name, &error),

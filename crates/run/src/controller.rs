@@ -20,7 +20,7 @@ use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use crate::ticker::Ticker;
 use crate::worker::LockedMemory;
 use crate::worker::verify::Rivals;
-use crate::{Observer, Outcome, RunError, Settings};
+use crate::{Observer, Outcome, RunError, Settings, signals};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_options::ExitWhat;
@@ -141,8 +141,7 @@ impl<'a> Controller<'a> {
         let origin_ms = (sys::wall_ns() - now) / 1_000_000;
         let arena = Arc::new(Arena::new(plan.workers.len()).map_err(system("no memory for the statistics"))?);
         let (mine, theirs) = Socket::pair().map_err(system("no socket for messages"))?;
-        let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
-            .map_err(system("signals cannot be received"))?;
+        let signals = signals::queue()?;
         let locked = LockedMemory::of(plan).map_err(system("lockmem"))?;
         let disks = Disks::watch(plan);
         let ticker = Ticker::new(plan, clock).map_err(system("no memory for the clock"))?;

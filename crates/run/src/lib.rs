@@ -24,6 +24,7 @@ mod prepared;
 mod processors;
 mod scheduler;
 mod shared;
+mod signals;
 mod spawner;
 mod sys;
 mod ticker;
@@ -36,6 +37,7 @@ pub use idle::calibrate_cpus;
 pub use prepared::Prepared;
 use processors::run_when_idle;
 pub use processors::{processors, run_on};
+pub use signals::HeldSignals;
 
 use iolite_plan::Problem;
 use iolite_stats::{JobError, Report, Snapshot};

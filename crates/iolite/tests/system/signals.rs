@@ -3,6 +3,8 @@
 use crate::common::program::{Finished, Running, send};
 use crate::common::{Json, Program, scratch};
 use std::fs;
+use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// A job that would run for minutes.
@@ -165,6 +167,38 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
             drop(held);
         }
     }
+}
+
+/// A signal that comes when the run is over, while its report is written, does not cost the report.
+#[test]
+fn late_signals_cost_no_report() {
+    const PIPE: usize = 64 << 10;
+    let dir = scratch();
+    let path = dir.path().join("pipe");
+    make_pipe(&path);
+    let mut pipe = hold_pipe(&path);
+    let line = "--name=j --ioengine=null --size=4k --numjobs=50 --thread --output-format=json --output=pipe";
+    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+    let waiting = |pipe: &fs::File| {
+        let mut bytes = 0;
+        // SAFETY: FIONREAD writes one int.
+        assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+        bytes as usize
+    };
+    running.wait_until("the pipe is full", |_| waiting(&pipe) == PIPE);
+    for signal in [libc::SIGUSR1, libc::SIGINT, libc::SIGTERM] {
+        running.signal(signal);
+    }
+    // The end of the report is what closes the last bracket in the first column.
+    let mut report = Vec::new();
+    while !report.ends_with(b"\n}\n") {
+        running.wait_until("more of it is there", |_| waiting(&pipe) > 0);
+        let mut part = [0; PIPE];
+        let length = pipe.read(&mut part).expect("a pipe can be read");
+        report.extend_from_slice(&part[..length]);
+    }
+    running.wait().ok();
+    assert_eq!(Json::parse(&String::from_utf8(report).expect("JSON is text")).jobs().len(), 50);
 }
 
 #[test]
