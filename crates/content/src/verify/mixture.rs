@@ -47,11 +47,17 @@ pub struct Mixture<'a> {
     copied: Option<(u64, Vec<u8>)>,
 }
 
-/// Where the parts of a header are that do not say whose it is.
-struct Unknown {
-    header: Range<usize>,
+/// Where a header is, and the parts of it that do not say whose it is.
+struct HeaderParts {
+    all: Range<usize>,
     time: Range<usize>,
     checksum: Range<usize>,
+}
+
+/// The block as a write had it, and what is not known of that in the sector that is looked at.
+struct Version<'a> {
+    bytes: &'a [u8],
+    unknown: Range<usize>,
 }
 
 impl<'a> Mixture<'a> {
@@ -127,80 +133,84 @@ impl<'a> Mixture<'a> {
         if self.block[sector.clone()] == made[sector.clone()] {
             return true;
         }
-        let checksum = self.checksum_without_time(sector, made);
-        let is_unknown = |at: usize| checksum.contains(&at);
-        if self.is_patched(sector, made, None, is_unknown) {
+        let version = |bytes| Version { bytes, unknown: self.checksum_without_time(sector, bytes) };
+        let made = version(made);
+        if self.is_patched(sector, &made, None, None) {
             return true;
         }
         let copied = self.copied.as_ref().filter(|(copied, _)| *copied != sequence);
-        copied.is_some_and(|(_, copied)| {
-            self.is_patched(sector, made, Some(copied), is_unknown)
-                || self
-                    .headers(sector)
-                    .any(|header| self.is_cut_in(&header, sector, (made, copied), is_unknown))
+        copied.map(|(_, copied)| version(copied)).is_some_and(|copied| {
+            self.is_patched(sector, &made, Some(&copied), None)
+                || self.headers(sector).any(|header| self.is_cut_in(&header, sector, &made, &copied))
         })
     }
 
-    /// Whether all that is known of a sector is one write's, but for one piece of the copied one.
+    /// Whether all that is known of a sector is one write's, but for one piece of the copied one. Of a header that is `cut`,
+    /// time and checksum are not.
     fn is_patched(
         &self,
         sector: &Range<usize>,
-        made: &[u8],
-        copied: Option<&[u8]>,
-        is_unknown: impl Fn(usize) -> bool,
+        made: &Version,
+        copied: Option<&Version>,
+        cut: Option<&HeaderParts>,
     ) -> bool {
-        let differs = |at: &usize| self.block[*at] != made[*at] && !is_unknown(*at);
-        let (first, last) = (sector.clone().find(differs), sector.clone().rfind(differs));
+        let is_unknown =
+            |at: &usize| cut.is_some_and(|cut| cut.time.contains(at) || cut.checksum.contains(at));
+        let differs = |version: &Version, at: &usize| {
+            self.block[*at] != version.bytes[*at] && !version.unknown.contains(at) && !is_unknown(at)
+        };
+        let first = sector.clone().find(|at| differs(made, at));
+        let last = sector.clone().rfind(|at| differs(made, at));
         let (Some(first), Some(last)) = (first, last) else { return true };
-        copied.is_some_and(|copied| (first..=last).all(|at| self.block[at] == copied[at] || is_unknown(at)))
+        copied.is_some_and(|copied| {
+            // What may be anything is no evidence for a copy.
+            let is_evident = [first, last].iter().any(|at| !copied.unknown.contains(at));
+            is_evident && !(first..=last).any(|at| differs(copied, &at))
+        })
     }
 
     /// Whether the copied piece ends or begins in this header, behind the beginning of its time.
     fn is_cut_in(
         &self,
-        header: &Unknown,
+        header: &HeaderParts,
         sector: &Range<usize>,
-        (made, copied): (&[u8], &[u8]),
-        is_unknown: impl Fn(usize) -> bool,
+        made: &Version,
+        copied: &Version,
     ) -> bool {
-        let is_unknown =
-            |at: usize| header.time.contains(&at) || header.checksum.contains(&at) || is_unknown(at);
-        if !self.is_patched(sector, made, Some(copied), is_unknown) {
+        if !self.is_patched(sector, made, Some(copied), Some(header)) {
             return false;
         }
-        let is_all = |range: Range<usize>, of: &[u8]| {
-            let mut within = range.start.max(sector.start)..range.end.min(sector.end);
-            within.all(|at| self.block[at] == of[at])
-        };
-        let (front, end) = (header.header.start..header.time.start, header.header.end);
+        let is_all = |mut range: Range<usize>, of: &Version| range.all(|at| self.block[at] == of.bytes[at]);
+        // What tells whose the header begins as may be in the sector before.
+        let (front, end) = (header.all.start..header.time.start, header.all.end);
         let ends = is_all(front.clone(), copied) && is_all(end..sector.end, made);
-        let begins = is_all(front, made) && is_all(end..end + EVIDENCE, copied);
+        let begins = is_all(front, made) && is_all(end..self.block.len().min(end + EVIDENCE), copied);
         ends || begins
     }
 
     /// The checksum of a header that began in the sector before, with its time, if that sector may be another write's.
     fn checksum_without_time(&self, sector: &Range<usize>, made: &[u8]) -> Range<usize> {
-        let Some(Unknown { header, checksum, .. }) =
-            self.headers(sector).find(|unknown| unknown.time.start < sector.start)
+        let Some(HeaderParts { all, checksum, .. }) =
+            self.headers(sector).find(|header| header.time.start < sector.start)
         else {
             return 0..0;
         };
-        let before = header.start..sector.start;
+        let before = all.start..sector.start;
         // Without a seed it is the number that tells writes apart.
         let tells = self.data.is_random() || checksum.start <= sector.start;
         if tells && self.block[before.clone()] == made[before] { 0..0 } else { checksum }
     }
 
     /// The headers that are in a sector, or reach into it.
-    fn headers(&self, sector: &Range<usize>) -> impl Iterator<Item = Unknown> + use<> {
+    fn headers(&self, sector: &Range<usize>) -> impl Iterator<Item = HeaderParts> + use<> {
         let (length, place) = (self.interval(), place_of(&self.data.spec, self.interval()));
         let (size, checksum_at) = (self.format.size(), self.format.checksum_at());
         let (has_header, sector) = (self.data.spec.kind.has_header(), sector.clone());
         (sector.start / length..sector.end.div_ceil(length))
             .map(move |interval| interval * length + place)
             .filter(move |&at| has_header && at < sector.end && at + size > sector.start)
-            .map(move |at| Unknown {
-                header: at..at + size,
+            .map(move |at| HeaderParts {
+                all: at..at + size,
                 time: at + Header::TIME.start..at + Header::TIME.end,
                 checksum: at + checksum_at..at + size,
             })
@@ -309,11 +319,11 @@ mod tests {
                 let is_random = spec.fill == Fill::Random;
                 let [old, new] = blocks(&spec, OFFSET);
                 let whole = Mixture::new(&spec, &new, OFFSET, 3);
-                let headers: Vec<Unknown> = whole.headers(&(0..SIZE)).collect();
+                let headers: Vec<HeaderParts> = whole.headers(&(0..SIZE)).collect();
                 for at in [512, 1024, SIZE] {
                     let mut block = cut(&new, &old, at);
-                    for Unknown { header, time, checksum } in &headers {
-                        let is_torn = |cut: &usize| (time.start + 1..header.end).contains(cut);
+                    for HeaderParts { all, time, checksum } in &headers {
+                        let is_torn = |cut: &usize| (time.start + 1..all.end).contains(cut);
                         let known = if is_random { !is_torn(&at) } else { ![512, 1024].iter().any(is_torn) };
                         for byte in time.clone().chain(checksum.clone()).filter(|_| known) {
                             block[byte] ^= 0x10;
@@ -328,10 +338,10 @@ mod tests {
 
     #[test]
     fn a_copy_may_begin_and_end_anywhere() {
-        for spec in variants(&[(0, 0), (512, 0), (0, 480)]) {
+        for spec in variants(&[(0, 0), (512, 0), (0, 480), (0, 484)]) {
             for fill in [spec.fill.clone(), pattern()] {
                 let spec = Spec { fill, ..spec.clone() };
-                let step = if spec.kind == Kind::Crc32c { 1 } else { 5 };
+                let step = if spec.kind == Kind::Crc32c { 1 } else { 11 };
                 let [old, new] = blocks(&spec, OFFSET);
                 for at in (0..=SIZE).step_by(step) {
                     assert!(is_mixture(&spec, &cut(&new, &old, at), OFFSET, true), "{at} {spec:?}");
@@ -345,15 +355,18 @@ mod tests {
 
     #[test]
     fn no_byte_of_a_copy_may_be_another() {
-        for spec in variants(&[(0, 0), (512, 0)]) {
+        for spec in variants(&[(0, 0), (512, 0), (0, 480), (0, 484)]) {
             let [old, new] = blocks(&spec, OFFSET);
-            let headers: Vec<Unknown> = Mixture::new(&spec, &new, OFFSET, 3).headers(&(0..SIZE)).collect();
+            let headers: Vec<HeaderParts> =
+                Mixture::new(&spec, &new, OFFSET, 3).headers(&(0..SIZE)).collect();
             let step = if spec.kind == Kind::Crc32c { 1 } else { 17 };
             for at in [0, 5, 13, 27, 35, 41, 46, 60, 512, 777, SIZE] {
                 let mut block = cut(&new, &old, at);
                 let unknown = |byte: &usize| {
-                    headers.iter().any(|Unknown { header, time, checksum }| {
-                        let is_torn = (time.start + 1..header.end).contains(&at) || spec.fill != Fill::Random;
+                    headers.iter().any(|HeaderParts { all, time, checksum }| {
+                        let is_across = all.start / 512 != (all.end - 1) / 512;
+                        let from = if is_across { all.start } else { time.start };
+                        let is_torn = (from + 1..all.end).contains(&at) || spec.fill != Fill::Random;
                         is_torn && (time.contains(byte) || checksum.contains(byte))
                     })
                 };
