@@ -22,7 +22,7 @@ pub use error::{Place, TraceError};
 pub use mapping::{Kinds, Mapping};
 pub use merge::{Merge, MergeInput, merge};
 pub use reader::{Format, TraceReader};
-pub use scan::{Scan, ScannedFile, scan};
+pub use scan::{Blocks, Scan, ScannedFile, scan};
 pub use source::{is_stream, open};
 pub use text::{TextReader, TextVersion};
 pub use writer::TextWriter;

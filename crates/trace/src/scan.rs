@@ -2,7 +2,7 @@
 
 use crate::reader::name_of;
 use crate::{Event, FileName, Mapping, Place, TraceError, TraceReader};
-use iolite_types::{Direction, Operation, PerDirection};
+use iolite_types::{Direction, Operation, PerDirection, greatest_common_divisor};
 use std::io::Read;
 use std::path::Path;
 
@@ -19,8 +19,43 @@ pub struct Scan {
     pub syncs: u64,
     /// The largest read or write, in bytes.
     pub largest: u64,
+    /// What the I/Os of each direction are like.
+    pub blocks: PerDirection<Blocks>,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: u64,
+}
+
+/// What the offsets and lengths of a direction have in common. All zeros where there is no I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// The smallest length, in bytes.
+    pub smallest: u64,
+    /// The place of the first I/O of that length.
+    pub smallest_at: Option<Place>,
+    /// The largest length, in bytes.
+    pub largest: u64,
+    /// The largest number that divides all lengths.
+    pub common: u64,
+    /// The largest number that divides all lengths and all offsets.
+    pub step: u64,
+}
+
+impl Blocks {
+    fn count(&mut self, offset: u64, length: u64, place: Place) {
+        if self.smallest_at.is_none() || length < self.smallest {
+            (self.smallest, self.smallest_at) = (length, Some(place));
+        }
+        self.largest = self.largest.max(length);
+        self.common = greatest_common_divisor(self.common, length);
+        self.step = greatest_common_divisor(greatest_common_divisor(self.step, offset), length);
+    }
+
+    /// Whether an I/O like this one may be among those that were counted.
+    pub fn may_hold(&self, offset: u64, length: u64) -> bool {
+        (self.smallest..=self.largest).contains(&length)
+            && length.is_multiple_of(self.common)
+            && offset.is_multiple_of(self.step)
+    }
 }
 
 /// What a trace does to one file.
@@ -93,6 +128,7 @@ pub fn scan<S: Read>(
         }
         scan.files[record.file as usize].count(direction, offset + length, place);
         scan.ios[direction] += 1;
+        scan.blocks[direction].count(offset, length, place);
         scan.bytes[direction] = scan.bytes[direction].saturating_add(length);
         if operation != Operation::Trim {
             scan.largest = scan.largest.max(length);
@@ -132,6 +168,28 @@ mod tests {
             scan.files[0].farthest.values,
             [Some(Place::Line(6)), Some(Place::Line(5)), Some(Place::Line(8))]
         );
+    }
+
+    #[test]
+    fn what_ios_have_in_common_is_known() {
+        let log =
+            format!("{LOG}200 f write 12288 2048\n200 g open\n201 g write 6144 1024\n202 g write 0 512\n");
+        let blocks = scanned(&log, &Mapping::default()).unwrap().blocks;
+        let writes = Blocks {
+            smallest: 512,
+            smallest_at: Some(Place::Line(5)),
+            largest: 2048,
+            common: 512,
+            step: 512,
+        };
+        assert_eq!(blocks[Direction::Write], writes);
+        assert!(writes.may_hold(1536, 1024) && !writes.may_hold(256, 512) && !writes.may_hold(0, 768));
+        assert!(!writes.may_hold(0, 4096));
+        assert_eq!((blocks[Direction::Read].common, blocks[Direction::Read].step), (8192, 8192));
+        assert!(!Blocks::default().may_hold(0, 512));
+        // Offsets are those of the replay.
+        let odd = scanned(&log, &Mapping { divisor: 3, ..Mapping::default() }).unwrap().blocks;
+        assert_eq!((odd[Direction::Write].common, odd[Direction::Write].step), (512, 1));
     }
 
     #[test]

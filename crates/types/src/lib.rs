@@ -38,6 +38,15 @@ impl Direction {
     }
 }
 
+/// The largest number that divides both; that one of them is 0 leaves the other.
+pub const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// What an engine is asked to do with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]

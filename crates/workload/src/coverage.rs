@@ -34,7 +34,7 @@ use crate::{
     sizes::Sizes,
     unvisited::Unvisited,
 };
-use iolite_types::Direction;
+use iolite_types::{Direction, greatest_common_divisor};
 
 /// How the random offsets of a workload are chosen; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,10 +104,6 @@ pub(crate) fn random_size(spec: &Spec, direction: Direction) -> &BlockSize {
 /// The sizes of sequential I/Os of a direction.
 pub(crate) fn sequential_size(spec: &Spec, direction: Direction) -> &BlockSize {
     &spec.block_size[if spec.size_by_randomness { Direction::Read } else { direction }]
-}
-
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// A place for an I/O, in bytes from the start of the region.

@@ -21,8 +21,10 @@ pub use extents::Extents;
 pub use map::WriteMap;
 pub use replay::Replay;
 
-use crate::{BlockSize, Distribution, Error, Io, Mix, Spec, coverage::Strategy, coverage::directions};
-use iolite_types::Direction;
+use crate::{
+    BlockSize, Distribution, Error, Io, Mix, Region, Spec, coverage::Strategy, coverage::directions,
+};
+use iolite_types::{Direction, greatest_common_divisor};
 
 /// A write, and which one of its job it was (from 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +62,20 @@ impl Need {
         let smallest = spec.block_size[Direction::Write].min().max(1);
         let slot = step(spec);
         let blocks: u64 = spec.files.iter().fold(0, |sum, region| sum.saturating_add(region.length / slot));
-        if slot * FINEST < smallest || blocks > MOST_BLOCKS { Need::Extents } else { Need::Map(slot) }
+        let is_too_fine = spec.unaligned || slot * FINEST < smallest;
+        if is_too_fine || blocks > MOST_BLOCKS { Need::Extents } else { Need::Map(slot) }
+    }
+
+    /// Bytes that a map of these files takes when all of it is touched; 0 where none is needed.
+    pub fn map_bytes(self, files: &[Region]) -> u64 {
+        let Need::Map(slot) = self else { return 0 };
+        let blocks = files.iter().fold(0u64, |sum, region| sum.saturating_add(region.length.div_ceil(slot)));
+        blocks.saturating_mul(size_of::<u32>() as u64)
+    }
+
+    /// Whether that is more than a list of so many writes takes.
+    pub fn is_more_than_list(self, files: &[Region], writes: u64) -> bool {
+        self.map_bytes(files) > writes.saturating_mul(extents::BYTES_PER_WRITE)
     }
 }
 
@@ -129,10 +144,6 @@ pub fn step(spec: &Spec) -> u64 {
     common.max(1)
 }
 
-fn greatest_common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
-}
-
 /// The writes of a pass that still stand, for a workload that can write again.
 #[derive(Clone, Debug)]
 pub enum Standing {
@@ -173,6 +184,14 @@ impl Standing {
         match self {
             Standing::Map(map) => map.next(file, offset, issued),
             Standing::Extents(extents) => extents.next(file, offset),
+        }
+    }
+
+    /// The first write that stands and lies within this place as a whole. `issued` is how many writes there were.
+    pub fn first_within(&self, place: &Io, issued: u64) -> Option<Written> {
+        match self {
+            Standing::Map(map) => map.first_within(place, issued),
+            Standing::Extents(extents) => extents.first_within(place),
         }
     }
 

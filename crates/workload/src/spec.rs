@@ -1,6 +1,6 @@
 //! What a workload is made of, as far as choosing the next I/O is concerned.
 
-use iolite_types::{Direction, PerDirection};
+use iolite_types::{Direction, PerDirection, greatest_common_divisor};
 
 /// Everything that decides which I/Os a worker issues.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,18 +157,11 @@ impl BlockSize {
 
     /// The largest number that divides all sizes (unless they are unaligned).
     pub fn common(&self) -> u64 {
-        let divide = |a: u64, b: u64| {
-            let (mut a, mut b) = (a, b);
-            while b != 0 {
-                (a, b) = (b, a % b);
-            }
-            a
-        };
         match self {
             BlockSize::Fixed(size) => *size,
-            BlockSize::Range(low, high) => divide(*low, *high),
+            BlockSize::Range(low, high) => greatest_common_divisor(*low, *high),
             BlockSize::Split(entries) => {
-                entries.iter().fold(0, |common, &(size, _)| divide(common, size)).max(1)
+                entries.iter().fold(0, |common, &(size, _)| greatest_common_divisor(common, size)).max(1)
             }
         }
     }

@@ -13,7 +13,7 @@ pub struct Extents {
 }
 
 /// Bytes of memory per write: key, value, and their share of a node that is filled as B-trees are.
-const BYTES_PER_WRITE: u64 = 60;
+pub(super) const BYTES_PER_WRITE: u64 = 60;
 
 impl Extents {
     /// This was written last.
@@ -44,6 +44,14 @@ impl Extents {
     /// The first write at or after this place.
     pub fn next(&self, file: u32, offset: u64) -> Option<Written> {
         self.writes.range((file, offset)..).next().map(|(&key, &value)| written(key, value))
+    }
+
+    /// The first write that lies within this place.
+    pub fn first_within(&self, place: &Io) -> Option<Written> {
+        let end = place.offset + place.length;
+        let mut inside = self.writes.range((place.file, place.offset)..(place.file, end));
+        let (&key, &value) = inside.next().filter(|(key, value)| key.1 + value.0 <= end)?;
+        Some(written(key, value))
     }
 
     /// How many writes there are.

@@ -76,19 +76,35 @@ impl WriteMap {
         let mut offset = offset;
         for (file, map) in (file..).zip(&self.files[(file as usize).min(self.files.len())..]) {
             let from = offset.saturating_sub(map.region.offset).div_ceil(self.slot) as usize;
-            if let Some((first, last)) = whole_write(&map.slots, from) {
-                let stored = u64::from(map.slots[first] & NUMBER) - 1;
-                let io = Io {
-                    file,
-                    offset: map.region.offset + first as u64 * self.slot,
-                    length: (last - first + 1) as u64 * self.slot,
-                    direction: Direction::Write,
-                };
-                return Some(Written { io, number: latest(stored, issued) });
+            if let Some(found) = whole_write(&map.slots, from) {
+                return Some(self.written(file, found, issued));
             }
             offset = 0;
         }
         None
+    }
+
+    /// The first write that lies within this place and is there as a whole.
+    pub fn first_within(&self, place: &Io, issued: u64) -> Option<Written> {
+        let map = &self.files[place.file as usize];
+        let start = place.offset.saturating_sub(map.region.offset);
+        let end = (place.offset + place.length).saturating_sub(map.region.offset);
+        let end = ((end / self.slot) as usize).min(map.slots.len());
+        let found = whole_write(&map.slots[..end], start.div_ceil(self.slot) as usize)?;
+        Some(self.written(place.file, found, issued))
+    }
+
+    /// The write in these slots of a file, from the first to the last.
+    fn written(&self, file: u32, (first, last): (usize, usize), issued: u64) -> Written {
+        let FileMap { region, slots } = &self.files[file as usize];
+        let stored = u64::from(slots[first] & NUMBER) - 1;
+        let io = Io {
+            file,
+            offset: region.offset + first as u64 * self.slot,
+            length: (last - first + 1) as u64 * self.slot,
+            direction: Direction::Write,
+        };
+        Written { io, number: latest(stored, issued) }
     }
 
     /// Whether a write with this number may be meant where another of the map is expected: the map cannot tell them

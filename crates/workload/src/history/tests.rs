@@ -135,10 +135,22 @@ fn histories_know_the_last_writes() {
     }
 }
 
+#[test]
+fn a_few_writes_far_apart_are_listed() {
+    let files = [Region { offset: 0, length: 1 << 40 }, Region { offset: 0, length: 4096 }];
+    assert_eq!(Need::Map(512).map_bytes(&files), (8 << 30) + 32);
+    assert!(Need::Map(512).is_more_than_list(&files, 100_000_000));
+    assert!(!Need::Map(512).is_more_than_list(&files, 200_000_000));
+    assert!(!Need::Extents.is_more_than_list(&files, 1));
+}
+
 proptest! {
     /// Any writes in blocks of 512: a map and the list of extents agree, also on what was forgotten.
     #[test]
-    fn map_and_extents_agree(writes in prop::collection::vec((0u64..60, 1u64..9, any::<bool>()), 1..80)) {
+    fn map_and_extents_agree(
+        writes in prop::collection::vec((0u64..60, 1u64..9, any::<bool>()), 1..80),
+        (from, to) in (0u64..40_000, 0u64..40_000),
+    ) {
         let spec = Spec { files: vec![Region { offset: 0, length: 70 * 512 }], ..spec(0) };
         let mut map = Standing::new(&spec, Need::Map(512)).unwrap().unwrap();
         let mut extents = Standing::new(&spec, Need::Extents).unwrap().unwrap();
@@ -149,6 +161,11 @@ proptest! {
             }
         }
         let issued = writes.len() as u64;
-        prop_assert_eq!(standing(&map, issued), standing(&extents, issued));
+        let all = standing(&map, issued);
+        prop_assert_eq!(&all, &standing(&extents, issued));
+        let place = Io { offset: from, length: to.saturating_sub(from), file: 0, direction: Direction::Read };
+        let inside = |written: &&Written| written.io.offset >= from && written.io.offset + written.io.length <= to;
+        let first = all.iter().find(inside).copied();
+        prop_assert_eq!((map.first_within(&place, issued), extents.first_within(&place, issued)), (first, first));
     }
 }
