@@ -69,8 +69,9 @@ fn of_replay(options: &JobOptions, replays: &[Replay]) -> Vec<Obstacle> {
     if let Some(message) = recorded.and_then(|path| replay::recording_obstacle(path.as_ref())) {
         found.push(("write_iolog", format!("write_iolog: {message}")));
     }
-    if !replays.is_empty() && options.verification.is_on() {
-        found.push(("verify", "verify: what a replay writes is not read back; leave verify out".into()));
+    if !replays.is_empty() && options.verification.is_on() && options.verification.trim_percentage > 0 {
+        let message = "trim_percentage: what a replay trims is in its trace; leave trim_percentage out";
+        found.push(("trim_percentage", message.into()));
     }
     found
 }

@@ -16,7 +16,7 @@ pub use target::Target;
 use crate::Problem;
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, ReadWrite, RunOptions};
-use iolite_trace::{Format, Kinds, Mapping, Place, Scan, TraceReader};
+use iolite_trace::{Blocks, Format, Kinds, Mapping, Place, Scan, TraceReader};
 use iolite_types::{Direction, PerDirection};
 use spool::Spool;
 use std::collections::HashMap;
@@ -51,6 +51,12 @@ pub struct ReplayPlan {
     pub needs: Vec<FileNeeds>,
     /// Bytes of all I/Os, where they are known.
     pub bytes: Option<u64>,
+    /// I/Os of each direction, where they are known.
+    pub ios: PerDirection<u64>,
+    /// What the I/Os of each direction are like, where that is known.
+    pub blocks: PerDirection<Blocks>,
+    /// The trace has flushes.
+    pub flushes: bool,
     /// The largest read or write that there is room for.
     pub largest: u64,
     /// The directions that the trace uses. Mixes with trims are mixes of reads and writes.
@@ -89,6 +95,14 @@ impl ReplayPlan {
         }
     }
 
+    /// Whether an I/O may be one of those that the trace had when it was looked through.
+    pub fn foresaw(&self, file: u32, direction: Direction, offset: u64, length: u64) -> bool {
+        let reaches = |needs: &FileNeeds| offset.saturating_add(length) <= needs.end[direction];
+        self.is_live
+            || (self.needs.get(file as usize).is_some_and(reaches)
+                && self.blocks[direction].may_hold(offset, length))
+    }
+
     /// Whether the trace changes the file of this name among the worker's files.
     pub(crate) fn changes(&self, files: &[PathBuf], name: &Path) -> bool {
         files.iter().zip(&self.needs).any(|(path, needs)| path == name && needs.changes())
@@ -116,6 +130,9 @@ impl ReplayPlan {
             }
         }
         self.bytes = Some(scan.bytes.values.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes)));
+        self.ios = scan.ios;
+        self.blocks = scan.blocks;
+        self.flushes = scan.syncs > 0;
         self.largest = scan.largest.max(1);
         self.rw = directions(scan.ios.map(|ios| ios > 0));
         Ok(files)
@@ -222,6 +239,9 @@ fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path
         places: Vec::new(),
         needs: Vec::new(),
         bytes: None,
+        ios: PerDirection::all(0),
+        blocks: PerDirection::all(Blocks::default()),
+        flushes: false,
         largest: largest.max(LIVE_LARGEST),
         rw: if run.readonly { ReadWrite::Read } else { ReadWrite::Rw },
         readonly: run.readonly,

@@ -26,7 +26,9 @@ impl<'a> Prepared<'a> {
         problems.extend(logs::obstacles(plan));
         problems.extend(plan.jobs.iter().flat_map(|job| {
             let options = &job.options;
-            crate::worker::verify::problems(options).into_iter().map(|(option, message)| Problem {
+            let replays = plan.workers[plan.clones(job)].iter().filter_map(|worker| worker.replay.as_deref());
+            let replays: Vec<_> = replays.collect();
+            crate::worker::verify::problems(options, &replays).into_iter().map(|(option, message)| Problem {
                 job: options.name.clone(),
                 origin: options.origins.get(option).cloned(),
                 message,

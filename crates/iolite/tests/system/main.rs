@@ -42,5 +42,6 @@ mod steady_state;
 mod times;
 mod trace_companion;
 mod traces;
+mod verified_replays;
 mod verify;
 mod watching;

@@ -236,7 +236,7 @@ fn clones_have_a_trace_each_and_loops_start_over() {
 }
 
 /// Our program with the words of `line`, its standard input from a command of the shell.
-fn shell(dir: &Path, input: &str, line: &str) -> Finished {
+pub fn shell(dir: &Path, input: &str, line: &str) -> Finished {
     let program = Program::under_test().path;
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{input} | {} {line}", program.display())).current_dir(dir);
@@ -412,7 +412,7 @@ fn a_job_waits_for_its_recording_and_says_so() {
 }
 
 /// Events in a trace: time in ns, sector, bytes, action with categories.
-fn binary(path: &Path, order: ByteOrder, device: u32, events: &[(u64, u64, u32, u32)]) {
+pub fn binary(path: &Path, order: ByteOrder, device: u32, events: &[(u64, u64, u32, u32)]) {
     let mut bytes = Vec::new();
     for (sequence, &(time, sector, length, action)) in (0..).zip(events) {
         let record = BlkRecord {
@@ -430,8 +430,10 @@ fn binary(path: &Path, order: ByteOrder, device: u32, events: &[(u64, u64, u32, 
     fs::write(path, bytes).unwrap();
 }
 
-const READ: u32 = action::QUEUE | category::READ;
-const WRITE: u32 = action::QUEUE | category::WRITE | category::SYNC;
+/// As it was queued.
+pub const READ: u32 = action::QUEUE | category::READ;
+/// As it was queued.
+pub const WRITE: u32 = action::QUEUE | category::WRITE | category::SYNC;
 const TRIM: u32 = action::QUEUE | category::DISCARD;
 const FLUSH: u32 = action::QUEUE | category::FLUSH | category::WRITE;
 const DONE: u32 = action::COMPLETE | category::READ;

@@ -50,8 +50,9 @@ impl FileTable {
             })
             .collect();
         let writes = (options.rw.writes() || options.rw.trims()) && !options.verify_only;
+        let reads_back = super::verify::reads_back(options);
         let mode = OpenMode {
-            read: options.rw.reads() || super::verify::reads_back(options),
+            read: options.rw.reads() || reads_back,
             write: writes,
             direct: options.direct,
             sync: options.sync == SyncMode::Sync,
@@ -61,7 +62,10 @@ impl FileTable {
         let locks = (options.lockfile != LockFile::None).then(|| Locks::new(options.lockfile, specs.len()));
         FileTable {
             open: vec![false; specs.len()],
-            modes: replay.map_or_else(|| vec![mode; specs.len()], |replay| replayed::modes(mode, replay)),
+            modes: match replay {
+                Some(replay) => replayed::modes(mode, replay, reads_back),
+                None => vec![mode; specs.len()],
+            },
             usual: mode,
             protected: Vec::new(),
             live: replay.and_then(|replay| LiveRules::new(options, replay, diskless)),
@@ -141,6 +145,18 @@ impl FileTable {
                 invalidate(descriptor, spec);
             }
         }
+    }
+
+    /// Opens a file that was closed, so that what is read now comes from the medium as far as that is possible.
+    pub fn reopen<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
+        self.open(engine, file)?;
+        self.sync(engine, file)?;
+        if self.invalidate
+            && let Some(descriptor) = engine.descriptor(file)
+        {
+            invalidate(descriptor, &self.specs[file as usize]);
+        }
+        Ok(())
     }
 
     /// Closes a file, after a sync where the job wants one.

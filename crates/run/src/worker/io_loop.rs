@@ -418,7 +418,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         if FULL {
-            self.note_punctuality(Some(index));
+            // What is read back or trimmed beside the script has no moment in it.
+            if !self.beside {
+                self.note_punctuality(Some(index));
+            }
             self.record(io.direction.into(), io.file, io.offset, io.length);
         }
         self.issue(index, start, 0);

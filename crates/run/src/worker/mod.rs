@@ -43,8 +43,8 @@ use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Vi
 use iolite_logs::Recorder;
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_plan::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
-use iolite_types::{Direction, PerDirection};
-use iolite_workload::{AnyGenerator, BlockSize, General, Generator};
+use iolite_types::Direction;
+use iolite_workload::{AnyGenerator, General, Generator};
 use logs::Logs;
 use memory::Buffers;
 use offload::Offload;
@@ -277,7 +277,7 @@ impl Worker<'_> {
         if let Some(plan) = &self.plan.replay {
             return self.replay(plan, pool, logs);
         }
-        let workload = workload_spec(self.job, self.layout, self.plan.seed);
+        let workload = workload_spec(self.job, self.plan, self.layout);
         let generator = General::new(&workload).map(AnyGenerator::from);
         let generator = generator
             .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
@@ -287,10 +287,7 @@ impl Worker<'_> {
     /// Everything, with I/O from a trace.
     #[inline(never)]
     fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, logs: Logs) -> Result<(), Stop> {
-        let mut workload = workload_spec(self.job, self.layout, self.plan.seed);
-        // The trace says when files are opened, and how large I/Os are.
-        workload.open_files = 0;
-        workload.block_size = PerDirection::all(BlockSize::Fixed(plan.largest));
+        let workload = workload_spec(self.job, self.plan, self.layout);
         let replay = Replay::new(plan, self.options(), !self.job.engine.diskless);
         self.work::<E, Replay, true>(engine, replay, &workload, logs)
     }
@@ -303,7 +300,7 @@ impl Worker<'_> {
         if let Some(plan) = &self.plan.replay {
             return self.replay(plan, engine, logs);
         }
-        let workload = workload_spec(self.job, self.layout, self.plan.seed);
+        let workload = workload_spec(self.job, self.plan, self.layout);
         let full = needs_full_loop(options, &workload);
         // A pace steers a mix, and a ramp makes I/Os that do not count: only the general generator understands that.
         let generator = if full || counts_after_ramp(options) {

@@ -22,6 +22,7 @@ impl Worker<'_> {
             moves_nothing: self.job.engine.diskless,
             directory: self.job.auxiliary.clone(),
             worker: self.plan.index,
+            replay: self.plan.replay.clone(),
         };
         let mut verification = Verification::new(self.options(), workload, self.layout, identity)
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=verify: {error}") })?;

@@ -7,6 +7,7 @@
 use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
 use iolite_trace::{Event, Record, TraceError, TraceReader};
+use iolite_types::Direction;
 use iolite_workload::{Generator, Io, Next, Step};
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -147,7 +148,12 @@ impl Replay {
                 (was_open && *opened == 0).then_some(Next::Close(file))
             }
             Event::Io { operation, offset, length } => Some(match operation.direction() {
-                Some(direction) => Next::Io(Io { offset, length, file, direction }),
+                Some(direction) => {
+                    if !self.plan.foresaw(file, direction, offset, length) {
+                        return Err(self.changed(direction, offset, length));
+                    }
+                    Next::Io(Io { offset, length, file, direction })
+                }
                 None => Next::Script(Step::Sync { operation, file, offset, length }),
             }),
             Event::Wait => None,
@@ -161,6 +167,16 @@ impl Replay {
         }
         self.waiting.extend(next);
         Ok(())
+    }
+
+    /// What was made ready for the trace is not for this I/O.
+    fn changed(&self, direction: Direction, offset: u64, length: u64) -> String {
+        format!(
+            "{}: it has changed since it was looked through: there was no {} of {length} bytes at offset {offset} then; \
+             read_iolog_chunked=1 is for traces that are still being made",
+            self.plan.name.display(),
+            direction.name()
+        )
     }
 
     /// Which of the worker's files this one of the trace is. Those that a live trace names for the first time are new.

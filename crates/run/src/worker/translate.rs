@@ -8,7 +8,8 @@ use iolite_options::{
     FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
     SkewLaw, ZoneMode, ZoneSkip,
 };
-use iolite_plan::{JobPlan, Layout};
+use iolite_plan::{JobPlan, Layout, ReplayPlan, WorkerPlan};
+use iolite_trace::Blocks;
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::{BlockSize, Distribution, FileOrder, Mix, Region, StridedZones, Zone, ZoneSize};
 
@@ -88,9 +89,52 @@ pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> R
     }
 }
 
-/// The worker's workload, from its options and files.
-pub(super) fn workload_spec(job: &JobPlan, layout: &Layout, seed: u64) -> iolite_workload::Spec {
-    let options = &job.options;
+/// The worker's workload, from its options and files, or from its trace.
+pub(super) fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> iolite_workload::Spec {
+    let workload = generated(&job.options, job.engine.diskless, layout, worker.seed);
+    match &worker.replay {
+        Some(replay) => replayed(replay, workload),
+        None => workload,
+    }
+}
+
+/// What can be said of a trace in the terms of a workload: it may write anywhere again, in blocks of these sizes.
+fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_workload::Spec {
+    iolite_workload::Spec {
+        // The trace says when files are opened.
+        open_files: 0,
+        mix: Mix::Single(Direction::Write),
+        block_size: per_direction(|direction| replayed_sizes(replay, direction)),
+        align: per_direction(|direction| replay.blocks[direction].step.max(1)),
+        unaligned: replay.is_live,
+        size_by_randomness: false,
+        cover: false,
+        distribution: Distribution::Even,
+        zones: None,
+        precondition: None,
+        sequential_skip: 0,
+        identical: false,
+        total_ios: None,
+        endless: true,
+        ..workload
+    }
+}
+
+/// The sizes of the I/Os of a direction of a trace: the smallest, the largest, and one so that what divides them all
+/// divides these.
+pub(super) fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
+    let Blocks { smallest, largest, common, .. } = replay.blocks[direction];
+    match direction {
+        // They need no buffers.
+        Direction::Trim => BlockSize::Fixed(1),
+        _ if replay.is_live => BlockSize::Range(1, replay.largest),
+        _ if largest == 0 => BlockSize::Fixed(replay.largest),
+        _ if smallest == largest => BlockSize::Fixed(largest),
+        _ => BlockSize::Split(vec![(smallest, 0), (smallest + common, 0), (largest, 0)]),
+    }
+}
+
+fn generated(options: &JobOptions, diskless: bool, layout: &Layout, seed: u64) -> iolite_workload::Spec {
     let rw = options.rw;
     let mix = match rw {
         ReadWrite::Read | ReadWrite::RandRead => Mix::Single(Direction::Read),
@@ -135,7 +179,7 @@ pub(super) fn workload_spec(job: &JobPlan, layout: &Layout, seed: u64) -> iolite
         sequential_skip: if random { 0 } else { modifier },
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
         // What the page cache holds is dropped before each lap, or later laps would measure the cache.
-        announce_laps: options.invalidate && !options.direct && !job.engine.diskless,
+        announce_laps: options.invalidate && !options.direct && !diskless,
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
         identical: options.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,

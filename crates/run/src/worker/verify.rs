@@ -29,7 +29,7 @@ pub use state::{State, sync_all as sync_states};
 pub use trims::Trims;
 pub use turns::{Aim, Part, Turns};
 
-use iolite_content::verify::{Field, Identity, Mismatch, Stamper};
+use iolite_content::verify::{Field, Identity, Mismatch, Spec, SpecError, Stamper};
 use iolite_types::Direction;
 use iolite_workload::Io;
 use iolite_workload::history::Written;
@@ -47,6 +47,8 @@ pub enum Role {
     Write(Written),
     /// A read that is to be checked.
     Check(Io, Expect),
+    /// A read of a trace: what the replay has written there is checked.
+    Look(Io),
 }
 
 /// What is done about blocks that are not what they should be.
@@ -81,6 +83,12 @@ pub struct Verification {
     /// Keeps apart from those who write to the same places; `None` = nobody does.
     pub turns: Option<Turns>,
     rivalry: Rivalry,
+    /// The workload is a trace: what it reads of its own is checked on the way, and its trims may come anywhere.
+    is_replay: bool,
+    /// How blocks have to be whose sizes are not known beforehand.
+    unforeseen: Option<Spec>,
+    /// What is read back now is that of a whole pass.
+    pub at_end: bool,
     /// Everything that was written has been read back.
     pub is_complete: bool,
     stamper: Option<Stamper>,
@@ -102,18 +110,30 @@ impl Verification {
             (None, Direction::Read) if self.read_back.checks_all_reads() => {
                 Role::Check(*io, Expect::Anything)
             }
-            (None, _) => Role::Plain,
+            (None, Direction::Read) if self.is_replay => Role::Look(*io),
+            (None, Direction::Read) => Role::Plain,
+            (None, Direction::Trim) => {
+                self.trimmed(io);
+                Role::Plain
+            }
         };
         if let Some(state) = &self.state {
             match role {
                 Role::Write(written) => state.issue(index, &written),
                 Role::Plain if io.direction == Direction::Trim => state.forget(io),
-                Role::Plain | Role::Check(..) => {}
+                Role::Plain | Role::Check(..) | Role::Look(_) => {}
             }
         }
         self.roles[index as usize] = role;
         if let Some(turns) = &mut self.turns {
             turns.made(index);
+        }
+    }
+
+    /// The workload trims this. Only in a trace that is not followed by a write to the same place.
+    pub fn trimmed(&mut self, io: &Io) {
+        if self.is_replay {
+            self.read_back.forget(io);
         }
     }
 
@@ -123,7 +143,8 @@ impl Verification {
             _ if self.turns.is_none() => None,
             Direction::Write | Direction::Trim => Some(Aim::Change),
             Direction::Read => {
-                (self.next.is_some() || self.read_back.checks_all_reads()).then_some(Aim::Check)
+                let is_checked = self.is_replay || self.read_back.checks_all_reads();
+                (self.next.is_some() || is_checked).then_some(Aim::Check)
             }
         }
     }
@@ -153,7 +174,18 @@ impl Verification {
         self.next = Some(Role::Check(io, expect));
     }
 
-    /// The read that was announced will not come (any more).
+    /// The next I/O is a trim of what was written, which is remembered.
+    pub fn announce_trim(&mut self) {
+        self.next = Some(Role::Plain);
+    }
+
+    /// Why this I/O of the workload cannot be verified, if it cannot.
+    pub fn obstacle(&self, io: &Io) -> Option<SpecError> {
+        let spec = self.unforeseen.as_ref().filter(|_| io.direction == Direction::Write)?;
+        spec.validate(io.length as usize).err()
+    }
+
+    /// What was announced will not come (any more).
     pub fn withdraw(&mut self) {
         self.next = None;
     }

@@ -32,14 +32,15 @@ impl LiveRules {
     }
 }
 
-/// How the files of a replay are opened: for writing only what is written.
-pub(super) fn modes(usual: OpenMode, replay: &ReplayPlan) -> Vec<OpenMode> {
+/// How the files of a replay are opened: for writing only what is written, and that for reading as well where it is to
+/// be read back.
+pub(super) fn modes(usual: OpenMode, replay: &ReplayPlan, reads_back: bool) -> Vec<OpenMode> {
     let mode = |needs: &iolite_plan::FileNeeds| {
         // A file that is opened and not used is made like those that are written, as its recording did.
         let unused = needs.first.values.iter().all(Option::is_none);
-        let write = needs.changes() || (unused && usual.write);
+        let write = usual.write && (needs.changes() || unused);
         OpenMode {
-            read: needs.first[Direction::Read].is_some() || !write,
+            read: needs.first[Direction::Read].is_some() || reads_back || !write,
             write,
             create: usual.create && write,
             ..usual
@@ -86,7 +87,7 @@ impl FileTable {
         } else {
             None
         };
-        let mode = OpenMode { read: true, write: protected.is_none(), ..self.usual };
+        let mode = OpenMode { read: true, write: self.usual.write && protected.is_none(), ..self.usual };
         self.modes.push(OpenMode { create: mode.write && rules.allow_file_create, ..mode });
         self.protected.push(protected);
         self.specs.push(FileSpec { path, kind, size });

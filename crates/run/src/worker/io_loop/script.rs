@@ -53,6 +53,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// Does what has to be done although the I/O of the script is not.
+    pub(super) fn follow_dryly(&mut self, step: Step) {
+        match step {
+            Step::Idle | Step::Added(_) | Step::Failed => self.follow(step),
+            Step::Begin | Step::At(_) | Step::Sync { .. } | Step::Open(_) => {}
+        }
+    }
+
     /// The job cannot go on; why, in words.
     pub(super) fn give_up(&mut self, errno: i32, why: String) {
         self.trouble.get_or_insert(why);
@@ -94,6 +102,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.files.name(io.file)
             );
             self.give_up(libc::EPERM, why);
+            return false;
+        }
+        if let Some(verification) = &self.extras.verification
+            && let Some(error) = verification.obstacle(io)
+        {
+            self.give_up_on(io, &error);
             return false;
         }
         true

@@ -4,10 +4,11 @@
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
 use crate::worker::telling::{describe_error, failed_check};
-use crate::worker::verify::{Checked, Expect, Part, ReadBack, Role, State, Telling, Trims};
-use iolite_content::verify::Mismatch;
+use crate::worker::verify::{Checked, Expect, Part, ReadBack, Role, State, Telling, Trims, Verification};
+use iolite_content::verify::{Mismatch, SpecError};
 use iolite_engine::{Engine, Errno};
 use iolite_types::Direction;
+use iolite_workload::history::Written;
 use iolite_workload::{Generator, Io, Next};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -68,7 +69,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         self.trim_some(true);
         self.announce_reads();
+        self.announce(|verification| verification.at_end = true);
         self.check_all(ReadBack::next_at_end);
+        self.announce(|verification| verification.at_end = false);
         let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
         self.stopping |= resumed;
         if let Some(event) = self.put_off.take()
@@ -109,20 +112,42 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Goes through a pass without doing it: an earlier run has.
     pub fn dry_pass(&mut self) {
-        let generator = &mut self.generator;
-        let writes = std::iter::from_fn(|| {
-            loop {
-                match generator.next() {
-                    Next::Io(io) => return Some(io),
-                    Next::Close(_) | Next::Lap | Next::Script(_) => {}
-                    Next::Done => return None,
-                }
+        while !self.stopping {
+            if self.control.attention() != 0 {
+                self.attend();
             }
-        });
-        let writes = writes.filter(|io| io.direction == Direction::Write);
-        if let Some(verification) = &mut self.extras.verification {
-            verification.read_back.assume_pass(writes);
+            match self.generator.next() {
+                Next::Io(io) => self.assume(io),
+                Next::Script(step) => self.follow_dryly(step),
+                Next::Close(_) | Next::Lap => {}
+                Next::Done => break,
+            }
         }
+    }
+
+    /// An earlier run has done this.
+    fn assume(&mut self, io: Io) {
+        let Some(verification) = &mut self.extras.verification else { return };
+        match io.direction {
+            Direction::Write => {
+                if let Some(error) = verification.obstacle(&io) {
+                    self.give_up_on(&io, &error);
+                    return;
+                }
+                verification.read_back.assume(io);
+            }
+            Direction::Trim => verification.trimmed(&io),
+            Direction::Read => {}
+        }
+    }
+
+    /// Verification cannot follow this I/O.
+    pub(super) fn give_up_on(&mut self, io: &Io, error: &SpecError) {
+        let (length, offset, name) = (io.length, io.offset, self.files.name(io.file));
+        self.give_up(
+            libc::EINVAL,
+            format!("a write of {length} bytes at offset {offset} of {name}: {error}"),
+        );
     }
 
     /// The pass is over: wrong blocks that have not ended the job do it now.
@@ -145,7 +170,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     it.extras.verification.as_mut().and_then(|verification| verification.trims.as_mut())
                 && let Some(io) = trims.next(all)
             {
+                it.announce(Verification::announce_trim);
                 it.submit(io);
+                // It may not have been issued after all.
+                it.announce(Verification::withdraw);
                 if !E::SYNCHRONOUS && it.in_flight >= it.limit {
                     it.make_room();
                 }
@@ -157,6 +185,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn submit_check(&mut self, io: Io, expect: Expect) {
         let Some(verification) = &mut self.extras.verification else { return };
         let Some(expect) = verification.after_trims(expect) else { return };
+        let is_at_end = verification.at_end && verification.stamps();
         if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.policy.open_files
         {
             self.drain();
@@ -165,24 +194,36 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 return;
             }
         }
-        if let Some(verification) = &mut self.extras.verification {
-            verification.announce(io, expect);
+        if is_at_end
+            && !self.files.is_open(io.file)
+            && let Err(error) = self.files.reopen(&mut self.engine, io.file)
+        {
+            self.refused(Attempt::at(&io), error.into());
+            return;
         }
+        self.announce(|verification| verification.announce(io, expect));
         self.submit(io);
-        if let Some(verification) = &mut self.extras.verification {
-            // It may not have been issued after all.
-            verification.withdraw();
-        }
+        self.announce(Verification::withdraw);
         if !E::SYNCHRONOUS && self.in_flight >= self.limit {
             self.make_room();
         }
     }
 
-    /// All files have been flushed, with nothing in flight.
+    /// Says what the next I/O is for.
+    fn announce(&mut self, what: impl FnOnce(&mut Verification)) {
+        if let Some(verification) = &mut self.extras.verification {
+            what(verification);
+        }
+    }
+
+    /// All files that are open have been flushed, with nothing in flight.
     pub fn all_flushed(&mut self) {
-        let files = self.files.len() as u32;
-        if let Some(state) = self.state() {
-            state.flushed_all(files);
+        for file in 0..self.files.len() as u32 {
+            if self.files.is_open(file)
+                && let Some(state) = self.state()
+            {
+                state.flushed_file(file);
+            }
         }
     }
 
@@ -211,6 +252,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 }
                 false
             }
+            Role::Look(io) => self.look(index, io),
             Role::Check(io, expect) => {
                 let Some(question) = verification.question(&io, expect) else { return false };
                 let start = self.buffers.wrapping_add(index as usize * self.stride);
@@ -229,7 +271,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     return true;
                 }
                 let mismatches = verification.checker.check(block, question);
-                self.found_wrong(index, io, &mismatches);
+                self.found_wrong(self.start_of(index), io, &mismatches);
                 false
             }
         }
@@ -238,6 +280,42 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Whether this unit is a read that the workload knows nothing of.
     pub(super) fn is_check(&self, index: u32) -> bool {
         self.extras.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
+    }
+
+    /// The trace has read a place: checks what the replay has written there, as far as it stands.
+    fn look(&mut self, index: u32, read: Io) -> bool {
+        let end = read.offset + read.length;
+        let mut rest = read;
+        while let Some(verification) = &self.extras.verification
+            && let Some(Written { io: part, number }) = verification.read_back.first_within(&rest)
+        {
+            let part = Io { direction: Direction::Read, ..part };
+            let expect = Expect::Write(number);
+            if part == read {
+                return self.act_on(index, Role::Check(read, expect));
+            }
+            self.look_at(index, &read, part, expect);
+            let next = part.offset + part.length;
+            rest = Io { offset: next, length: end - next, ..rest };
+        }
+        false
+    }
+
+    /// Checks a part of what was read.
+    fn look_at(&mut self, index: u32, read: &Io, part: Io, expect: Expect) {
+        let start = self.start_of(index) + (part.offset - read.offset) as usize;
+        let Some(verification) = &mut self.extras.verification else { return };
+        let Some(question) = verification.question(&part, expect) else { return };
+        // SAFETY: the buffer of a unit that is not in flight; it has room for the read, and so for a part of it.
+        let block =
+            unsafe { std::slice::from_raw_parts(self.buffers.wrapping_add(start), part.length as usize) };
+        let mismatches = verification.checker.check(block, question);
+        self.found_wrong(start, part, &mismatches);
+    }
+
+    /// Where in the buffers that of a unit begins.
+    fn start_of(&self, index: u32) -> usize {
+        index as usize * self.stride
     }
 
     /// Takes back units that were checked: one that is waited for, or all that are there. Whether there was any.
@@ -254,7 +332,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 .as_mut()
                 .map_or(Role::Plain, |verification| verification.role(index));
             if let Role::Check(io, _) = role {
-                self.found_wrong(index, io, &mismatches);
+                self.found_wrong(self.start_of(index), io, &mismatches);
             }
             self.release(index);
         }
@@ -273,7 +351,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             turns.failed(index);
         }
         if let Role::Write(written) = verification.role(index) {
-            verification.read_back.failed(&written.io);
+            verification.read_back.forget(&written.io);
             if let Some(state) = &verification.state {
                 state.failed(index);
             }
@@ -336,25 +414,26 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let Some(verification) = &mut self.extras.verification else { return false };
         if let Role::Check(io, _) = verification.role(index) {
             let mismatch = verification.checker.cut_off(&io, end);
-            self.found_wrong(index, io, &[mismatch]);
+            self.found_wrong(self.start_of(index), io, &[mismatch]);
         }
         true
     }
 
-    fn found_wrong(&mut self, index: u32, io: Io, mismatches: &[Mismatch]) {
+    /// A block, which is in the buffers from `start` on, has been checked.
+    fn found_wrong(&mut self, start: usize, io: Io, mismatches: &[Mismatch]) {
         if !mismatches.is_empty() {
-            self.tell_wrong(index, io, mismatches);
+            self.tell_wrong(start, io, mismatches);
         }
     }
 
     #[cold]
-    fn tell_wrong(&mut self, index: u32, io: Io, mismatches: &[Mismatch]) {
+    fn tell_wrong(&mut self, start: usize, io: Io, mismatches: &[Mismatch]) {
         let attempt = Attempt::at(&io);
         let name = self.files.name(io.file);
         let Some(verification) = &self.extras.verification else { return };
         let (fatal, first) = (verification.policy.fatal, verification.wrong() == 0);
         for mismatch in mismatches {
-            self.describe(index, io, &name, mismatch);
+            self.describe(start, io, &name, mismatch);
         }
         self.count_wrong_data(WRONG_DATA);
         if self.errors.tolerates_wrong_data(WRONG_DATA) {
@@ -378,8 +457,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     /// Says what is wrong with a block, and saves it where that was asked for.
-    fn describe(&mut self, index: u32, io: Io, name: &str, mismatch: &Mismatch) {
-        let start = self.buffers.wrapping_add(index as usize * self.stride);
+    fn describe(&mut self, start: usize, io: Io, name: &str, mismatch: &Mismatch) {
+        let start = self.buffers.wrapping_add(start);
         // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
         let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
         let Some(verification) = &mut self.extras.verification else { return };

@@ -8,7 +8,7 @@ use super::setup;
 use crate::worker::translate::workload_spec;
 use iolite_content::verify::{Kind, Spec};
 use iolite_content::{Fill, PatternPiece};
-use iolite_plan::{JobPlan, Layout};
+use iolite_plan::{JobPlan, Layout, WorkerPlan};
 use iolite_types::Direction;
 use iolite_workload::BlockSize;
 use iolite_workload::history::step;
@@ -27,9 +27,9 @@ pub struct Imprint {
 
 impl Imprint {
     /// How this worker writes to the file of this index; `None` = what is in a byte depends on the write it came with.
-    pub fn of(job: &JobPlan, layout: &Layout, file: usize) -> Option<Imprint> {
-        let spec = setup::spec(&job.options)?;
-        let workload = workload_spec(job, layout, 0);
+    pub fn of(job: &JobPlan, worker: &WorkerPlan, layout: &Layout, file: usize) -> Option<Imprint> {
+        let workload = workload_spec(job, worker, layout);
+        let spec = setup::spec_of(&job.options, &workload)?;
         let (step, sizes) = (step(&workload), &workload.block_size[Direction::Write]);
         let start = layout.files[file].offset;
         // What is needed and not there makes the whole impossible.

@@ -96,8 +96,8 @@ impl ReadBack {
         }
     }
 
-    /// A write has failed: what is there now is not known.
-    pub fn failed(&mut self, io: &Io) {
+    /// What is there now is not known: a write has failed, or the place was trimmed.
+    pub fn forget(&mut self, io: &Io) {
         match &mut self.kind {
             Kind::Standing(standing) => standing.forget(io),
             Kind::Backlog(backlog) => backlog.forget(io),
@@ -141,12 +141,19 @@ impl ReadBack {
         written.map(expected)
     }
 
-    /// Everything that the workload would write has been written, by an earlier run.
-    pub fn assume_pass(&mut self, writes: impl Iterator<Item = Io>) {
-        for io in writes {
-            let number = self.issue();
-            self.wrote(Written { io, number });
+    /// The first write within this place that stands as a whole, where it is kept.
+    pub fn first_within(&self, place: &Io) -> Option<Written> {
+        match &self.kind {
+            Kind::Standing(standing) => standing.first_within(place, self.issued),
+            Kind::Backlog(Backlog { waiting: Waiting::Sorted(extents), .. }) => extents.first_within(place),
+            Kind::Backlog(_) | Kind::Replay(_) | Kind::Nothing | Kind::AllReads | Kind::Demands(_) => None,
         }
+    }
+
+    /// An earlier run has written this.
+    pub fn assume(&mut self, io: Io) {
+        let number = self.issue();
+        self.wrote(Written { io, number });
     }
 
     /// The pass is over, and the next one begins: with the same random choices as the first, or with new ones.

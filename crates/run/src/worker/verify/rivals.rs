@@ -11,7 +11,8 @@ use super::turns::SharedFile;
 use super::{loads_state, reads_back};
 use iolite_content::verify::Kind;
 use iolite_options::JobOptions;
-use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, smallest_block};
+use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan, smallest_block};
+use iolite_types::Direction;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -65,6 +66,7 @@ impl Rivals {
         if plan.jobs.iter().any(|job| job.options.verification.is_on()) {
             search.workers = vec![Rivalry::default(); plan.workers.len()];
             search.everywhere();
+            search.unknown_files();
         }
         let Search { workers, extents, mut problems, .. } = search;
         let owners = Owners::of(extents).map_err(|error| {
@@ -179,15 +181,48 @@ impl<'a> Search<'a> {
         }
     }
 
+    fn worker(&self, party: &Party) -> &'a WorkerPlan {
+        &self.plan.workers[party.worker]
+    }
+
     fn job(&self, party: &Party) -> &'a JobPlan {
-        self.plan.job_of(&self.plan.workers[party.worker])
+        self.plan.job_of(self.worker(party))
+    }
+
+    /// A replay whose files are not known can be kept apart from nobody.
+    fn unknown_files(&mut self) {
+        for one in &self.plan.workers {
+            let job = self.plan.job_of(one);
+            let is_live = one.replay.as_ref().is_some_and(|replay| replay.is_live);
+            if !is_live || !checks_own(job) || job.engine.diskless {
+                continue;
+            }
+            let is_rival = |other: &&WorkerPlan| {
+                let rival = self.plan.job_of(other);
+                other.index != one.index
+                    && self.run_together(one.index, other.index)
+                    && changes(&rival.options)
+                    && !rival.engine.diskless
+            };
+            if let Some(rival) = self.plan.workers.iter().find(is_rival) {
+                let message = format!(
+                    "read_iolog_chunked=1: which files the trace has is not known beforehand, so what verify reads back \
+                     cannot be kept from what job {} writes at the same time; leave read_iolog_chunked out, or let it \
+                     wait (stonewall, wait_for)",
+                    self.plan.job_of(rival).options.name
+                );
+                self.refuse(one.index, "read_iolog_chunked", message);
+            }
+        }
     }
 
     /// Finds the rivals in one file.
     fn at(&mut self, parties: &[Party]) {
         let imprints: Vec<_> = parties
             .iter()
-            .map(|party| Imprint::of(self.job(party), &self.layouts[party.worker], party.file))
+            .map(|party| {
+                Imprint::of(self.job(party), self.worker(party), &self.layouts[party.worker], party.file)
+            })
             .collect();
         let mut shared = vec![false; parties.len()];
         for (one, party) in parties.iter().enumerate() {
@@ -218,11 +253,9 @@ impl<'a> Search<'a> {
             } else {
                 format!("{} and {} are the same file", names.0, names.1)
             };
-            self.refuse(
-                party,
-                "filename",
-                format!("filename: {what}, and verify takes it for two; name it once"),
-            );
+            let option = if self.worker(party).replay.is_some() { "read_iolog" } else { "filename" };
+            let message = format!("{option}: {what}, and verify takes it for two; name it once");
+            self.refuse(party.worker, option, message);
         }
     }
 
@@ -236,14 +269,16 @@ impl<'a> Search<'a> {
         if is_changed && checks_own(self.job(party)) && !verifies(self.job(rival)) {
             self.refuse_stranger(party, rival);
         }
-        if before && checks_own(self.job(party)) && !(alike && !trims(job) && !trims(other)) {
+        let (trims, is_trimmed) = (self.trims(party), self.trims(rival));
+        let differ = !alike || trims || is_trimmed;
+        if before && checks_own(self.job(party)) && differ {
             self.refuse_unlike(party, rival);
         }
         if is_changed || before {
             let rivals = self.rivals(party);
             rivals.numbers.insert((rival.worker + 1) as u16);
-            rivals.differ |= !alike || trims(job) || trims(other);
-            rivals.trim |= trims(other);
+            rivals.differ |= differ;
+            rivals.trim |= is_trimmed;
         }
         now && verifies(self.job(rival)) && (changes || is_changed)
     }
@@ -270,7 +305,7 @@ impl<'a> Search<'a> {
 
     /// Gives those that share this file a place among the owners.
     fn give_owners(&mut self, sharing: &[Party]) {
-        let smallest = sharing.iter().map(|party| smallest_block(&self.job(party).options)).min();
+        let smallest = sharing.iter().map(|party| self.smallest_change(party)).min();
         let Some(smallest) = smallest else { return };
         // The largest power of two that is not above it.
         let granule = (1 << smallest.ilog2()).min(LARGEST_GRANULE);
@@ -291,6 +326,22 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// The smallest that a worker writes or trims.
+    fn smallest_change(&self, party: &Party) -> u64 {
+        let Some(replay) = &self.worker(party).replay else {
+            return smallest_block(&self.job(party).options);
+        };
+        let smallest = [Direction::Write, Direction::Trim].map(|direction| replay.blocks[direction].smallest);
+        smallest.into_iter().filter(|&bytes| bytes > 0).min().unwrap_or(LARGEST_GRANULE)
+    }
+
+    /// Whether a worker trims.
+    fn trims(&self, party: &Party) -> bool {
+        let of_trace = self.worker(party).replay.as_ref().is_some_and(|it| it.ios[Direction::Trim] > 0);
+        let options = &self.job(party).options;
+        of_trace || options.rw.trims() || options.verification.trim_percentage > 0
+    }
+
     fn refuse_stranger(&mut self, party: &Party, rival: &Party) {
         let (other, file) = (&self.job(rival).options, self.path(party));
         let does = if other.rw.writes() { "writes to" } else { "trims" };
@@ -299,7 +350,7 @@ impl<'a> Search<'a> {
              well, another part (offset, size) or another file, or let it wait (stonewall, wait_for)",
             other.name
         );
-        self.refuse(party, "verify", message);
+        self.refuse(party.worker, "verify", message);
     }
 
     fn refuse_unlike(&mut self, party: &Party, rival: &Party) {
@@ -313,7 +364,7 @@ impl<'a> Search<'a> {
              (or a verify_pattern_interval), and no trims; check in the run that writes, or give each a part \
              (offset_increment) or a file of its own",
         );
-        self.refuse(party, option, message);
+        self.refuse(party.worker, option, message);
     }
 
     fn refuse_endless(&mut self, party: &Party) {
@@ -321,15 +372,15 @@ impl<'a> Search<'a> {
             "verify: others write to {} as well, in other blocks, and it has no end; give a size",
             self.path(party)
         );
-        self.refuse(party, "verify", message);
+        self.refuse(party.worker, "verify", message);
     }
 
     fn path(&self, party: &Party) -> String {
         self.layouts[party.worker].files[party.file].path.display().to_string()
     }
 
-    fn refuse(&mut self, party: &Party, option: &str, message: String) {
-        let options = &self.job(party).options;
+    fn refuse(&mut self, worker: usize, option: &str, message: String) {
+        let options = &self.plan.job_of(&self.plan.workers[worker]).options;
         let origin = options.origins.get(option).cloned();
         let problem = Problem { job: options.name.clone(), origin, message };
         if !self.problems.contains(&problem) {
@@ -357,8 +408,4 @@ fn changes(options: &JobOptions) -> bool {
 /// Whether the job stands for what it did in an earlier run.
 fn is_of_before(options: &JobOptions) -> bool {
     loads_state(options) || options.verification.is_on() && options.rw.writes() && options.verify_only
-}
-
-fn trims(options: &JobOptions) -> bool {
-    options.rw.trims() || options.verification.trim_percentage > 0
 }

@@ -5,20 +5,24 @@ use super::plan::Backlog;
 use super::state::{self, Demands, LoadError, State};
 use super::{Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
 use crate::content;
-use crate::worker::translate::counts_after_ramp;
+use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
 use iolite_options::{JobOptions, VerifyHeaderFormat};
-use iolite_plan::Layout;
+use iolite_plan::{Layout, ReplayPlan};
+use iolite_trace::{Place, TraceError};
 use iolite_types::Direction;
 use iolite_workload::history::{Need, Replay, Standing, can_repeat};
-use iolite_workload::{Error, Mix};
+use iolite_workload::{BlockSize, Error, Mix};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Most threads that check for one worker.
 const MOST_THREADS: u32 = 1024;
+
+/// A trace says itself when its files are opened; so many of them are left open to be read back.
+const MOST_OPEN: usize = 64;
 
 /// What a worker knows about itself.
 pub struct Identity {
@@ -36,6 +40,8 @@ pub struct Identity {
     pub directory: PathBuf,
     /// Its number in the run, from 0.
     pub worker: usize,
+    /// What it replays.
+    pub replay: Option<Arc<ReplayPlan>>,
 }
 
 /// Why there can be no verification.
@@ -71,8 +77,9 @@ impl SetupError {
     }
 }
 
-/// How the blocks of a job are made and checked; `None` = its data is not verified.
-pub fn spec(options: &JobOptions) -> Option<Spec> {
+/// How blocks of these sizes are made and checked; `None` = the data of the job is not verified. `unaligned` sizes may
+/// be any between the smallest and the largest.
+pub fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> Option<Spec> {
     let wanted = &options.verification;
     let kind = Kind::from_name(wanted.verify.keyword())?;
     let fill = if wanted.verify_pattern.is_empty() {
@@ -94,15 +101,25 @@ pub fn spec(options: &JobOptions) -> Option<Spec> {
         check_sequence: wanted.verify_write_sequence,
         ..Spec::new(kind)
     };
-    if spec.interval == 0 && !options.bs_unaligned {
+    let common = if !options.read_iolog.is_empty() {
+        // What a trace has in common may be known only at its end: its blocks are cut into those of the job, which is
+        // what a later job reads.
+        translate::block_size(options, checked_direction(options)).common() as usize
+    } else if unaligned {
+        0
+    } else {
         // Blocks of several sizes are cut into intervals of what divides them all, where a header fits into that.
-        let common =
-            crate::worker::translate::block_size(options, checked_direction(options)).common() as usize;
-        if spec.validate(common).is_ok() {
-            spec.interval = common;
-        }
+        sizes.common() as usize
+    };
+    if spec.interval == 0 && common > 0 && spec.validate(common).is_ok() {
+        spec.interval = common;
     }
     Some(spec)
+}
+
+/// How the blocks of a workload are made and checked; `None` = they are not verified.
+pub fn spec_of(options: &JobOptions, workload: &iolite_workload::Spec) -> Option<Spec> {
+    spec(options, &workload.block_size[checked_direction(options)], workload.unaligned)
 }
 
 /// The direction whose blocks are checked: what is written, or else read.
@@ -110,8 +127,8 @@ fn checked_direction(options: &JobOptions) -> Direction {
     if options.rw.writes() { Direction::Write } else { Direction::Read }
 }
 
-/// What is in the way of verifying, for the option that is to blame.
-pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
+/// What is in the way of verifying, for the option that is to blame. `replays`: those of the job's clones.
+pub fn problems(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let writes = options.rw.writes();
     // A state knows it, however the writes came about.
@@ -142,19 +159,55 @@ pub fn problems(options: &JobOptions) -> Vec<(&'static str, String)> {
             format!("verify_async={threads}: a worker has at most {MOST_THREADS} threads that check; more than there are CPUs help nobody"),
         ));
     }
-    let Some(spec) = spec(options) else { return found };
-    let smallest = crate::worker::translate::block_size(options, checked_direction(options)).min();
-    if (writes || options.rw.reads())
-        && let Err(error) = spec.validate(smallest as usize)
-    {
+    found.extend(replays.iter().filter_map(|replay| unknown_files(options, replay)));
+    if writes || options.rw.reads() {
+        found.extend(unfit_blocks(options, replays));
+    }
+    found.dedup();
+    found
+}
+
+/// Whether a state is to be kept, or loaded, of a replay whose files nobody knows.
+fn unknown_files(options: &JobOptions, replay: &ReplayPlan) -> Option<(&'static str, String)> {
+    let saves = options.is_set("verify_state_save") && options.verification.verify_state_save;
+    let option = match (loads_state(options), saves && options.verification.is_on()) {
+        (true, _) => "verify_state_load",
+        (false, true) => "verify_state_save",
+        (false, false) => return None,
+    };
+    let message = format!(
+        "{option}=1: a state is one of files that are known beforehand, and those of {} are not; leave \
+         read_iolog_chunked out",
+        replay.name.display()
+    );
+    replay.is_live.then_some((option, message))
+}
+
+/// Blocks that are too small for what is to be written into them.
+fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
+    let direction = checked_direction(options);
+    let unfit = |sizes: &BlockSize, unaligned: bool, smallest: u64| {
+        let error = spec(options, sizes, unaligned)?.validate(smallest as usize).err()?;
         let option = match error {
             SpecError::Offset { .. } => "verify_offset",
             SpecError::Interval { .. } if options.verification.verify_interval > 0 => "verify_interval",
             SpecError::Interval { .. } | SpecError::NoPattern(_) => "verify",
         };
-        found.push((option, error.to_string()));
+        Some((option, error.to_string()))
+    };
+    if options.read_iolog.is_empty() {
+        let sizes = translate::block_size(options, direction);
+        return unfit(&sizes, options.bs_unaligned, sizes.min()).into_iter().collect();
     }
-    found
+    let of_replay = |replay: &&ReplayPlan| {
+        let sizes = translate::replayed_sizes(replay, direction);
+        // What is not known is looked at when it comes.
+        let smallest = if replay.is_live { sizes.max() } else { sizes.min() };
+        let (option, message) = unfit(&sizes, replay.is_live, smallest)?;
+        let place = replay.blocks[direction].smallest_at.unwrap_or(Place::Whole);
+        Some((option, TraceError::new(&replay.name.display().to_string(), place, message).to_string()))
+    };
+    replays.iter().filter_map(of_replay).collect()
 }
 
 /// Whether the job reads back what it, or an earlier run of it, has written.
@@ -190,7 +243,11 @@ fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> boo
 }
 
 /// What is read back when.
-fn read_back(options: &JobOptions, workload: &iolite_workload::Spec) -> Result<ReadBack, Error> {
+fn read_back(
+    options: &JobOptions,
+    workload: &iolite_workload::Spec,
+    replay: Option<&ReplayPlan>,
+) -> Result<ReadBack, Error> {
     if !options.rw.writes() {
         return Ok(ReadBack::all_reads());
     }
@@ -202,11 +259,23 @@ fn read_back(options: &JobOptions, workload: &iolite_workload::Spec) -> Result<R
         let (every, batch) = (verification.verify_backlog, verification.verify_backlog_batch);
         return Ok(ReadBack::backlog(Backlog::new(every, batch, can_repeat(workload))));
     }
-    let need = Need::of(workload, is_predictable(options, workload));
+    let mut need = Need::of(workload, is_predictable(options, workload));
+    if replay.is_some_and(|replay| need.is_more_than_list(&workload.files, replay.ios[Direction::Write])) {
+        need = Need::Extents;
+    }
     Ok(match Standing::new(workload, need)? {
         Some(standing) => ReadBack::standing(standing),
         None => ReadBack::replay(Replay::new(workload)?),
     })
+}
+
+/// Whether a table of all blocks is large for what a trace writes.
+fn has_few_writes(replay: &ReplayPlan, workload: &iolite_workload::Spec) -> bool {
+    /// A state of so many bytes is kept without being asked for.
+    const USUAL: u64 = 64 << 20;
+    let need = Need::of(workload, false);
+    need.map_bytes(&workload.files) > USUAL
+        && need.is_more_than_list(&workload.files, replay.ios[Direction::Write])
 }
 
 /// Begins the state file. Where none was asked for, that there can be none is no reason to stop, but is said.
@@ -214,11 +283,20 @@ fn begin_state(
     path: &Path,
     options: &JobOptions,
     workload: &iolite_workload::Spec,
-    layout: &Layout,
+    (layout, replay): (&Layout, Option<&ReplayPlan>),
     identity: (u64, u16),
 ) -> Result<(Option<State>, Option<String>), SetupError> {
     let insists = options.is_set("verify_state_save");
-    match State::begin(path, options, workload, layout, identity) {
+    let flushes = replay.is_some_and(|replay| replay.flushes);
+    if !insists && replay.is_some_and(|replay| has_few_writes(replay, workload)) {
+        let warning = format!(
+            "{}: there is no verify state: the few writes of the trace are so far apart that it would be large; \
+             verify_state_save=1 insists on it",
+            options.name
+        );
+        return Ok((None, Some(warning)));
+    }
+    match State::begin(path, options, workload, (layout, flushes), identity) {
         Ok(None) if insists => {
             let why = "writes of any size at any place cannot be kept track of; use block sizes with a common factor";
             Err(SetupError::Save(path.to_owned(), io::Error::other(why)))
@@ -258,11 +336,12 @@ impl Verification {
         layout: &Layout,
         identity: Identity,
     ) -> Result<Option<Verification>, SetupError> {
-        let Some(spec) = spec(options) else { return Ok(None) };
+        let Some(spec) = spec_of(options, workload) else { return Ok(None) };
         let wanted = &options.verification;
-        let Identity { seed, job, rivalry, owners, moves_nothing, directory, worker } = identity;
+        let Identity { seed, job, rivalry, owners, moves_nothing, directory, worker, replay } = identity;
+        let replay = replay.as_deref();
         let state_path = state::path(&directory, &options.name, worker);
-        let (mut read_back, mut seed, mut writer) = (read_back(options, workload)?, seed, job);
+        let (mut read_back, mut seed, mut writer) = (read_back(options, workload, replay)?, seed, job);
         if loads_state(options) {
             let demands = Demands::load(&state_path, options, workload, layout)?;
             (seed, writer) = demands.identity;
@@ -276,10 +355,11 @@ impl Verification {
         checker = checker.that_stops_at_the_first(wanted.verify_fatal);
         if options.verify_only && !loads_state(options) {
             let is_own = options.is_set("verify_header_seed") && wanted.verify_header_seed;
+            // The order in a trace is always the same.
             checker = match options.randrepeat {
-                false => checker.of_anybody(),
+                false if replay.is_none() => checker.of_anybody(),
                 true if is_own => checker.of_an_earlier_run_of_its_own(),
-                true => checker.of_an_earlier_run(!options.rw.is_random()),
+                _ => checker.of_an_earlier_run(!options.rw.is_random()),
             };
         }
         let units = options.iodepth.max(1) as usize;
@@ -290,7 +370,7 @@ impl Verification {
         let writes = options.rw.writes() && !options.verify_only;
         let keeps_state = writes && wanted.verify_state_save && !moves_nothing && spec.kind != Kind::Null;
         let (state, warning) = if keeps_state {
-            begin_state(&state_path, options, workload, layout, (seed, job))?
+            begin_state(&state_path, options, workload, (layout, replay), (seed, job))?
         } else {
             (None, None)
         };
@@ -306,12 +386,15 @@ impl Verification {
             }),
             turns: turns(layout, &rivalry, units, owners, job),
             rivalry,
+            is_replay: replay.is_some(),
+            unforeseen: replay.filter(|replay| replay.is_live && writes).map(|_| spec.clone()),
+            at_end: false,
             is_complete: false,
             policy: Policy {
                 fatal: wanted.verify_fatal,
                 dump: wanted.verify_dump.then_some(directory),
                 outlasts_time: options.time_based || loads_state(options),
-                open_files: workload.open_files,
+                open_files: if replay.is_some() { MOST_OPEN } else { workload.open_files },
             },
             stamper: writes.then(|| Stamper::new(&spec)),
             job,

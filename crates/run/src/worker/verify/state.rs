@@ -45,12 +45,12 @@ pub struct State {
 }
 
 impl State {
-    /// Begins a state file. `None`: sizes and offsets have so little in common that there is no table of blocks.
+    /// Begins a state file. `flushes`: the workload has some of its own. `None`: sizes and offsets have so little in common that there is no table of blocks.
     pub fn begin(
         path: &Path,
         options: &JobOptions,
         workload: &iolite_workload::Spec,
-        layout: &Layout,
+        (layout, flushes): (&Layout, bool),
         (seed, number): (u64, u16),
     ) -> io::Result<Option<State>> {
         let Need::Map(block) = Need::of(workload, false) else { return Ok(None) };
@@ -71,7 +71,7 @@ impl State {
             depth,
             is_uniform: is_uniform(workload),
             is_durable: options.sync != SyncMode::None,
-            has_flushes: options.fsync > 0 || options.fdatasync > 0 || options.end_fsync,
+            has_flushes: flushes || options.fsync > 0 || options.fdatasync > 0 || options.end_fsync,
             files: files.collect(),
         };
         let recorder = Recorder::create(path, &setup)?;
@@ -113,12 +113,10 @@ impl State {
         }
     }
 
-    /// All files have been flushed, with nothing in flight.
-    pub fn flushed_all(&mut self, files: u32) {
-        for file in 0..files {
-            let covered = self.recorder.flush(file);
-            self.recorder.flushed(file, covered);
-        }
+    /// A file has been flushed, with nothing in flight.
+    pub fn flushed_file(&mut self, file: u32) {
+        let covered = self.recorder.flush(file);
+        self.recorder.flushed(file, covered);
     }
 
     /// Everything has been checked.
