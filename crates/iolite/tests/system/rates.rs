@@ -90,26 +90,33 @@ fn no_more_ios_come_between_two_pauses_at_any_depth() {
     }
 }
 
-/// The first ones as well, which find an empty queue.
+/// The first pause comes when so many have completed, each of which has made room for another one but the last.
 #[test]
-fn as_many_ios_as_said_come_before_the_first_pause() {
+fn what_completes_before_the_first_pause_makes_room_for_more() {
     const PAUSE_MS: u64 = 60;
     let dir = scratch();
-    for kind in ["complete", "issue"] {
-        for blocks in [1, 3, 8] {
-            let line = format!(
-                "--name=j --ioengine=null --size=1G --iodepth=8 --thinktime={PAUSE_MS}ms --thinktime_blocks={blocks} \
-                 --thinktime_blocks_type={kind} --number_ios={} --write_bw_log=x",
-                4 * blocks
-            );
-            Program::under_test().line(dir.path(), &line).ok();
-            let log = std::fs::read_to_string(dir.path().join("x_bw.1.log")).unwrap();
-            let at = |line: &str| line.split(',').next().unwrap().parse::<u64>().unwrap();
-            let times: Vec<u64> = log.lines().map(at).collect();
-            assert_eq!(times.len(), 4 * blocks);
-            let first = times.windows(2).take_while(|two| two[1] - two[0] < PAUSE_MS - 1).count() + 1;
-            assert!(first <= blocks, "{first} of {blocks}, {kind}: {times:?}");
-        }
+    let first = |program: &Program, kind: &str, blocks: usize| {
+        // The null engine of fio has no depth.
+        let line = format!(
+            "--name=j --ioengine=libaio --filename=f --size=1M --bs=4k --iodepth=8 --thinktime={PAUSE_MS}ms \
+             --thinktime_blocks={blocks} --thinktime_blocks_type={kind} --number_ios={} --write_bw_log=x",
+            4 * blocks
+        );
+        program.line(dir.path(), &line).ok();
+        let log = std::fs::read_to_string(dir.path().join("x_bw.1.log")).unwrap();
+        let at = |line: &str| line.split(',').next().unwrap().parse::<u64>().unwrap();
+        let times: Vec<u64> = log.lines().map(at).collect();
+        times.windows(2).take_while(|two| two[1] - two[0] < PAUSE_MS - 1).count() + 1
+    };
+    let ours = Program::under_test();
+    // (On a busy machine, a few may come so late that they seem to be behind the pause.)
+    for blocks in [1, 3, 8] {
+        assert!(first(&ours, "complete", blocks) < 2 * blocks);
+        assert!(first(&ours, "issue", blocks) <= blocks);
+    }
+    if let Some(peer) = Program::peer() {
+        assert!(first(&peer, "complete", 8) < 16);
+        assert!(first(&peer, "issue", 8) <= 8);
     }
 }
 

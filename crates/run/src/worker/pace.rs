@@ -241,13 +241,9 @@ impl Pace {
         }
     }
 
-    /// The most I/Os that may be in flight: not more than are left until the next pause.
+    /// The most I/Os that may be in flight: not more than there are from one pause to the next.
     pub fn most_in_flight(&self) -> u64 {
-        let left = |think: &Think| {
-            if think.by_issue { think.blocks } else { think.blocks.saturating_sub(think.seen) }
-        };
-        // Where none is left, the pause comes before the next.
-        self.think.as_ref().map_or(u64::MAX, |think| left(think).max(1))
+        self.think.as_ref().map_or(u64::MAX, |think| think.blocks)
     }
 
     /// The pause that is due now, if one is. It is given once; what completes from now on counts towards the next.

@@ -56,11 +56,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Pauses when it is time for that, and tells the workload in which direction the next I/O has to be. The moment
     /// that it has to wait for; 0 = it may come at once.
     pub(super) fn keep_pace(&mut self) -> u64 {
-        let is_full = |it: &Self| {
-            let pace = it.extras.pace.as_ref();
-            pace.is_some_and(|pace| u64::from(it.in_flight) >= pace.most_in_flight())
-        };
-        while is_full(self) && !self.stopping {
+        let Some(pace) = &mut self.extras.pace else { return 0 };
+        let most = pace.most_in_flight();
+        while u64::from(self.in_flight) >= most && !self.stopping {
             self.commit();
             self.reap(1);
             if self.control.attention() != 0 {
