@@ -50,10 +50,22 @@ pub fn map_shared(bytes: usize) -> io::Result<*mut libc::c_void> {
 
 /// A readable and writable mapping.
 pub fn map(bytes: usize, flags: libc::c_int, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
+    map_for(libc::PROT_READ | libc::PROT_WRITE, bytes, flags, descriptor)
+}
+
+/// A readable mapping of a file.
+pub fn map_readable(bytes: usize, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
+    map_for(libc::PROT_READ, bytes, libc::MAP_SHARED, descriptor)
+}
+
+fn map_for(
+    access: libc::c_int,
+    bytes: usize,
+    flags: libc::c_int,
+    descriptor: RawFd,
+) -> io::Result<*mut libc::c_void> {
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
-    let address = unsafe {
-        libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, descriptor, 0)
-    };
+    let address = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, descriptor, 0) };
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address) }
 }
 

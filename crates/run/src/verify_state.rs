@@ -25,6 +25,7 @@
 //! Writes in flight do not overlap; that is for the caller to see to.
 
 mod layout;
+mod mapping;
 mod recorder;
 mod saved;
 

@@ -1,13 +1,21 @@
 //! `iolite verify-state`: what an interrupted job had written, and what a check will insist upon.
 
 use iolite_options::commands::Asked;
-use iolite_run::verify_state::{Accepted, Demand, Policy, Saved, Summary};
+use iolite_run::verify_state::{Accepted, Demand, Policy, Saved, SavedFile, StateError, StateFile, Summary};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
-use std::fmt::Write;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The answer, to be printed.
+/// Prints the answer. A list may be longer than memory.
 pub fn run(asked: &Asked) -> Result<String, String> {
+    let mut output = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    tell(asked, &mut output)?;
+    crate::console::unless_closed(output.flush()).map_err(lost)?;
+    Ok(String::new())
+}
+
+fn tell(asked: &Asked, to: &mut impl Write) -> Result<(), String> {
     let [file] = &asked.operands[..] else {
         return Err("needs the name of one state file".to_owned());
     };
@@ -17,27 +25,36 @@ pub fn run(asked: &Asked) -> Result<String, String> {
         Some("fsynced") => Policy::Fsynced,
         Some(other) => return Err(format!("--policy={other}: not one of completed, fsynced")),
     };
-    let told = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-    let saved = Saved::open(path).map_err(|why| told(&why))?;
-    let listed = asked.value('l').is_some();
-    let files = (0..saved.setup.files.len() as u32).map(|number| {
-        let file = saved.file(number, policy)?;
-        Ok((file.summary(), if listed { file.demands().collect() } else { Vec::new() }))
-    });
-    let files: Vec<(Summary, Vec<Demand>)> =
-        files.collect::<Result<_, iolite_run::verify_state::StateError>>().map_err(|why| told(&why))?;
-    let report = Report { saved: &saved, policy, files, listed };
-    Ok(if asked.value('j').is_some() { report.json() } else { report.text() })
+    let report = Report::read(path, policy, asked.value('l').is_some())
+        .map_err(|why| format!("{}: {why}", path.display()))?;
+    let told = if asked.value('j').is_some() { report.json(to) } else { report.text(to) };
+    crate::console::unless_closed(told).map_err(lost)
 }
 
-struct Report<'a> {
-    saved: &'a Saved,
+fn lost(error: io::Error) -> String {
+    format!("standard output: {error}")
+}
+
+struct Report {
+    saved: Saved,
     policy: Policy,
-    files: Vec<(Summary, Vec<Demand>)>,
+    files: Vec<(SavedFile, Summary)>,
     listed: bool,
 }
 
-impl Report<'_> {
+impl Report {
+    /// Looks at all of a state, so that what is wrong with it is known before anything is told.
+    fn read(path: &Path, policy: Policy, listed: bool) -> Result<Report, StateError> {
+        let saved = Saved::open(path)?;
+        let files = (0..saved.setup.files.len() as u32).map(|number| {
+            let file = saved.file(number, policy)?;
+            let summary = file.summary();
+            Ok((file, summary))
+        });
+        let files = files.collect::<Result<_, StateError>>()?;
+        Ok(Report { saved, policy, files, listed })
+    }
+
     fn policy(&self) -> &'static str {
         match self.policy {
             Policy::Completed => "completed",
@@ -45,93 +62,113 @@ impl Report<'_> {
         }
     }
 
-    fn text(&self) -> String {
-        let (saved, setup) = (self.saved, &self.saved.setup);
-        let mut text = String::new();
-        line!(
-            text,
-            "verify state of job {} (number {}), written by {}",
-            setup.job,
-            setup.number,
-            setup.program
-        );
-        line!(text, "began {} s after 1970, verify={}, seed {}", setup.began, setup.kind, setup.seed);
-        line!(
-            text,
-            "writes: {} issued, {} acknowledged, {} in flight",
-            saved.issued,
-            saved.acknowledged,
-            saved.in_flight.len()
-        );
+    fn text(&self, to: &mut impl Write) -> io::Result<()> {
+        let (saved, setup) = (&self.saved, &self.saved.setup);
+        let (job, number, program) = (&setup.job, setup.number, &setup.program);
+        writeln!(to, "verify state of job {job} (number {number}), written by {program}")?;
+        let (began, kind, seed) = (setup.began, &setup.kind, setup.seed);
+        writeln!(to, "began {began} s after 1970, verify={kind}, seed {seed}")?;
+        let (issued, acknowledged) = (saved.issued, saved.acknowledged);
+        let in_flight = saved.in_flight.len();
+        writeln!(to, "writes: {issued} issued, {acknowledged} acknowledged, {in_flight} in flight")?;
         for write in &saved.in_flight {
             let file = &setup.files[write.file as usize].name;
-            line!(
-                text,
-                "  in flight: write {}, {file} offset {}, length {}",
-                write.number,
-                write.offset,
-                write.length
-            );
+            let (number, offset, length) = (write.number, write.offset, write.length);
+            writeln!(to, "  in flight: write {number}, {file} offset {offset}, length {length}")?;
         }
-        for (file, (summary, demands)) in setup.files.iter().zip(&self.files) {
-            line!(
-                text,
-                "file {}: offset {}, length {}, in blocks of {}",
-                file.name,
-                file.offset,
-                file.length,
-                setup.block
-            );
-            line!(
-                text,
-                "  insists on {} writes (verify_policy={}), {} of them with more than one good answer",
-                summary.demands,
-                self.policy(),
-                summary.open
-            );
-            line!(
-                text,
-                "  knows of {} blocks, of {} writes that stand as a whole",
-                summary.blocks,
-                summary.writes
-            );
-            for demand in demands {
-                line!(
-                    text,
-                    "  offset {}, length {}: {}",
-                    demand.offset,
-                    demand.length,
-                    numbers(&demand.accepted)
-                );
-            }
+        for (place, (file, summary)) in setup.files.iter().zip(&self.files) {
+            self.file(to, place, file, summary)?;
         }
-        text
+        Ok(())
     }
 
-    fn json(&self) -> String {
-        let (saved, setup) = (self.saved, &self.saved.setup);
+    fn file(
+        &self,
+        to: &mut impl Write,
+        StateFile { name, offset, length }: &StateFile,
+        file: &SavedFile,
+        summary: &Summary,
+    ) -> io::Result<()> {
+        let (block, policy) = (self.saved.setup.block, self.policy());
+        let Summary { blocks, writes, demands, open } = summary;
+        writeln!(to, "file {name}: offset {offset}, length {length}, in blocks of {block}")?;
+        writeln!(
+            to,
+            "  insists on {demands} writes (verify_policy={policy}), {open} of them with more than one good answer"
+        )?;
+        writeln!(to, "  knows of {blocks} blocks, of {writes} writes that stand as a whole")?;
+        if !self.listed {
+            return Ok(());
+        }
+        file.demands().try_for_each(|Demand { offset, length, accepted, .. }| {
+            writeln!(to, "  offset {offset}, length {length}: {}", numbers(&accepted))
+        })
+    }
+
+    fn json(&self, to: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *to, self)?;
+        writeln!(to)
+    }
+}
+
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (saved, setup) = (&self.saved, &self.saved.setup);
         let in_flight = saved.in_flight.iter().map(|write| {
             json!({ "number": write.number, "file": setup.files[write.file as usize].name,
                     "offset": write.offset, "length": write.length })
         });
-        let files = setup.files.iter().zip(&self.files).map(|(file, (summary, demands))| {
-            let mut value = json!({
-                "name": file.name, "offset": file.offset, "length": file.length,
-                "blocks": summary.blocks, "writes": summary.writes,
-                "demands": summary.demands, "open": summary.open,
-            });
-            if self.listed {
-                value["list"] = demands.iter().map(demand).collect();
-            }
-            value
-        });
-        let report = json!({
-            "program": setup.program, "job": setup.job, "number": setup.number, "verify": setup.kind,
-            "began": setup.began, "seed": setup.seed, "block": setup.block, "verify_policy": self.policy(),
-            "issued": saved.issued, "acknowledged": saved.acknowledged,
-            "in_flight": in_flight.collect::<Vec<Value>>(), "files": files.collect::<Vec<Value>>(),
-        });
-        format!("{report:#}\n")
+        let files = setup.files.iter().zip(&self.files);
+        let files = files.map(|(place, (file, summary))| Section { report: self, place, file, summary });
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("program", &setup.program)?;
+        map.serialize_entry("job", &setup.job)?;
+        map.serialize_entry("number", &setup.number)?;
+        map.serialize_entry("verify", &setup.kind)?;
+        map.serialize_entry("began", &setup.began)?;
+        map.serialize_entry("seed", &setup.seed)?;
+        map.serialize_entry("block", &setup.block)?;
+        map.serialize_entry("verify_policy", self.policy())?;
+        map.serialize_entry("issued", &saved.issued)?;
+        map.serialize_entry("acknowledged", &saved.acknowledged)?;
+        map.serialize_entry("in_flight", &in_flight.collect::<Vec<Value>>())?;
+        map.serialize_entry("files", &files.collect::<Vec<_>>())?;
+        map.end()
+    }
+}
+
+/// What a report says of a file.
+struct Section<'a> {
+    report: &'a Report,
+    place: &'a StateFile,
+    file: &'a SavedFile,
+    summary: &'a Summary,
+}
+
+impl Serialize for Section<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (StateFile { name, offset, length }, summary) = (self.place, self.summary);
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", name)?;
+        map.serialize_entry("offset", offset)?;
+        map.serialize_entry("length", length)?;
+        map.serialize_entry("blocks", &summary.blocks)?;
+        map.serialize_entry("writes", &summary.writes)?;
+        map.serialize_entry("demands", &summary.demands)?;
+        map.serialize_entry("open", &summary.open)?;
+        if self.report.listed {
+            map.serialize_entry("list", &List(self.file))?;
+        }
+        map.end()
+    }
+}
+
+/// What is demanded of a file, one after the other.
+struct List<'a>(&'a SavedFile);
+
+impl Serialize for List<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.demands().map(|write| demand(&write)))
     }
 }
 
@@ -158,7 +195,9 @@ mod tests {
     fn answer(words: &[&str]) -> Result<String, String> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let command = commands::ALL.iter().find(|command| command.name == "verify-state").unwrap();
-        run(&command.read(&words)?)
+        let mut text = Vec::new();
+        tell(&command.read(&words)?, &mut text)?;
+        Ok(String::from_utf8(text).unwrap())
     }
 
     /// Four writes, the second not flushed, and one in flight.

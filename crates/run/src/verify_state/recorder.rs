@@ -1,14 +1,14 @@
 //! Writes the state while the worker runs.
 
 use super::layout::{CHECKED, Covered, FRONT, Layout, MAGIC, VERSION};
+use super::mapping::Mapping;
 use super::{Setup, entry};
-use crate::sys;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
+use std::sync::atomic::{AtomicU64, compiler_fence};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A state file that is being written.
@@ -42,7 +42,7 @@ impl Recorder {
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
-        let made = Mapping::make(&unfinished, &front(&layout, &description), layout.total)
+        let made = make(&unfinished, &front(&layout, &description), layout.total)
             .and_then(|mapping| fs::rename(&unfinished, path).map(|()| mapping));
         if made.is_err() {
             let _ = fs::remove_file(&unfinished);
@@ -198,47 +198,12 @@ fn front(layout: &Layout, description: &[u8]) -> Vec<u8> {
     front
 }
 
-/// A file in memory.
-#[derive(Debug)]
-struct Mapping {
-    address: *mut u8,
-    bytes: usize,
-}
-
-// SAFETY: it hands out shared references to atomics only.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn make(path: &Path, front: &[u8], bytes: u64) -> io::Result<Mapping> {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
-        reserve(&file, bytes)?;
-        file.write_all(front)?;
-        let bytes = bytes as usize;
-        let address = sys::map(bytes, libc::MAP_SHARED, file.as_raw_fd())?.cast();
-        Ok(Mapping { address, bytes })
-    }
-
-    fn word(&self, at: u64) -> &AtomicU64 {
-        let at = at as usize;
-        assert!(at.is_multiple_of(8) && at + 8 <= self.bytes);
-        // SAFETY: within the mapping (just checked), aligned (as the mapping is), and only ever used as an atomic.
-        unsafe { &*self.address.add(at).cast() }
-    }
-
-    fn entries(&self, at: u64, count: u64) -> &[AtomicU32] {
-        let (at, count) = (at as usize, count as usize);
-        assert!(at.is_multiple_of(4) && at + 4 * count <= self.bytes);
-        // SAFETY: as above; the tables do not overlap the words.
-        unsafe { std::slice::from_raw_parts(self.address.add(at).cast(), count) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        sys::unmap(self.address.cast(), self.bytes);
-    }
+/// Makes a file of this length that begins with this.
+fn make(path: &Path, front: &[u8], bytes: u64) -> io::Result<Mapping> {
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+    reserve(&file, bytes)?;
+    file.write_all(front)?;
+    Mapping::writable(&file, bytes)
 }
 
 /// Makes the file so long and reserves its room: without it a store into the mapping could kill the process.

@@ -1,11 +1,15 @@
 //! Reads a state file, which may hold anything.
 
 use super::layout::{CHECKED, Covered, FRONT, Layout, MAGIC, PLACE_WORDS, VERSION};
+use super::mapping::Mapping;
 use super::{Setup, entry};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Descriptions are no longer than this.
@@ -112,7 +116,7 @@ pub struct Saved {
     /// For each file: the writes that are covered by a flush.
     pub flushed: Vec<Covered>,
     layout: Layout,
-    file: File,
+    mapping: Arc<Mapping>,
 }
 
 impl Saved {
@@ -122,16 +126,16 @@ impl Saved {
     ///
     /// It cannot be read, is something else, or is damaged.
     pub fn open(path: &Path) -> Result<Saved, StateError> {
-        // Opening a pipe would wait for its other end.
-        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
+        // Opening a pipe would wait for its other end, and a socket cannot be opened.
+        let kind = std::fs::metadata(path)?.file_type();
+        if kind.is_dir() {
             return Err(io::Error::from_raw_os_error(libc::EISDIR).into());
         }
-        if !metadata.is_file() {
+        if !kind.is_file() {
             return Err(StateError::NoFile);
         }
-        let length = metadata.len();
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        let length = file.metadata()?.len();
         let mut front = [0; FRONT as usize];
         if length < MAGIC.len() as u64 || read(&file, 0, MAGIC.len() as u64)? != MAGIC {
             return Err(StateError::Foreign);
@@ -170,7 +174,9 @@ impl Saved {
         let in_flight = in_flight(&file, &setup, &layout, issued)?;
         let flushed = (0..setup.files.len() as u32).map(|number| covered(&file, &setup, &layout, number));
         let flushed = flushed.collect::<Result<_, _>>()?;
-        let saved = Saved { setup, issued, acknowledged, in_flight, flushed, layout, file };
+        // The tables may be larger than memory.
+        let mapping = Arc::new(Mapping::readable(&file, length)?);
+        let saved = Saved { setup, issued, acknowledged, in_flight, flushed, layout, mapping };
         saved.check_counts()?;
         Ok(saved)
     }
@@ -197,8 +203,8 @@ impl Saved {
         let needs_flushed = policy == Policy::Fsynced && !self.setup.is_durable;
         let acknowledged = self.table(file, tables.acknowledged, tables.blocks)?;
         let flushed = match tables.flushed.filter(|_| needs_flushed) {
-            Some(at) => self.table(file, at, tables.blocks)?,
-            None => Vec::new(),
+            Some(at) => Some(self.table(file, at, tables.blocks)?),
+            None => None,
         };
         let mut in_flight: Vec<_> =
             self.in_flight.iter().filter(|write| write.file == file).copied().collect();
@@ -217,24 +223,63 @@ impl Saved {
         })
     }
 
-    fn table(&self, file: u32, at: u64, blocks: u64) -> Result<Vec<u32>, StateError> {
+    fn table(&self, file: u32, at: u64, blocks: u64) -> Result<Table, StateError> {
         let file = &self.setup.files[file as usize].name;
-        let bytes = read(&self.file, at, 4 * blocks)?;
-        let (entries, _) = bytes.as_chunks::<4>();
-        let table: Vec<u32> = entries.iter().map(|entry| u32::from_le_bytes(*entry)).collect();
+        let table = Table { mapping: Arc::clone(&self.mapping), at, blocks };
         let limit = self.issued.min(entry::CYCLE);
         let is_wrong = |value: u32| value != 0 && !(1..=limit).contains(&u64::from(value & entry::NUMBER));
-        match table.iter().position(|&value| is_wrong(value)) {
+        match (0..table.len()).find(|&block| is_wrong(table.entry(block))) {
             None => Ok(table),
-            Some(block) => {
-                let value = table[block];
-                Err(corrupt(format_args!(
-                    "byte {}: block {block} of file {file} has the entry {value:#x}, and {} writes were issued",
-                    at + 4 * block as u64,
-                    self.issued
-                )))
-            }
+            Some(block) => Err(corrupt(format_args!(
+                "byte {}: block {block} of file {file} has the entry {:#x}, and {} writes were issued",
+                at + 4 * block as u64,
+                table.entry(block),
+                self.issued
+            ))),
         }
+    }
+}
+
+/// A table of blocks. It stays in the file, where the job that it is of may go on writing: an entry may be another one the
+/// next time.
+#[derive(Clone, Debug)]
+struct Table {
+    mapping: Arc<Mapping>,
+    at: u64,
+    blocks: u64,
+}
+
+impl Table {
+    fn len(&self) -> usize {
+        self.blocks as usize
+    }
+
+    fn entry(&self, block: usize) -> u32 {
+        u32::from_le(self.mapping.entries(self.at, self.blocks)[block].load(Relaxed))
+    }
+
+    /// First and last block of the first write in this range of which all blocks are there.
+    fn whole_write(&self, range: Range<usize>) -> Option<(usize, usize)> {
+        let number = |entry: u32| entry & entry::NUMBER;
+        let mut first = range.start;
+        while first < range.end {
+            let begins = self.entry(first);
+            let (mut last, mut ends) = (first, begins);
+            if begins & entry::FIRST != 0 {
+                while ends & entry::LAST == 0 && last + 1 < range.end {
+                    let next = self.entry(last + 1);
+                    if next & entry::FIRST != 0 || number(next) != number(begins) {
+                        break;
+                    }
+                    (last, ends) = (last + 1, next);
+                }
+                if ends & entry::LAST != 0 {
+                    return Some((first, last));
+                }
+            }
+            first = last + 1;
+        }
+        None
     }
 }
 
@@ -248,8 +293,8 @@ pub struct SavedFile {
     issued: u64,
     covered: Covered,
     needs_flushed: bool,
-    acknowledged: Vec<u32>,
-    flushed: Vec<u32>,
+    acknowledged: Table,
+    flushed: Option<Table>,
     /// Sorted by offset; they do not overlap.
     in_flight: Vec<InFlight>,
 }
@@ -264,7 +309,7 @@ impl SavedFile {
     pub fn next_demand(&self, from: usize) -> Option<(Demand, usize)> {
         let mut from = from;
         loop {
-            let (first, last) = whole_write(&self.acknowledged, from)?;
+            let (first, last) = self.acknowledged.whole_write(from..self.acknowledged.len())?;
             from = last + 1;
             if let Some(demand) = self.demand(first, last) {
                 return Some((demand, from));
@@ -287,8 +332,9 @@ impl SavedFile {
         let demands = || self.demands().map(|demand| demand.accepted);
         let is_open =
             |accepted: &Accepted| accepted.oldest != accepted.latest || accepted.in_flight.is_some();
+        let entries = || (0..self.acknowledged.len()).map(|block| self.acknowledged.entry(block));
         Summary {
-            blocks: self.acknowledged.iter().filter(|&&entry| entry != 0).count() as u64,
+            blocks: entries().filter(|&entry| entry != 0).count() as u64,
             writes: self.writes().count() as u64,
             demands: demands().count() as u64,
             open: demands().filter(is_open).count() as u64,
@@ -299,7 +345,7 @@ impl SavedFile {
     fn writes(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut from = 0;
         std::iter::from_fn(move || {
-            let (first, last) = whole_write(&self.acknowledged, from)?;
+            let (first, last) = self.acknowledged.whole_write(from..self.acknowledged.len())?;
             from = last + 1;
             Some((first, last))
         })
@@ -314,23 +360,24 @@ impl SavedFile {
             Over::Same(number) => Some(number),
             Over::Part => return None,
         };
-        let number = latest(self.acknowledged[first], self.issued);
+        let number = latest(self.acknowledged.entry(first), self.issued);
         let is_flushed = !self.needs_flushed || self.covered.has(number);
         let oldest = if is_flushed { number } else { self.flushed_before(first, last)? };
         Some(Demand {
             file: self.file,
             offset,
             length,
-            accepted: Accepted { oldest, latest: number, in_flight },
+            // (In a damaged table they may be the other way round.)
+            accepted: Accepted { oldest: oldest.min(number), latest: number, in_flight },
         })
     }
 
     /// The flushed write that was here before. Where writes have all sizes, others may have come between that
     /// overwrote a part, and any mixture may be left.
     fn flushed_before(&self, first: usize, last: usize) -> Option<u64> {
-        let entries = self.flushed.get(first..=last).filter(|_| self.is_uniform)?;
-        let is_whole = whole_write(entries, 0) == Some((0, entries.len() - 1));
-        is_whole.then(|| latest(entries[0], self.issued))
+        let flushed = self.flushed.as_ref().filter(|_| self.is_uniform)?;
+        let is_whole = flushed.whole_write(first..last + 1) == Some((first, last));
+        is_whole.then(|| latest(flushed.entry(first), self.issued))
     }
 
     fn over(&self, offset: u64, length: u64) -> Over {
@@ -367,31 +414,6 @@ impl Accepted {
             _ => self.latest,
         }
     }
-}
-
-/// First and last block of the first write at or behind `from` of which all blocks are there.
-fn whole_write(table: &[u32], from: usize) -> Option<(usize, usize)> {
-    let number = |block: usize| table[block] & entry::NUMBER;
-    let mut first = from;
-    while first < table.len() {
-        let mut last = first;
-        let goes_on = |last: usize| {
-            table[last] & entry::LAST == 0
-                && last + 1 < table.len()
-                && table[last + 1] & entry::FIRST == 0
-                && number(last + 1) == number(first)
-        };
-        if table[first] & entry::FIRST != 0 {
-            while goes_on(last) {
-                last += 1;
-            }
-            if table[last] & entry::LAST != 0 {
-                return Some((first, last));
-            }
-        }
-        first = last + 1;
-    }
-    None
 }
 
 /// The largest number below `issued` that an entry can stand for. (After a thousand million writes an entry that is

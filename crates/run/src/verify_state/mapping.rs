@@ -1,0 +1,60 @@
+//! A state file in memory.
+
+use crate::sys;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+/// A file in memory. What another process stores into the file appears here.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    address: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: it hands out shared references to atomics only.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// So many bytes of a file, to be read and written.
+    pub(super) fn writable(file: &File, bytes: u64) -> io::Result<Mapping> {
+        Mapping::of(file, bytes, |bytes, descriptor| sys::map(bytes, libc::MAP_SHARED, descriptor))
+    }
+
+    /// So many bytes of a file, to be read: a store would end the process.
+    pub(super) fn readable(file: &File, bytes: u64) -> io::Result<Mapping> {
+        Mapping::of(file, bytes, sys::map_readable)
+    }
+
+    fn of(
+        file: &File,
+        bytes: u64,
+        map: impl FnOnce(usize, i32) -> io::Result<*mut libc::c_void>,
+    ) -> io::Result<Mapping> {
+        let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+        Ok(Mapping { address: map(bytes, file.as_raw_fd())?.cast(), bytes })
+    }
+
+    pub(super) fn word(&self, at: u64) -> &AtomicU64 {
+        let at = at as usize;
+        assert!(at.is_multiple_of(8) && at + 8 <= self.bytes);
+        // SAFETY: within the mapping (just checked), aligned (as the mapping is), and only ever used as an atomic.
+        unsafe { &*self.address.add(at).cast() }
+    }
+
+    pub(super) fn entries(&self, at: u64, count: u64) -> &[AtomicU32] {
+        let (at, count) = (at as usize, count as usize);
+        assert!(at.is_multiple_of(4) && at + 4 * count <= self.bytes);
+        // SAFETY: as above; the tables do not overlap the words.
+        unsafe { std::slice::from_raw_parts(self.address.add(at).cast(), count) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        sys::unmap(self.address.cast(), self.bytes);
+    }
+}
