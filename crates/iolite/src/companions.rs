@@ -9,6 +9,7 @@ macro_rules! line {
 
 mod dedupe;
 mod log2csv;
+mod source;
 mod trace;
 mod verify_state;
 mod zipf;

@@ -32,6 +32,7 @@ pub use layout::{
 pub use memory::holds_data;
 pub use priorities::MOST_PRIORITIES;
 pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};
+pub use room::available as available_memory;
 pub use safety::{InUse, in_use, is_missing_device};
 pub use workers::{JobPlan, Plan, WorkerPlan};
 

@@ -6,14 +6,16 @@ mod table;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
 use iolite_options::commands::Asked;
+use iolite_plan::available_memory;
 use std::fmt::Write;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use table::{Seen, Table, Totals};
+use table::{Run, Seen, Table, Totals};
 
 /// How much a thread takes at once.
 const STRETCH: u64 = 1 << 20;
@@ -63,7 +65,7 @@ impl Setting {
         if direct && block % 512 != 0 {
             return Err(format!("-b {block}: must be a multiple of 512 with -o 1"));
         }
-        Ok(Setting {
+        let setting = Setting {
             block: usize::try_from(block)
                 .ok()
                 .filter(|&block| block <= 1 << 30)
@@ -78,7 +80,29 @@ impl Setting {
             compress: switch('C', false)?,
             progress: switch('p', io::stderr().is_terminal())?,
             room: if switch('B', false)? { LITTLE_ROOM } else { ROOM },
-        })
+        };
+        let needed = setting.buffers();
+        if needed > available_memory() {
+            let (block, threads) = (setting.block, setting.threads);
+            let needed = needed >> 20;
+            return Err(format!(
+                "-b {block}: {threads} threads need {needed} MiB for their buffers, more than there is; use smaller blocks, \
+                 or fewer threads (-t)"
+            ));
+        }
+        Ok(setting)
+    }
+
+    /// How much a thread takes at once: whole blocks.
+    fn stretch(&self) -> u64 {
+        (STRETCH / self.block as u64).max(1) * self.block as u64
+    }
+
+    /// Bytes of all buffers.
+    fn buffers(&self) -> u64 {
+        let further = u64::from(self.compare) + u64::from(self.compress);
+        let each = self.stretch() + further * self.block as u64;
+        each.saturating_mul(self.threads as u64)
     }
 }
 
@@ -99,16 +123,17 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn new(path: &Path, setting: &'a Setting) -> io::Result<Self> {
+        // Opening a pipe would wait for its other end.
+        let kind = std::fs::metadata(path)?.file_type();
+        if !(kind.is_file() || kind.is_block_device()) {
+            return Err(io::Error::other("neither a regular file nor a block device"));
+        }
         let mut options = OpenOptions::new();
         options.read(true);
         if setting.direct {
             options.custom_flags(libc::O_DIRECT);
         }
         let mut file = options.open(path)?;
-        let kind = file.metadata()?.file_type();
-        if !(kind.is_file() || kind.is_block_device()) {
-            return Err(io::Error::other("neither a regular file nor a block device"));
-        }
         let size = file.seek(SeekFrom::End(0))?;
         Ok(Check {
             setting,
@@ -155,7 +180,7 @@ impl<'a> Check<'a> {
     /// A thread's part: stretches, until there are no more.
     fn some(&self) -> io::Result<()> {
         let block = self.setting.block;
-        let stretch = (STRETCH / block as u64).max(1) * block as u64;
+        let stretch = self.setting.stretch();
         let mut buffer = Buffer::new(stretch as usize);
         let mut other = Buffer::new(if self.setting.compare { block } else { 0 });
         let mut compressor = Compressor::new(block);
@@ -167,12 +192,22 @@ impl<'a> Check<'a> {
             }
             let length = stretch.min(self.size - start) as usize;
             let data = &mut buffer.bytes()[..length];
-            self.file.read_exact_at(data, start)?;
+            let is_hole = self.is_hole(start, length as u64);
+            if is_hole {
+                data[..block].fill(0);
+            } else {
+                self.file.read_exact_at(data, start)?;
+            }
             for (number, block_data) in (0..).zip(data.chunks(block)) {
                 let offset = start + number * block as u64;
-                if self.count(block_data, offset, other.bytes())? && self.setting.compress {
+                // All blocks of a hole are like its first one.
+                let times = if is_hole { (length / block) as u64 } else { 1 };
+                if self.count(block_data, offset, times, other.bytes())? && self.setting.compress {
                     before += block as u64;
                     after += compressor.compressed(block_data);
+                }
+                if is_hole {
+                    break;
                 }
             }
         }
@@ -181,8 +216,19 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Counts a block; says whether it is a new one.
-    fn count(&self, data: &[u8], offset: u64, other: &mut [u8]) -> io::Result<bool> {
+    /// Whether nothing has ever been written here, as far as the file system says.
+    fn is_hole(&self, start: u64, length: u64) -> bool {
+        let Ok(from) = libc::off_t::try_from(start) else { return false };
+        // SAFETY: the descriptor is valid; nothing depends on the position of the file.
+        let next = unsafe { libc::lseek(self.file.as_raw_fd(), from, libc::SEEK_DATA) };
+        match u64::try_from(next) {
+            Ok(next) => next >= start + length,
+            Err(_) => io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO),
+        }
+    }
+
+    /// Counts so many blocks like this one that follow each other; says whether it is a new one.
+    fn count(&self, data: &[u8], offset: u64, times: u64, other: &mut [u8]) -> io::Result<bool> {
         let mut hash = xxhash_rust::xxh3::xxh3_128(data);
         loop {
             let seen = self.table.look(hash);
@@ -196,7 +242,8 @@ impl<'a> Check<'a> {
                     continue;
                 }
             }
-            return Ok(self.table.count(hash, offset) == Seen::New);
+            let run = Run { first: offset, step: data.len() as u64, times };
+            return Ok(self.table.count(hash, run) == Seen::New);
         }
     }
 
@@ -402,6 +449,28 @@ mod tests {
         assert!(answer(b"short", "").unwrap_err().contains("smaller than one block"));
         assert!(answer(&[0; 4096], "-b 100").unwrap_err().contains("at least 512"));
         assert!(answer(&[0; 4096], "second").unwrap_err().contains("one file"));
+    }
+
+    #[test]
+    fn holes_are_zeros() {
+        let directory = tempfile::tempdir().unwrap();
+        let (sparse, full) = (directory.path().join("sparse"), directory.path().join("full"));
+        let (length, at) = (64 << 20, 37 << 20);
+        let file = File::create(&sparse).unwrap();
+        file.set_len(length).unwrap();
+        file.write_all_at(&block(1, 8192), at).unwrap();
+        let mut data = vec![0; length as usize];
+        data[at as usize..][..8192].copy_from_slice(&block(1, 8192));
+        std::fs::write(&full, data).unwrap();
+        for line in ["", "-c 1 -C 1", "-d 1 -b 512", "-b 4m"] {
+            let told = |path: &Path| {
+                let dedupe = commands::ALL.iter().find(|command| command.name == "dedupe").unwrap();
+                let words = line.split_whitespace().map(Into::into).chain([path.as_os_str().to_owned()]);
+                let text = run(&dedupe.read(&words.collect::<Vec<_>>()).unwrap()).unwrap();
+                text.lines().skip(1).collect::<Vec<_>>().join("\n")
+            };
+            assert_eq!(told(&sparse), told(&full), "{line}");
+        }
     }
 
     #[test]

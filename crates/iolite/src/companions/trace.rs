@@ -5,6 +5,7 @@ mod imitate;
 mod json;
 mod text;
 
+use super::source;
 use iolite_options::commands::Asked;
 use iolite_trace::summary::{Summary, summarise};
 use iolite_trace::{Format, TextVersion, TraceError, TraceReader};
@@ -30,7 +31,9 @@ pub fn run(asked: &Asked) -> Result<String, String> {
     if wanted.into_iter().filter(|&wanted| wanted).count() > 1 {
         return Err("--json, --to-job and --to-log exclude each other".to_owned());
     }
-    let reader = TraceReader::open(path).map_err(words)?;
+    let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+    let source = source::open(path).map_err(|error| format!("{name}: {error}"))?;
+    let reader = TraceReader::new(source, &name).map_err(words)?;
     if let Some(version) = version {
         return convert::to_standard_output(reader, version).map(|()| String::new());
     }

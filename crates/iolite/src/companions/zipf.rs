@@ -4,6 +4,7 @@
 //! are then sorted by their hits and shown in rows. That is the table of fio-genzipf.
 
 use iolite_options::commands::Asked;
+use iolite_plan::available_memory;
 use iolite_workload::Law;
 use iolite_workload::offset::Skewed;
 use iolite_workload::rng::Rng;
@@ -63,11 +64,14 @@ impl Setting {
     /// The hits of each block that was hit, the most popular first.
     fn draw(&self) -> Result<Vec<u32>, String> {
         let blocks = self.bytes().unwrap_or(u64::MAX) / self.block;
-        let too_many =
-            |_| format!("there is no memory to count {blocks} blocks; use larger ones, or less data");
+        let too_many = || {
+            format!("there is no memory to count {blocks} blocks; use larger ones (-b), or less data (-g)")
+        };
         let mut hits: Vec<u32> = Vec::new();
-        let length = usize::try_from(blocks).map_err(|_| format!("{blocks} blocks are too many"))?;
-        hits.try_reserve_exact(length).map_err(too_many)?;
+        // The system promises more than it has.
+        let fits = blocks.saturating_mul(size_of::<u32>() as u64) <= available_memory();
+        let length = usize::try_from(blocks).ok().filter(|_| fits).ok_or_else(too_many)?;
+        hits.try_reserve_exact(length).map_err(|_| too_many())?;
         hits.resize(length, 0);
         let law = Skewed::new(self.law, blocks);
         let mut rng = Rng::new(SEED);
@@ -230,9 +234,18 @@ mod tests {
 
     #[test]
     fn mistakes() {
-        for line in
-            ["-t bogus", "-g 0", "-b 0", "-o 0", "-t pareto -i 1", "-i 0", "-p 101", "-b 2g -g 1", "extra"]
-        {
+        for line in [
+            "-t bogus",
+            "-g 0",
+            "-b 0",
+            "-o 0",
+            "-t pareto -i 1",
+            "-i 0",
+            "-p 101",
+            "-b 2g -g 1",
+            "-g 100000000 -b 1",
+            "extra",
+        ] {
             assert!(answer(line).is_err(), "{line}");
         }
     }

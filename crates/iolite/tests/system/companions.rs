@@ -63,6 +63,69 @@ fn dedupe_tells_what_is_wrong() {
     ours().line(dir.path(), "dedupe --help").ok().says("Usage: iolite dedupe [options] <file>");
 }
 
+/// What is no file to be looked at is refused at once, and what is large and empty is no work.
+#[test]
+fn odd_files_are_told() {
+    let dir = scratch();
+    let made = Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let _listener = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+    fs::File::create(dir.path().join("sparse")).and_then(|file| file.set_len(1 << 40)).unwrap();
+    fs::write(dir.path().join("empty"), b"").unwrap();
+    let neither = "neither a regular file nor a block device";
+    for (line, reason) in [
+        ("dedupe pipe", neither),
+        ("dedupe socket", neither),
+        ("dedupe /dev/zero", neither),
+        ("dedupe /dev/null", neither),
+        ("dedupe empty", "smaller than one block"),
+        ("dedupe -b 1g -t 1000 sparse", "MiB for their buffers"),
+        ("verify-state pipe", "pipe: not a regular file"),
+        ("verify-state socket", "socket: not a regular file"),
+        ("verify-state /dev/zero", "not a regular file"),
+        ("verify-state .", "Is a directory"),
+        ("verify-state empty", "not a verify state"),
+        ("verify-state sparse", "not a verify state"),
+        ("log2csv .", ".: Is a directory"),
+        ("log2csv /dev/zero", "/dev/zero: it is not a text"),
+        ("log2csv sparse", "sparse: it is not a text"),
+        ("trace .", "Is a directory"),
+        ("trace /dev/zero", "this is no trace"),
+        ("trace /dev/null", "it is empty"),
+        ("trace empty", "it is empty"),
+        ("trace sparse", "this is no trace"),
+        ("zipf -g 1000000000 -b 512", "there is no memory to count"),
+    ] {
+        ours().line(dir.path(), line).refused().says(reason);
+    }
+    ours()
+        .line(dir.path(), "dedupe sparse")
+        .ok()
+        .says("Extents=268435456, Unique extents=1 Duplicated extents=1");
+    // A log without a window is one all the same.
+    for empty in ["empty", "/dev/null"] {
+        ours().line(dir.path(), &format!("log2csv {empty}")).ok().says("time_ms,direction,count");
+    }
+}
+
+/// The other end of a pipe may come late. That it is waited for is told.
+#[test]
+fn a_pipe_is_waited_for() {
+    for (line, content, told) in [
+        ("log2csv pipe", "", "time_ms,direction,count"),
+        ("trace pipe", "fio version 3 iolog\n0 f add\n0 f open\n0 f write 0 512\n", "1 I/O"),
+    ] {
+        let dir = scratch();
+        let pipe = dir.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut running = ours().start(dir.path(), line.split(' '));
+        let notice = "pipe: waiting up to 60 s for somebody to write to this pipe";
+        running.wait_until("it says that it waits", |running| running.output().contains(notice));
+        fs::write(&pipe, content).unwrap();
+        running.wait().ok().says(told);
+    }
+}
+
 #[test]
 fn zipf_shows_the_shares_of_the_peer() {
     let dir = scratch();

@@ -34,6 +34,14 @@ struct Entry {
     first: u64,
 }
 
+/// Places at which a hash was found, at equal distances.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub first: u64,
+    pub step: u64,
+    pub times: u64,
+}
+
 /// What became of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
@@ -74,21 +82,21 @@ impl Table {
         self.shard(hash).entries.get(&hash).map(|entry| entry.first)
     }
 
-    /// Counts a hash that was found at this place.
-    pub(super) fn count(&self, hash: u128, place: u64) -> Seen {
+    /// Counts a hash that was found at these places.
+    pub(super) fn count(&self, hash: u128, Run { first, step, times }: Run) -> Seen {
         let mut shard = self.shard(hash);
         let shard = &mut *shard;
         if !is_sampled(hash, shard.level) {
             return Seen::Known;
         }
         if self.list {
-            shard.places.entry(hash).or_default().push(place);
+            shard.places.entry(hash).or_default().extend((0..times).map(|number| first + number * step));
         }
         if let Some(entry) = shard.entries.get_mut(&hash) {
-            entry.count += 1;
+            entry.count += times;
             return Seen::Known;
         }
-        shard.entries.insert(hash, Entry { count: 1, first: place });
+        shard.entries.insert(hash, Entry { count: times, first });
         while shard.entries.len() > self.room {
             shard.level += 1;
             let level = shard.level;
@@ -148,14 +156,18 @@ mod tests {
         xxhash_rust::xxh3::xxh3_128(&number.to_le_bytes())
     }
 
+    fn once(first: u64) -> Run {
+        Run { first, step: 1, times: 1 }
+    }
+
     #[test]
     fn exact_while_there_is_room() {
         let table = Table::new(1 << 16, true);
         for place in 0..3000 {
-            let seen = table.count(hash(place % 1000), place);
+            let seen = table.count(hash(place % 1000), once(place));
             assert_eq!(seen == Seen::New, place < 1000);
         }
-        table.count(hash(5000), 9);
+        table.count(hash(5000), once(9));
         let totals = table.totals();
         assert_eq!((totals.unique, totals.duplicated, totals.sampled), (1001, 1000, 1));
         assert_eq!(totals.listed[7], (hash(7), vec![7, 1007, 2007]));
@@ -167,9 +179,9 @@ mod tests {
     fn a_sample_when_there_is_none() {
         let table = Table::new(1 << 14, false);
         for number in 0..200_000 {
-            table.count(hash(number), number);
+            table.count(hash(number), once(number));
             if number % 4 == 0 {
-                table.count(hash(number), number);
+                table.count(hash(number), once(number));
             }
         }
         let totals = table.totals();

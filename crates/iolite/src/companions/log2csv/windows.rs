@@ -33,33 +33,9 @@ impl Windows {
         Windows { grouping, rows: BTreeMap::new(), buckets_per_count: None }
     }
 
-    /// Adds the lines of a log.
-    ///
-    /// # Errors
-    /// `line:column: what is wrong`.
-    pub fn add(&mut self, text: &str) -> Result<(), String> {
-        let mut ended = [0; 3];
-        for (index, line) in text.lines().enumerate() {
-            let place = |column: usize| format!("{}:{column}:", index + 1);
-            let line =
-                HistogramLine::read(line).map_err(|(column, why)| format!("{} {why}", place(column)))?;
-            let buckets = line.buckets_per_count();
-            if *self.buckets_per_count.get_or_insert(buckets) != buckets {
-                return Err(format!("{} its log_hist_coarseness is another than before", place(1)));
-            }
-            let began = std::mem::replace(&mut ended[line.direction.index()], line.time_ms);
-            let row = match self.grouping.together {
-                None => line.time_ms,
-                // A window belongs where its middle is: it may have ended a little late.
-                Some(period) => ((began.min(line.time_ms) + line.time_ms) / 2 / period + 1) * period,
-            };
-            let direction = (!self.grouping.all_directions).then_some(line.direction);
-            let counts = self.rows.entry((row, direction)).or_default();
-            for (position, &count) in line.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                *counts.entry(position * buckets).or_default() += count;
-            }
-        }
-        Ok(())
+    /// For the lines of a log.
+    pub fn log(&mut self) -> Log<'_> {
+        Log { windows: self, ended: [0; 3], number: 0 }
     }
 
     /// A row for each window and direction.
@@ -88,6 +64,43 @@ impl Windows {
             table.push('\n');
         }
         table
+    }
+}
+
+/// A log whose lines are added one after the other.
+pub struct Log<'a> {
+    windows: &'a mut Windows,
+    /// When the last window of each direction ended.
+    ended: [u64; 3],
+    number: u64,
+}
+
+impl Log<'_> {
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// `line:column: what is wrong`.
+    pub fn line(&mut self, line: &str) -> Result<(), String> {
+        self.number += 1;
+        let number = self.number;
+        let line = HistogramLine::read(line).map_err(|(column, why)| format!("{number}:{column}: {why}"))?;
+        let windows = &mut *self.windows;
+        let buckets = line.buckets_per_count();
+        if *windows.buckets_per_count.get_or_insert(buckets) != buckets {
+            return Err(format!("{number}:1: its log_hist_coarseness is another than before"));
+        }
+        let began = std::mem::replace(&mut self.ended[line.direction.index()], line.time_ms);
+        let row = match windows.grouping.together {
+            None => line.time_ms,
+            // A window belongs where its middle is: it may have ended a little late.
+            Some(period) => ((began.min(line.time_ms) + line.time_ms) / 2 / period + 1) * period,
+        };
+        let direction = (!windows.grouping.all_directions).then_some(line.direction);
+        let counts = windows.rows.entry((row, direction)).or_default();
+        for (position, &count) in line.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            *counts.entry(position * buckets).or_default() += count;
+        }
+        Ok(())
     }
 }
 
@@ -126,8 +139,13 @@ mod tests {
 
     fn table(grouping: Grouping, files: &[String]) -> String {
         let mut windows = Windows::new(grouping);
-        files.iter().for_each(|file| windows.add(file).unwrap());
+        files.iter().for_each(|file| add(&mut windows, file).unwrap());
         windows.table(&[50.0, 99.0], 1)
+    }
+
+    fn add(windows: &mut Windows, file: &str) -> Result<(), String> {
+        let mut log = windows.log();
+        file.lines().try_for_each(|line| log.line(line))
     }
 
     const APART: Grouping = Grouping { together: None, all_directions: false };
@@ -157,17 +175,19 @@ mod tests {
     #[test]
     fn other_units_have_fractions() {
         let mut windows = Windows::new(APART);
-        windows.add(&line(1, 2, 1, 0)).unwrap();
+        add(&mut windows, &line(1, 2, 1, 0)).unwrap();
         assert_eq!(windows.table(&[], 1000), "time_ms,direction,count,min,max\n1,trim,1,0.096,0.096\n");
     }
 
     #[test]
     fn mistakes_have_their_place() {
         let mut windows = Windows::new(APART);
-        let told = windows.add(&(line(1, 0, 1, 0) + "1, 0, 4096, x\n")).unwrap_err();
+        let told = add(&mut windows, &(line(1, 0, 1, 0) + "1, 0, 4096, x\n")).unwrap_err();
         assert_eq!(told, "2:4: \"x\" is not a number");
         let finer = format!("2, 0, 4096{}\n", ", 1".repeat(58));
-        assert!(windows.add(&finer).unwrap_err().starts_with("1:1: its log_hist_coarseness is another"));
+        assert!(
+            add(&mut windows, &finer).unwrap_err().starts_with("1:1: its log_hist_coarseness is another")
+        );
     }
 
     #[test]

@@ -1,0 +1,171 @@
+//! Reports and logs, read without trusting them to be any: a report is kept as a whole, up to a limit, and a log goes by
+//! line after line.
+
+use super::windows::Log;
+use crate::companions::source;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+
+/// The first byte of every zlib stream.
+const ZLIB: u8 = 0x78;
+/// No report is larger.
+const LARGEST_REPORT: usize = 1 << 30;
+/// No line of a log is longer: that of the finest histogram has 1856 counts.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// A file, and what is in it.
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// The text of a report; `None` = it is a log.
+    pub report: Option<String>,
+    /// What has not been read of it.
+    rest: Box<dyn BufRead>,
+}
+
+impl Source {
+    /// Opens a file and finds out what it is: a report begins with a brace, possibly below notes; a log with a number, or
+    /// compressed.
+    pub fn open(path: &Path) -> Result<Source, String> {
+        let name = path.display().to_string();
+        let reader = source::open(path).map(|file: File| BufReader::with_capacity(64 << 10, file));
+        let opened = reader.and_then(|reader| Source::of(name.clone(), Box::new(reader)));
+        opened.map_err(|error| format!("{name}: {error}"))
+    }
+
+    fn of(name: String, mut rest: Box<dyn BufRead>) -> io::Result<Source> {
+        let start = rest.fill_buf()?;
+        let first = start.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+        if first.is_none_or(|first| first.is_ascii_digit() || first == ZLIB) {
+            return Ok(Source { name, report: None, rest });
+        }
+        let text = text(&mut rest)?;
+        Ok(if first == Some(b'{') || text.lines().any(|line| line == "{") {
+            Source { name, report: Some(text), rest }
+        } else {
+            // Whatever it is, it will be read as a log, and what is wrong with that be told.
+            Source { name, report: None, rest: Box::new(io::Cursor::new(text)) }
+        })
+    }
+
+    /// Reads the lines of a log, inflated where it was compressed.
+    ///
+    /// # Errors
+    /// What is wrong, behind its place or a blank.
+    pub fn lines_to(&mut self, log: &mut Log<'_>) -> Result<(), String> {
+        let mut lines = Lines { log, begun: Vec::new(), wrong: None };
+        let is_packed = self.rest.fill_buf().is_ok_and(|start| start.first() == Some(&ZLIB));
+        let read = match is_packed {
+            true => iolite_logs::inflate::streams(&mut self.rest, &mut lines),
+            false => io::copy(&mut self.rest, &mut lines).map(|_| ()),
+        };
+        let read = read.and_then(|()| lines.end());
+        match (lines.wrong, read) {
+            (Some(wrong), _) => Err(wrong),
+            (None, read) => read.map_err(|error| format!(" {error}")),
+        }
+    }
+}
+
+/// All of a text that is no larger than a report may be.
+fn text(from: &mut dyn BufRead) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let before = bytes.len();
+        if from.take(64 << 10).read_to_end(&mut bytes)? == 0 {
+            return String::from_utf8(bytes).map_err(|_| no_text());
+        }
+        if bytes[before..].contains(&0) {
+            return Err(no_text());
+        }
+        if bytes.len() > LARGEST_REPORT {
+            let most = LARGEST_REPORT >> 20;
+            return Err(io::Error::other(format!("larger than {most} MiB, as no report is")));
+        }
+    }
+}
+
+fn no_text() -> io::Error {
+    io::Error::other("it is not a text")
+}
+
+/// Cuts what is written to it into lines.
+struct Lines<'a, 'b> {
+    log: &'a mut Log<'b>,
+    /// The beginning of a line whose end has not come yet.
+    begun: Vec<u8>,
+    /// What is wrong with a line.
+    wrong: Option<String>,
+}
+
+impl Lines<'_, '_> {
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        let line = std::str::from_utf8(line).map_err(|_| no_text())?;
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        self.log.line(line).map_err(|wrong| {
+            self.wrong = Some(wrong);
+            io::Error::other("a wrong line")
+        })
+    }
+
+    /// The last line may have no end.
+    fn end(&mut self) -> io::Result<()> {
+        let line = std::mem::take(&mut self.begun);
+        if line.is_empty() { Ok(()) } else { self.line(&line) }
+    }
+}
+
+impl Write for Lines<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            let mut line = std::mem::take(&mut self.begun);
+            line.extend_from_slice(&rest[..end]);
+            self.line(&line)?;
+            rest = &rest[end + 1..];
+        }
+        self.begun.extend_from_slice(rest);
+        if self.begun.len() > LONGEST_LINE {
+            return Err(io::Error::other("a line is longer than any of a log"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::companions::log2csv::windows::{Grouping, Windows};
+
+    fn source(bytes: &[u8]) -> io::Result<Source> {
+        Source::of("f".into(), Box::new(io::Cursor::new(bytes.to_vec())))
+    }
+
+    #[test]
+    fn what_a_file_is() {
+        let is_report = |text: &str| source(text.as_bytes()).unwrap().report.is_some();
+        assert!(is_report("{\n}") && is_report("note: cold\n{\n}\n"));
+        assert!(!is_report("10, 0, 4096, 1\n") && !is_report("") && !is_report("hello"));
+        assert_eq!(source(&[0; 100]).err().unwrap().to_string(), "it is not a text");
+    }
+
+    /// What has no end is not read to its end.
+    #[test]
+    fn what_has_no_end_is_refused() {
+        let endless = |byte: u8| {
+            let start: &'static [u8] = b"1, 0";
+            let rest = Box::new(BufReader::new(start.chain(io::repeat(byte))));
+            let mut source = Source::of("f".into(), rest).unwrap();
+            let mut windows = Windows::new(Grouping { together: None, all_directions: false });
+            source.lines_to(&mut windows.log()).unwrap_err()
+        };
+        assert_eq!(endless(b'1'), " a line is longer than any of a log");
+        assert_eq!(endless(0), " a line is longer than any of a log");
+        assert!(Source::of("f".into(), Box::new(BufReader::new(io::repeat(0)))).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! What companions read: files, standard input, pipes and sockets.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Who waits so long for the other end of a pipe is told what for.
+const NOTICE: Duration = Duration::from_secs(2);
+/// Nobody comes any more.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Opens what the name stands for, as [`iolite_trace::open`] does. The opening of a pipe waits until somebody opens it to
+/// write; that is told, and not waited for without end.
+pub fn open(path: &Path) -> io::Result<File> {
+    let is_pipe = path != Path::new("-") && std::fs::metadata(path)?.file_type().is_fifo();
+    if !is_pipe {
+        return iolite_trace::open(path);
+    }
+    let (opened, answer) = mpsc::channel();
+    let name = path.to_owned();
+    // It may wait for ever: then it ends with the process.
+    std::thread::spawn(move || opened.send(File::open(name)));
+    if let Ok(answer) = answer.recv_timeout(NOTICE) {
+        return answer;
+    }
+    let seconds = PATIENCE.as_secs();
+    eprintln!("{}: waiting up to {seconds} s for somebody to write to this pipe", path.display());
+    answer.recv_timeout(PATIENCE - NOTICE).unwrap_or_else(|_| {
+        let why = format!("a pipe that nobody opened for writing within {seconds} s");
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    })
+}
