@@ -31,7 +31,7 @@ pub struct FileLayout {
     pub length: u64,
     /// The size that it has to be made or extended to before the job can run.
     pub extend_to: Option<u64>,
-    /// The region is all of the file.
+    /// The region is all of the file: then a sequential skip past its end goes on at its beginning.
     pub is_whole: bool,
 }
 
@@ -189,6 +189,8 @@ fn one(
     if end > i64::MAX as u64 && !context.diskless {
         return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length });
     }
+    // What a verified job writes where must be the same in the run that checks it, and files become longer.
+    let is_whole_whatever_the_size = options.verification.is_on() && facts.kind == FileKind::Regular;
     Ok(FileLayout {
         path: path.to_owned(),
         kind: facts.kind,
@@ -196,7 +198,7 @@ fn one(
         offset,
         length,
         extend_to: (needs_data && real < end).then_some(end),
-        is_whole: offset == 0 && length >= real,
+        is_whole: offset == 0 && (length >= real || is_whole_whatever_the_size),
     })
 }
 
@@ -406,6 +408,24 @@ mod tests {
             o.offset = SizeValue::Bytes(MIB);
         });
         assert_eq!(grown.unwrap().files[0].extend_to, Some(6 * MIB));
+    }
+
+    #[test]
+    fn what_is_the_whole_of_a_verified_file_does_not_depend_on_its_size() {
+        let is_whole = |facts, verifies: bool, offset| {
+            let layout = run(&[facts], 0, |o| {
+                size(MIB)(o);
+                o.offset = SizeValue::Bytes(offset);
+                o.verification.verify =
+                    if verifies { iolite_options::Verify::Md5 } else { iolite_options::Verify::None };
+            });
+            layout.unwrap().files[0].is_whole
+        };
+        let longer = regular(Some(4 * MIB));
+        assert!(is_whole(regular(None), false, 0) && is_whole(regular(None), true, 0));
+        assert!(!is_whole(longer, false, 0) && is_whole(longer, true, 0));
+        assert!(!is_whole(longer, true, 4096) && !is_whole(regular(None), true, 4096));
+        assert!(!is_whole(block(4 * MIB), true, 0) && is_whole(block(MIB), true, 0));
     }
 
     #[test]
