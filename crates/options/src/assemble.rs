@@ -23,6 +23,8 @@ pub(crate) struct Assembler<'a> {
     /// The options that made them so.
     default_given: Vec<(String, String)>,
     loners: Loners,
+    /// Workers of the jobs so far that `--section` does not choose.
+    left_out: u64,
     errors: &'a mut Vec<Diagnostic>,
     warnings: &'a mut Vec<Diagnostic>,
 }
@@ -37,6 +39,7 @@ impl<'a> Assembler<'a> {
             pristine,
             default_given: Vec::new(),
             loners,
+            left_out: 0,
             errors,
             warnings,
         }
@@ -61,10 +64,24 @@ impl<'a> Assembler<'a> {
         let mut job = self.defaults.clone();
         job.name.clone_from(&section.name);
         job.given_global.clone_from(&self.default_given);
+        job.left_out_before = self.left_out;
         job.given = self.apply(&mut job, settings);
         registry::finish(&mut job, self.warnings);
         self.loners.look_at(&job);
         job
+    }
+
+    /// Counts a job that is not made. What is wrong with it is no matter of this run.
+    pub fn leave_out(&mut self, settings: &[&Setting]) {
+        let mut job = self.defaults.clone();
+        for setting in settings {
+            if let Some(definition) = registry::find_job(&setting.key).filter(|found| found.name == "numjobs")
+            {
+                let (value, origin) = (setting.value.as_deref(), setting.value_origin.clone());
+                let _ = registry::apply(&mut job, definition, value, origin, &mut Vec::new());
+            }
+        }
+        self.left_out = self.left_out.saturating_add(job.numjobs.into());
     }
 
     /// All jobs are made: tells which options mattered to none of them.

@@ -331,7 +331,7 @@ impl Scanner<'_> {
         self.engine.clone_from(&self.defaults_engine);
         if !is_global && !self.result.asked.wants(&name) {
             self.warn(format!("--name={name}: not chosen by --section; the options behind it are defaults"));
-            self.begin_defaults(origin);
+            self.begin_defaults(origin, true);
             return;
         }
         let named = Setting {
@@ -340,12 +340,14 @@ impl Scanner<'_> {
             key_origin: origin.clone(),
             value_origin: origin.clone(),
         };
-        self.result.sections.push(Section { name, is_global, origin, settings: vec![named] });
+        let settings = vec![named];
+        self.result.sections.push(Section { name, is_global, is_left_out: false, origin, settings });
     }
 
-    /// Defaults without a name.
-    fn begin_defaults(&mut self, origin: Origin) {
-        let section = Section { name: String::new(), is_global: true, origin, settings: Vec::new() };
+    /// Defaults without a name; `is_left_out`: behind the name of a job that is not chosen.
+    fn begin_defaults(&mut self, origin: Origin, is_left_out: bool) {
+        let (name, settings) = (String::new(), Vec::new());
+        let section = Section { name, is_global: true, is_left_out, origin, settings };
         self.result.sections.push(section);
     }
 
@@ -358,7 +360,7 @@ impl Scanner<'_> {
             }
         };
         if self.result.sections.is_empty() {
-            self.begin_defaults(origin.clone());
+            self.begin_defaults(origin.clone(), false);
         }
         let Some(section) = self.result.sections.last_mut() else {
             return;

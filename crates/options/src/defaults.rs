@@ -257,5 +257,6 @@ fn unset() -> JobOptions {
         given: Vec::new(),
         given_global: Vec::new(),
         origins: BTreeMap::new(),
+        left_out_before: 0,
     }
 }

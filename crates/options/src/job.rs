@@ -638,6 +638,8 @@ pub struct JobOptions {
     pub given_global: Vec<(String, String)>,
     /// Where each option that was set (canonical name) got its value, global or not.
     pub origins: BTreeMap<String, Origin>,
+    /// How many workers there would be before this job's that are not, because `--section` does not choose their jobs.
+    pub left_out_before: u64,
 }
 
 impl JobOptions {

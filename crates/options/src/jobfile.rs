@@ -205,6 +205,7 @@ impl Reader<'_, '_> {
         self.sections.push(Section {
             name: name.to_owned(),
             is_global: is_global_name(name),
+            is_left_out: false,
             origin,
             settings: Vec::new(),
         });

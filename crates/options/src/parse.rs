@@ -70,7 +70,10 @@ pub(crate) fn parse_in(
     if let Some(profile) = profile.filter(|_| errors.is_empty()) {
         errors.extend(jobs_beside_profile(&sections, &files));
         match profile.sections(&surroundings.facts) {
-            Ok(more) => sections.extend(more.into_iter().filter(|it| it.is_global || asked.wants(&it.name))),
+            Ok(more) => sections.extend(more.into_iter().map(|section| {
+                let is_left_out = !section.is_global && !asked.wants(&section.name);
+                Section { is_left_out, ..section }
+            })),
             Err(problem) => errors.push(problem),
         }
     }
@@ -126,10 +129,12 @@ fn batches(
             assembler.forget_defaults();
             batches.push(Vec::new());
         }
-        for section in selected(file, asked) {
+        for section in file {
             let settings = in_file_order(&section.settings);
             if section.is_global {
                 assembler.defaults(&settings);
+            } else if !asked.wants(&section.name) {
+                assembler.leave_out(&settings);
             } else {
                 let job = assembler.job(section, &settings);
                 batches[index].push(job);
@@ -146,6 +151,11 @@ fn command_line_jobs(sections: &[Section], assembler: &mut Assembler<'_>) -> Vec
         let settings: Vec<_> = section.settings.iter().collect();
         if section.is_global {
             assembler.defaults(&settings);
+            if section.is_left_out {
+                assembler.leave_out(&[]);
+            }
+        } else if section.is_left_out {
+            assembler.leave_out(&settings);
         } else {
             let mut job = assembler.job(section, &settings);
             // Values lose the blanks around them; a name keeps them, as one between brackets does.

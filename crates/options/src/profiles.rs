@@ -140,6 +140,7 @@ fn section(name: &str, settings: &[(&str, &str)]) -> Section {
     Section {
         name: name.to_owned(),
         is_global: name.is_empty(),
+        is_left_out: false,
         settings: settings.iter().map(setting).collect(),
         origin: origin.clone(),
     }

@@ -27,6 +27,8 @@ pub(crate) struct Section {
     pub name: String,
     /// Its settings are defaults.
     pub is_global: bool,
+    /// `--section` does not choose this job. It only counts among those that come before others.
+    pub is_left_out: bool,
     /// Where it begins.
     pub origin: Origin,
     /// What it sets, in the order written.

@@ -43,6 +43,9 @@ pub struct WorkerPlan {
     pub clone: u32,
     /// Which worker of the whole run, from 0.
     pub index: usize,
+    /// The same in the run of all sections, of which `--section` may have chosen some: what a job does and how it is
+    /// called on disk does not depend on whether the others run as well.
+    pub place: u64,
     /// Its wave, from 0.
     pub wave: u32,
     /// Workers (indices) that must have ended before this one starts, beyond those of earlier waves.
@@ -55,6 +58,13 @@ pub struct WorkerPlan {
     pub replay: Option<Arc<ReplayPlan>>,
     /// Its share of the buffers that several workers repeat, where it has one (`dedupe_global`).
     pub shared_content: Option<SharedContent>,
+}
+
+impl WorkerPlan {
+    /// Its number in the headers of what it writes. They begin with 1, as fio's do.
+    pub fn number(&self) -> u16 {
+        self.place.wrapping_add(1) as u16
+    }
 }
 
 impl Plan {
@@ -103,15 +113,17 @@ impl Plan {
             for clone in 0..options.numjobs {
                 let index = plan.workers.len();
                 let replay = replays.get(clone as usize);
+                let place = options.left_out_before.saturating_add(index as u64);
                 match worker_files(&options, engine, run, clone, replay) {
                     Ok(files) => plan.workers.push(WorkerPlan {
                         job: plan.jobs.len(),
                         clone,
                         index,
+                        place,
                         wave: plan.waves - 1,
                         wait_for: wait_for.clone(),
                         files,
-                        seed: mix(base.wrapping_add(mix(index as u64 + 1))),
+                        seed: mix(base.wrapping_add(mix(place.wrapping_add(1)))),
                         replay: replay.map(|(replay, _)| replay.clone()),
                         shared_content: None,
                     }),
@@ -299,6 +311,18 @@ mod tests {
         unique.sort_unstable();
         unique.dedup();
         assert_eq!(unique.len(), 4);
+    }
+
+    #[test]
+    fn sections_that_are_not_chosen_change_no_seeds() {
+        let all = build(vec![job("a", |o| o.numjobs = 3), job("b", |o| o.numjobs = 2)]);
+        let alone = build(vec![job("b", |o| {
+            o.numjobs = 2;
+            o.left_out_before = 3;
+        })]);
+        let of = |worker: &WorkerPlan| (worker.seed, worker.place, worker.number());
+        assert!(all.workers[3..].iter().map(of).eq(alone.workers.iter().map(of)));
+        assert_eq!((alone.workers[1].index, alone.workers[1].number()), (1, 5));
     }
 
     #[test]

@@ -197,6 +197,20 @@ fn clones_have_states_of_their_own() {
     Program::under_test().line(dir.path(), &format!("{base} --rw=read --verify_state_load=1")).ok();
 }
 
+/// A state is found by the name and the place of its job; what is there instead is told.
+#[test]
+fn a_state_that_is_not_there_is_told_with_those_that_are() {
+    let dir = scratch();
+    let run = |line: &str| Program::under_test().line(dir.path(), &format!("{line} --size=64k --verify=md5"));
+    run("--name=one --filename=f --rw=write --do_verify=0").ok();
+    let check = "--filename=f --rw=read --verify_state_load=1";
+    run(&format!("--name=other {check}"))
+        .refused()
+        .says("local-other-0-verify.state: there is no such state; there are those of other jobs: local-one-0-verify.state");
+    run(&format!("--name=one {check} --aux-path=/")).refused().says("--aux-path names the directory");
+    run(&format!("--name=one {check}")).ok();
+}
+
 /// Clones that wrote to one file accept what the others wrote, in a later run too.
 #[test]
 fn clones_that_shared_a_file() {

@@ -104,6 +104,22 @@ fn jobs_behind_a_stonewall_do_not_start_after_an_interrupt() {
     assert!(!run.stdout.contains("WRITE: bw="), "{run}");
 }
 
+/// A job that only verifies goes through what was written before it reads anything. Of a large file that takes hours.
+#[test]
+fn a_check_can_be_interrupted_before_its_first_read() {
+    for more in ["--rw=randwrite --thread", "--rw=write --loops=2"] {
+        let dir = scratch();
+        fs::File::create(dir.path().join("f")).and_then(|file| file.set_len(8 << 40)).unwrap();
+        let line = format!("--name=j --filename=f --bs=512 --verify=crc32c --verify_only {more}");
+        let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+        running.wait_until("it has begun", |running| running.stdout().contains("Starting 1"));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        running.signal(libc::SIGINT);
+        let run = running.wait();
+        assert_eq!(run.code(), 128, "{more}: {run}");
+    }
+}
+
 fn make_pipe(path: &Path) {
     let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a terminated string and a number.

@@ -291,6 +291,79 @@ fn the_number_of_the_job_that_wrote_does_not_matter() {
     }
 }
 
+/// A section that is run alone does what it did among the others, also where it writes depends on its seed.
+#[test]
+fn a_section_alone_knows_what_it_wrote_among_others() {
+    let dir = scratch();
+    let run = |line: &str| Program::under_test().line(dir.path(), line);
+    let jobs = "[global]\nsize=256k\nbs=4k\nrw=randwrite\nio_size=64k\nverify=crc32c\n\
+                [a]\nfilename=fa\nnumjobs=3\n[b]\nfilename=fb\n";
+    fs::write(dir.path().join("j.fio"), jobs).unwrap();
+    run("--do_verify=0 j.fio").ok();
+    run("--verify_only j.fio --section=b").ok();
+    run("--verify_only --verify_header_seed=1 j.fio --section=b").ok();
+    run("--verify_only --verify_state_load=1 j.fio --section=b").ok();
+    // At another place it looks elsewhere, and says why that may be.
+    fs::write(dir.path().join("k.fio"), jobs.replace("numjobs=3", "numjobs=1")).unwrap();
+    run("--verify_only k.fio --section=b").refused().says("zeros").says(
+        "b: no block has a seed of this job (number 2), and some are of job 4: a random workload with another seed",
+    );
+}
+
+/// As long as no block has been seen with a seed of the job, others pass, for the job may be at another place. When one is
+/// seen, those that have passed are looked at again.
+#[test]
+fn what_has_passed_before_the_first_own_block_is_looked_at_again() {
+    for rw in ["--rw=write", "--rw=randwrite", "--rw=randwrite --norandommap --io_size=4m"] {
+        let dir = scratch();
+        let path = dir.path().join("data");
+        let write = |more: &str| {
+            run(dir.path(), &format!("{rw} --verify=crc32c --do_verify=0 {more}")).ok();
+            fs::read(&path).unwrap()
+        };
+        let (older, newer) = (write("--randseed=5"), write(""));
+        for how in ["", "--verify_header_format=3.33", "--ioengine=libaio --iodepth=8 --verify_async=2"] {
+            let check = |bytes: &[u8]| {
+                fs::write(&path, bytes).unwrap();
+                run(dir.path(), &format!("{rw} --verify=crc32c --verify_only {how}"))
+            };
+            check(&newer).ok();
+            check(&older).ok();
+            // Only one block is the job's own, wherever it is, and one of the others nobody's.
+            for own in [0, 17, 63] {
+                let mut mixed = older.clone();
+                mixed[own * 4096..][..4096].copy_from_slice(&newer[own * 4096..][..4096]);
+                mixed[40 * 4096..][..4096].fill(0);
+                let run = check(&mixed).refused();
+                assert_eq!(run.stderr.matches("\nverify: bad ").count() + 1, 63, "{rw} {how} {own}: {run}");
+                assert_eq!(run.stderr.matches("looks like: zeros").count(), 1, "{rw} {how} {own}: {run}");
+            }
+        }
+    }
+}
+
+/// Where a modifier leads depends on where the file ends; what was written where must not, for it grows.
+#[test]
+fn what_is_skipped_does_not_depend_on_how_long_the_file_is() {
+    for args in [
+        "--rw=write:8k --size=60k --numjobs=2 --offset_increment=60k",
+        "--rw=write:8k --size=60k",
+        "--rw=rw:8k --size=60k",
+        "--rw=write:-12k --size=60k --numjobs=3 --offset_increment=60k",
+        "--rw=write:8k --size=60k --offset=4k",
+        "--rw=randwrite:4 --size=60k --numjobs=2 --offset_increment=60k",
+        "--rw=randwrite:4 --rw_sequencer=identical --size=60k --numjobs=2 --offset_increment=60k",
+        "--rw=write --zonemode=strided --zonesize=8k --zoneskip=8k --size=60k --numjobs=2 --offset_increment=60k",
+    ] {
+        let dir = scratch();
+        let job = format!("{args} --verify=crc32c --verify_header_seed=1");
+        run(dir.path(), &format!("{job} --do_verify=0")).ok();
+        run(dir.path(), &format!("{job} --verify_only")).ok();
+        fs::File::options().write(true).open(dir.path().join("data")).unwrap().set_len(1 << 20).unwrap();
+        run(dir.path(), &format!("{job} --verify_only")).ok();
+    }
+}
+
 /// Each interval has a report of its own, in the lines that others look for.
 #[test]
 fn every_wrong_interval_is_told() {

@@ -168,3 +168,22 @@ fn a_long_word_is_no_typing_mistake() {
         found.iter().map(String::len).collect::<Vec<_>>()
     );
 }
+
+/// What a job does must not depend on whether the jobs before it are run as well.
+#[test]
+fn sections_that_are_not_chosen_are_counted() {
+    let text =
+        "[global]\nnumjobs=3\n[a]\n[b]\nnumjobs=5\nbs=wrong\n[global]\nnumjobs=2\n[c]\n[d]\nnumjobs=x\n[e]\n";
+    let before = |words: &[&str]| {
+        let batches = run_with(words, text).batches;
+        batches.concat().iter().map(|job| (job.name.clone(), job.left_out_before)).collect::<Vec<_>>()
+    };
+    let expected =
+        |jobs: &[(&str, u64)]| jobs.iter().map(|&(name, count)| (name.to_owned(), count)).collect::<Vec<_>>();
+    assert_eq!(before(&["--section=a", "-"]), expected(&[("a", 0)]));
+    assert_eq!(before(&["--section=c", "-"]), expected(&[("c", 8)]));
+    // The workers of those that are chosen count for themselves; of a number that is none, the default is taken.
+    assert_eq!(before(&["--section=c", "--section=e", "-"]), expected(&[("c", 8), ("e", 10)]));
+    let line = ["--numjobs=4", "--section=e", "--name=x", "--name=e", "--numjobs=1", "-"];
+    assert_eq!(before(&line), expected(&[("e", 4), ("e", 4 + 3 + 5 + 2 + 2)]));
+}

@@ -522,7 +522,7 @@ impl Worker<'_> {
                 io_loop.generator.restart();
             }
             if again && let Some(verification) = &mut io_loop.extras.verification {
-                verification.read_back.next_pass(same);
+                verification.read_back.next_pass(same, || self.stop_requested());
             }
         }
         Ok(())

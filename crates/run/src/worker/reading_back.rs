@@ -15,14 +15,14 @@ impl Worker<'_> {
     pub(super) fn verification(&self, workload: &Spec) -> Result<Option<Verification>, Stop> {
         let identity = WorkerIdentity {
             seed: self.plan.seed,
-            // Numbers in headers begin with 1, as fio's do.
-            job: (self.plan.index + 1) as u16,
+            job: self.plan.number(),
             rivalry: self.rivals.of_worker(self.plan.index),
             owners: self.rivals.owners().clone(),
             moves_nothing: self.job.engine.diskless,
             directory: self.job.auxiliary.clone(),
             worker: self.plan.index,
             replay: self.plan.replay.clone(),
+            place: self.plan.place,
         };
         let mut verification = Verification::new(self.options(), workload, self.layout, identity)
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=verify: {error}") })?;
@@ -58,8 +58,7 @@ impl Worker<'_> {
             return PassEnd::Finished;
         }
         if options.verify_only && options.rw.writes() {
-            io_loop.dry_pass();
-            return PassEnd::Finished;
+            return io_loop.dry_pass();
         }
         io_loop.pass()
     }
@@ -88,6 +87,9 @@ impl Worker<'_> {
         }
         io_loop.conclude_checks();
         let Some(verification) = &mut io_loop.extras.verification else { return Ok(end) };
+        if let Some(hint) = verification.hint() {
+            Message::Warning(self.number(), format!("{}: {hint}", options.name)).send(self.messages);
+        }
         let unread = verification.read_back.unread();
         verification.is_complete = now && unread_is_none(end, unread);
         if end == PassEnd::Stopped && unread > 0 && io_loop.failure.is_none() && now {

@@ -91,11 +91,21 @@ pub struct Verification {
     pub at_end: bool,
     /// Everything that was written has been read back.
     pub is_complete: bool,
+    doubt: Doubt,
     stamper: Option<Stamper>,
     job: u16,
     roles: Vec<Role>,
     next: Option<Role>,
     wrong: u64,
+}
+
+/// Reads that were made when nothing was known yet of who had written what they read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Doubt {
+    /// How many.
+    reads: u64,
+    /// How many of them are left to be made again; `None` = that has not begun.
+    again: Option<u64>,
 }
 
 /// So many wrong intervals are described. There may be millions.
@@ -190,10 +200,59 @@ impl Verification {
         self.next = None;
     }
 
+    /// What to read at the end of the pass; `None` = that was all.
+    pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
+        if let Some(left) = &mut self.doubt.again {
+            *left = left.checked_sub(1)?;
+        } else if self.checker.is_in_doubt() {
+            return self.next_in_doubt();
+        }
+        self.read_back.next_at_end()
+    }
+
+    fn next_in_doubt(&mut self) -> Option<(Io, Expect)> {
+        if self.doubt.reads == 0 {
+            self.read_back.mark();
+        }
+        let (io, expect) = self.read_back.next_at_end()?;
+        self.doubt.reads += 1;
+        match expect {
+            Expect::Write(number) => Some((io, Expect::Doubted(number))),
+            expect => Some((io, expect)),
+        }
+    }
+
+    /// Goes back to the reads that were in doubt, where blocks have passed that are known to be wrong now.
+    pub fn look_again(&mut self) -> bool {
+        let again = self.checker.look_again();
+        if again {
+            self.doubt.again = Some(self.doubt.reads);
+            self.read_back.go_back();
+        }
+        again
+    }
+
+    /// How many reads the end of the pass is expected to take from here.
+    pub fn expected_reads(&self) -> u64 {
+        self.doubt.again.unwrap_or_else(|| self.read_back.unread())
+    }
+
+    /// What may be the matter when wrong blocks were found, and none of this job's own: it may have looked elsewhere.
+    pub fn hint(&self) -> Option<String> {
+        let may_be_elsewhere = self.wrong > 0 && self.checker.is_in_doubt() && self.checker.depends_on_seed();
+        let stranger = self.checker.stranger().filter(|_| may_be_elsewhere)?;
+        Some(format!(
+            "no block has a seed of this job (number {}), and some are of job {stranger}: a random workload with another seed \
+             writes to other places; check from the same place in the same job file (--section leaves out others), with \
+             the same randseed",
+            self.job
+        ))
+    }
+
     /// What a block that is read back should be; `None` = nobody can say, and it is not read.
     pub fn after_trims(&self, expect: Expect) -> Option<Expect> {
         match (&self.trims, expect) {
-            (Some(trims), Expect::Write(number)) if trims.chooses(number) => {
+            (Some(trims), Expect::Write(number) | Expect::Doubted(number)) if trims.chooses(number) => {
                 trims.are_zeros.then_some(Expect::Zeros)
             }
             _ => Some(expect),

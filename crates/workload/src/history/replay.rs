@@ -39,9 +39,15 @@ impl Replay {
         None
     }
 
-    /// Goes to the end of the pass, so that the next one is that of the workload. Not for workloads without an end.
-    pub fn finish_pass(&mut self) {
-        while self.next_write().is_some() {}
+    /// Goes to the end of the pass, so that the next one is that of the workload. Not for workloads without an end. That
+    /// may take long, so now and then `stop` is asked whether to give up.
+    pub fn finish_pass(&mut self, stop: impl Fn() -> bool) {
+        const STRETCH: u64 = 1 << 16;
+        while self.next_write().is_some() {
+            if self.number.is_multiple_of(STRETCH) && stop() {
+                break;
+            }
+        }
     }
 
     /// The next pass, as [`Generator::restart`] starts it.

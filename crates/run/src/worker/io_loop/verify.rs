@@ -4,7 +4,7 @@
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
 use crate::worker::telling::{describe_error, failed_check};
-use crate::worker::verify::{Checked, Expect, Part, ReadBack, Role, State, Telling, Trims, Verification};
+use crate::worker::verify::{Checked, Expect, Part, Role, State, Telling, Trims, Verification};
 use iolite_content::verify::{Mismatch, SpecError};
 use iolite_engine::{Engine, Errno};
 use iolite_types::Direction;
@@ -29,11 +29,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         // What is read back has to be there, and no later write may overtake the read.
         self.drain();
-        self.check_all(ReadBack::next_due);
+        self.check_all(|verification| verification.read_back.next_due());
     }
 
     /// Reads until there is no more to read. Nothing is in flight afterwards.
-    fn check_all(&mut self, next: fn(&mut ReadBack) -> Option<(Io, Expect)>) {
+    fn check_all(&mut self, next: fn(&mut Verification) -> Option<(Io, Expect)>) {
         let began = self.clock.now();
         self.within_span(Direction::Read, |it| it.issue_checks(next));
         let now = self.clock.now();
@@ -42,7 +42,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    fn issue_checks(&mut self, next: fn(&mut ReadBack) -> Option<(Io, Expect)>) {
+    fn issue_checks(&mut self, next: fn(&mut Verification) -> Option<(Io, Expect)>) {
         loop {
             if self.control.attention() != 0 {
                 self.attend();
@@ -51,7 +51,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 break;
             }
             let Some(verification) = &mut self.extras.verification else { break };
-            let Some((io, expect)) = next(&mut verification.read_back) else { break };
+            let Some((io, expect)) = next(verification) else { break };
             self.submit_check(io, expect);
         }
         self.drain();
@@ -70,7 +70,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.trim_some(true);
         self.announce_reads();
         self.announce(|verification| verification.at_end = true);
-        self.check_all(ReadBack::next_at_end);
+        self.check_all(Verification::next_at_end);
+        let verification = self.extras.verification.as_mut();
+        if !self.stopping && verification.is_some_and(|verification| verification.look_again()) {
+            self.announce_reads();
+            self.check_all(Verification::next_at_end);
+        }
         self.announce(|verification| verification.at_end = false);
         let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
         self.stopping |= resumed;
@@ -85,7 +90,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Says up to where the job will read, for those who tell how long that takes.
     fn announce_reads(&self) {
         let Some(verification) = &self.extras.verification else { return };
-        let until = self.stats.moved(Direction::Read.index()).ios + verification.read_back.unread();
+        let until = self.stats.moved(Direction::Read.index()).ios + verification.expected_reads();
         self.control.read_until.store(until, Relaxed);
     }
 
@@ -111,7 +116,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     /// Goes through a pass without doing it: an earlier run has.
-    pub fn dry_pass(&mut self) {
+    pub fn dry_pass(&mut self) -> PassEnd {
         while !self.stopping {
             if self.control.attention() != 0 {
                 self.attend();
@@ -123,6 +128,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 Next::Done => break,
             }
         }
+        if self.stopping { PassEnd::Stopped } else { PassEnd::Finished }
     }
 
     /// An earlier run has done this.
@@ -414,7 +420,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let Some(verification) = &mut self.extras.verification else { return false };
         if let Role::Check(io, _) = verification.role(index) {
             let mismatch = verification.checker.cut_off(&io, end);
-            self.found_wrong(self.start_of(index), io, &[mismatch]);
+            self.found_wrong(self.start_of(index), io, mismatch.as_slice());
         }
         true
     }
@@ -484,5 +490,5 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
 /// Whether this is a read that the workload knows nothing of.
 pub(super) fn is_check(role: &Role) -> bool {
-    matches!(role, Role::Check(_, Expect::Write(_) | Expect::Saved(_) | Expect::Zeros))
+    matches!(role, Role::Check(_, expect) if *expect != Expect::Anything)
 }

@@ -11,7 +11,7 @@ use iolite_workload::history::WriteMap;
 use iolite_workload::rng::SplitMix64;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// To explain a block that was torn, at most so many bytes of other writes are made again.
 const MOST_MADE: u64 = 256 << 20;
@@ -23,6 +23,9 @@ pub enum Expect {
     Anything,
     /// The write of this number, or one by another job that writes to the same place.
     Write(u64),
+    /// The same, of an earlier run, asked when nothing was known yet of whose writes its were. Where the answer turns out to
+    /// have been too kind, it is asked again.
+    Doubted(u64),
     /// One of the writes that a saved state allows.
     Saved(Saved),
     /// Zeros: it was trimmed.
@@ -89,8 +92,18 @@ pub struct Checker {
 struct Earlier {
     /// The order of the writes does not depend on the seed.
     is_ordered: bool,
-    /// They have been seen to have the seeds of this job: then all of them must.
-    are_own: Arc<AtomicBool>,
+    seen: Arc<Sightings>,
+}
+
+/// What all that check have seen of an earlier run.
+#[derive(Debug, Default)]
+struct Sightings {
+    /// A block with a seed of this job: then all of them must have one.
+    own: AtomicBool,
+    /// A block that was right, but for the seed: it may be that of a job at another place. Its job's number plus 1.
+    stranger: AtomicU32,
+    /// Such blocks, which were right as long as there were none of this job's own, are looked for once more.
+    again: AtomicBool,
 }
 
 impl Checker {
@@ -116,7 +129,7 @@ impl Checker {
     /// they came in the same order all the same.
     #[must_use]
     pub fn of_an_earlier_run(mut self, is_ordered: bool) -> Checker {
-        self.earlier = Some(Earlier { is_ordered, are_own: Arc::default() });
+        self.earlier = Some(Earlier { is_ordered, seen: Arc::default() });
         self
     }
 
@@ -124,7 +137,7 @@ impl Checker {
     #[must_use]
     pub fn of_an_earlier_run_of_its_own(self) -> Checker {
         let checker = self.of_an_earlier_run(true);
-        checker.earlier.iter().for_each(|earlier| earlier.are_own.store(true, Relaxed));
+        checker.earlier.iter().for_each(|earlier| earlier.seen.own.store(true, Relaxed));
         checker
     }
 
@@ -189,7 +202,8 @@ impl Checker {
         let place = Place { file, offset, is_own };
         let number = match expect {
             Expect::Anything => None,
-            Expect::Write(number) => Some(number),
+            Expect::Write(number) | Expect::Doubted(number) => Some(number),
+            Expect::Zeros if self.looks_again() => return None,
             Expect::Zeros => return self.check_zeros(block, offset),
             Expect::Saved(saved) => return self.check_saved(block, place, saved),
         };
@@ -197,11 +211,21 @@ impl Checker {
             self.note_owner(number);
             return None;
         };
-        if self.may_be_anothers(&mismatch) {
-            return self.check_anothers(block, offset, number);
+        if self.looks_again() {
+            let has_passed =
+                self.is_anothers(&mismatch) && self.check_anothers(block, offset, number).is_none();
+            return if has_passed { self.check_number(block, place, number) } else { None };
+        }
+        let is_kind = matches!(expect, Expect::Doubted(_)) || !self.knows_owner();
+        if self.is_anothers(&mismatch) && is_kind {
+            let wrong = self.check_anothers(block, offset, number);
+            if wrong.is_none() {
+                self.note_stranger(&mismatch);
+            }
+            return wrong;
         }
         // A map keeps a part of the number only.
-        if let (Field::Sequence, Some(header), Expect::Write(number)) =
+        if let (Field::Sequence, Some(header), Expect::Write(number) | Expect::Doubted(number)) =
             (mismatch.field, &mismatch.header, expect)
             && header.sequence != number
             && WriteMap::same(header.sequence, number)
@@ -211,9 +235,10 @@ impl Checker {
         Some(mismatch)
     }
 
-    /// What is wrong with a block that is not there, because the file ends at `end`.
-    pub fn cut_off(&self, io: &Io, end: u64) -> Mismatch {
-        Mismatch::cut_off(self.spec.kind, io.offset, io.length as usize, end)
+    /// What is wrong with a block that is not there, because the file ends at `end`; `None` = it has been told.
+    pub fn cut_off(&self, io: &Io, end: u64) -> Option<Mismatch> {
+        let missing = || Mismatch::cut_off(self.spec.kind, io.offset, io.length as usize, end);
+        (!self.looks_again()).then(missing)
     }
 
     /// Checks a block that was trimmed.
@@ -289,23 +314,67 @@ impl Checker {
         first.into_iter().chain(known).chain(between).any(|part| mixture.explain(part))
     }
 
+    /// Whether it could be seen of a block that it has a seed of this job.
+    fn can_tell_owner(&self) -> bool {
+        let spec = &self.spec;
+        spec.fill == Fill::Random && spec.kind.has_header() && spec.check_seed && self.others.is_empty()
+    }
+
+    /// Whether writes of an earlier run are known to be this job's own.
+    fn knows_owner(&self) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| earlier.seen.own.load(Relaxed))
+    }
+
+    /// Whether the writes are those of an earlier run, and nothing has been seen yet that tells whose: blocks of another
+    /// seed pass.
+    pub fn is_in_doubt(&self) -> bool {
+        self.earlier.is_some() && self.can_tell_owner() && !self.knows_owner()
+    }
+
+    /// Whether where was written what depends on the seed.
+    pub fn depends_on_seed(&self) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| !earlier.is_ordered)
+    }
+
+    /// The number of a job whose blocks have passed with seeds that are not this job's.
+    pub fn stranger(&self) -> Option<u16> {
+        let seen = &self.earlier.as_ref()?.seen;
+        seen.stranger.load(Relaxed).checked_sub(1).map(|number| number as u16)
+    }
+
+    /// Whether blocks have passed, while nothing was known, that are wrong as is known now. From here on nothing but
+    /// these is told.
+    pub fn look_again(&self) -> bool {
+        let Some(earlier) = self.earlier.as_ref().filter(|_| self.stranger().is_some() && self.knows_owner())
+        else {
+            return false;
+        };
+        !earlier.seen.again.swap(true, Relaxed)
+    }
+
+    fn looks_again(&self) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| earlier.seen.again.load(Relaxed))
+    }
+
     /// The writes of an earlier run have turned out to be this job's own.
     fn note_owner(&self, number: Option<u64>) {
         if let (Some(earlier), Some(_)) = (&self.earlier, number)
-            && self.spec.fill == Fill::Random
-            && self.spec.kind.has_header()
-            && self.spec.check_seed
-            && self.others.is_empty()
+            && self.can_tell_owner()
         {
-            earlier.are_own.store(true, Relaxed);
+            earlier.seen.own.store(true, Relaxed);
+        }
+    }
+
+    fn note_stranger(&self, mismatch: &Mismatch) {
+        if let (Some(earlier), Some(header)) = (&self.earlier, &mismatch.header) {
+            earlier.seen.stranger.store(u32::from(header.job) + 1, Relaxed);
         }
     }
 
     /// Whether a block is wrong in nothing but that it was written by a job of another number: with other seeds, and
     /// perhaps in another order.
-    fn may_be_anothers(&self, mismatch: &Mismatch) -> bool {
-        let Some(earlier) = &self.earlier else { return false };
-        let Some(header) = &mismatch.header else { return false };
+    fn is_anothers(&self, mismatch: &Mismatch) -> bool {
+        let (Some(_), Some(header)) = (&self.earlier, &mismatch.header) else { return false };
         let is_own = match header.format {
             // A pattern has no seed: then all there is to go by is the number of the job.
             _ if self.spec.fill != Fill::Random => header.job == self.job,
@@ -313,8 +382,10 @@ impl Checker {
             // It keeps a part of the number.
             HeaderFormat::V333 => mismatch.wanted.is_some_and(|write| write.seed == Some(header.seed)),
         };
-        let is_identity = matches!(mismatch.field, Field::Sequence | Field::Seed);
-        is_identity && !is_own && !earlier.are_own.load(Relaxed)
+        if is_own {
+            self.note_owner(Some(header.sequence));
+        }
+        matches!(mismatch.field, Field::Sequence | Field::Seed) && !is_own
     }
 
     /// Checks a block against what is known of a write by a job of another number.

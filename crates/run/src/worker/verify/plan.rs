@@ -20,6 +20,8 @@ pub struct ReadBack {
     first: u64,
     /// The reads of this pass have begun.
     cursor: Option<Cursor>,
+    /// The generator where the reads of this pass began.
+    mark: Option<Box<Replay>>,
 }
 
 #[derive(Debug)]
@@ -43,7 +45,7 @@ struct Cursor {
 
 impl ReadBack {
     fn new(kind: Kind) -> ReadBack {
-        ReadBack { kind, issued: 0, first: 0, cursor: None }
+        ReadBack { kind, issued: 0, first: 0, cursor: None, mark: None }
     }
 
     /// Nothing.
@@ -150,6 +152,21 @@ impl ReadBack {
         }
     }
 
+    /// The reads of this pass begin, and are perhaps made [again](Self::go_back).
+    pub fn mark(&mut self) {
+        if let Kind::Replay(replay) = &self.kind {
+            self.mark = Some(replay.clone());
+        }
+    }
+
+    /// Back to the first read of the pass.
+    pub fn go_back(&mut self) {
+        self.cursor = None;
+        if let (Kind::Replay(replay), Some(mark)) = (&mut self.kind, self.mark.take()) {
+            *replay = mark;
+        }
+    }
+
     /// An earlier run has written this.
     pub fn assume(&mut self, io: Io) {
         let number = self.issue();
@@ -157,11 +174,12 @@ impl ReadBack {
     }
 
     /// The pass is over, and the next one begins: with the same random choices as the first, or with new ones.
-    pub fn next_pass(&mut self, same: bool) {
+    /// `stop` is asked whether to give up.
+    pub fn next_pass(&mut self, same: bool, stop: impl Fn() -> bool) {
         self.first = self.issued;
         self.cursor = None;
         if let Kind::Replay(replay) = &mut self.kind {
-            replay.finish_pass();
+            replay.finish_pass(stop);
             if same {
                 replay.rewind();
             } else {

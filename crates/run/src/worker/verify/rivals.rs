@@ -275,8 +275,9 @@ impl<'a> Search<'a> {
             self.refuse_unlike(party, rival);
         }
         if is_changed || before {
+            let number = self.plan.workers[rival.worker].number();
             let rivals = self.rivals(party);
-            rivals.numbers.insert((rival.worker + 1) as u16);
+            rivals.numbers.insert(number);
             rivals.differ |= differ;
             rivals.trim |= is_trimmed;
         }

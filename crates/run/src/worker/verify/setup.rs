@@ -42,6 +42,8 @@ pub struct Identity {
     pub worker: usize,
     /// What it replays.
     pub replay: Option<Arc<ReplayPlan>>,
+    /// The same in a run of all sections.
+    pub place: u64,
 }
 
 /// Why there can be no verification.
@@ -338,9 +340,10 @@ impl Verification {
     ) -> Result<Option<Verification>, SetupError> {
         let Some(spec) = spec_of(options, workload) else { return Ok(None) };
         let wanted = &options.verification;
-        let Identity { seed, job, rivalry, owners, moves_nothing, directory, worker, replay } = identity;
+        let Identity { seed, job, rivalry, owners, moves_nothing, directory, worker, place, replay } =
+            identity;
         let replay = replay.as_deref();
-        let state_path = state::path(&directory, &options.name, worker);
+        let state_path = state::path(&directory, &options.name, place);
         let (mut read_back, mut seed, mut writer) = (read_back(options, workload, replay)?, seed, job);
         if loads_state(options) {
             let demands = Demands::load(&state_path, options, workload, layout)?;
@@ -384,12 +387,13 @@ impl Verification {
                 let batches = (wanted.trim_backlog, wanted.trim_backlog_batch);
                 Trims::new(wanted.trim_percentage, seed, batches, wanted.trim_verify_zero)
             }),
-            turns: turns(layout, &rivalry, units, owners, job),
+            turns: turns(layout, &rivalry, units, owners, (worker + 1) as u16),
             rivalry,
             is_replay: replay.is_some(),
             unforeseen: replay.filter(|replay| replay.is_live && writes).map(|_| spec.clone()),
             at_end: false,
             is_complete: false,
+            doubt: Default::default(),
             policy: Policy {
                 fatal: wanted.verify_fatal,
                 dump: wanted.verify_dump.then_some(directory),

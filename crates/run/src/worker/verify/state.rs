@@ -12,8 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The name of a worker's state file.
-pub fn path(directory: &Path, job: &str, worker: usize) -> PathBuf {
-    directory.join(format!("local-{}-{worker}-verify.state", job.replace('/', ".")))
+pub fn path(directory: &Path, job: &str, place: u64) -> PathBuf {
+    directory.join(format!("local-{}-{place}-verify.state", job.replace('/', ".")))
 }
 
 /// Puts the states of all workers on stable storage; what went wrong.
@@ -24,7 +24,7 @@ pub fn sync_all(plan: &Plan) -> Vec<String> {
     });
     let sync = |worker: &WorkerPlan| {
         let job = plan.job_of(worker);
-        let path = path(&job.auxiliary, &job.options.name, worker.index);
+        let path = path(&job.auxiliary, &job.options.name, worker.place);
         match File::open(&path).and_then(|file| file.sync_all()) {
             // One that has not begun, or was verified, has none.
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -141,6 +141,14 @@ pub enum LoadError {
     /// It cannot be read.
     #[error("{0}: {1}")]
     State(PathBuf, #[source] StateError),
+    /// There is none.
+    #[error("{path}: there is no such state; {hint}")]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+        /// What is there in its place, and what helps.
+        hint: String,
+    },
     /// It is that of another job.
     #[error("{path}: is the state of {option}={found}, and the job has {wanted}")]
     Other {
@@ -165,6 +173,35 @@ pub enum LoadError {
     },
 }
 
+/// What to do about a state that is not there.
+fn hint(path: &Path) -> String {
+    /// So many names are told.
+    const MOST: usize = 8;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut others: Vec<String> = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("local-") && name.ends_with("-verify.state"))
+        .collect();
+    if others.is_empty() {
+        return format!(
+            "nor is that of another job in {}. --aux-path names the directory that the interrupted run kept it in; a job \
+             that has read everything back leaves none",
+            directory.display()
+        );
+    }
+    others.sort();
+    let more = if others.len() > MOST { ", …" } else { "" };
+    others.truncate(MOST);
+    format!(
+        "there are those of other jobs: {}{more}. A state is called local-NAME-NUMBER-verify.state: give this job the name \
+         of the one that wrote, and as many jobs and clones before it (--section leaves them out); `iolite verify-state \
+         FILE` tells whose one is",
+        others.join(", ")
+    )
+}
+
 /// What a state demands, piece by piece.
 #[derive(Debug)]
 pub struct Demands {
@@ -172,6 +209,8 @@ pub struct Demands {
     pub identity: (u64, u16),
     issued: u64,
     files: Vec<SavedFile>,
+    /// There are buffers for so much.
+    largest: u64,
     file: usize,
     block: usize,
 }
@@ -184,7 +223,12 @@ impl Demands {
         workload: &iolite_workload::Spec,
         layout: &Layout,
     ) -> Result<Demands, LoadError> {
-        let failed = |error| LoadError::State(path.to_owned(), error);
+        let failed = |error| match error {
+            StateError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                LoadError::Missing { path: path.to_owned(), hint: hint(path) }
+            }
+            error => LoadError::State(path.to_owned(), error),
+        };
         let saved = Saved::open(path).map_err(failed)?;
         let other = |option, found: &str, wanted: &str| LoadError::Other {
             path: path.to_owned(),
@@ -215,7 +259,7 @@ impl Demands {
             return Err(LoadError::Length { path: path.to_owned(), length, largest });
         }
         let identity = (saved.setup.seed, saved.setup.number);
-        Ok(Demands { identity, issued: saved.issued, files, file: 0, block: 0 })
+        Ok(Demands { identity, issued: saved.issued, files, largest, file: 0, block: 0 })
     }
 
     /// How many places have not been asked for.
@@ -235,6 +279,10 @@ impl Demands {
                 continue;
             };
             self.block = block;
+            if demand.length > self.largest {
+                // It was not there when the state was loaded: the job of the state is still at work.
+                continue;
+            }
             let direction = Direction::Read;
             let io = Io { offset: demand.offset, length: demand.length, file: demand.file, direction };
             return Some((io, SavedExpectation { accepted: demand.accepted, issued: self.issued }));
