@@ -10,6 +10,8 @@
 //! | bytes can be written again | [`WriteMap`] | 4 bytes for each block of the smallest size, touched when it is written |
 //! | sizes or offsets that are multiples of nothing (`bs_unaligned`, odd skips) | [`Extents`] | about 60 bytes for each write that has not been overwritten |
 //!
+//! A trace can do anything: it has one of the latter two, whichever takes less.
+//!
 //! 100 million blocks of 4 KiB are 400 MB. A write of which a later one has overwritten a part is forgotten as a whole:
 //! its checksum covers bytes that are gone.
 

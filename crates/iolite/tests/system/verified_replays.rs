@@ -327,6 +327,20 @@ fn what_cannot_be_verified_is_refused() {
     run(dir.path(), &format!("{chunked} --verify_state_save=1"))
         .refused()
         .says("leave read_iolog_chunked out");
+    std::os::unix::fs::symlink("f", dir.path().join("g")).unwrap();
+    for alias in ["./f", "g"] {
+        log(
+            dir.path(),
+            &format!(
+                "0 f add\n0 {alias} add\n0 f open\n0 {alias} open\n1 f write 0 4096\n1 {alias} write 0 512\n"
+            ),
+        );
+        for more in ["", chunked] {
+            run(dir.path(), more)
+                .refused()
+                .says(&format!("f and {alias} are the same file, and verify takes it for two"));
+        }
+    }
     // What was made ready for the trace is not for what it has become.
     log(dir.path(), "0 f add\n0 f open\n1 f write 0 4096\n");
     fs::write(dir.path().join("more"), "1 f write 1048576 512\n").unwrap();

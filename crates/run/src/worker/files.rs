@@ -8,7 +8,7 @@ use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
 use iolite_options::{FadviseHint, JobOptions, LockFile, WriteHint};
 use iolite_plan::{Layout, ReplayPlan};
 use iolite_types::Direction;
-use replayed::LiveRules;
+use replayed::{LiveRules, Names};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
@@ -26,6 +26,8 @@ pub struct FileTable {
     /// Why a file must not be changed; empty where none has a reason.
     protected: Vec<Option<String>>,
     live: Option<LiveRules>,
+    /// What the names of a live trace mean, where none may have two.
+    names: Option<Names>,
     recorder: Option<TraceRecorder>,
     random: bool,
     fadvise: FadviseHint,
@@ -68,6 +70,7 @@ impl FileTable {
             },
             usual: mode,
             protected: Vec::new(),
+            names: options.verification.is_on().then(Names::default),
             live: replay.and_then(|replay| LiveRules::new(options, replay, diskless)),
             recorder: None,
             specs,

@@ -23,7 +23,7 @@ mod turns;
 pub use check::{Checker, Expect, Question};
 pub use plan::ReadBack;
 pub use pool::{Checked, Pool};
-pub use rivals::{Rivalry, Rivals};
+pub use rivals::{FileIdentity, Rivalry, Rivals};
 pub use setup::{Identity as WorkerIdentity, loads_state, needs_order, problems, reads_back};
 pub use state::{State, sync_all as sync_states};
 pub use trims::Trims;

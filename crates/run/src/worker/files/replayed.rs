@@ -2,13 +2,15 @@
 
 use super::FileTable;
 use crate::worker::record::TraceRecorder;
+use crate::worker::verify::FileIdentity;
 use iolite_engine::{FileKind, FileSpec, OpenMode};
 use iolite_logs::LogError;
 use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
 use iolite_types::{Direction, Operation};
+use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What is demanded of files that become known on the way.
@@ -29,6 +31,29 @@ impl LiveRules {
             allow_mounted_write: options.allow_mounted_write,
             allow_file_create: options.allow_file_create,
         })
+    }
+}
+
+/// The names of files, by what they name.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<FileIdentity, PathBuf>);
+
+impl Names {
+    /// Notes a name.
+    ///
+    /// # Errors
+    /// In words, that this file has another one.
+    fn note(&mut self, path: &Path) -> Result<(), String> {
+        for identity in FileIdentity::both(path) {
+            let known = self.0.entry(identity).or_insert_with(|| path.to_owned());
+            if known != path {
+                let (known, path) = (known.display(), path.display());
+                return Err(format!(
+                    "{known} and {path} are the same file, and verify takes it for two; name it once"
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -58,6 +83,9 @@ impl FileTable {
         let Some(rules) = self.live else { return Err(format!("{} is not expected", path.display())) };
         if (file as usize) < self.specs.len() {
             return Ok(());
+        }
+        if let (Some(names), false) = (&mut self.names, rules.diskless) {
+            names.note(&path)?;
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.added(&path);

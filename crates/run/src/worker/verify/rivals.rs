@@ -109,23 +109,30 @@ impl Party {
 }
 
 /// What names the same file.
-#[derive(PartialEq, Eq, Hash)]
-enum Identity {
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub enum FileIdentity {
+    /// A block device, by its number.
     Device(u64),
+    /// The numbers of its file system, and there.
     File(u64, u64),
     /// It is not there yet.
     Path(PathBuf),
 }
 
-impl Identity {
-    fn of(path: &Path) -> Identity {
+impl FileIdentity {
+    /// By what this file, which may be made at any time, can be told: now, and as long as it is not there.
+    pub fn both(path: &Path) -> [FileIdentity; 2] {
+        [FileIdentity::of(path), FileIdentity::Path(future_path(path))]
+    }
+
+    fn of(path: &Path) -> FileIdentity {
         if let Ok(found) = std::fs::metadata(path) {
             return match found.file_type().is_block_device() {
-                true => Identity::Device(found.rdev()),
-                false => Identity::File(found.dev(), found.ino()),
+                true => FileIdentity::Device(found.rdev()),
+                false => FileIdentity::File(found.dev(), found.ino()),
             };
         }
-        Identity::Path(future_path(path))
+        FileIdentity::Path(future_path(path))
     }
 }
 
@@ -159,7 +166,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn everywhere(&mut self) {
-        let mut numbers: HashMap<Identity, usize> = HashMap::new();
+        let mut numbers: HashMap<FileIdentity, usize> = HashMap::new();
         let mut of_path: HashMap<&Path, usize> = HashMap::new();
         let mut places: Vec<Vec<Party>> = Vec::new();
         for (worker, layout) in self.layouts.iter().enumerate() {
@@ -169,7 +176,7 @@ impl<'a> Search<'a> {
             let has_bytes = |file: &FileLayout| matches!(file.kind, FileKind::Regular | FileKind::Block);
             for (file, at) in layout.files.iter().enumerate().filter(|(_, file)| has_bytes(file)) {
                 let next = numbers.len();
-                let identify = || *numbers.entry(Identity::of(&at.path)).or_insert(next);
+                let identify = || *numbers.entry(FileIdentity::of(&at.path)).or_insert(next);
                 let place = *of_path.entry(&at.path).or_insert_with(identify);
                 places.resize_with(numbers.len(), Vec::new);
                 let end = at.offset.saturating_add(at.length);
