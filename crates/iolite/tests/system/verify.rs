@@ -153,6 +153,26 @@ pub fn counts_are_those_of_fio() {
     }
 }
 
+/// Also those that were closed on the way.
+#[test]
+fn every_file_is_flushed_before_it_is_read_back() {
+    let dir = scratch();
+    let line = words(
+        "--name=v --size=64k --rw=write --nrfiles=4 --openfiles=2 --verify=crc32c --create_serialize=1",
+    );
+    Program::under_test().run(dir.path(), line.iter().map(String::as_str).chain(["--create_only=1"])).ok();
+    let Some((run, log)) = system_calls(&Program::under_test(), dir.path(), "fsync,pread64", &line) else {
+        skip!("strace may not trace here")
+    };
+    run.ok();
+    for file in 0..4 {
+        let calls: Vec<&str> = log.lines().filter(|call| call.contains(&format!("v.0.{file}>"))).collect();
+        let flushed = calls.iter().position(|call| call.contains("fsync("));
+        let read = calls.iter().position(|call| call.contains("pread64(")).expect("it is read back");
+        assert!(flushed.is_some_and(|flushed| flushed < read), "{file}: {log}");
+    }
+}
+
 /// Reads come back in the order of the writes, or sorted where blocks can be written again, as with fio.
 #[test]
 fn what_is_read_back_in_which_order() {
