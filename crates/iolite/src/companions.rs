@@ -17,6 +17,7 @@ mod zipf;
 use iolite_options::commands::{Asked, Command};
 use iolite_options::completion;
 use std::ffi::OsString;
+use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
 /// Runs a companion with the words behind its name.
@@ -42,6 +43,14 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints an answer that may be longer than memory, as it is made.
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<String, String> {
+    let mut output = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    let written = write(&mut output).and_then(|()| output.flush());
+    crate::console::unless_closed(written).map_err(|error| format!("standard output: {error}"))?;
+    Ok(String::new())
 }
 
 fn complete(asked: &Asked) -> Result<String, String> {

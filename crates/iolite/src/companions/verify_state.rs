@@ -4,18 +4,17 @@ use iolite_options::commands::Asked;
 use iolite_run::verify_state::{Accepted, Demand, Policy, Saved, SavedFile, StateError, StateFile, Summary};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Prints the answer. A list may be longer than memory.
 pub fn run(asked: &Asked) -> Result<String, String> {
-    let mut output = BufWriter::with_capacity(64 << 10, io::stdout().lock());
-    tell(asked, &mut output)?;
-    crate::console::unless_closed(output.flush()).map_err(lost)?;
-    Ok(String::new())
+    let (report, is_json) = read(asked)?;
+    super::print(|to| report.tell(is_json, to))
 }
 
-fn tell(asked: &Asked, to: &mut impl Write) -> Result<(), String> {
+/// What is to be told, and whether for programs.
+fn read(asked: &Asked) -> Result<(Report, bool), String> {
     let [file] = &asked.operands[..] else {
         return Err("needs the name of one state file".to_owned());
     };
@@ -25,14 +24,9 @@ fn tell(asked: &Asked, to: &mut impl Write) -> Result<(), String> {
         Some("fsynced") => Policy::Fsynced,
         Some(other) => return Err(format!("--policy={other}: not one of completed, fsynced")),
     };
-    let report = Report::read(path, policy, asked.value('l').is_some())
-        .map_err(|why| format!("{}: {why}", path.display()))?;
-    let told = if asked.value('j').is_some() { report.json(to) } else { report.text(to) };
-    crate::console::unless_closed(told).map_err(lost)
-}
-
-fn lost(error: io::Error) -> String {
-    format!("standard output: {error}")
+    let report = Report::read(path, policy, asked.value('l').is_some());
+    let report = report.map_err(|why| format!("{}: {why}", path.display()))?;
+    Ok((report, asked.value('j').is_some()))
 }
 
 struct Report {
@@ -62,7 +56,11 @@ impl Report {
         }
     }
 
-    fn text(&self, to: &mut impl Write) -> io::Result<()> {
+    fn tell(&self, is_json: bool, to: &mut dyn Write) -> io::Result<()> {
+        if is_json { self.json(to) } else { self.text(to) }
+    }
+
+    fn text(&self, to: &mut dyn Write) -> io::Result<()> {
         let (saved, setup) = (&self.saved, &self.saved.setup);
         let (job, number, program) = (&setup.job, setup.number, &setup.program);
         writeln!(to, "verify state of job {job} (number {number}), written by {program}")?;
@@ -84,7 +82,7 @@ impl Report {
 
     fn file(
         &self,
-        to: &mut impl Write,
+        to: &mut dyn Write,
         StateFile { name, offset, length }: &StateFile,
         file: &SavedFile,
         summary: &Summary,
@@ -105,7 +103,7 @@ impl Report {
         })
     }
 
-    fn json(&self, to: &mut impl Write) -> io::Result<()> {
+    fn json(&self, to: &mut dyn Write) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut *to, self)?;
         writeln!(to)
     }
@@ -196,7 +194,8 @@ mod tests {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let command = commands::ALL.iter().find(|command| command.name == "verify-state").unwrap();
         let mut text = Vec::new();
-        tell(&command.read(&words)?, &mut text)?;
+        let (report, is_json) = read(&command.read(&words)?)?;
+        report.tell(is_json, &mut text).unwrap();
         Ok(String::from_utf8(text).unwrap())
     }
 

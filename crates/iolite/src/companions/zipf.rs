@@ -8,7 +8,7 @@ use iolite_plan::available_memory;
 use iolite_workload::Law;
 use iolite_workload::offset::Skewed;
 use iolite_workload::rng::Rng;
-use std::fmt::Write;
+use std::io::{self, Write};
 
 /// The same accesses at each run, so that settings can be compared.
 const SEED: u64 = 1;
@@ -31,7 +31,7 @@ pub fn run(asked: &Asked) -> Result<String, String> {
     }
     let setting = Setting::new(asked)?;
     let hits = setting.draw()?;
-    Ok(if setting.csv { csv(&hits) } else { setting.table(&hits) })
+    super::print(|to| setting.tell(&hits, to))
 }
 
 impl Setting {
@@ -84,26 +84,28 @@ impl Setting {
         Ok(hits)
     }
 
-    fn table(&self, hits: &[u32]) -> String {
+    fn tell(&self, hits: &[u32], to: &mut dyn Write) -> io::Result<()> {
+        if self.csv { csv(hits, to) } else { self.table(hits, to) }
+    }
+
+    fn table(&self, hits: &[u32], to: &mut dyn Write) -> io::Result<()> {
         let (name, input) = match self.law {
             Law::Zipf(theta) => ("Zipf", theta),
             Law::Pareto(power) => ("Pareto", power),
             Law::Normal(deviation) => ("Normal", deviation),
         };
         let total: u64 = hits.iter().map(|&hits| u64::from(hits)).sum();
-        let mut text = String::new();
-        line!(
-            text,
+        writeln!(
+            to,
             "Generating {name} distribution with {input:.6} input and {} GiB size and {} block_size.",
-            self.gigabytes,
-            self.block
-        );
+            self.gigabytes, self.block
+        )?;
         if let Some(percent) = self.hits {
             let megabytes = (blocks_for(hits, percent) * self.block) as f64 / f64::from(1 << 20);
-            line!(text, "{percent:.2}% of hits satisfied in {megabytes:.3}MB of cache");
+            writeln!(to, "{percent:.2}% of hits satisfied in {megabytes:.3}MB of cache")?;
         }
-        line!(text, "\n   Rows           Hits %         Sum %           # Hits          Size");
-        line!(text, "{}", "-".repeat(71));
+        writeln!(to, "\n   Rows           Hits %         Sum %           # Hits          Size")?;
+        writeln!(to, "{}", "-".repeat(71))?;
         let mut sum = 0;
         let per_row = hits.len().div_ceil(self.rows as usize).max(1);
         for (row, blocks) in (1u64..).zip(hits.chunks(per_row)) {
@@ -112,18 +114,17 @@ impl Setting {
             let percent = |part: u64| 100.0 * part as f64 / total as f64;
             // Rounding up may leave fewer rows than were asked for; the last one ends at 100%.
             let place = if sum == total { 100.0 } else { 100.0 * row as f64 / self.rows as f64 };
-            line!(
-                text,
+            writeln!(
+                to,
                 "{} {place:6.2}%\t{:6.2}%\t\t{:6.2}%\t\t{hits:8}\t{}",
                 if row == 1 { "Top" } else { "|->" },
                 percent(hits),
                 percent(sum),
                 size(hits * self.block)
-            );
+            )?;
         }
-        line!(text, "{}", "-".repeat(71));
-        line!(text, "Total\t\t\t\t\t\t{total:8}");
-        text
+        writeln!(to, "{}", "-".repeat(71))?;
+        writeln!(to, "Total\t\t\t\t\t\t{total:8}")
     }
 }
 
@@ -140,12 +141,9 @@ fn blocks_for(hits: &[u32], percent: f64) -> u64 {
     hits.iter().take_while(enough).count() as u64
 }
 
-fn csv(hits: &[u32]) -> String {
-    let mut text = String::from("rank, count\n");
-    for (rank, hits) in hits.iter().enumerate() {
-        line!(text, "{rank}, {hits}");
-    }
-    text
+fn csv(hits: &[u32], to: &mut dyn Write) -> io::Result<()> {
+    writeln!(to, "rank, count")?;
+    hits.iter().enumerate().try_for_each(|(rank, hits)| writeln!(to, "{rank}, {hits}"))
 }
 
 /// Bytes with two decimals and a letter, from K up.
@@ -168,10 +166,21 @@ mod tests {
     use super::*;
     use iolite_options::commands;
 
+    fn told(setting: &Setting, hits: &[u32]) -> String {
+        let mut text = Vec::new();
+        setting.tell(hits, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
     fn answer(line: &str) -> Result<String, String> {
         let zipf = commands::ALL.iter().find(|command| command.name == "zipf").unwrap();
         let words: Vec<_> = line.split_whitespace().map(Into::into).collect();
-        run(&zipf.read(&words)?)
+        let asked = zipf.read(&words)?;
+        if !asked.operands.is_empty() {
+            return run(&asked);
+        }
+        let setting = Setting::new(&asked)?;
+        Ok(told(&setting, &setting.draw()?))
     }
 
     /// The lines of fio-genzipf 3.33 with the same hits.
@@ -181,7 +190,7 @@ mod tests {
             Setting { law: Law::Zipf(1.1), block: 4096, gigabytes: 1, rows: 3, hits: Some(50.0), csv: false };
         let hits = [235_000, 570, 4, 4, 3, 3];
         assert_eq!(
-            setting.table(&hits),
+            told(&setting, &hits),
             "Generating Zipf distribution with 1.100000 input and 1 GiB size and 4096 block_size.\n\
              50.00% of hits satisfied in 0.004MB of cache\n\
              \n   Rows           Hits %         Sum %           # Hits          Size\n\

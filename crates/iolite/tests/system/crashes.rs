@@ -211,6 +211,20 @@ fn a_state_that_is_not_there_is_told_with_those_that_are() {
     run(&format!("--name=one {check}")).ok();
 }
 
+/// Tables stay in their file: a state that is larger than memory is told all the same.
+#[test]
+fn a_state_is_told_in_little_memory() {
+    let dir = scratch();
+    // 16 Mi blocks: a table of 64 MiB.
+    let job = "--name=v --filename=f --size=8g --bs=512 --rw=randwrite --verify=md5 --number_ios=1000 --do_verify=0";
+    fs::File::create(dir.path().join("f")).and_then(|file| file.set_len(8 << 30)).unwrap();
+    Program::under_test().line(dir.path(), job).ok();
+    let program = Program::under_test().path;
+    let limited = format!("ulimit -d 32768; exec {} verify-state --list --json {STATE}", program.display());
+    let run = Running::start(Command::new("bash").args(["-c", &limited]).current_dir(dir.path())).wait().ok();
+    assert_eq!(run.stdout.matches("\"oldest\"").count(), 1000);
+}
+
 /// Clones that wrote to one file accept what the others wrote, in a later run too.
 #[test]
 fn clones_that_shared_a_file() {
