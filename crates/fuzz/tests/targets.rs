@@ -361,6 +361,7 @@ fn state_files() {
             depth: 4,
             is_uniform,
             is_durable: false,
+            is_copied: false,
             has_flushes: true,
             files: (0..files)
                 .map(|file| StateFile { name: format!("f{file}"), offset: 0, length: 65_536 })

@@ -58,10 +58,18 @@ pub struct Setup {
     pub is_uniform: bool,
     /// Completed writes are durable without a flush (`sync=1` and its like).
     pub is_durable: bool,
+    /// The engine copies the data into its place itself, so a write in flight may end at any byte. (States of earlier
+    /// versions do not tell.)
+    #[serde(default = "may_be")]
+    pub is_copied: bool,
     /// The job flushes, so that it makes a difference.
     pub has_flushes: bool,
     /// Where it writes.
     pub files: Vec<StateFile>,
+}
+
+fn may_be() -> bool {
+    true
 }
 
 /// A file that is written to.

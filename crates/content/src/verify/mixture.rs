@@ -54,10 +54,13 @@ struct HeaderParts {
     checksum: Range<usize>,
 }
 
-/// The block as a write had it, and what is not known of that in the sector that is looked at.
+/// The block as a write had it.
 struct Version<'a> {
     bytes: &'a [u8],
+    /// What is not known of it in the sector that is looked at.
     unknown: Range<usize>,
+    /// It is what the sector before ends with, in a header that goes on here.
+    goes_on: bool,
 }
 
 impl<'a> Mixture<'a> {
@@ -133,7 +136,7 @@ impl<'a> Mixture<'a> {
         if self.block[sector.clone()] == made[sector.clone()] {
             return true;
         }
-        let version = |bytes| Version { bytes, unknown: self.checksum_without_time(sector, bytes) };
+        let version = |bytes| self.version(sector, bytes);
         let made = version(made);
         if self.is_patched(sector, &made, None, None) {
             return true;
@@ -163,6 +166,8 @@ impl<'a> Mixture<'a> {
         let last = sector.clone().rfind(|at| differs(made, at));
         let (Some(first), Some(last)) = (first, last) else { return true };
         copied.is_some_and(|copied| {
+            // It is one piece, also with what is before the sector.
+            let first = if copied.goes_on { sector.start } else { first };
             // What may be anything is no evidence for a copy.
             let is_evident = [first, last].iter().any(|at| !copied.unknown.contains(at));
             is_evident && !(first..=last).any(|at| differs(copied, &at))
@@ -188,17 +193,18 @@ impl<'a> Mixture<'a> {
         ends || begins
     }
 
-    /// The checksum of a header that began in the sector before, with its time, if that sector may be another write's.
-    fn checksum_without_time(&self, sector: &Range<usize>, made: &[u8]) -> Range<usize> {
-        let Some(HeaderParts { all, checksum, .. }) =
-            self.headers(sector).find(|header| header.time.start < sector.start)
-        else {
-            return 0..0;
+    /// A write's version of a sector. Where a header began in the sector before, with its time, and that sector may be
+    /// another write's, its checksum is not known.
+    fn version<'b>(&self, sector: &Range<usize>, bytes: &'b [u8]) -> Version<'b> {
+        let across = self.headers(sector).find(|header| header.time.start < sector.start);
+        let Some(HeaderParts { all, checksum, .. }) = across else {
+            return Version { bytes, unknown: 0..0, goes_on: false };
         };
         let before = all.start..sector.start;
         // Without a seed it is the number that tells writes apart.
         let tells = self.data.is_random() || checksum.start <= sector.start;
-        if tells && self.block[before.clone()] == made[before] { 0..0 } else { checksum }
+        let goes_on = tells && self.block[before.clone()] == bytes[before];
+        Version { bytes, unknown: if goes_on { 0..0 } else { checksum }, goes_on }
     }
 
     /// The headers that are in a sector, or reach into it.
@@ -379,5 +385,22 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A bit of the number of a write in flight is wrong, and another write has the number that it makes.
+    #[test]
+    fn a_copy_has_no_hole() {
+        let spec = Spec { offset: 480, ..spec(Kind::Xxhash) };
+        let [_, new] = writes(OFFSET);
+        let other = Identity { sequence: new.sequence ^ 0x40, seed: new.seed ^ 0x5555, ..new };
+        let mut block = block(&spec, SIZE, &new);
+        let is_mixture = |block: &[u8]| {
+            let mut mixture = Mixture::new(&spec, block, OFFSET, new.job);
+            let part = |of: Identity, is_copied| Part { sequence: of.sequence, seed: of.seed, is_copied };
+            mixture.explain(part(new, true)) || mixture.explain(part(other, false))
+        };
+        assert!(is_mixture(&block));
+        block[480 + 32] ^= 0x40;
+        assert!(!is_mixture(&block));
     }
 }

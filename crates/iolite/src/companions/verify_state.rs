@@ -212,6 +212,7 @@ mod tests {
             depth: 2,
             is_uniform: true,
             is_durable: false,
+            is_copied: false,
             has_flushes: true,
             files: vec![StateFile { name: "f".into(), offset: 0, length: 4096 }],
         };

@@ -26,6 +26,8 @@ pub struct EngineInfo {
     pub synchronous: bool,
     /// It needs no file to exist: nothing is laid out, opened or sized on disk.
     pub diskless: bool,
+    /// It copies the data into its place itself, into memory that is mapped: a write ends where it is interrupted.
+    pub copies: bool,
     /// Its own options, in the order in which the help lists them.
     pub options: &'static [&'static Definition],
 }
@@ -40,6 +42,7 @@ impl EngineInfo {
             supported: true,
             synchronous: false,
             diskless: false,
+            copies: false,
             options: &[],
         }
     }
@@ -56,6 +59,11 @@ impl EngineInfo {
 
     const fn diskless(mut self) -> Self {
         self.diskless = true;
+        self
+    }
+
+    const fn copies(mut self) -> Self {
+        self.copies = true;
         self
     }
 
@@ -81,7 +89,10 @@ static ENGINES: &[EngineInfo] = &[
         .diskless()
         .not_yet()
         .options(local::CPUIO),
-    EngineInfo::new("mmap", "Copies from and to files mapped into memory").synchronous().options(local::MMAP),
+    EngineInfo::new("mmap", "Copies from and to files mapped into memory")
+        .synchronous()
+        .copies()
+        .options(local::MMAP),
     EngineInfo::new("sync", "lseek(2), then read(2) or write(2)").synchronous(),
     EngineInfo::new("psync", "pread(2) and pwrite(2)").synchronous(),
     EngineInfo::new("vsync", "readv(2) and writev(2); neighbouring I/Os go in one call"),
@@ -153,8 +164,8 @@ static ENGINES: &[EngineInfo] = &[
         .diskless()
         .not_yet()
         .options(network::HTTP),
-    EngineInfo::new("dev-dax", "Persistent memory by a DAX device").synchronous().not_yet(),
-    EngineInfo::new("libpmem", "Persistent memory by libpmem").synchronous().not_yet(),
+    EngineInfo::new("dev-dax", "Persistent memory by a DAX device").synchronous().copies().not_yet(),
+    EngineInfo::new("libpmem", "Persistent memory by libpmem").synchronous().copies().not_yet(),
 ];
 
 /// All engines, in the order in which the help lists them.

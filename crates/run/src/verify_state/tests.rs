@@ -22,6 +22,7 @@ fn setup(files: u64, blocks: u64, has_flushes: bool) -> Setup {
         depth: 4,
         is_uniform: true,
         is_durable: false,
+        is_copied: false,
         has_flushes,
         files: (0..files).map(file).collect(),
     }

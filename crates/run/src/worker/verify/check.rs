@@ -39,6 +39,8 @@ pub struct Saved {
     pub accepted: Accepted,
     /// How many writes had been issued when the state was left: any later one is new to it, and good.
     pub issued: u64,
+    /// A write that was in flight may be there up to any byte, not only up to a sector.
+    pub is_copied: bool,
 }
 
 /// A block that was read, and what it should be.
@@ -281,7 +283,7 @@ impl Checker {
 
     /// Checks a block against all the writes that a state allows, the latest first.
     fn check_saved(&mut self, block: &[u8], place: Place, saved: Saved) -> Option<Box<Mismatch>> {
-        let Saved { accepted, issued } = saved;
+        let Saved { accepted, issued, .. } = saved;
         let mut mismatch = self.check_number(block, place, Some(accepted.latest))?;
         let found = mismatch.header.as_ref().filter(|header| header.job == self.job);
         let number = found.map_or(accepted.latest, |header| {
@@ -295,19 +297,19 @@ impl Checker {
             mismatch = self.check_number(block, place, Some(number))?;
         }
         // The kill, or the loss of power, may have come in the middle of a write.
-        (!self.is_mixture(block, place.offset, accepted, number)).then_some(mismatch)
+        (!self.is_mixture(block, place.offset, saved, number)).then_some(mismatch)
     }
 
     /// Whether a block consists of sectors of writes that are good answers.
-    fn is_mixture(&self, block: &[u8], offset: u64, accepted: Accepted, found: u64) -> bool {
-        let Accepted { oldest, latest, in_flight } = accepted;
+    fn is_mixture(&self, block: &[u8], offset: u64, saved: Saved, found: u64) -> bool {
+        let Accepted { oldest, latest, in_flight } = saved.accepted;
         if self.atomic || (oldest == latest && in_flight.is_none()) {
             return false;
         }
         let part = |sequence, is_copied| Part { sequence, seed: self.seed(sequence), is_copied };
         let mut mixture = Mixture::new(&self.spec, block, offset, self.job);
         let known = [latest, found, oldest].map(|number| part(number, false));
-        let first = in_flight.map(|number| part(number, true));
+        let first = in_flight.map(|number| part(number, saved.is_copied));
         // Of writes that came between, only the number is known; they were to any place, and most to another one.
         let most = (MOST_MADE / block.len().max(1) as u64).min(latest - oldest);
         let between = (latest - most..latest).rev().map(|number| part(number, false));

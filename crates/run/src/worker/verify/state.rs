@@ -2,6 +2,7 @@
 
 use super::check::Saved as SavedExpectation;
 use crate::verify_state::{Covered, Policy, Recorder, Saved, SavedFile, Setup, StateError, StateFile};
+use iolite_options::engines::engine;
 use iolite_options::{JobOptions, SyncMode, VerifyPolicy};
 use iolite_plan::{Layout, Plan, WorkerPlan};
 use iolite_types::Direction;
@@ -71,6 +72,7 @@ impl State {
             depth,
             is_uniform: is_uniform(workload),
             is_durable: options.sync != SyncMode::None,
+            is_copied: engine(&options.ioengine).is_none_or(|engine| engine.copies),
             has_flushes: flushes || options.fsync > 0 || options.fdatasync > 0 || options.end_fsync,
             files: files.collect(),
         };
@@ -208,6 +210,7 @@ pub struct Demands {
     /// Whose state it is: the seed of the contents, and the number of the job.
     pub identity: (u64, u16),
     issued: u64,
+    is_copied: bool,
     files: Vec<SavedFile>,
     /// There are buffers for so much.
     largest: u64,
@@ -259,7 +262,8 @@ impl Demands {
             return Err(LoadError::Length { path: path.to_owned(), length, largest });
         }
         let identity = (saved.setup.seed, saved.setup.number);
-        Ok(Demands { identity, issued: saved.issued, files, largest, file: 0, block: 0 })
+        let is_copied = saved.setup.is_copied;
+        Ok(Demands { identity, issued: saved.issued, is_copied, files, largest, file: 0, block: 0 })
     }
 
     /// How many places have not been asked for.
@@ -285,7 +289,8 @@ impl Demands {
             }
             let direction = Direction::Read;
             let io = Io { offset: demand.offset, length: demand.length, file: demand.file, direction };
-            return Some((io, SavedExpectation { accepted: demand.accepted, issued: self.issued }));
+            let (accepted, issued, is_copied) = (demand.accepted, self.issued, self.is_copied);
+            return Some((io, SavedExpectation { accepted, issued, is_copied }));
         }
     }
 }
