@@ -525,6 +525,7 @@ fn what_cannot_be_verified_is_refused() {
         ("--verify=md5 --verify_async=1 --verify_async_cpus=1023", "CPU 1023 is not there"),
         ("--verify=md5 --verify_only --time_based --runtime=1", "verify_only cannot know"),
         ("--verify=md5 --verify_only --randrepeat=0 --rw=randwrite", "verify_only cannot know"),
+        ("--verify=md5 --verify_only --file_append=1", "verify_only cannot know where"),
     ] {
         let run = run(dir.path(), &format!("--rw=write {args}")).refused().says(words);
         assert!(!dir.path().join("data").exists(), "{run}");

@@ -140,6 +140,10 @@ pub fn problems(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static 
                 "verify_only",
                 "verify_only cannot know what a time_based job has written".to_owned(),
             ));
+        } else if options.file_append {
+            let message = "verify_only cannot know where a job with file_append=1 began: where its file ended then; leave \
+                           file_append out and give offset and size of what it wrote";
+            found.push(("verify_only", message.to_owned()));
         } else if counts_after_ramp(options) {
             let message = "verify_only cannot know how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job \
                  that writes";
