@@ -106,8 +106,6 @@ pub fn mixed() -> Report {
             level: [1, 1, 2, 4, 234_558, 0, 0],
             submit: [0, 234_566, 0, 0, 0, 0, 0],
             complete: [0, 234_500, 0, 7, 0, 0, 0],
-            total_submit: 234_566,
-            total_complete: 234_507,
         },
         latency_classes: classes,
         depth: 16,

@@ -227,8 +227,8 @@ fn distributions(json: &mut Writer, job: &JobReport) -> io::Result<()> {
 
     let depths = &job.depths;
     let level = rates::shares(&depths.level, rates::issued(job), LEAST_DEPTH);
-    let submit = rates::shares(&depths.submit, depths.total_submit, LEAST_DEPTH);
-    let complete = rates::shares(&depths.complete, depths.total_complete, LEAST_DEPTH);
+    let submit = rates::shares_of_all(&depths.submit, LEAST_DEPTH);
+    let complete = rates::shares_of_all(&depths.complete, LEAST_DEPTH);
     let completed = rates::completed(job);
     let classes = &job.latency_classes;
     distribution(json, "iodepth_level", &DEPTHS, &level)?;

@@ -277,12 +277,8 @@ fn write_depths(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     let depths = &job.depths;
     let lines = [
         ("  IO depths    ", DEPTH_LABELS, rates::shares(&depths.level, rates::issued(job), LEAST_DEPTH)),
-        ("     submit    ", BATCH_LABELS, rates::shares(&depths.submit, depths.total_submit, LEAST_DEPTH)),
-        (
-            "     complete  ",
-            BATCH_LABELS,
-            rates::shares(&depths.complete, depths.total_complete, LEAST_DEPTH),
-        ),
+        ("     submit    ", BATCH_LABELS, rates::shares_of_all(&depths.submit, LEAST_DEPTH)),
+        ("     complete  ", BATCH_LABELS, rates::shares_of_all(&depths.complete, LEAST_DEPTH)),
     ];
     for (title, labels, shares) in lines {
         let entries: Vec<String> =

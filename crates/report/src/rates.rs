@@ -38,6 +38,11 @@ pub fn shares<const N: usize>(counts: &[u64; N], total: u64, least: f64) -> [f64
     })
 }
 
+/// The same of all that was counted: of the calls that carried units, not of the units.
+pub fn shares_of_all<const N: usize>(counts: &[u64; N], least: f64) -> [f64; N] {
+    shares(counts, counts.iter().fold(0, |sum: u64, &count| sum.saturating_add(count)), least)
+}
+
 /// I/Os issued in all directions.
 pub fn issued(job: &JobReport) -> u64 {
     sum(&job.directions, |direction| direction.issued)
@@ -159,6 +164,8 @@ mod tests {
     fn a_little_is_not_nothing() {
         assert_eq!(shares(&[0, 1, 99_999], 100_000, 0.1), [0.0, 0.1, 99.999]);
         assert_eq!(shares(&[0, 5], 0, 0.1), [0.0, 0.1]);
+        assert_eq!(shares_of_all(&[0, 1, 3], 0.1), [0.0, 25.0, 75.0]);
+        assert_eq!(shares_of_all(&[0, 0], 0.1), [0.0, 0.0]);
     }
 
     /// Means and group rates of jobs at a fixed rate, and the shares that fio 3.33 told in JSON and in terse.

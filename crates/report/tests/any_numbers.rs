@@ -91,14 +91,8 @@ fn steady_state(n: [u64; 9], limit: f64) -> SteadyReport {
 }
 
 fn depths() -> BoxedStrategy<Depths> {
-    (prop::array::uniform7(number()), prop::array::uniform7(number()), prop::array::uniform3(number()))
-        .prop_map(|(level, submit, [total_submit, total_complete, one])| Depths {
-            level,
-            submit,
-            complete: [one; BATCH_CLASSES],
-            total_submit,
-            total_complete,
-        })
+    (prop::array::uniform7(number()), prop::array::uniform7(number()), number())
+        .prop_map(|(level, submit, one)| Depths { level, submit, complete: [one; BATCH_CLASSES] })
         .boxed()
 }
 

@@ -129,6 +129,19 @@ fn counts<const N: usize>(value: &Value, total: u64) -> [u64; N] {
     counts.try_into().expect("as many classes as ever")
 }
 
+/// Shares of calls, of which nothing tells how many there were. Those shown as the least share what is left.
+fn calls<const N: usize>(value: &Value) -> [u64; N] {
+    const ALL: u64 = 1_000_000_000;
+    let is_least = |share: f64| share == 0.1;
+    let shares: Vec<f64> = value.as_object().expect("a distribution").values().map(float).collect();
+    let known: f64 = shares.iter().filter(|&&share| !is_least(share)).sum();
+    let least = shares.iter().filter(|&&share| is_least(share)).count().max(1);
+    let left = ((100.0 - known) * ALL as f64 / 100.0 / least as f64).max(1.0) as u64;
+    let count = |share: f64| if is_least(share) { left } else { (share * ALL as f64 / 100.0).round() as u64 };
+    let counts: Vec<u64> = shares.into_iter().map(count).collect();
+    counts.try_into().expect("as many classes as ever")
+}
+
 fn options(value: &Value) -> Vec<(String, String)> {
     let pairs = value.as_object().into_iter().flatten();
     pairs.map(|(name, text)| (name.clone(), text.as_str().unwrap_or("").to_string())).collect()
@@ -159,10 +172,8 @@ fn job(value: &Value, display: &Display) -> JobReport {
         },
         depths: Depths {
             level: counts(&value["iodepth_level"], ios),
-            submit: counts(&value["iodepth_submit"], 1_000_000_000),
-            complete: counts(&value["iodepth_complete"], 1_000_000_000),
-            total_submit: 1_000_000_000,
-            total_complete: 1_000_000_000,
+            submit: calls(&value["iodepth_submit"]),
+            complete: calls(&value["iodepth_complete"]),
         },
         latency_classes: LatencyClasses {
             ns: counts(&value["latency_ns"], ios),

@@ -41,10 +41,6 @@ pub struct Depths {
     pub submit: [u64; BATCH_CLASSES],
     /// Completion calls, by the units they carried.
     pub complete: [u64; BATCH_CLASSES],
-    /// Units submitted by all calls.
-    pub total_submit: u64,
-    /// Units completed by all calls.
-    pub total_complete: u64,
 }
 
 impl AddAssign<&Depths> for Depths {
@@ -55,8 +51,6 @@ impl AddAssign<&Depths> for Depths {
         add(&mut self.level, &other.level);
         add(&mut self.submit, &other.submit);
         add(&mut self.complete, &other.complete);
-        self.total_submit += other.total_submit;
-        self.total_complete += other.total_complete;
     }
 }
 

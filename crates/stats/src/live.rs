@@ -240,10 +240,6 @@ pub struct LiveStats {
     pub submit: [Word; BATCH_CLASSES],
     /// Completion calls by class.
     pub complete: [Word; BATCH_CLASSES],
-    /// Units submitted.
-    pub total_submit: Word,
-    /// Units completed.
-    pub total_complete: Word,
     /// Syncs completed.
     pub syncs: Word,
     /// Errors of the kinds that the job counts. The end of a ramp does not forget them.
@@ -300,8 +296,6 @@ impl LiveStats {
             level: std::array::from_fn(|i| self.level[i].get()),
             submit: std::array::from_fn(|i| self.submit[i].get()),
             complete: std::array::from_fn(|i| self.complete[i].get()),
-            total_submit: self.total_submit.get(),
-            total_complete: self.total_complete.get(),
         }
     }
 
@@ -371,7 +365,7 @@ impl LiveStats {
         self.begin();
         self.resets.add(1);
         let words = self.level.iter().chain(&self.submit).chain(&self.complete);
-        words.chain([&self.total_submit, &self.total_complete, &self.syncs]).for_each(|word| word.set(0));
+        words.chain([&self.syncs]).for_each(|word| word.set(0));
         for direction in &self.directions {
             direction.forgotten_ios.add(direction.ios.get());
             direction.forgotten_bytes.add(direction.bytes.get());

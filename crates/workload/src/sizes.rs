@@ -3,8 +3,8 @@
 //! A range gives each multiple of its smallest size the same share: a number from 1 byte to the largest size
 //! is drawn and rounded up to the next multiple; when the largest is no multiple of the smallest, it gets the
 //! share that is left (`4k-18k`: two ninths each for 4k, 8k, 12k, 16k, and one ninth for 18k). Unaligned, any
-//! size from the smallest to the largest is as likely as any other. Where less room is left than the largest
-//! size needs, the draw is among the sizes that fit, with the same proportions.
+//! size from the smallest to the largest is as likely as any other. Where less is left of the region than
+//! the largest size needs, the draw is among the sizes that fit, with the same proportions.
 
 use crate::{BlockSize, rng::Rng};
 

@@ -1,5 +1,9 @@
 //! Random places of several sizes over one range, each byte once while that can be (see [`coverage`](crate::coverage)).
 //!
+//! A size is drawn as if nothing had been visited, and cut to the gap that there is: were it drawn among those that fit,
+//! the small ones would take over as the range fills. So a job with `bssplit` has its shares to the end, and a few
+//! I/Os of other multiples of its smallest size; fio 3.33 does the same.
+//!
 //! Places are chosen a few I/Os ahead, so that the part of the map that one needs is on its way from memory while
 //! those before it are issued: a map of a large device does not fit into a processor's caches.
 
@@ -114,10 +118,10 @@ impl Unvisited {
         let block = self.block;
         let free = self.map.next_free(scale(fraction, self.map.length()))?;
         let offset = free * block.size;
-        let most = block.touched(sizes.max());
-        let room = (self.map.free_run(free, most) * block.size).min(self.length - offset);
-        let length = sizes.draw(lengths, room);
-        self.map.visit_free(free, block.touched(length));
+        let drawn = sizes.draw(lengths, self.length - offset);
+        let run = self.map.free_run(free, block.touched(drawn));
+        let length = drawn.min(run * block.size);
+        self.map.visit_free(free, run);
         Some(Place { offset, length })
     }
 
@@ -130,11 +134,11 @@ impl Unvisited {
         let fits = |free: &u64| *free * block.size / smallest < slots;
         let free = map.next_free(start).filter(fits).or_else(|| map.next_free(0).filter(fits))?;
         let offset = free * block.size / smallest * smallest;
-        let run = map.free_run(free, block.touched(sizes.max()));
+        let drawn = sizes.draw(lengths, *length - offset);
+        let run = map.free_run(free, block.touched(drawn));
         let gap = (free + run) * block.size - offset;
-        let room = gap.max(smallest).min(*length - offset);
-        let place = Place { offset, length: sizes.draw(lengths, room) };
-        map.visit(block.whole(offset), block.touched(place.length));
-        Some(place)
+        let length = if gap < drawn { (gap / smallest * smallest).max(smallest) } else { drawn };
+        map.visit(block.whole(offset), block.touched(length));
+        Some(Place { offset, length })
     }
 }

@@ -313,6 +313,26 @@ fn measurement() {
 
 /// All cases of a table; the failure names every one that differs.
 #[track_caller]
+/// How many units a call carries is told as shares of the calls. Buffered I/O through libaio is complete when it has
+/// been submitted, so each call carries what the options say.
+#[test]
+fn batches() {
+    let Some(peer) = Program::peer() else { skip!("no peer is installed") };
+    let (dir, ours) = (prepare(), Program::under_test());
+    for (submit, complete) in [(1, 1), (4, 4), (8, 8), (8, 32), (16, 16), (32, 32)] {
+        let line = format!(
+            "--output-format=json --name=j --filename=ready --size=1M --rw=randwrite --bs=1k --ioengine=libaio \
+             --iodepth=32 --iodepth_batch={submit} --iodepth_batch_complete_min={complete} \
+             --iodepth_batch_complete_max={complete}"
+        );
+        let shares = |program: &Program| {
+            let report = Json::parse(&program.line(dir.path(), &line).ok().stdout);
+            ["iodepth_level", "iodepth_submit", "iodepth_complete"].map(|key| report.job().0[key].to_string())
+        };
+        assert_eq!(shares(&ours), shares(&peer), "{line}");
+    }
+}
+
 fn compare_all(cases: &[Case]) {
     let Some(peer) = Program::peer() else { skip!("fio is not installed") };
     let ours = Program::under_test();

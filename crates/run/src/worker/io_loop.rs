@@ -469,8 +469,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.stats.level[0].add(1);
             self.stats.submit[1].add(1);
             self.stats.complete[1].add(1);
-            self.stats.total_submit.add(1);
-            self.stats.total_complete.add(1);
             // What is unusual takes it back.
             self.fresh_stamp = now;
             self.complete(index, outcome, Times { start, issue, complete: now, queued: false });
@@ -538,7 +536,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.begin();
         self.stats.level[depth_class(self.in_flight)].add(u64::from(count));
         self.stats.submit[batch_class(count)].add(1);
-        self.stats.total_submit.add(u64::from(count));
         for &index in &self.pending {
             let stamps = &mut self.stamps[index as usize];
             stamps.issue = issue;
@@ -624,7 +621,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
         self.stats.begin();
         self.stats.complete[batch_class(count)].add(1);
-        self.stats.total_complete.add(u64::from(count));
         for completion in &done {
             let stamps = self.stamps[completion.unit as usize];
             if stamps.marks & UNCOUNTED != 0 && self.finish_uncounted(completion) {

@@ -218,13 +218,21 @@ fn sizes_of(spec: &Spec, direction: Direction) -> Vec<BlockSize> {
 }
 
 fn allowed(spec: &Spec, io: &Io) -> bool {
-    sizes_of(spec, io.direction).iter().any(|size| match size {
-        BlockSize::Fixed(size) => io.length == *size,
-        BlockSize::Range(low, high) if spec.unaligned => (*low..=*high).contains(&io.length),
-        BlockSize::Range(low, high) => {
-            io.length == *high || (io.length.is_multiple_of(*low) && io.length <= *high)
-        }
-        BlockSize::Split(entries) => entries.iter().any(|entry| entry.0 == io.length),
+    // Where each byte is visited once, sizes are cut to the gaps.
+    let is_cut = |size: &BlockSize| {
+        let covers = matches!(coverage::Strategy::of(spec), coverage::Strategy::Bitmap(_));
+        covers && io.length < size.max() && io.length.is_multiple_of(size.min().max(1))
+    };
+    sizes_of(spec, io.direction).iter().any(|size| {
+        is_cut(size)
+            || match size {
+                BlockSize::Fixed(size) => io.length == *size,
+                BlockSize::Range(low, high) if spec.unaligned => (*low..=*high).contains(&io.length),
+                BlockSize::Range(low, high) => {
+                    io.length == *high || (io.length.is_multiple_of(*low) && io.length <= *high)
+                }
+                BlockSize::Split(entries) => entries.iter().any(|entry| entry.0 == io.length),
+            }
     })
 }
 
