@@ -11,7 +11,7 @@ mod self_tests;
 mod session;
 
 use console::Console;
-use iolite_options::{Invocation, JobOptions, RunOptions, commands};
+use iolite_options::{Invocation, JobOptions, NO_JOBS, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
 use iolite_run::{HeldSignals, Prepared, RunError};
@@ -37,6 +37,11 @@ fn main() -> ExitCode {
     debug::set_up(iolite_options::run_options(&args));
     match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name == "fio") {
         Ok(Invocation::Print { text, status }) => answer(name, &text, status),
+        Ok(Invocation::NoJobs { usage }) => {
+            let status = answer(name, &usage, 1);
+            complain(name, &NO_JOBS);
+            status
+        }
         Ok(Invocation::Test(test)) => self_tests::run(name, &test),
         Ok(Invocation::InflateLog(file)) => inflate(name, &file),
         Ok(Invocation::Run { batches, run, warnings }) => {
@@ -151,7 +156,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
     let mut session = Session::new(name, program(name), run, &mut console);
     session.begin(&plan);
     // Until the report is written.
-    let _held = match HeldSignals::new() {
+    let held = match HeldSignals::new() {
         Ok(held) => held,
         Err(error) => return refuse(name, &error),
     };
@@ -159,6 +164,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         Ok(outcome) => outcome,
         Err(error) => return refuse(name, &error),
     };
+    held.end_at_the_second(INTERRUPTED.into());
     session.end(&outcome.report);
     if let Some(error) = session.take_write_error() {
         complain(name, &format_args!("the report cannot be written: {error}"));

@@ -113,8 +113,9 @@ impl Windows {
             }
         }
         self.last = now;
-        // Windows stay where they were planned, whenever one was ended.
-        let passed = now.saturating_sub(self.began) / self.period;
+        // Windows stay where they were planned, whenever one was ended; but none is so short that what a job does at
+        // once after a pause looks like a rate that it never had.
+        let passed = (now.saturating_sub(self.began)).saturating_add((self.period - 1) / 2) / self.period;
         self.due = self.began.saturating_add((passed + 1).saturating_mul(self.period));
     }
 }
@@ -170,6 +171,10 @@ mod tests {
         // 150, 250, 350: the next one is where it was planned.
         assert!(!windows.add(&done(Direction::Read, 1, None), 349 * MS));
         assert!(windows.add(&done(Direction::Read, 1, None), 350 * MS));
+        // Less than half of a window is left: it belongs to the next.
+        close(&mut windows, 401 * MS);
+        assert!(!windows.add(&done(Direction::Read, 1, None), 549 * MS));
+        assert!(windows.add(&done(Direction::Read, 1, None), 550 * MS));
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod verification;
 
 pub use job::*;
 pub use logs::{LogOptions, LogWindow};
-pub use parse::{parse, parse_with, run_options};
+pub use parse::{NO_JOBS, parse, parse_with, run_options};
 pub use run::*;
 pub use verification::*;
 
@@ -114,5 +114,10 @@ pub enum Invocation {
         text: String,
         /// The exit status.
         status: u8,
+    },
+    /// There is nothing to do: print the usage, and say that there are no jobs, which is an error.
+    NoJobs {
+        /// The whole text, with its final newline.
+        usage: String,
     },
 }

@@ -172,12 +172,19 @@ fn selected<'a>(file: &'a [Section], asked: &Asked) -> Vec<&'a Section> {
 }
 
 fn sections_not_found(asked: &Asked, sections: &[Section], files: &[Vec<Section>]) -> Vec<Diagnostic> {
-    let exists = |name: &String| files.iter().flatten().chain(sections).any(|section| section.name == *name);
-    let missing = asked.sections.iter().filter(|name| !exists(name));
+    let is_job = |name: &String| {
+        files.iter().flatten().chain(sections).any(|section| !section.is_global && section.name == *name)
+    };
+    let is_harmless = |name: &String| name == "global" && asked.sections.len() > 1;
+    let missing = asked.sections.iter().filter(|name| !is_job(name) && !is_harmless(name));
+    let why = |name: &str| match name {
+        "global" => "it holds defaults, and is no job; name those that are wanted",
+        _ => "there is no section of this name",
+    };
     missing
         .map(|name| Diagnostic {
             origin: Some(Origin::CommandLine(0)),
-            message: format!("--section={name}: there is no section of this name"),
+            message: format!("--section={name}: {}", why(name)),
         })
         .collect()
 }
@@ -234,13 +241,14 @@ fn tidy(mut diagnostics: Vec<Diagnostic>, mut paths: Vec<String>) -> Vec<Diagnos
     diagnostics
 }
 
+/// What is said when there is nothing to do, as users of fio know it.
+pub const NO_JOBS: &str = "No job(s) defined";
+
 fn no_jobs(mut warnings: Vec<Diagnostic>, program: &str) -> Result<Invocation, Vec<Diagnostic>> {
-    const NONE: &str = "No job(s) defined";
     if warnings.is_empty() {
-        let text = format!("{NONE}\n\n{}", usage::usage(program, &version(program)));
-        return Ok(Invocation::Print { text, status: 1 });
+        return Ok(Invocation::NoJobs { usage: usage::usage(program, &version(program)) });
     }
-    warnings.push(Diagnostic { origin: None, message: NONE.to_owned() });
+    warnings.push(Diagnostic { origin: None, message: NO_JOBS.to_owned() });
     Err(warnings)
 }
 

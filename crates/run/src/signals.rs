@@ -1,7 +1,10 @@
 //! The signals that a run acts on.
 
 use crate::RunError;
-use crate::sys::SignalQueue;
+use crate::sys::{SignalQueue, wait_readable};
+use std::os::fd::AsRawFd;
+use std::process;
+use std::thread;
 
 /// Those that end a run, and the one that asks for a report.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
@@ -12,7 +15,7 @@ const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 /// somebody who looks at the run every second) must not cost its report.
 #[derive(Debug)]
 pub struct HeldSignals {
-    _queue: SignalQueue,
+    queue: SignalQueue,
 }
 
 impl HeldSignals {
@@ -21,7 +24,25 @@ impl HeldSignals {
     /// # Errors
     /// What the operating system refuses.
     pub fn new() -> Result<HeldSignals, RunError> {
-        Ok(HeldSignals { _queue: queue()? })
+        Ok(HeldSignals { queue: queue()? })
+    }
+
+    /// The run is over, and its report may take for ever (somebody has to read the other end of a pipe): one more signal
+    /// that ends a run is still held, the second one ends this process with `status`.
+    pub fn end_at_the_second(self, status: i32) {
+        // Without a thread they stay held, which costs no report.
+        let _ = thread::Builder::new().spawn(move || {
+            let mut asked = 0;
+            while asked < 2 {
+                if wait_readable(&[self.queue.as_raw_fd()], None).is_err() {
+                    return;
+                }
+                asked += std::iter::from_fn(|| self.queue.next())
+                    .filter(|&signal| signal != libc::SIGUSR1)
+                    .count();
+            }
+            process::exit(status)
+        });
     }
 }
 

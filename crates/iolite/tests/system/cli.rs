@@ -206,6 +206,16 @@ fn help() {
     assert!(run.stdout.contains("userspace_reap"), "{run}");
 }
 
+/// What to do is told on standard output, what is wrong on standard error.
+#[test]
+fn nothing_to_do() {
+    let dir = scratch();
+    let run = Program::under_test().line(dir.path(), "--rw=read --filename=f");
+    assert_eq!((run.code(), run.stderr.as_str()), (1, "iolite: No job(s) defined\n"));
+    assert!(run.stdout.contains("Usage: iolite"), "{run}");
+    assert!(files_in(dir.path()).is_empty());
+}
+
 #[test]
 fn showcmd() {
     let dir = scratch();

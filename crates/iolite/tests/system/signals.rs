@@ -185,24 +185,34 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
     }
 }
 
+/// What a pipe holds.
+const PIPE: usize = 64 << 10;
+
+/// How much there is to read.
+fn waiting(pipe: &fs::File) -> usize {
+    let mut bytes = 0;
+    // SAFETY: FIONREAD writes one int.
+    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+    bytes as usize
+}
+
+/// A run that is over, and whose report does not fit into the pipe that it goes to.
+fn reporting_into_a_pipe(dir: &Path) -> (Running, fs::File) {
+    let path = dir.join("pipe");
+    make_pipe(&path);
+    let pipe = hold_pipe(&path);
+    let line = "--name=j --ioengine=null --size=4k --numjobs=50 --thread --output-format=json --output=pipe";
+    let mut running = Program::under_test().start(dir, line.split_whitespace());
+    running.wait_until("the pipe is full", |_| waiting(&pipe) == PIPE);
+    (running, pipe)
+}
+
 /// A signal that comes when the run is over, while its report is written, does not cost the report.
 #[test]
 fn late_signals_cost_no_report() {
-    const PIPE: usize = 64 << 10;
     let dir = scratch();
-    let path = dir.path().join("pipe");
-    make_pipe(&path);
-    let mut pipe = hold_pipe(&path);
-    let line = "--name=j --ioengine=null --size=4k --numjobs=50 --thread --output-format=json --output=pipe";
-    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-    let waiting = |pipe: &fs::File| {
-        let mut bytes = 0;
-        // SAFETY: FIONREAD writes one int.
-        assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
-        bytes as usize
-    };
-    running.wait_until("the pipe is full", |_| waiting(&pipe) == PIPE);
-    for signal in [libc::SIGUSR1, libc::SIGINT, libc::SIGTERM] {
+    let (mut running, mut pipe) = reporting_into_a_pipe(dir.path());
+    for signal in [libc::SIGUSR1, libc::SIGINT] {
         running.signal(signal);
     }
     // The end of the report is what closes the last bracket in the first column.
@@ -215,6 +225,17 @@ fn late_signals_cost_no_report() {
     }
     running.wait().ok();
     assert_eq!(Json::parse(&String::from_utf8(report).expect("JSON is text")).jobs().len(), 50);
+}
+
+/// Nobody reads the report.
+#[test]
+fn a_report_that_nobody_reads_can_be_left() {
+    let dir = scratch();
+    let (running, _pipe) = reporting_into_a_pipe(dir.path());
+    running.signal(libc::SIGINT);
+    // Two that wait at once would be one.
+    running.signal(libc::SIGTERM);
+    assert_eq!(running.wait().code(), 128);
 }
 
 #[test]

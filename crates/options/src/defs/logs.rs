@@ -12,7 +12,9 @@ const fn logs(name: &'static str, kind: Kind, help: &'static str) -> Definition 
 macro_rules! put_prefix {
     ($field:ident) => {
         |job, given| {
-            job.logs.$field = Some(given.text.unwrap_or_default().to_owned());
+            // Alone it keeps the names that `[global]` gave; there may be none.
+            let kept = job.logs.$field.take().unwrap_or_default();
+            job.logs.$field = Some(given.text.map_or(kept, str::to_owned));
             Ok(())
         }
     };

@@ -59,6 +59,14 @@ fn sections_are_chosen() {
         errors_with(&["--section=zzz", "-"], "[a]\n"),
         ["command line: --section=zzz: there is no section of this name", "No job(s) defined"]
     );
+    let only_defaults =
+        "command line: --section=global: it holds defaults, and is no job; name those that are wanted";
+    assert_eq!(
+        errors_with(&["--section=global", "-"], "[global]\n[a]\n"),
+        [only_defaults, "No job(s) defined"]
+    );
+    let ran = run_with(&["--section=global", "--section=a", "-"], "[global]\n[a]\n[b]\n");
+    assert_eq!((ran.batches[0].len(), ran.warnings.len()), (1, 0));
     // As in fio: not chosen, the options of a job become defaults; what stands before --section is not concerned.
     let words = ["--name=early", "--section=one", "--name=cmd", "--numjobs=3", "--name=one", "-"];
     let ran = run_with(&words, "[one]\n[two]\n");
@@ -186,4 +194,13 @@ fn sections_that_are_not_chosen_are_counted() {
     assert_eq!(before(&["--section=c", "--section=e", "-"]), expected(&[("c", 8), ("e", 10)]));
     let line = ["--numjobs=4", "--section=e", "--name=x", "--name=e", "--numjobs=1", "-"];
     assert_eq!(before(&line), expected(&[("e", 4), ("e", 4 + 3 + 5 + 2 + 2)]));
+}
+
+/// As fio does.
+#[test]
+fn a_log_without_a_name_keeps_the_one_from_the_defaults() {
+    let text = "[global]\nwrite_iops_log=L\nwrite_bw_log=L\n[d]\nwrite_iops_log\nwrite_bw_log=\nwrite_lat_log\n";
+    let logs = &run_with(&["-"], text).batches[0][0].logs;
+    let names = [&logs.write_iops_log, &logs.write_bw_log, &logs.write_lat_log].map(|name| name.as_deref());
+    assert_eq!(names, [Some("L"), Some(""), Some("")]);
 }

@@ -166,9 +166,10 @@ fn questions() {
 #[test]
 fn nothing_to_do() {
     for words in [&[][..], &["--bs=4k"], &["--name=global", "--bs=4k"], &["-"]] {
-        let (text, status) = printed(words, "; nothing\n");
-        assert!(text.starts_with("No job(s) defined\n") && text.contains("--name"), "{words:?}");
-        assert_eq!(status, 1);
+        match invoke(words, "; nothing\n") {
+            Ok(Invocation::NoJobs { usage }) => assert!(usage.contains("--name"), "{words:?}"),
+            other => panic!("{words:?}: {other:?}"),
+        }
     }
     assert!(run(&["--parse-only"]).batches.is_empty());
     assert_eq!(errors(&["/nonexistent.fio"]).len(), 1);

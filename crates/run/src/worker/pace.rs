@@ -180,11 +180,18 @@ impl Pace {
             limit.origin = now;
             limit.due = now;
         }
-        for minimum in self.minima.values.iter_mut().flatten() {
-            minimum.since = now + SETTLING_NS;
-        }
+        self.watch_from(now);
         if let Some(think) = &mut self.think {
             think.since = now;
+        }
+    }
+
+    /// Counting begins now, with the job or after its ramp: it has its time to get going once more.
+    pub fn watch_from(&mut self, now: u64) {
+        for minimum in self.minima.values.iter_mut().flatten() {
+            minimum.since = now + SETTLING_NS;
+            minimum.done = 0;
+            minimum.is_watched = false;
         }
     }
 
@@ -489,6 +496,19 @@ mod tests {
         complete(&mut pace, 10);
         let missed = pace.missed(cycle_end + 500_000_000);
         assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 20 }));
+    }
+
+    #[test]
+    fn a_job_settles_once_more_after_its_ramp() {
+        let mut pace = pace(|o| o.rate_iops_min[Direction::Read] = 1000);
+        let over = 1000 + 5 * SECOND_NS;
+        assert_eq!(pace.missed(over - 1), None);
+        pace.completed(Direction::Read, 4096);
+        pace.watch_from(over);
+        // What came before does not count, and nothing is asked for until it has settled.
+        assert_eq!(pace.missed(over + SETTLING_NS), None);
+        let missed = pace.missed(over + SETTLING_NS + SECOND_NS);
+        assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 1000, got: 0 }));
     }
 
     #[test]

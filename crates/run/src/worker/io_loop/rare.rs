@@ -166,6 +166,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.ramping = false;
         self.generator.count_anew(in_hand && !self.beside);
         self.count_anew(now);
+        if let Some(pace) = &mut self.extras.pace {
+            pace.watch_from(now);
+        }
         if let Some(log) = &mut self.extras.log {
             log.begin(now);
         }
