@@ -151,11 +151,6 @@ impl<R: BufRead> BlkReader<R> {
         self.order
     }
 
-    /// What the reader reads from.
-    pub(crate) fn input(&self) -> &R {
-        &self.input
-    }
-
     /// Reads a record into `record`, whose payload's memory is used again; false at the end.
     ///
     /// # Errors
@@ -163,7 +158,8 @@ impl<R: BufRead> BlkReader<R> {
     pub fn read(&mut self, record: &mut BlkRecord) -> Result<bool, TraceError> {
         let mut bytes = [0; RECORD_BYTES];
         self.count += 1;
-        let count = self.fill(&mut bytes)?;
+        // One that has not come yet is not begun.
+        let count = self.fill(&mut bytes).inspect_err(|_| self.count -= 1)?;
         if count == 0 {
             self.count -= 1;
             return Ok(false);
@@ -195,7 +191,7 @@ impl<R: BufRead> BlkReader<R> {
             error: order.number::<2>(&bytes[44..]) as u16,
             payload: std::mem::take(&mut record.payload),
         };
-        let length = order.number::<2>(&bytes[46..]) as usize;
+        let length = payload_length(order, &bytes);
         record.payload.resize(length, 0);
         if self.fill(&mut record.payload)? < length {
             return Err(self.wrong("the trace is cut off within its payload".into()));
@@ -220,6 +216,18 @@ impl<R: BufRead> BlkReader<R> {
     fn wrong(&self, message: String) -> TraceError {
         TraceError::new(&self.name, self.place(), message)
     }
+}
+
+fn payload_length(order: ByteOrder, record: &[u8; RECORD_BYTES]) -> usize {
+    order.number::<2>(&record[46..]) as usize
+}
+
+/// The length of the record, with its payload, that these bytes begin with; `None` = it cannot be told yet. Bytes that are
+/// no record are as long as they are.
+pub(crate) fn length_of(bytes: &[u8]) -> Option<usize> {
+    let record: &[u8; RECORD_BYTES] = bytes.first_chunk()?;
+    let order = ByteOrder::of_magic([record[0], record[1], record[2], record[3]]);
+    Some(order.map_or(bytes.len(), |order| RECORD_BYTES + payload_length(order, record)))
 }
 
 /// Writes one record.
@@ -275,11 +283,6 @@ impl<R: BufRead> BinaryReader<R> {
     /// The number of the last record, from 1.
     pub fn place(&self) -> Place {
         self.records.place()
-    }
-
-    /// What the reader reads from.
-    pub(crate) fn input(&self) -> &R {
-        self.records.input()
     }
 
     /// The next event; `None` at the end.

@@ -34,6 +34,11 @@ impl TraceError {
         TraceError { trace: trace.to_owned(), place, message: message.into(), source: None }
     }
 
+    /// Nothing is wrong: what comes next is not there yet (see [`crate::WholeRecords`]).
+    pub fn is_nothing_yet(&self) -> bool {
+        self.source.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// The system would not read or write it.
     pub fn io(trace: &str, place: Place, error: io::Error) -> TraceError {
         TraceError { trace: trace.to_owned(), place, message: error.to_string(), source: Some(error) }

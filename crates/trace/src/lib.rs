@@ -16,6 +16,7 @@ mod scan;
 mod source;
 pub mod summary;
 mod text;
+mod whole;
 mod writer;
 
 pub use error::{Place, TraceError};
@@ -25,6 +26,7 @@ pub use reader::{Format, TraceReader};
 pub use scan::{Blocks, Scan, ScannedFile, scan};
 pub use source::{is_stream, open};
 pub use text::{TextReader, TextVersion};
+pub use whole::WholeRecords;
 pub use writer::TextWriter;
 
 use iolite_types::Operation;

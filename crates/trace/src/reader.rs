@@ -6,7 +6,6 @@ use crate::text::{SIGNATURE, TextReader};
 use crate::{FileName, Place, Record, TextVersion, TraceError};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 
 /// How much of a trace is in memory at a time.
@@ -42,19 +41,6 @@ impl TraceReader<File> {
         let name = name_of(path);
         let source = source::open(path).map_err(|error| TraceError::io(&name, Place::Whole, error))?;
         TraceReader::new(source, &name)
-    }
-}
-
-impl<S: Read + AsRawFd> TraceReader<S> {
-    /// The descriptor, when nothing of what it gave waits to be read: only then has a reader to wait for more.
-    pub fn starved(&self) -> Option<RawFd> {
-        let input = match self {
-            TraceReader::Text(reader) => reader.input(),
-            TraceReader::Binary(reader) => reader.input(),
-        };
-        let (looked_at, source) = input.get_ref().get_ref();
-        let is_empty = input.buffer().is_empty() && looked_at.position() >= looked_at.get_ref().len() as u64;
-        is_empty.then(|| source.as_raw_fd())
     }
 }
 
@@ -153,17 +139,6 @@ mod tests {
             assert!(error.starts_with("t: this is no trace"), "{error}");
         }
         assert_eq!(TraceReader::new(&b""[..], "t").unwrap_err().to_string(), "t: it is empty");
-    }
-
-    #[test]
-    fn a_reader_is_starved_when_it_has_read_all_there_is() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "fio version 3 iolog\n0 f add\n").unwrap();
-        let mut reader = TraceReader::open(file.path()).unwrap();
-        assert!(reader.starved().is_none());
-        assert!(reader.next_record().unwrap().is_some());
-        assert!(reader.starved().is_some());
-        assert!(reader.next_record().unwrap().is_none());
     }
 
     #[test]

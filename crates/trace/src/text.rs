@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 /// The longest line: a path, an action and three numbers, with room to spare.
-const LONGEST_LINE: u64 = 8192;
+pub(crate) const LONGEST_LINE: u64 = 8192;
 
 /// How every first line begins.
 pub(crate) const SIGNATURE: &[u8] = b"fio version ";
@@ -107,11 +107,6 @@ impl<R: BufRead> TextReader<R> {
     /// Which version it is.
     pub fn version(&self) -> TextVersion {
         self.version
-    }
-
-    /// What the reader reads from.
-    pub(crate) fn input(&self) -> &R {
-        &self.input
     }
 
     /// The next record; `None` at the end.

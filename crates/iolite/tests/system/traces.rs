@@ -281,6 +281,13 @@ fn a_silent_pipe_does_not_hold_a_replay_that_is_to_stop() {
     Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
     let line = "--name=p --read_iolog=pipe --read_iolog_chunked=1 --runtime=1 --output-format=json";
     assert_eq!(Json::parse(&run(dir.path(), line).ok().stdout).job().ios(), [0, 0, 0]);
+    // Nor one that is silent in the middle of a line.
+    let begun = format!(
+        "(printf '{}0 f add\\n0 f open\\n0 f wri'; sleep 3; printf 'te 0 4096\\n')",
+        V3.replace('\n', "\\n")
+    );
+    let line = line.replace("pipe", "-");
+    assert_eq!(Json::parse(&shell(dir.path(), &begun, &line).ok().stdout).job().ios(), [0, 0, 0]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
-use iolite_trace::{Event, Record, TraceError, TraceReader};
+use iolite_trace::{Event, Record, TraceReader, WholeRecords};
 use iolite_types::Direction;
 use iolite_workload::{Generator, Io, Next, Step};
 use std::collections::{HashMap, VecDeque};
@@ -38,14 +38,39 @@ pub struct Replay {
     trouble: Option<String>,
 }
 
+/// What has come of the trace.
+enum Came {
+    /// Nothing more yet.
+    Nothing,
+    /// This.
+    Record(Record),
+    /// Its end.
+    End,
+}
+
 /// How far the trace has come.
 enum Source {
     /// It is opened when the next I/O is asked for.
     Closed,
     /// A stream that has given nothing yet.
-    Silent(File),
+    Silent(WholeRecords<Stream>),
     /// It is being read.
     Open(Box<TraceReader<File>>),
+    /// It is being read as it comes.
+    Live(Box<TraceReader<WholeRecords<Stream>>>),
+}
+
+/// A stream that does not wait.
+struct Stream(File);
+
+impl io::Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if is_readable(self.0.as_raw_fd()) {
+            self.0.read(buffer)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+    }
 }
 
 impl Replay {
@@ -71,46 +96,54 @@ impl Replay {
             if let Some(next) = self.waiting.pop_front() {
                 return Ok(next);
             }
-            let Some(reader) = self.reader()? else { return Ok(Next::Script(Step::Idle)) };
-            match reader.next_record().map_err(|error| error.to_string())? {
-                None => {
+            match self.next_record()? {
+                Came::Nothing => return Ok(Next::Script(Step::Idle)),
+                Came::End => {
                     debug!(target: "blktrace", "{}: read to its end", self.plan.name.display());
                     return Ok(Next::Done);
                 }
-                Some(record) => self.interpret(record)?,
+                Came::Record(record) => self.interpret(record)?,
             }
         }
     }
 
-    /// The reader, when there is something to be read.
-    fn reader(&mut self) -> Result<Option<&mut TraceReader<File>>, String> {
-        let words = |error: TraceError| error.to_string();
-        let is_live_stream = self.plan.is_live && iolite_trace::is_stream(&self.plan.name);
+    /// What comes next in the trace.
+    fn next_record(&mut self) -> Result<Came, String> {
         if matches!(self.source, Source::Closed) {
-            self.source = if is_live_stream {
-                Source::Silent(
-                    self.stream().map_err(|error| format!("{}: {error}", self.plan.name.display()))?,
-                )
-            } else {
-                Source::Open(Box::new(self.plan.open().map_err(words)?))
-            };
+            self.source = self.begin()?;
         }
-        if let Source::Silent(file) = &self.source {
-            if !is_readable(file.as_raw_fd()) {
-                return Ok(None);
+        if let Source::Silent(stream) = &mut self.source {
+            let name = self.plan.name.display().to_string();
+            if !stream.has_some().map_err(|error| format!("{name}: {error}"))? {
+                return Ok(Came::Nothing);
             }
-            let Source::Silent(file) = std::mem::replace(&mut self.source, Source::Closed) else {
+            let Source::Silent(stream) = std::mem::replace(&mut self.source, Source::Closed) else {
                 unreachable!("it was looked at just now");
             };
-            let name = self.plan.name.display().to_string();
-            block(&file).map_err(|error| format!("{name}: {error}"))?;
-            self.source = Source::Open(Box::new(TraceReader::new(file, &name).map_err(words)?));
+            let reader = TraceReader::new(stream, &name).map_err(|error| error.to_string())?;
+            self.source = Source::Live(Box::new(reader));
         }
-        let Source::Open(reader) = &mut self.source else { return Ok(None) };
-        if is_live_stream && reader.starved().is_some_and(|descriptor| !is_readable(descriptor)) {
-            return Ok(None);
+        let record = match &mut self.source {
+            Source::Open(reader) => reader.next_record(),
+            Source::Live(reader) => reader.next_record(),
+            Source::Closed | Source::Silent(_) => return Ok(Came::Nothing),
+        };
+        match record {
+            Ok(None) => Ok(Came::End),
+            Ok(Some(record)) => Ok(Came::Record(record)),
+            Err(error) if error.is_nothing_yet() => Ok(Came::Nothing),
+            Err(error) => Err(error.to_string()),
         }
-        Ok(Some(reader))
+    }
+
+    /// Opens the trace.
+    fn begin(&self) -> Result<Source, String> {
+        if !self.plan.is_live || !iolite_trace::is_stream(&self.plan.name) {
+            let reader = self.plan.open().map_err(|error| error.to_string())?;
+            return Ok(Source::Open(Box::new(reader)));
+        }
+        let stream = self.stream().map_err(|error| format!("{}: {error}", self.plan.name.display()))?;
+        Ok(Source::Silent(WholeRecords::new(Stream(stream))))
     }
 
     /// The stream, without waiting for a pipe's other end.
@@ -184,8 +217,12 @@ impl Replay {
         if let Some(&place) = self.places.get(file as usize) {
             return Ok(place);
         }
-        let Source::Open(reader) = &self.source else { unreachable!("a record was read from it") };
-        for name in &reader.files()[self.places.len()..=file as usize] {
+        let names = match &self.source {
+            Source::Open(reader) => reader.files(),
+            Source::Live(reader) => reader.files(),
+            Source::Closed | Source::Silent(_) => unreachable!("a record was read from it"),
+        };
+        for name in &names[self.places.len()..=file as usize] {
             let path = self.plan.target.of(name, self.needs_devices)?;
             let place = match self.known.get(&path) {
                 Some(&place) => place,
@@ -244,14 +281,4 @@ fn is_readable(descriptor: RawFd) -> bool {
     let mut wanted = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, valid for the call.
     unsafe { libc::poll(&raw mut wanted, 1, 0) > 0 }
-}
-
-/// Lets reads wait from now on.
-fn block(file: &File) -> io::Result<()> {
-    // SAFETY: the descriptor is open; no pointers are involved.
-    let done = unsafe {
-        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
-        flags >= 0 && libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) >= 0
-    };
-    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

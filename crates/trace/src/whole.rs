@@ -1,0 +1,173 @@
+//! Whole records of a trace that comes bit by bit.
+
+use crate::blk::{self, ByteOrder};
+use crate::text::LONGEST_LINE;
+use std::io::{self, ErrorKind, Read};
+
+/// How much is read at once.
+const CHUNK: usize = 64 << 10;
+
+/// Gives what a source that does not wait ([`ErrorKind::WouldBlock`]) has, in whole lines or records: so a reader is told
+/// to come back only between two of them. What is left when the source ends is given as it is.
+#[derive(Debug)]
+pub struct WholeRecords<S> {
+    source: S,
+    chunk: Box<[u8]>,
+    /// What has been read and not given yet, and what has been given since.
+    bytes: Vec<u8>,
+    /// So many bytes have been given.
+    given: usize,
+    /// So many may be.
+    whole: usize,
+    ended: bool,
+    /// Whether the trace is a binary one, once that can be told.
+    is_binary: Option<bool>,
+}
+
+impl<S: Read> WholeRecords<S> {
+    /// What comes from `source`, from the beginning of a trace.
+    pub fn new(source: S) -> Self {
+        WholeRecords {
+            source,
+            chunk: vec![0; CHUNK].into(),
+            bytes: Vec::new(),
+            given: 0,
+            whole: 0,
+            ended: false,
+            is_binary: None,
+        }
+    }
+
+    /// Whether a read would give anything, be it the end.
+    ///
+    /// # Errors
+    /// Those of the source, other than that there is nothing yet.
+    pub fn has_some(&mut self) -> io::Result<bool> {
+        match self.gather() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            done => done.map(|()| true),
+        }
+    }
+
+    /// Reads until there is something to give.
+    fn gather(&mut self) -> io::Result<()> {
+        while self.given == self.whole && !self.ended {
+            self.bytes.drain(..self.given);
+            (self.given, self.whole) = (0, 0);
+            let read = self.source.read(&mut self.chunk);
+            match read {
+                Ok(count) => {
+                    self.ended = count == 0;
+                    self.bytes.extend_from_slice(&self.chunk[..count]);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            self.whole = if self.ended { self.bytes.len() } else { self.whole() };
+        }
+        Ok(())
+    }
+
+    /// How many of the bytes, which begin with a line or record, are whole ones. What is neither is for the reader to tell.
+    fn whole(&mut self) -> usize {
+        let bytes = &self.bytes[..];
+        if self.is_binary.is_none() {
+            self.is_binary = bytes.first_chunk().map(|magic| ByteOrder::of_magic(*magic).is_some());
+        }
+        match self.is_binary {
+            None => 0,
+            Some(true) => {
+                let mut end = 0;
+                while let Some(length) =
+                    blk::length_of(&bytes[end..]).filter(|length| end + length <= bytes.len())
+                {
+                    end += length.max(1);
+                }
+                end
+            }
+            Some(false) => match bytes.iter().rposition(|&byte| byte == b'\n') {
+                Some(last) => last + 1,
+                None if bytes.len() as u64 >= LONGEST_LINE => bytes.len(),
+                None => 0,
+            },
+        }
+    }
+}
+
+impl<S: Read> Read for WholeRecords<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.gather()?;
+        let count = buffer.len().min(self.whole - self.given);
+        buffer[..count].copy_from_slice(&self.bytes[self.given..self.given + count]);
+        self.given += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blk::BlkRecord;
+    use crate::{TraceError, TraceReader};
+
+    /// Gives pieces, and has nothing between two of them.
+    struct Pieces(Vec<Vec<u8>>, bool);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            let Some(piece) = (!self.0.is_empty()).then(|| self.0.remove(0)) else { return Ok(0) };
+            buffer[..piece.len()].copy_from_slice(&piece);
+            Ok(piece.len())
+        }
+    }
+
+    /// Reads a trace that comes in pieces of so many bytes: how many records there were, and what went wrong.
+    fn read(trace: &[u8], size: usize) -> (u64, Option<String>) {
+        let mut input = WholeRecords::new(Pieces(trace.chunks(size).map(<[u8]>::to_vec).collect(), false));
+        while !input.has_some().unwrap() {}
+        let mut reader = TraceReader::new(input, "t").unwrap();
+        let mut count = 0;
+        loop {
+            match reader.next_record() {
+                Ok(Some(_)) => count += 1,
+                Ok(None) => return (count, None),
+                Err(error) if error.is_nothing_yet() => {}
+                Err(error) => return (count, Some(TraceError::to_string(&error))),
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_size_are_one_trace() {
+        let text = b"fio version 3 iolog\n0 a file add\n0 a file open\n\n70 a file write 0 4096\n";
+        let mut binary = Vec::new();
+        for payload in [0, 7, 300] {
+            let record = BlkRecord {
+                action: blk::action::QUEUE | blk::category::READ,
+                bytes: 512,
+                payload: vec![b'x'; payload],
+                ..BlkRecord::default()
+            };
+            blk::write(&mut binary, ByteOrder::Big, &record).unwrap();
+        }
+        let whole = read(&binary, binary.len());
+        assert!(whole.0 >= 3 && whole.1.is_none(), "{whole:?}");
+        let line = "80 a file write 8192 512\n";
+        let long = [&text[..], line.repeat(1500).as_bytes()].concat();
+        assert_eq!(read(&long, 9999), (1503, None));
+        let endless = [&text[..], &[b'x'; 20_000]].concat();
+        assert_eq!(read(&endless, 999).1.unwrap(), "t:6: the line is too long for a trace");
+        for size in 1..100 {
+            assert_eq!(read(text, size), (3, None), "{size}");
+            assert_eq!(read(&binary, size), whole, "{size}");
+            let cut = read(&text[..text.len() - 3], size).1.unwrap();
+            assert!(cut.starts_with("t:5: the trace is cut off"), "{cut}");
+            let cut = read(&binary[..binary.len() - 3], size).1.unwrap();
+            assert!(cut.starts_with("t: record 3: the trace is cut off"), "{cut}");
+        }
+    }
+}
