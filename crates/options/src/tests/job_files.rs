@@ -199,7 +199,8 @@ fn sections_that_are_not_chosen_are_counted() {
 /// As fio does.
 #[test]
 fn a_log_without_a_name_keeps_the_one_from_the_defaults() {
-    let text = "[global]\nwrite_iops_log=L\nwrite_bw_log=L\n[d]\nwrite_iops_log\nwrite_bw_log=\nwrite_lat_log\n";
+    let text =
+        "[global]\nwrite_iops_log=L\nwrite_bw_log=L\n[d]\nwrite_iops_log\nwrite_bw_log=\nwrite_lat_log\n";
     let logs = &run_with(&["-"], text).batches[0][0].logs;
     let names = [&logs.write_iops_log, &logs.write_bw_log, &logs.write_lat_log].map(|name| name.as_deref());
     assert_eq!(names, [Some("L"), Some(""), Some("")]);
