@@ -3,7 +3,7 @@
 //! Each depth is tried for a window. While it is good (enough I/Os within the target) the depth doubles; after the first
 //! bad one it is narrowed down between the best good and the smallest bad one. What is measured is told for the
 //! depth that was found only: with each change counting starts over. The job ends one window after the depth is
-//! found, unless the full depth is good, or not even a depth of 1 is. With `latency_run` it goes on, the depth
+//! found, or at once when the full depth is good; it goes on when not even a depth of 1 is. With `latency_run` it goes on, the depth
 //! follows the storage, a step per window, and everything is counted. (All as fio does it.)
 
 use iolite_options::JobOptions;
@@ -99,6 +99,10 @@ impl LatencyTarget {
         }
         if is_good {
             self.good = self.depth;
+            // This window was measured at the full depth, and there is nothing left to look for.
+            if self.depth == self.most && !self.follows {
+                return Step::Finished;
+            }
         } else {
             self.bad = self.depth;
         }
@@ -119,8 +123,7 @@ impl LatencyTarget {
             let next = if is_good { self.depth + 1 } else { self.depth - 1 };
             return self.change(next.clamp(1, self.most));
         }
-        // At the ends there is nothing left to look for, but the job was asked to run.
-        if self.good == 0 || self.good == self.most { Step::Stay } else { Step::Finished }
+        if self.good == 0 { Step::Stay } else { Step::Finished }
     }
 
     fn change(&mut self, depth: u32) -> Step {
@@ -175,8 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn a_depth_that_is_good_throughout_is_kept() {
-        assert_eq!(search(10, false, |_| 50), (vec![1, 2, 4, 8, 10], false));
+    fn the_full_depth_ends_the_search() {
+        assert_eq!(search(10, false, |_| 50), (vec![1, 2, 4, 8, 10], true));
+        assert_eq!(search(1, false, |_| 50), (vec![1], true));
+        assert_eq!(search(10, true, |_| 50), (vec![1, 2, 4, 8, 10], false));
     }
 
     #[test]
