@@ -107,13 +107,16 @@ pub fn scan<S: Read>(
 ) -> Result<Scan, TraceError> {
     let mut scan = Scan::default();
     let (mut first_ns, mut last_ns) = (None, 0);
+    let format = reader.format();
     while let Some(record) = reader.next_record()? {
         for name in &reader.files()[scan.files.len()..] {
             scan.files.push(ScannedFile::new(name.clone()));
         }
         let first = *first_ns.get_or_insert(record.time_ns);
         last_ns = record.time_ns.max(last_ns).max(first);
-        let Some(Event::Io { operation, offset, length }) = mapping.apply(record.event) else { continue };
+        let Some(Event::Io { operation, offset, length }) = mapping.apply(record.event, format) else {
+            continue;
+        };
         let Some(direction) = operation.direction() else {
             scan.syncs += 1;
             continue;

@@ -20,7 +20,7 @@ use std::io::Read;
 pub struct Summary {
     /// Which kind of trace it is.
     pub format: Format,
-    /// Events in it: I/Os, file actions, completions.
+    /// Events in it: I/Os, file actions (of text logs: devices are not opened in block traces), completions.
     pub events: u64,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: u64,
@@ -104,6 +104,8 @@ pub fn summarise<S: Read>(mut reader: TraceReader<S>) -> Result<Summary, TraceEr
             });
         }
         pass.tick(record.time_ns);
+        let is_made_up = matches!(record.event, Event::Add | Event::Open);
+        pass.summary.events += u64::from(!is_made_up || pass.summary.format != Format::Blktrace);
         match record.event {
             Event::Io { operation, offset, length } => pass.io(record.file, operation, offset, length),
             Event::Issued => pass.depth.issued(record.file, pass.now_ns),
@@ -153,7 +155,6 @@ impl Pass {
     }
 
     fn tick(&mut self, time_ns: u64) {
-        self.summary.events += 1;
         let first = *self.first_ns.get_or_insert(time_ns);
         self.now_ns = self.now_ns.max(time_ns.saturating_sub(first));
     }
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!((read.sizes.smallest(), read.sizes.largest()), (4096, 4096));
         let write = &summary.directions[Direction::Write];
         assert_eq!((write.ios, write.bytes, write.sequential), (2, 8704, 0));
-        assert_eq!((summary.syncs, summary.ios(), summary.bytes()), (1, 5, 20_992));
+        assert_eq!((summary.events, summary.syncs, summary.ios(), summary.bytes()), (9, 1, 5, 20_992));
         assert_eq!((summary.duration_ns, summary.peak_iops), (2_000_060_000, 4));
         assert_eq!((summary.gaps.count, summary.gaps.min, summary.gaps.max), (4, 0, 2_000_020_000));
         assert_eq!((summary.files[0].ios, summary.files[0].end), (5, 73_728));
@@ -251,6 +252,7 @@ mod tests {
             blk::write(&mut bytes, ByteOrder::Little, &record).unwrap();
         }
         let summary = summarise(TraceReader::new(&bytes[..], "t").unwrap()).unwrap();
+        assert_eq!(summary.events, 7);
         let depth = summary.depth.unwrap();
         assert_eq!(depth.most, 2);
         assert_eq!(depth.mean(), (100.0 + 200.0 + 100.0) / 400.0);

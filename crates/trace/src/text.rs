@@ -60,6 +60,8 @@ pub struct TextReader<R> {
     version: TextVersion,
     line: u64,
     buffer: Vec<u8>,
+    /// The last line has no end: it may have been cut off.
+    is_cut: bool,
     files: Vec<FileName>,
     open: Vec<bool>,
     places: HashMap<Vec<u8>, u32>,
@@ -81,6 +83,7 @@ impl<R: BufRead> TextReader<R> {
             version: TextVersion::V3,
             line: 0,
             buffer: Vec::new(),
+            is_cut: false,
             files: Vec::new(),
             open: Vec::new(),
             places: HashMap::new(),
@@ -125,7 +128,7 @@ impl<R: BufRead> TextReader<R> {
             let line = std::mem::take(&mut self.buffer);
             let record = self.parse(&line);
             self.buffer = line;
-            return record.map(Some).map_err(|message| self.wrong(message));
+            return record.map(Some).map_err(|message| self.wrong(self.with_cut(message)));
         }
         Ok(None)
     }
@@ -142,12 +145,13 @@ impl<R: BufRead> TextReader<R> {
             return Ok(false);
         }
         self.line += 1;
-        if self.buffer.pop() != Some(b'\n') {
-            return Err(self.wrong(if count as u64 == LONGEST_LINE {
-                "the line is too long for a trace"
-            } else {
-                "the trace is cut off: its last line has no end (if the line is whole, add a newline)"
-            }));
+        // Who writes a log by hand may leave the last end out, and fio takes such a line.
+        self.is_cut = self.buffer.last() != Some(&b'\n');
+        if self.is_cut && count as u64 == LONGEST_LINE {
+            return Err(self.wrong("the line is too long for a trace"));
+        }
+        if !self.is_cut {
+            self.buffer.pop();
         }
         if self.buffer.last() == Some(&b'\r') {
             self.buffer.pop();
@@ -178,6 +182,15 @@ impl<R: BufRead> TextReader<R> {
 
     fn wrong(&self, message: impl Into<String>) -> TraceError {
         TraceError::new(&self.name, self.place(), message)
+    }
+
+    /// What is said of a line that makes no sense.
+    fn with_cut(&self, message: String) -> String {
+        if self.is_cut {
+            format!("the trace is cut off: its last line has no end; {message}")
+        } else {
+            message
+        }
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, String> {
@@ -352,6 +365,13 @@ mod tests {
     }
 
     #[test]
+    fn the_last_line_may_have_no_end() {
+        let whole = all("fio version 3 iolog\n0 f add\n1 f open\n7 f read 0 512\n").unwrap();
+        assert_eq!(all("fio version 3 iolog\n0 f add\n1 f open\n7 f read 0 512").unwrap(), whole);
+        assert_eq!(all("fio version 2 iolog").unwrap(), []);
+    }
+
+    #[test]
     fn mistakes_have_a_line() {
         let body =
             |line: &str| all(&format!("fio version 3 iolog\n0 f add\n0 f open\n{line}\n")).unwrap_err();
@@ -377,7 +397,7 @@ mod tests {
         assert!(
             all("fio version 3 iolog\n0 f add\n0 f op")
                 .unwrap_err()
-                .contains("t.log:3: the trace is cut off")
+                .contains("t.log:3: the trace is cut off: its last line has no end; \"op\" is neither")
         );
         let long = "x".repeat(10_000);
         assert!(all(&format!("fio version 3 iolog\n0 {long} add\n")).unwrap_err().contains("too long"));

@@ -164,7 +164,7 @@ mod tests {
         for size in 1..100 {
             assert_eq!(read(text, size), (3, None), "{size}");
             assert_eq!(read(&binary, size), whole, "{size}");
-            let cut = read(&text[..text.len() - 3], size).1.unwrap();
+            let cut = read(&text[..text.len() - 6], size).1.unwrap();
             assert!(cut.starts_with("t:5: the trace is cut off"), "{cut}");
             let cut = read(&binary[..binary.len() - 3], size).1.unwrap();
             assert!(cut.starts_with("t: record 3: the trace is cut off"), "{cut}");

@@ -207,6 +207,42 @@ fn offsets_and_kinds_are_mapped() {
     }
 }
 
+/// Of block traces lengths are aligned as well; with one that was not, a device of large sectors refuses the I/O.
+#[test]
+fn aligned_block_traces_have_aligned_lengths() {
+    let dir = scratch();
+    let events =
+        [(0, 1, 512, READ), (100, 3, 1024, WRITE), (200, 300, 4096, READ), (300, 200, 66_048, WRITE)];
+    binary(&dir.path().join("b"), ByteOrder::Little, BlkRecord::device_number(4000, 1), &events);
+    fs::write(dir.path().join("f"), vec![1; 1 << 20]).unwrap();
+    let line = "--name=p --read_iolog=b --replay_redirect=f --replay_scale=2 --replay_align=4096";
+    let Some(seen) = calls(&Program::under_test(), dir.path(), line) else {
+        skip!("strace may not trace here")
+    };
+    let all = [
+        call("f", false, 0, 4096),
+        call("f", true, 0, 4096),
+        call("f", false, 73_728, 4096),
+        call("f", true, 49_152, 69_632),
+    ];
+    assert_eq!(seen, all);
+    if let Some(peer) = Program::peer() {
+        assert_eq!(calls(&peer, dir.path(), line).unwrap(), all);
+    }
+}
+
+/// As an editor, or a script, may leave it.
+#[test]
+fn the_last_line_of_a_log_may_have_no_end() {
+    let dir = scratch();
+    log(dir.path(), "log", "0 f add\n0 f open\n10 f read 0 4096\n20 f write 4096 512");
+    fs::write(dir.path().join("f"), vec![1; 8192]).unwrap();
+    for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+        let report = program.line(dir.path(), "--name=p --read_iolog=log --output-format=json").ok();
+        assert_eq!(Json::parse(&report.stdout).job().bytes(), [4096, 512, 0], "{:?}", program.path);
+    }
+}
+
 #[test]
 fn every_engine_replays() {
     let dir = scratch();
@@ -296,7 +332,7 @@ fn bad_traces_are_told_before_anything_happens() {
     for (text, words) in [
         (format!("{V3}{LOG}5 f rea 0 512\n"), "bad:14: there is no action \"rea\""),
         (format!("{V3}{LOG}nonsense\n"), "bad:14: \"nonsense\" is not a time"),
-        (format!("{V3}0 f add\n0 f open\n0 f write 0 51"), "bad:4: the trace is cut off"),
+        (format!("{V3}0 f add\n0 f open\n0 f write 0"), "bad:4: the trace is cut off"),
         (format!("{V3}0 f open\n"), "bad:2: \"f\" was not added"),
         ("0, 0, 4096\n".into(), "bad: this is no trace"),
         (String::new(), "bad: it is empty"),

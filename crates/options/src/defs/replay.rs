@@ -46,17 +46,21 @@ pub static REPLAY: &[Definition] = &[
         .default("1")
         .min(0)
         .lands(put!(replay_scale, number())),
-    replay("replay_align", Kind::Int, "Round offsets down to a multiple of this power of two")
-        .under("read_iolog")
-        .min(0)
-        .lands(|job, given| {
-            let align: u64 = given.number()?;
-            if align != 0 && !align.is_power_of_two() {
-                return Err("must be a power of two".to_owned());
-            }
-            job.replay_align = align;
-            Ok(())
-        }),
+    replay(
+        "replay_align",
+        Kind::Int,
+        "Round offsets down to a multiple of this power of two, and lengths of block traces up",
+    )
+    .under("read_iolog")
+    .min(0)
+    .lands(|job, given| {
+        let align: u64 = given.number()?;
+        if align != 0 && !align.is_power_of_two() {
+            return Err("must be a power of two".to_owned());
+        }
+        job.replay_align = align;
+        Ok(())
+    }),
     replay("replay_time_scale", Kind::Int, "Percent of the recorded speed")
         .under("read_iolog")
         .default("100")

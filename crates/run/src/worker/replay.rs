@@ -6,7 +6,7 @@
 
 use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
-use iolite_trace::{Event, Record, TraceReader, WholeRecords};
+use iolite_trace::{Event, Format, Record, TraceReader, WholeRecords};
 use iolite_types::Direction;
 use iolite_workload::{Generator, Io, Next, Step};
 use std::collections::{HashMap, VecDeque};
@@ -42,8 +42,8 @@ pub struct Replay {
 enum Came {
     /// Nothing more yet.
     Nothing,
-    /// This.
-    Record(Record),
+    /// This, of a trace of such a format.
+    Record(Record, Format),
     /// Its end.
     End,
 }
@@ -102,7 +102,7 @@ impl Replay {
                     debug!(target: "blktrace", "{}: read to its end", self.plan.name.display());
                     return Ok(Next::Done);
                 }
-                Came::Record(record) => self.interpret(record)?,
+                Came::Record(record, format) => self.interpret(record, format)?,
             }
         }
     }
@@ -123,14 +123,14 @@ impl Replay {
             let reader = TraceReader::new(stream, &name).map_err(|error| error.to_string())?;
             self.source = Source::Live(Box::new(reader));
         }
-        let record = match &mut self.source {
-            Source::Open(reader) => reader.next_record(),
-            Source::Live(reader) => reader.next_record(),
+        let (record, format) = match &mut self.source {
+            Source::Open(reader) => (reader.next_record(), reader.format()),
+            Source::Live(reader) => (reader.next_record(), reader.format()),
             Source::Closed | Source::Silent(_) => return Ok(Came::Nothing),
         };
         match record {
             Ok(None) => Ok(Came::End),
-            Ok(Some(record)) => Ok(Came::Record(record)),
+            Ok(Some(record)) => Ok(Came::Record(record, format)),
             Err(error) if error.is_nothing_yet() => Ok(Came::Nothing),
             Err(error) => Err(error.to_string()),
         }
@@ -157,7 +157,7 @@ impl Replay {
         iolite_trace::open(path)
     }
 
-    fn interpret(&mut self, record: Record) -> Result<(), String> {
+    fn interpret(&mut self, record: Record, format: Format) -> Result<(), String> {
         let first = match self.first_ns {
             Some(first) => first,
             None => {
@@ -167,7 +167,7 @@ impl Replay {
             }
         };
         let file = self.place(record.file)?;
-        let Some(event) = self.plan.mapping.apply(record.event) else { return Ok(()) };
+        let Some(event) = self.plan.mapping.apply(record.event, format) else { return Ok(()) };
         let next = match event {
             Event::Open => {
                 let opened = &mut self.opened[file as usize];
