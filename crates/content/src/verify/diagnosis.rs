@@ -50,6 +50,8 @@ pub enum Diagnosis {
     OtherKind(u8),
     /// Another pattern than the expected one; its first bytes in hexadecimal.
     OtherPattern(String),
+    /// The data is what its checksum says, and the header in front of it is damaged.
+    DamagedHeader,
     /// The file ends here: it was cut off, or never became as long.
     CutOff(u64),
     /// A part of the data is wrong, in no way that is known.
@@ -73,6 +75,7 @@ impl Diagnosis {
             Diagnosis::WrongLength { .. } => "wrong_length",
             Diagnosis::OtherKind(_) => "other_kind",
             Diagnosis::OtherPattern(_) => "other_pattern",
+            Diagnosis::DamagedHeader => "damaged_header",
             Diagnosis::CutOff(_) => "cut_off",
             Diagnosis::Damaged => "damaged",
             Diagnosis::Unknown => "unknown",
@@ -116,6 +119,7 @@ impl fmt::Display for Diagnosis {
                 write!(to, "a block that was written with verify={name} (type {number})")
             }
             Diagnosis::OtherPattern(bytes) => write!(to, "another pattern: {bytes}…"),
+            Diagnosis::DamagedHeader => to.write_str("a damaged header: the data is what its checksum says"),
             Diagnosis::CutOff(end) => write!(to, "lost data: the file ends at offset {end}"),
             Diagnosis::Damaged => to.write_str("damaged data"),
             Diagnosis::Unknown => to.write_str("nothing that is known"),

@@ -176,6 +176,9 @@ impl Inquiry<'_, '_> {
         if !may_have_moved {
             return part;
         }
+        if self.header.is_none() && !matches!(part, Diagnosis::Torn { .. }) && self.has_intact_data() {
+            return Diagnosis::DamagedHeader;
+        }
         if let Some(by) = best.and_then(|best| self.moved_data(best)) {
             return Diagnosis::Shifted(by);
         }
@@ -287,6 +290,15 @@ impl Inquiry<'_, '_> {
     /// Whether the interval's data is what its checksum says.
     fn is_intact(&self, header: &Header) -> bool {
         is_intact(self.spec(), self.interval(), header)
+    }
+
+    /// Whether the data is what the checksum beside it says, whatever the header is. A checksum of one byte says that of
+    /// too much.
+    fn has_intact_data(&self) -> bool {
+        let header = Header::fields(&header_bytes(self.spec(), self.interval()));
+        let formats = [HeaderFormat::V342, HeaderFormat::V333];
+        self.spec().kind.digest_size() > 1
+            && formats.into_iter().any(|format| self.is_intact(&Header { format, ..header }))
     }
 
     /// Whether all of the interval is the write that its header belongs to.

@@ -272,6 +272,44 @@ fn a_wrong_bit_in_data_of_others() {
     }
 }
 
+/// Whatever is known of who wrote it.
+#[test]
+fn a_damaged_header_before_intact_data() {
+    for (kind, format, offset) in [
+        (Kind::Crc32c, HeaderFormat::V342, 0),
+        (Kind::Md5, HeaderFormat::V333, 200),
+        (Kind::Sha512, HeaderFormat::V342, 300),
+        (Kind::Crc16, HeaderFormat::V333, 0),
+    ] {
+        let spec = Spec { format, offset, interval: 1024, ..Spec::new(kind) };
+        let here = identity(4096, 3);
+        let right = block(&spec, 2048, &here);
+        let known = [write(&here)];
+        for writes in [&known[..], &[]] {
+            let mut verifier = Verifier::new(&spec);
+            let mut diagnosis = |block: &[u8]| {
+                let found = verifier.check(block, &Expected { offset: 4096, writes }).unwrap_err();
+                (found.field, found.diagnosis)
+            };
+            // Magic number, seed, time: none of them is mended by one bit.
+            for damaged in [0..2, 8..16, 0..30] {
+                let mut wrong = right.clone();
+                wrong[offset..][damaged.clone()].iter_mut().for_each(|byte| *byte ^= 0xff);
+                let field = if damaged.start == 0 { Field::Magic } else { Field::HeaderChecksum };
+                assert_eq!(
+                    diagnosis(&wrong),
+                    (field, Diagnosis::DamagedHeader),
+                    "{} {damaged:?}",
+                    kind.name()
+                );
+                // Then it is not only the header.
+                wrong[900..904].iter_mut().for_each(|byte| *byte ^= 0xff);
+                assert_ne!(diagnosis(&wrong).1, Diagnosis::DamagedHeader, "{} {damaged:?}", kind.name());
+            }
+        }
+    }
+}
+
 mod properties {
     use super::*;
     use proptest::prelude::*;

@@ -269,6 +269,7 @@ fn overwritten(image: &Image, _: &Spec, sample: u64) -> Damage {
         match found.diagnosis {
             // Without its header nobody knows what was there but who wrote it.
             Diagnosis::Damaged | Diagnosis::Unknown if is_header_hit && !known => true,
+            Diagnosis::DamagedHeader => is_header_hit && (is_exact || !known),
             Diagnosis::Damaged => is_exact,
             Diagnosis::BitFlip { offset, .. } => is_exact && end - first == 1 && offset == first as u64,
             _ => false,
