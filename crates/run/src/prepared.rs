@@ -1,7 +1,7 @@
 //! What is found out before a run begins, and changes nothing.
 
 use crate::controller::Controller;
-use crate::worker::verify::Rivals;
+use crate::worker::verify::{Rivals, problems_of_files};
 use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, places};
 use iolite_engine::EngineConfig;
 use iolite_plan::{Layout, Plan, Problem, logs};
@@ -35,8 +35,12 @@ impl<'a> Prepared<'a> {
             })
         }));
         let found = layout::resolve(plan).and_then(|layouts| {
-            let rivals = Rivals::of(plan, &layouts)?;
-            Ok((layouts, rivals))
+            let unknowable = problems_of_files(plan, &layouts);
+            match Rivals::of(plan, &layouts) {
+                Ok(rivals) if unknowable.is_empty() => Ok((layouts, rivals)),
+                Ok(_) => Err(unknowable),
+                Err(more) => Err([unknowable, more].concat()),
+            }
         });
         match found {
             Ok((layouts, rivals)) if problems.is_empty() => Ok(Prepared { plan, layouts, rivals }),

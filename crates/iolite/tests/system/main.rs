@@ -15,6 +15,7 @@ mod crashes;
 mod debugging;
 mod devices;
 mod differential;
+mod earlier_runs;
 mod effects;
 mod engines;
 mod errors;

@@ -87,7 +87,7 @@ impl Worker<'_> {
         }
         io_loop.conclude_checks();
         let Some(verification) = &mut io_loop.extras.verification else { return Ok(end) };
-        if let Some(hint) = verification.hint() {
+        if let Some(hint) = verification.hint(now && end == PassEnd::Finished) {
             Message::Warning(self.number(), format!("{}: {hint}", options.name)).send(self.messages);
         }
         let unread = verification.read_back.unread();

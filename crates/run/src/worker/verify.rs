@@ -15,6 +15,7 @@ mod owners;
 mod plan;
 mod pool;
 mod problems;
+mod reach;
 mod rivals;
 mod setup;
 mod state;
@@ -24,7 +25,7 @@ mod turns;
 pub use check::{Checker, Expect, Question};
 pub use plan::ReadBack;
 pub use pool::{Checked, Pool};
-pub use problems::problems;
+pub use problems::{problems, problems_of_files};
 pub use rivals::{FileIdentity, Rivalry, Rivals};
 pub use setup::{Identity as WorkerIdentity, loads_state, needs_order, reads_back};
 pub use state::{State, sync_all as sync_states};
@@ -36,6 +37,7 @@ use iolite_types::Direction;
 use iolite_workload::Io;
 use iolite_workload::history::Written;
 use owners::Owner;
+use reach::Reach;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -91,6 +93,8 @@ pub struct Verification {
     unforeseen: Option<Spec>,
     /// What is read back now is that of a whole pass.
     pub at_end: bool,
+    /// How far the run came whose writes are checked; `None` = it is known, or not asked for.
+    reach: Option<Reach>,
     /// Everything that was written has been read back.
     pub is_complete: bool,
     doubt: Doubt,
@@ -239,10 +243,13 @@ impl Verification {
         self.doubt.again.unwrap_or_else(|| self.read_back.unread())
     }
 
-    /// What may be the matter when wrong blocks were found, and none of this job's own: it may have looked elsewhere.
-    pub fn hint(&self) -> Option<String> {
+    /// What may be the matter when wrong blocks were found: with none of this job's own, it may have looked elsewhere.
+    /// `is_all`: everything has been read.
+    pub fn hint(&self, is_all: bool) -> Option<String> {
         let may_be_elsewhere = self.wrong > 0 && self.checker.is_in_doubt() && self.checker.depends_on_seed();
-        let stranger = self.checker.stranger().filter(|_| may_be_elsewhere)?;
+        let Some(stranger) = self.checker.stranger().filter(|_| may_be_elsewhere) else {
+            return self.reach.filter(|_| is_all)?.hint();
+        };
         Some(format!(
             "no block has a seed of this job (number {}), and some are of job {stranger}: a random workload with another seed \
              writes to other places; check from the same place in the same job file (--section leaves out others), with \
@@ -307,6 +314,15 @@ impl Verification {
             std::cmp::Ordering::Less => Telling::Full,
             std::cmp::Ordering::Equal => Telling::Last,
             std::cmp::Ordering::Greater => Telling::Nothing,
+        }
+    }
+
+    /// The block of a write has been checked.
+    pub fn checked(&mut self, expect: Expect, mismatches: &[Mismatch]) {
+        if let (Some(reach), Expect::Write(number) | Expect::Doubted(number)) = (&mut self.reach, expect)
+            && self.doubt.again.is_none()
+        {
+            reach.checked(number, mismatches);
         }
     }
 

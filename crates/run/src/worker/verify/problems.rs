@@ -1,11 +1,12 @@
 //! What is in the way of verifying, as far as it is known before the run.
 
-use super::loads_state;
-use super::setup::{checked_direction, spec};
+use super::setup::{checked_direction, is_steered, keeps_state, spec};
+use super::state::{self, Demands, State};
+use super::{loads_state, setup};
 use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::verify::SpecError;
 use iolite_options::JobOptions;
-use iolite_plan::ReplayPlan;
+use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use iolite_trace::{Place, TraceError};
 use iolite_workload::BlockSize;
 
@@ -16,25 +17,8 @@ const MOST_THREADS: u32 = 1024;
 pub fn problems(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let writes = options.rw.writes();
-    // A state knows it, however the writes came about.
-    if options.verify_only && writes && !loads_state(options) {
-        if options.time_based {
-            found.push((
-                "verify_only",
-                "verify_only cannot know what a time_based job has written".to_owned(),
-            ));
-        } else if options.file_append {
-            let message = "verify_only cannot know where a job with file_append=1 began: where its file ended then; leave \
-                           file_append out and give offset and size of what it wrote";
-            found.push(("verify_only", message.to_owned()));
-        } else if counts_after_ramp(options) {
-            let message = "verify_only cannot know how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job \
-                 that writes";
-            found.push(("verify_only", message.to_owned()));
-        } else if !options.randrepeat && options.rw.is_random() {
-            let message = "verify_only cannot know what was written where with randrepeat=0".to_owned();
-            found.push(("verify_only", message));
-        }
+    if assumes_writes(options) {
+        found.extend(unforeseeable(options).map(|message| ("verify_only", message)));
     }
     if loads_state(options) && writes && !options.verify_only {
         let message = "verify_state_load=1 checks what an interrupted run has written: it needs rw=read, rw=randread or \
@@ -54,6 +38,43 @@ pub fn problems(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static 
     }
     found.dedup();
     found
+}
+
+/// Whether the job does the writes of an earlier run in its mind. (A state knows them, however they came about.)
+fn assumes_writes(options: &JobOptions) -> bool {
+    options.verify_only && options.rw.writes() && options.verification.is_on() && !loads_state(options)
+}
+
+/// Why the writes of an earlier run cannot be known from its options.
+fn unforeseeable(options: &JobOptions) -> Option<String> {
+    let cannot_know = |what: &str| Some(format!("verify_only cannot know {what}"));
+    let is_mix = options.rw.reads() && options.rw.writes() && options.read_iolog.is_empty();
+    // Those who only check need not be told about writes: it says what the run was that wrote.
+    let (goes_on, ignored) = (&options.continue_on_error, &options.ignore_error.write);
+    let may_fail = !ignored.is_empty() || (goes_on.write && !goes_on.read && !goes_on.verify);
+    if options.time_based {
+        cannot_know("what a time_based job has written; verify_state_load=1 does")
+    } else if counts_after_ramp(options) {
+        cannot_know(
+            "how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job that writes, or load its \
+             state (verify_state_load=1)",
+        )
+    } else if !options.randrepeat && options.rw.is_random() {
+        cannot_know("what was written where with randrepeat=0; verify_state_load=1 does")
+    } else if is_mix && is_steered(options) {
+        cannot_know(
+            "which I/Os of a mix with rates were writes: when they were due depends on the time; leave rate and rate_iops \
+             out of the job that writes, or load its state (verify_state_load=1)",
+        )
+    } else if may_fail {
+        let option = if ignored.is_empty() { "continue_on_error=write" } else { "ignore_error" };
+        cannot_know(&format!(
+            "which writes have failed in a job with {option} for writes; leave it out if none has, or load its state \
+             (verify_state_load=1)"
+        ))
+    } else {
+        None
+    }
 }
 
 /// Whether a state is to be kept, or loaded, of a replay whose files nobody knows.
@@ -97,4 +118,60 @@ fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static 
         Some((option, TraceError::new(&replay.name.display().to_string(), place, message).to_string()))
     };
     replays.iter().filter_map(of_replay).collect()
+}
+
+/// What is in the way once the files are known, for each job.
+pub fn problems_of_files(plan: &Plan, layouts: &[Layout]) -> Vec<Problem> {
+    let of_worker = |worker: &WorkerPlan| of_worker(plan, worker, &layouts[worker.index]);
+    let of_job = |job: &JobPlan| {
+        // What is wrong with one clone is mostly wrong with all.
+        let (option, message) = plan.workers[plan.clones(job)].iter().find_map(of_worker)?;
+        let options = &job.options;
+        Some(Problem { job: options.name.clone(), origin: options.origins.get(option).cloned(), message })
+    };
+    plan.jobs.iter().filter(|job| verifies(&job.options)).filter_map(of_job).collect()
+}
+
+fn verifies(options: &JobOptions) -> bool {
+    options.verification.is_on() && !options.create_only
+}
+
+fn of_worker(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<(&'static str, String)> {
+    let job = plan.job_of(worker);
+    let options = &job.options;
+    if worker.replay.as_ref().is_some_and(|replay| replay.is_live) {
+        return None;
+    }
+    if assumes_writes(options) {
+        return unforeseeable_end(options, layout).map(|message| ("verify_only", message));
+    }
+    let workload = translate::workload_spec(job, worker, layout);
+    if loads_state(options) {
+        // What is run before the job may bring it.
+        let comes_later = options.exec_prerun.is_some();
+        let path = state::path(&job.auxiliary, &options.name, worker.place);
+        let error = Demands::load(&path, options, &workload, layout).err().filter(|_| !comes_later)?;
+        return Some(("verify_state_load", format!("verify_state_load: {error}")));
+    }
+    let insists = setup::insists_on_state(options) && keeps_state(options, job.engine.diskless);
+    (insists && !State::has_table(&workload))
+        .then(|| ("verify_state_save", format!("verify_state_save=1: {}", state::NO_TABLE)))
+}
+
+/// Why nobody can know where an earlier run ended, or began.
+fn unforeseeable_end(options: &JobOptions, layout: &Layout) -> Option<String> {
+    let is_regular = |file: &FileLayout| file.kind == FileKind::Regular;
+    let path = layout.files.iter().find(|file| is_regular(file))?.path.display();
+    if options.fill_device {
+        return Some(format!(
+            "verify_only cannot know for how much of {path} there was room with fill_device=1; leave it out and give the \
+             size that was written, or load the job's state (verify_state_load=1)"
+        ));
+    }
+    options.file_append.then(|| {
+        format!(
+            "verify_only cannot know where {path} ended before the job with file_append=1 wrote to it; give that as offset \
+             instead, or load the job's state (verify_state_load=1)"
+        )
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::owners::Owners;
 use super::plan::Backlog;
+use super::reach::Reach;
 use super::state::{self, Demands, LoadError, State};
 use super::{Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
 use crate::content;
@@ -148,13 +149,16 @@ pub fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bo
 /// Whether the job does the I/Os that its generator says: no mix is steered, no writes may fail, and their number does
 /// not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
-    let steered = matches!(workload.mix, Mix::ReadWrite(_))
-        && Direction::ALL
-            .iter()
-            .any(|&direction| options.rate[direction] > 0 || options.rate_iops[direction] > 0);
+    let steered = matches!(workload.mix, Mix::ReadWrite(_)) && is_steered(options);
     let may_fail =
         options.fill_device || options.continue_on_error.write || !options.ignore_error.write.is_empty();
     !steered && !may_fail && !counts_after_ramp(options)
+}
+
+/// Whether rates say which direction of a mix is next.
+pub(super) fn is_steered(options: &JobOptions) -> bool {
+    let has_rate = |&direction: &Direction| options.rate[direction] > 0 || options.rate_iops[direction] > 0;
+    Direction::ALL.iter().any(has_rate)
 }
 
 /// What is read back when.
@@ -193,6 +197,18 @@ fn has_few_writes(replay: &ReplayPlan, workload: &iolite_workload::Spec) -> bool
         && need.is_more_than_list(&workload.files, replay.ios[Direction::Write])
 }
 
+/// Whether the job keeps a state, if it can be kept.
+pub(super) fn keeps_state(options: &JobOptions, moves_nothing: bool) -> bool {
+    let wanted = &options.verification;
+    let checks = Kind::from_name(wanted.verify.keyword()).is_some_and(|kind| kind != Kind::Null);
+    options.rw.writes() && !options.verify_only && wanted.verify_state_save && !moves_nothing && checks
+}
+
+/// Whether a job that cannot keep a state must not run.
+pub(super) fn insists_on_state(options: &JobOptions) -> bool {
+    options.is_set("verify_state_save") && options.verification.verify_state_save
+}
+
 /// Begins the state file. Where none was asked for, that there can be none is no reason to stop, but is said.
 fn begin_state(
     path: &Path,
@@ -201,7 +217,7 @@ fn begin_state(
     (layout, replay): (&Layout, Option<&ReplayPlan>),
     identity: (u64, u16),
 ) -> Result<(Option<State>, Option<String>), SetupError> {
-    let insists = options.is_set("verify_state_save");
+    let insists = insists_on_state(options);
     let flushes = replay.is_some_and(|replay| replay.flushes);
     if !insists && replay.is_some_and(|replay| has_few_writes(replay, workload)) {
         let warning = format!(
@@ -212,9 +228,14 @@ fn begin_state(
         return Ok((None, Some(warning)));
     }
     match State::begin(path, options, workload, (layout, flushes), identity) {
-        Ok(None) if insists => {
-            let why = "writes of any size at any place cannot be kept track of; use block sizes with a common factor";
-            Err(SetupError::Save(path.to_owned(), io::Error::other(why)))
+        Ok(None) if insists => Err(SetupError::Save(path.to_owned(), io::Error::other(state::NO_TABLE))),
+        Ok(None) => {
+            let warning = format!(
+                "{}: there is no verify state: {} (verify_state_save=0 does without)",
+                options.name,
+                state::NO_TABLE
+            );
+            Ok((None, Some(warning)))
         }
         Ok(state) => Ok((state, None)),
         Err(error) if insists => Err(SetupError::Save(path.to_owned(), error)),
@@ -284,8 +305,7 @@ impl Verification {
             count => Some(Pool::start(count, &wanted.verify_async_cpus, units, &checker)?),
         };
         let writes = options.rw.writes() && !options.verify_only;
-        let keeps_state = writes && wanted.verify_state_save && !moves_nothing && spec.kind != Kind::Null;
-        let (state, warning) = if keeps_state {
+        let (state, warning) = if keeps_state(options, moves_nothing) {
             begin_state(&state_path, options, workload, (layout, replay), (seed, job))?
         } else {
             (None, None)
@@ -304,6 +324,8 @@ impl Verification {
             rivalry,
             is_replay: replay.is_some(),
             unforeseen: replay.filter(|replay| replay.is_live && writes).map(|_| spec.clone()),
+            reach: (options.verify_only && !loads_state(options) && !wanted.verify_fatal)
+                .then(|| Reach::new(options)),
             at_end: false,
             is_complete: false,
             doubt: Default::default(),

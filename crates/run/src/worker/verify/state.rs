@@ -12,6 +12,10 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Why there is no state of some workloads.
+pub const NO_TABLE: &str = "writes of any size at any place, or to a file without an end, cannot be kept track of; use block \
+                            sizes with a common factor, and give a size";
+
 /// The name of a worker's state file.
 pub fn path(directory: &Path, job: &str, place: u64) -> PathBuf {
     directory.join(format!("local-{}-{place}-verify.state", job.replace('/', ".")))
@@ -54,7 +58,7 @@ impl State {
         (layout, flushes): (&Layout, bool),
         (seed, number): (u64, u16),
     ) -> io::Result<Option<State>> {
-        let Need::Map(block) = Need::of(workload, false) else { return Ok(None) };
+        let Some(block) = State::block(workload) else { return Ok(None) };
         let files = layout.files.iter().map(|file| StateFile {
             name: file.path.display().to_string(),
             offset: file.offset,
@@ -78,6 +82,19 @@ impl State {
         };
         let recorder = Recorder::create(path, &setup)?;
         Ok(Some(State { recorder, flushes: vec![None; depth as usize] }))
+    }
+
+    /// Whether the writes of a workload can be kept in a table of blocks.
+    pub fn has_table(workload: &iolite_workload::Spec) -> bool {
+        State::block(workload).is_some()
+    }
+
+    /// Bytes of a block of the table.
+    fn block(workload: &iolite_workload::Spec) -> Option<u64> {
+        match Need::of(workload, false) {
+            Need::Map(block) => Some(block),
+            Need::Replay | Need::Extents => None,
+        }
     }
 
     /// A write is about to be issued with this unit.

@@ -1,0 +1,162 @@
+//! What is known of an earlier run by its options alone (`verify_only`) or by its state, and what is not.
+
+use crate::common::devices::{Loop, Mounted, image};
+use crate::common::program::Finished;
+use crate::common::{Json, Program, scratch};
+use crate::skip;
+use std::fs;
+use std::path::Path;
+
+const STATE: &str = "local-v-0-verify.state";
+
+fn run(dir: &Path, args: &str) -> Finished {
+    let line = format!("--name=v --size=1m --bs=4k --verify=crc32c --fallocate=none {args}");
+    Program::under_test().line(dir, &line)
+}
+
+fn reads(run: Finished) -> u64 {
+    Json::parse(&run.ok().stdout).job().ios()[0]
+}
+
+/// A run that may have done other writes than its options say is not checked by them, but by its state.
+#[test]
+fn what_may_have_been_written_otherwise_takes_a_state() {
+    for (job, words) in [
+        ("--rw=randrw --rate=40m,20m", "which I/Os of a mix with rates were writes"),
+        ("--rw=rw --rate_iops=8000,2000 --rwmixread=100", "which I/Os of a mix with rates were writes"),
+        ("--rw=write --file_append=1", "where data ended before"),
+        ("--rw=randwrite --ignore_error=,ENOSPC", "which writes have failed in a job with ignore_error"),
+        ("--rw=write --continue_on_error=write", "which writes have failed in a job with continue_on_error"),
+        ("--rw=write --fill_device=1", "for how much of data there was room"),
+    ] {
+        let dir = scratch();
+        let run = |more: &str| run(dir.path(), &format!("--filename=data {job} {more}"));
+        run("--do_verify=0").ok();
+        let refused = run("--verify_only").refused();
+        assert!(refused.stderr.contains(&format!("verify_only cannot know {words}")), "{job}: {refused}");
+        assert!(
+            refused.stderr.contains("verify_state_load=1") && refused.stdout.is_empty(),
+            "{job}: {refused}"
+        );
+        assert!(reads(run("--verify_only --verify_state_load=1 --output-format=json")) > 0, "{job}");
+    }
+    // These do what they say.
+    let dir = scratch();
+    for job in ["--rw=randwrite --rate=40m", "--rw=randrw", "--rw=write --continue_on_error=all"] {
+        run(dir.path(), &format!("--filename=data {job} --do_verify=0")).ok();
+        run(dir.path(), &format!("--filename=data {job} --verify_only")).ok();
+    }
+}
+
+/// A device is as large as it is, and nothing is behind its end.
+#[test]
+fn devices_are_filled_and_checked() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "image", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    let job =
+        format!("--filename={} --rw=write --fill_device=1 --file_append=1 --output-format=json", device.path);
+    run(dir.path(), &format!("{job} --do_verify=0")).ok();
+    assert_eq!(reads(run(dir.path(), &format!("{job} --verify_only"))), 256);
+}
+
+#[test]
+fn a_file_system_that_was_filled_is_checked_by_the_state() {
+    let dir = scratch();
+    let mounted = match Mounted::new(dir.path(), 4 << 20) {
+        Ok(mounted) => mounted,
+        Err(why) => skip!("{why}"),
+    };
+    let run = |more: &str| run(dir.path(), &format!("--filename=mounted/data --rw=write --size=8m {more}"));
+    run("--ignore_error=,ENOSPC --do_verify=0").ok();
+    let state = fs::read(dir.path().join(STATE)).unwrap();
+    let refused = run("--verify_only").refused();
+    refused
+        .says("write ")
+        .says("is there, and none of those behind it, so the run that wrote may have ended there");
+    assert_eq!(fs::read(dir.path().join(STATE)).unwrap(), state, "a check leaves it alone");
+    assert!(reads(run("--verify_only --verify_state_load=1 --output-format=json")) > 100);
+    drop(mounted);
+}
+
+/// Where a run has ended cannot be known beforehand; that it has is seen.
+#[test]
+fn the_end_of_an_earlier_run_is_told() {
+    for job in ["--rw=write", "--rw=randwrite --verify_async=2", "--rw=randwrite --norandommap --randseed=7"]
+    {
+        let dir = scratch();
+        let run = |more: &str| run(dir.path(), &format!("--filename=data {job} {more}"));
+        run("--io_size=400k --do_verify=0").ok();
+        // Of writes that would have been overwritten later nothing is expected.
+        let last = if job.contains("norandommap") { 97 } else { 99 };
+        let words =
+            format!("v: write {last} is there, and none of those behind it, so the run that wrote may");
+        run("--verify_only")
+            .refused()
+            .says(&words)
+            .says("verify_state_load=1 demands what it has written, and no more");
+        run("--verify_only --io_size=400k").ok();
+        run("--verify_only --verify_state_load=1").ok();
+        // A block that is lost before is no end.
+        let path = dir.path().join("data");
+        let mut bytes = fs::read(&path).unwrap();
+        let first = bytes.chunks(4096).position(|block| block.iter().any(|&byte| byte != 0)).unwrap();
+        bytes[first * 4096..][..4096].fill(0);
+        fs::write(&path, bytes).unwrap();
+        assert!(!run("--verify_only").refused().output().contains("may have ended"), "{job}");
+        let may_fail = run("--verify_only --continue_on_error=all");
+        assert!(
+            may_fail.output().contains("v: writes that failed in the run that wrote are demanded"),
+            "{job}: {may_fail}"
+        );
+        assert!(
+            !run("--verify_only --verify_fatal=1").refused().output().contains("may have ended"),
+            "{job}"
+        );
+    }
+}
+
+/// Whether there can be a state follows from the options, and so does whether it can be loaded.
+#[test]
+fn a_state_that_cannot_be_is_told_before_the_run() {
+    let dir = scratch();
+    let unaligned = "--filename=data --rw=randwrite --bsrange=512-4k --bs_unaligned=1";
+    let refused = run(dir.path(), &format!("{unaligned} --verify_state_save=1")).refused();
+    assert!(refused.stderr.contains("verify_state_save=1: writes of any size at any place"), "{refused}");
+    assert!(refused.stdout.is_empty() && !dir.path().join("data").exists(), "{refused}");
+    run(dir.path(), unaligned).ok().says("v: there is no verify state: writes of any size at any place");
+    let silent = run(dir.path(), &format!("{unaligned} --verify_state_save=0")).ok();
+    assert!(!silent.output().contains("verify state"), "{silent}");
+
+    run(dir.path(), "--filename=data --rw=write --numjobs=2 --do_verify=0").ok();
+    let check = |more: &str| {
+        run(dir.path(), &format!("--filename=data --rw=read --numjobs=2 --verify_state_load=1 {more}"))
+    };
+    check("").ok();
+    let second = dir.path().join("local-v-1-verify.state");
+    let mut state = fs::read(&second).unwrap();
+    state[100] ^= 1;
+    fs::write(&second, &state).unwrap();
+    let is_told = |refused: Finished, words: &str| {
+        assert!(refused.stderr.contains(words) && refused.stdout.is_empty(), "{words}: {refused}");
+    };
+    is_told(check("").refused(), "local-v-1-verify.state: corrupt: the description");
+    fs::remove_file(&second).unwrap();
+    is_told(check("").refused(), "local-v-1-verify.state: there is no such state");
+    is_told(
+        check("--numjobs=1 --verify=md5").refused(),
+        "is the state of verify=crc32c, and the job has md5",
+    );
+    // It may be brought.
+    state[100] ^= 1;
+    fs::write(dir.path().join("kept"), &state).unwrap();
+    check("--exec_prerun=bring").refused();
+    fs::write(dir.path().join("bring.fio"), format!(
+        "[v]\nfilename=data\nsize=1m\nrw=read\nverify=crc32c\nnumjobs=2\nverify_state_load=1\nexec_prerun=cp kept {}\n",
+        second.display()
+    ))
+    .unwrap();
+    Program::under_test().line(dir.path(), "bring.fio").ok();
+}
