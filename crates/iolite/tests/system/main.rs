@@ -43,6 +43,7 @@ mod steady_state;
 mod times;
 mod trace_companion;
 mod traces;
+mod trims;
 mod verified_replays;
 mod verify;
 mod watching;
