@@ -1,6 +1,6 @@
 //! Verified jobs that trim: `trim_percentage`, and the trims of `rw=trimwrite`.
 
-use crate::common::devices::{Loop, image};
+use crate::common::devices::{Loop, Ramfs, image};
 use crate::common::program::Finished;
 use crate::common::trace::system_calls;
 use crate::common::{Json, Program, scratch, words};
@@ -78,6 +78,9 @@ pub fn trims_wait_for_as_many_writes_as_they_are_told() {
         ("--trim_backlog=3 --trim_backlog_batch=1", "wwwtwwwtwwwtwwwttttttttt"),
         ("--trim_backlog=6 --trim_backlog_batch=4", "wwwwwwttttwwwwwwtttttttt"),
         ("--trim_backlog=5 --trim_backlog_batch=100", "wwwwwtttttwwwwwtttttwwtt"),
+        // Whether they are read back is another question.
+        ("--do_verify=0", "wwwwwwwwwwwwtttttttttttt"),
+        ("--do_verify=0 --trim_backlog=3 --trim_backlog_batch=1", "wwwtwwwtwwwtwwwttttttttt"),
     ] {
         let line = words(&format!("{base} {args}"));
         let calls = system_calls(&Program::under_test(), dir.path(), "pwrite64,ioctl,fallocate", &line);
@@ -90,5 +93,123 @@ pub fn trims_wait_for_as_many_writes_as_they_are_told() {
             _ => None,
         };
         assert_eq!(log.lines().filter_map(letter).collect::<String>(), expected, "{args}: {log}");
+    }
+}
+
+/// A later run finds what is to be zeros, whether the one that wrote read it back or not.
+#[test]
+fn what_is_not_read_back_is_trimmed_all_the_same() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    let base =
+        format!("--name=v --filename={} --size=1m --bs=4k --verify=crc32c --output-format=json", device.path);
+    let run = |args: &str| Program::under_test().line(dir.path(), &format!("{base} {args}"));
+    for args in [
+        "--rw=randwrite --trim_percentage=30",
+        "--rw=randwrite --trim_percentage=30 --trim_backlog=100 --trim_backlog_batch=10",
+        "--rw=randwrite --trim_percentage=30 --norandommap --ioengine=libaio --iodepth=8",
+        "--rw=write --trim_percentage=100 --loops=2",
+    ] {
+        let [_, _, trims] = ios(run(&format!("{args} --do_verify=0")));
+        assert!(trims > 0, "{args}");
+        ios(run(&format!("{args} --verify_only")));
+    }
+    let [_, writes, trims] =
+        ios(run("--rw=write --trim_percentage=100 --time_based --runtime=30ms --do_verify=0"));
+    assert_eq!(trims, writes.min(256));
+}
+
+/// What a workload trims is not there any more, until it is written again: also when the time is over before that.
+#[test]
+fn what_the_workload_trims_is_not_demanded() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    let base = format!("--name=v --filename={} --bs=4k --verify=crc32c --output-format=json", device.path);
+    let run = |args: &str| ios(Program::under_test().line(dir.path(), &format!("{base} {args}")));
+    for args in [
+        "--size=1m --rw=randtrimwrite --norandommap --io_size=4m",
+        "--size=1m --rw=randtrimwrite --norandommap --io_size=4m --verify_backlog=1 --ioengine=io_uring --iodepth=16",
+        "--size=1m --rw=trimwrite --verify_backlog=8",
+    ] {
+        let [reads, writes, trims] = run(args);
+        assert!(reads > 0 && writes >= 256 && trims == writes, "{args}: {reads} {writes} {trims}");
+        run(&format!("{args} --verify_only"));
+    }
+    for args in ["--rw=trimwrite", "--rw=randtrimwrite", "--rw=trimwrite --ioengine=libaio --iodepth=8"] {
+        for _ in 0..6 {
+            run(&format!("--size=256k --time_based --runtime=40ms {args}"));
+        }
+    }
+}
+
+/// Threads that submit do not overtake each other where one trims what another one writes.
+#[test]
+fn a_trim_does_not_overtake_its_write() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    for rw in ["trimwrite", "randtrimwrite"] {
+        let line = format!(
+            "--name=v --filename={} --size=1m --bs=4k --rw={rw} --verify=crc32c --ioengine=pvsync2 --iodepth=4 \
+             --io_submit_mode=offload",
+            device.path
+        );
+        Program::under_test().line(dir.path(), &line).ok();
+    }
+}
+
+/// The time ends between any two trims.
+#[test]
+fn trims_that_wait_when_the_time_is_over_are_done() {
+    let dir = scratch();
+    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    for args in [
+        "--rw=randwrite --bs=4k --trim_backlog=3",
+        "--rw=write --bs=16k --ioengine=io_uring --iodepth=4 --verify_backlog=8",
+    ] {
+        let line = format!(
+            "--name=v --filename={} --size=256k --verify=crc32c --trim_percentage=50 --time_based --runtime=40ms \
+             {args}",
+            device.path
+        );
+        for _ in 0..8 {
+            Program::under_test().line(dir.path(), &line).ok();
+        }
+    }
+}
+
+/// After a trim that has failed nobody knows what is there.
+#[test]
+fn a_trim_that_has_failed_leaves_nothing_to_demand() {
+    let dir = scratch();
+    let ramfs = match Ramfs::new(dir.path()) {
+        Ok(ramfs) => ramfs,
+        Err(why) => skip!("{why}"),
+    };
+    let device = match Loop::on(&image(&ramfs.directory, "disk.img", 1 << 20)) {
+        Ok(device) => device,
+        Err(why) => skip!("{why}"),
+    };
+    for args in ["", "--trim_backlog=4", "--verify_backlog=8", "--norandommap"] {
+        let line = format!(
+            "--name=v --filename={} --size=256k --bs=4k --rw=randwrite --verify=crc32c --trim_percentage=30 \
+             --ignore_error=,EOPNOTSUPP --output-format=json {args}",
+            device.path
+        );
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        let json = Json::parse(&run.stdout);
+        let ([reads, writes, trims], errors) = (json.job().ios(), json.job().int("total_err"));
+        assert!(trims > 0 && errors == trims && reads > 0 && reads < writes, "{args}: {run}");
     }
 }

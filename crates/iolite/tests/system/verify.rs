@@ -514,6 +514,32 @@ fn jobs_that_share_a_file_accept_each_other_s_writes() {
     run(dir.path(), "--verify=crc32c --numjobs=2 --offset_increment=128k --size=128k --rw=randwrite").ok();
 }
 
+/// The time ends between any two reads of a backlog.
+#[test]
+fn a_backlog_is_read_to_its_end_when_the_time_is_over() {
+    const BIG: &str =
+        "--name=v --filename=data --size=1g --bs=4k --rw=write --verify=crc32c --fallocate=none";
+    let dir = scratch();
+    let run = |args: &str| Program::under_test().line(dir.path(), &format!("{BIG} {args}")).ok();
+    for args in ["", "--ioengine=libaio --iodepth=4"] {
+        for _ in 0..8 {
+            let run =
+                run(&format!("--time_based --runtime=40ms --verify_backlog=8 {args} --output-format=json"));
+            let [reads, writes, _] = ios(run);
+            assert_eq!(reads, writes, "{args}");
+        }
+    }
+    // Where the end of the time is the end of the reading as well, what is left is told, and its state stays.
+    let state = dir.path().join("local-v-0-verify.state");
+    for _ in 0..8 {
+        let run = run("--runtime=20ms --verify_backlog=1");
+        let issued = run.stdout.split("issued rwts: total=").nth(1).expect("the counts of the job");
+        let counts: Vec<u64> = issued.split(',').take(2).map(|count| count.parse().unwrap()).collect();
+        let says = run.output().contains("v: stopped before 1 write was read back");
+        assert_eq!((counts[1] - counts[0], state.exists()), (says.into(), says), "{run}");
+    }
+}
+
 #[test]
 fn what_cannot_be_verified_is_refused() {
     let dir = scratch();

@@ -63,7 +63,7 @@ impl Worker<'_> {
         io_loop.pass()
     }
 
-    /// Reads back what a pass has written, from the medium as far as that is possible.
+    /// Trims what waits for that, and reads back what a pass has written, from the medium as far as that is possible.
     pub(super) fn check_pass<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -74,7 +74,11 @@ impl Worker<'_> {
         // What earlier runs have written can be checked as it is after the last loop only.
         let now = verify::reads_back(options) && (is_last || !options.verify_only);
         let mut end = end;
-        if now && io_loop.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume()) {
+        let goes_on = io_loop.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume());
+        if goes_on && !now && io_loop.trims_what_was_written() {
+            end = io_loop.trim_the_rest();
+        }
+        if goes_on && now {
             if options.rw.writes() && !options.verify_only {
                 let synced = io_loop.files.sync_all(&io_loop.engine);
                 synced.map_err(|error| Stop::new("func=fsync", &error))?;
@@ -93,7 +97,8 @@ impl Worker<'_> {
         let unread = verification.read_back.unread();
         verification.is_complete = now && unread_is_none(end, unread);
         if end == PassEnd::Stopped && unread > 0 && io_loop.failure.is_none() && now {
-            let text = format!("{}: stopped before {unread} writes were read back", options.name);
+            let writes = if unread == 1 { "write was" } else { "writes were" };
+            let text = format!("{}: stopped before {unread} {writes} read back", options.name);
             Message::Note(self.number(), text).send(self.messages);
         }
         Ok(end)

@@ -53,6 +53,8 @@ pub enum Role {
     Check(Io, Expect),
     /// A read of a trace: what the replay has written there is checked.
     Look(Io),
+    /// A trim of what this write has written, which is to be zeros then.
+    Trim(Written),
 }
 
 /// What is done about blocks that are not what they should be.
@@ -87,7 +89,7 @@ pub struct Verification {
     /// Keeps apart from those who write to the same places; `None` = nobody does.
     pub turns: Option<Turns>,
     rivalry: Rivalry,
-    /// The workload is a trace: what it reads of its own is checked on the way, and its trims may come anywhere.
+    /// The workload is a trace: what it reads of its own is checked on the way.
     is_replay: bool,
     /// How blocks have to be whose sizes are not known beforehand.
     unforeseen: Option<Spec>,
@@ -136,8 +138,8 @@ impl Verification {
         if let Some(state) = &self.state {
             match role {
                 Role::Write(written) => state.issue(index, &written),
-                Role::Plain if io.direction == Direction::Trim => state.forget(io),
-                Role::Plain | Role::Check(..) | Role::Look(_) => {}
+                Role::Plain | Role::Trim(_) if io.direction == Direction::Trim => state.forget(io),
+                Role::Plain | Role::Trim(_) | Role::Check(..) | Role::Look(_) => {}
             }
         }
         self.roles[index as usize] = role;
@@ -146,11 +148,9 @@ impl Verification {
         }
     }
 
-    /// The workload trims this. Only in a trace that is not followed by a write to the same place.
+    /// The workload trims this. A write may follow, but need not: the time may be over before.
     pub fn trimmed(&mut self, io: &Io) {
-        if self.is_replay {
-            self.read_back.forget(io);
-        }
+        self.read_back.forget(io);
     }
 
     /// What this I/O, which is about to be made, wants to do where rivals are; `None` = nothing that matters to them.
@@ -190,9 +190,9 @@ impl Verification {
         self.next = Some(Role::Check(io, expect));
     }
 
-    /// The next I/O is a trim of what was written, which is remembered.
-    pub fn announce_trim(&mut self) {
-        self.next = Some(Role::Plain);
+    /// The next I/O is a trim of what this write has written, which is remembered.
+    pub fn announce_trim(&mut self, written: Written) {
+        self.next = Some(Role::Trim(written));
     }
 
     /// Why this I/O of the workload cannot be verified, if it cannot.
@@ -201,9 +201,17 @@ impl Verification {
         spec.validate(io.length as usize).err()
     }
 
-    /// What was announced will not come (any more).
+    /// What was announced has been issued, or will not be now, because the job stops: then it is still to be done.
     pub fn withdraw(&mut self) {
-        self.next = None;
+        match self.next.take() {
+            Some(Role::Check(io, expect)) => self.read_back.put_back(io, expect),
+            Some(Role::Trim(written)) => {
+                if let Some(trims) = &mut self.trims {
+                    trims.put_back(written);
+                }
+            }
+            Some(Role::Plain | Role::Write(_) | Role::Look(_)) | None => {}
+        }
     }
 
     /// What to read at the end of the pass; `None` = that was all.

@@ -85,6 +85,32 @@ impl Drop for Mounted {
     }
 }
 
+/// A file system in memory whose files have no holes: a loop device on one of them knows no trims.
+#[derive(Debug)]
+pub struct Ramfs {
+    /// Where.
+    pub directory: PathBuf,
+}
+
+impl Ramfs {
+    /// Mounts one below `dir`, or says why not.
+    pub fn new(dir: &Path) -> Result<Ramfs, String> {
+        if !crate::common::is_root() {
+            return Err("mounts need root".into());
+        }
+        let directory = dir.join("ramfs");
+        std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
+        tool("mount", &["-t", "ramfs", "none", &directory.to_string_lossy()])?;
+        Ok(Ramfs { directory })
+    }
+}
+
+impl Drop for Ramfs {
+    fn drop(&mut self) {
+        report(tool("umount", &[&self.directory.to_string_lossy()]));
+    }
+}
+
 /// A file of `size` bytes without any of them allocated.
 pub fn image(dir: &Path, name: &str, size: u64) -> PathBuf {
     let path = dir.join(name);

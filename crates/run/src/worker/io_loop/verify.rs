@@ -59,6 +59,32 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Reads back what the pass has written. Nothing is in flight afterwards.
     pub fn read_back(&mut self) -> PassEnd {
+        self.end_checked_pass(|it| {
+            it.trim_some(true);
+            it.announce_reads();
+            it.announce(|verification| verification.at_end = true);
+            it.check_all(Verification::next_at_end);
+            let verification = it.extras.verification.as_mut();
+            if !it.stopping && verification.is_some_and(|verification| verification.look_again()) {
+                it.announce_reads();
+                it.check_all(Verification::next_at_end);
+            }
+            it.announce(|verification| verification.at_end = false);
+        })
+    }
+
+    /// Whether blocks are trimmed after they were written.
+    pub fn trims_what_was_written(&self) -> bool {
+        self.extras.verification.as_ref().is_some_and(|verification| verification.trims.is_some())
+    }
+
+    /// Trims what waits for that, of a pass that is not read back. Nothing is in flight afterwards.
+    pub fn trim_the_rest(&mut self) -> PassEnd {
+        self.end_checked_pass(|it| it.trim_some(true))
+    }
+
+    /// Does what is to be done at the end of a pass, also behind the time where the job outlasts it.
+    fn end_checked_pass(&mut self, act: impl FnOnce(&mut Self)) -> PassEnd {
         let resumed = self.resume();
         // The time may also be over on the way. A ramp may end, though.
         if self.outlasts_time() {
@@ -67,16 +93,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.next_event = u64::MAX;
             }
         }
-        self.trim_some(true);
-        self.announce_reads();
-        self.announce(|verification| verification.at_end = true);
-        self.check_all(Verification::next_at_end);
-        let verification = self.extras.verification.as_mut();
-        if !self.stopping && verification.is_some_and(|verification| verification.look_again()) {
-            self.announce_reads();
-            self.check_all(Verification::next_at_end);
-        }
-        self.announce(|verification| verification.at_end = false);
+        act(self);
         let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
         self.stopping |= resumed;
         if let Some(event) = self.put_off.take()
@@ -94,7 +111,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.control.read_until.store(until, Relaxed);
     }
 
-    /// Whether what a pass has written is read back although the pass was stopped: because the time of a time-based
+    /// Whether what a pass has written is trimmed and read back although the pass was stopped: because the time of a time-based
     /// job was over, or the device was full.
     pub fn may_resume(&self) -> bool {
         let ended = (self.timed_out && self.outlasts_time()) || self.device_full;
@@ -165,7 +182,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Trims what is to be trimmed now, or all that waits for that. Nothing is in flight afterwards.
     fn trim_some(&mut self, all: bool) {
-        if self.extras.verification.as_ref().is_none_or(|verification| verification.trims.is_none()) {
+        if !self.trims_what_was_written() {
             return;
         }
         // A trim has to come after its write.
@@ -174,11 +191,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             while !it.stopping
                 && let Some(trims) =
                     it.extras.verification.as_mut().and_then(|verification| verification.trims.as_mut())
-                && let Some(io) = trims.next(all)
+                && let Some(written) = trims.next(all)
             {
-                it.announce(Verification::announce_trim);
-                it.submit(io);
-                // It may not have been issued after all.
+                it.announce(|verification| verification.announce_trim(written));
+                it.submit(Io { direction: Direction::Trim, ..written.io });
                 it.announce(Verification::withdraw);
                 if !E::SYNCHRONOUS && it.in_flight >= it.limit {
                     it.make_room();
@@ -247,7 +263,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn act_on(&mut self, index: u32, role: Role) -> bool {
         let Some(verification) = &mut self.extras.verification else { return false };
         match role {
-            Role::Plain => false,
+            Role::Plain | Role::Trim(_) => false,
             Role::Write(written) => {
                 verification.read_back.wrote(written);
                 if let Some(trims) = &mut verification.trims {
@@ -358,11 +374,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Some(turns) = &verification.turns {
             turns.failed(index);
         }
-        if let Role::Write(written) = verification.role(index) {
+        let role = verification.role(index);
+        if let Role::Write(written) | Role::Trim(written) = role {
             verification.read_back.forget(&written.io);
-            if let Some(state) = &verification.state {
-                state.failed(index);
-            }
+        }
+        if let (Role::Write(_), Some(state)) = (role, &verification.state) {
+            state.failed(index);
         }
     }
 

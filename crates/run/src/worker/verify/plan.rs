@@ -6,6 +6,7 @@
 
 use super::Expect;
 use super::state::Demands;
+use iolite_types::Direction;
 use iolite_workload::Io;
 use iolite_workload::history::{Extents, Replay, Standing, Written};
 use std::collections::VecDeque;
@@ -22,6 +23,8 @@ pub struct ReadBack {
     cursor: Option<Cursor>,
     /// The generator where the reads of this pass began.
     mark: Option<Box<Replay>>,
+    /// What came last and was not read, because the job stopped.
+    held: Option<(Io, Expect)>,
 }
 
 #[derive(Debug)]
@@ -45,7 +48,7 @@ struct Cursor {
 
 impl ReadBack {
     fn new(kind: Kind) -> ReadBack {
-        ReadBack { kind, issued: 0, first: 0, cursor: None, mark: None }
+        ReadBack { kind, issued: 0, first: 0, cursor: None, mark: None, held: None }
     }
 
     /// Nothing.
@@ -119,8 +122,16 @@ impl ReadBack {
         backlog.take().map(expected)
     }
 
+    /// What came last could not be read. Nothing is written before it is asked for again, if it is.
+    pub fn put_back(&mut self, io: Io, expect: Expect) {
+        self.held = Some((io, expect));
+    }
+
     /// What to read at the end of the pass; `None` = that was all.
     pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
         let written = match &mut self.kind {
             Kind::AllReads | Kind::Nothing => None,
             Kind::Demands(demands) => {
@@ -161,7 +172,7 @@ impl ReadBack {
 
     /// Back to the first read of the pass.
     pub fn go_back(&mut self) {
-        self.cursor = None;
+        (self.cursor, self.held) = (None, None);
         if let (Kind::Replay(replay), Some(mark)) = (&mut self.kind, self.mark.take()) {
             *replay = mark;
         }
@@ -190,12 +201,14 @@ impl ReadBack {
 
     /// How many writes wait to be read back, or may.
     pub fn unread(&self) -> u64 {
+        let held = u64::from(self.held.is_some());
         match &self.kind {
             Kind::AllReads | Kind::Nothing => 0,
-            Kind::Demands(demands) => demands.left(),
-            Kind::Replay(replay) => self.issued - replay.number(),
+            Kind::Demands(demands) => demands.left() + held,
+            Kind::Replay(replay) => self.issued - replay.number() + held,
+            // How many of them have been read is not counted.
             Kind::Standing(_) => self.issued - self.first,
-            Kind::Backlog(backlog) => backlog.waiting.len() as u64,
+            Kind::Backlog(backlog) => backlog.waiting.len() as u64 + held,
         }
     }
 
@@ -232,7 +245,7 @@ impl std::fmt::Display for ReadBack {
 }
 
 fn expected(written: Written) -> (Io, Expect) {
-    let read = Io { direction: iolite_types::Direction::Read, ..written.io };
+    let read = Io { direction: Direction::Read, ..written.io };
     (read, Expect::Write(written.number))
 }
 
@@ -278,6 +291,8 @@ impl Backlog {
 
     fn forget(&mut self, io: &Io) {
         match &mut self.waiting {
+            // No byte is written twice, so what is trimmed has not been written before.
+            Waiting::Queue(_) if io.direction == Direction::Trim => {}
             Waiting::Queue(queue) => queue.retain(|written| written.io != *io),
             Waiting::Sorted(extents) => extents.forget(io),
         }
@@ -320,7 +335,6 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_types::Direction;
 
     /// What is read after each of 16 writes of one block, and at the end: seen with fio 3.33.
     fn trace(every: u64, batch: u64) -> Vec<Vec<u64>> {
@@ -370,5 +384,37 @@ mod tests {
         let reads: Vec<_> =
             std::iter::from_fn(|| read_back.next_due()).map(|(io, e)| (io.offset, e)).collect();
         assert_eq!(reads, [(1, Expect::Write(2)), (3, Expect::Write(4)), (5, Expect::Write(3))]);
+    }
+
+    fn written(read_back: &mut ReadBack, block: u64) -> Io {
+        let io = Io { offset: block, length: 1, file: 0, direction: Direction::Write };
+        let number = read_back.issue();
+        read_back.wrote(Written { io, number });
+        io
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_read_later() {
+        for repeats in [false, true] {
+            let mut read_back = ReadBack::backlog(Backlog::new(2, 0, repeats));
+            (0..2).for_each(|block| _ = written(&mut read_back, block));
+            let first = read_back.next_due().unwrap();
+            let last = read_back.next_due().unwrap();
+            assert_eq!(read_back.unread(), 0);
+            read_back.put_back(last.0, last.1);
+            assert_eq!(read_back.unread(), 1);
+            assert_ne!(first, last);
+            assert_eq!((read_back.next_at_end(), read_back.next_at_end()), (Some(last), None));
+            assert_eq!(read_back.unread(), 0);
+        }
+    }
+
+    #[test]
+    fn what_was_trimmed_is_not_read() {
+        let mut read_back = ReadBack::backlog(Backlog::new(2, 0, true));
+        let [first, second] = [4, 5].map(|block| written(&mut read_back, block));
+        read_back.forget(&Io { direction: Direction::Trim, ..second });
+        assert_eq!(read_back.next_at_end().map(|(io, _)| io.offset), Some(first.offset));
+        assert_eq!(read_back.next_at_end(), None);
     }
 }

@@ -143,7 +143,8 @@ pub fn loads_state(options: &JobOptions) -> bool {
 pub fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     options.verification.is_on()
         && options.rw.writes()
-        && (options.verification.verify_backlog > 0 || can_repeat(workload))
+        // The write of a block follows its trim.
+        && (options.rw.trims() || options.verification.verify_backlog > 0 || can_repeat(workload))
 }
 
 /// Whether the job does the I/Os that its generator says: no mix is steered, no writes may fail, and their number does

@@ -1,10 +1,9 @@
 //! `trim_percentage`: some of the blocks that were written are trimmed, and have to read as zeros.
 //!
 //! Which ones is decided by the number of the write alone, so nothing has to be remembered of a block that was trimmed,
-//! and a later run of the same job knows them too. All trims that wait are done before anything is read back.
+//! and a later run of the same job knows them too. All trims that wait are done before anything is read back, and at the
+//! end of a pass that is not read back.
 
-use iolite_types::Direction;
-use iolite_workload::Io;
 use iolite_workload::history::{Extents, Written};
 use iolite_workload::rng::SplitMix64;
 
@@ -66,23 +65,31 @@ impl Trims {
         self.left > 0 && !self.waiting.is_empty()
     }
 
-    /// The next trim of this batch, or (before anything is read back) of all.
-    pub fn next(&mut self, all: bool) -> Option<Io> {
+    /// What to trim next: of this batch, or of all.
+    pub fn next(&mut self, all: bool) -> Option<Written> {
         if !all && self.left == 0 {
             return None;
         }
         self.left = self.left.saturating_sub(1);
-        let Some(written) = self.waiting.pop() else {
+        let next = self.waiting.pop();
+        if next.is_none() {
             self.left = 0;
-            return None;
-        };
-        Some(Io { direction: Direction::Trim, ..written.io })
+        }
+        next
+    }
+
+    /// What came last has not been trimmed after all: it waits on.
+    pub fn put_back(&mut self, written: Written) {
+        self.waiting.wrote(written);
+        self.left = self.left.saturating_add(1);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_types::Direction;
+    use iolite_workload::Io;
 
     fn write(number: u64, block: u64) -> Written {
         Written { io: Io { offset: block * 512, length: 512, file: 0, direction: Direction::Write }, number }
@@ -104,7 +111,7 @@ mod tests {
         for number in 0..8 {
             trims.wrote(write(number, number));
             assert_eq!(trims.is_due(), number % 4 == 3);
-            done.extend(std::iter::from_fn(|| trims.next(false)).map(|io| io.offset / 512));
+            done.extend(std::iter::from_fn(|| trims.next(false)).map(|written| written.io.offset / 512));
         }
         assert_eq!(done, [0, 1, 2, 3]);
         assert_eq!(std::iter::from_fn(|| trims.next(true)).count(), 4);
@@ -112,5 +119,21 @@ mod tests {
         none.waiting.wrote(write(0, 5));
         none.wrote(write(1, 5));
         assert_eq!(none.next(true), None);
+    }
+
+    #[test]
+    fn what_could_not_be_trimmed_waits_on() {
+        let mut trims = Trims::new(100, 9, (4, 2), true);
+        (0..4).for_each(|number| trims.wrote(write(number, number)));
+        assert_eq!(trims.next(false), Some(write(0, 0)));
+        let last = trims.next(false).unwrap();
+        assert!(!trims.is_due());
+        trims.put_back(last);
+        assert!(trims.is_due());
+        assert_eq!((trims.next(false), trims.next(false)), (Some(last), None));
+        assert_eq!(std::iter::from_fn(|| trims.next(true)).count(), 2);
+        // Also the very last one.
+        trims.put_back(last);
+        assert_eq!((trims.next(true), trims.next(true)), (Some(last), None));
     }
 }
