@@ -99,7 +99,8 @@ impl Worker<'_> {
         if end == PassEnd::Stopped && unread > 0 && io_loop.failure.is_none() && now {
             let writes = if unread == 1 { "write was" } else { "writes were" };
             let text = format!("{}: stopped before {unread} {writes} read back", options.name);
-            Message::Note(self.number(), text).send(self.messages);
+            // Also beside a report for programs: who asked for proof has not got all of it.
+            Message::Warning(self.number(), text).send(self.messages);
         }
         Ok(end)
     }
