@@ -24,6 +24,8 @@ const EVIDENCE: usize = 16;
 /// A write of which a part may be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
+    /// Whose it is.
+    pub job: u16,
     /// Its number in its job.
     pub sequence: u64,
     /// The seed of its content.
@@ -32,19 +34,24 @@ pub struct Part {
     pub is_copied: bool,
 }
 
+impl Part {
+    fn is_same(&self, other: &Part) -> bool {
+        (self.job, self.sequence) == (other.job, other.sequence)
+    }
+}
+
 /// Explains a block sector by sector.
 #[derive(Debug)]
 pub struct Mixture<'a> {
     data: Data,
     block: &'a [u8],
     offset: u64,
-    job: u16,
     /// That of all headers in the block: one run wrote them.
     format: HeaderFormat,
     /// What is not explained yet.
     sectors: Vec<Range<usize>>,
-    /// The write that may end anywhere: its number, and the block as it had it.
-    copied: Option<(u64, Vec<u8>)>,
+    /// The writes that may end anywhere, and the block as they had it.
+    copied: Vec<(Part, Vec<u8>)>,
 }
 
 /// Where a header is, and the parts of it that do not say whose it is.
@@ -64,8 +71,8 @@ struct Version<'a> {
 }
 
 impl<'a> Mixture<'a> {
-    /// A block that was read at this offset, of writes of this job.
-    pub fn new(spec: &Spec, block: &'a [u8], offset: u64, job: u16) -> Mixture<'a> {
+    /// A block that was read at this offset.
+    pub fn new(spec: &Spec, block: &'a [u8], offset: u64) -> Mixture<'a> {
         let (first, end) = (offset / SECTOR, (offset + block.len() as u64).div_ceil(SECTOR));
         let within = |sector: u64| ((sector * SECTOR).max(offset) - offset) as usize;
         let sectors = (first..end).map(|sector| within(sector)..within(sector + 1).min(block.len()));
@@ -78,10 +85,9 @@ impl<'a> Mixture<'a> {
             data: Data::new(spec),
             block,
             offset,
-            job,
             format,
             sectors: sectors.collect(),
-            copied: None,
+            copied: Vec::new(),
         }
     }
 
@@ -89,10 +95,10 @@ impl<'a> Mixture<'a> {
     pub fn explain(&mut self, part: Part) -> bool {
         let Some(made) = self.made(part) else { return false };
         let mut sectors = std::mem::take(&mut self.sectors);
-        sectors.retain(|sector| !self.is_of(sector, part.sequence, &made));
+        sectors.retain(|sector| !self.is_of(sector, &part, &made));
         self.sectors = sectors;
         if part.is_copied {
-            self.copied = Some((part.sequence, made));
+            self.copied.push((part, made));
         }
         self.sectors.is_empty()
     }
@@ -119,7 +125,7 @@ impl<'a> Mixture<'a> {
                 seed,
                 offset: self.offset + start as u64,
                 sequence: self.format.stored_sequence(part.sequence),
-                job: self.job,
+                job: part.job,
                 ..found
             };
             self.data.seal(interval, &header);
@@ -131,8 +137,8 @@ impl<'a> Mixture<'a> {
         self.data.spec.interval_of(self.block.len()).max(1)
     }
 
-    /// Whether a sector is of the write with this number and content.
-    fn is_of(&self, sector: &Range<usize>, sequence: u64, made: &[u8]) -> bool {
+    /// Whether a sector is of this write, which had it so.
+    fn is_of(&self, sector: &Range<usize>, part: &Part, made: &[u8]) -> bool {
         if self.block[sector.clone()] == made[sector.clone()] {
             return true;
         }
@@ -141,8 +147,9 @@ impl<'a> Mixture<'a> {
         if self.is_patched(sector, &made, None, None) {
             return true;
         }
-        let copied = self.copied.as_ref().filter(|(copied, _)| *copied != sequence);
-        copied.map(|(_, copied)| version(copied)).is_some_and(|copied| {
+        let mut copied = self.copied.iter().filter(|(copied, _)| !copied.is_same(part));
+        copied.any(|(_, copied)| {
+            let copied = version(copied);
             self.is_patched(sector, &made, Some(&copied), None)
                 || self.headers(sector).any(|header| self.is_cut_in(&header, sector, &made, &copied))
         })
@@ -252,8 +259,9 @@ mod tests {
 
     fn is_mixture(spec: &Spec, block: &[u8], offset: u64, new_is_copied: bool) -> bool {
         let [old, new] = writes(offset);
-        let mut mixture = Mixture::new(spec, block, offset, new.job);
-        let part = |of: Identity, is_copied| Part { sequence: of.sequence, seed: of.seed, is_copied };
+        let mut mixture = Mixture::new(spec, block, offset);
+        let part =
+            |of: Identity, is_copied| Part { job: of.job, sequence: of.sequence, seed: of.seed, is_copied };
         [part(new, new_is_copied), part(old, false), part(new, false)]
             .into_iter()
             .any(|part| mixture.explain(part))
@@ -324,7 +332,7 @@ mod tests {
                 let spec = Spec { fill, ..spec.clone() };
                 let is_random = spec.fill == Fill::Random;
                 let [old, new] = blocks(&spec, OFFSET);
-                let whole = Mixture::new(&spec, &new, OFFSET, 3);
+                let whole = Mixture::new(&spec, &new, OFFSET);
                 let headers: Vec<HeaderParts> = whole.headers(&(0..SIZE)).collect();
                 for at in [512, 1024, SIZE] {
                     let mut block = cut(&new, &old, at);
@@ -363,8 +371,7 @@ mod tests {
     fn no_byte_of_a_copy_may_be_another() {
         for spec in variants(&[(0, 0), (512, 0), (0, 480), (0, 484)]) {
             let [old, new] = blocks(&spec, OFFSET);
-            let headers: Vec<HeaderParts> =
-                Mixture::new(&spec, &new, OFFSET, 3).headers(&(0..SIZE)).collect();
+            let headers: Vec<HeaderParts> = Mixture::new(&spec, &new, OFFSET).headers(&(0..SIZE)).collect();
             let step = if spec.kind == Kind::Crc32c { 1 } else { 17 };
             for at in [0, 5, 13, 27, 35, 41, 46, 60, 512, 777, SIZE] {
                 let mut block = cut(&new, &old, at);
@@ -395,8 +402,13 @@ mod tests {
         let other = Identity { sequence: new.sequence ^ 0x40, seed: new.seed ^ 0x5555, ..new };
         let mut block = block(&spec, SIZE, &new);
         let is_mixture = |block: &[u8]| {
-            let mut mixture = Mixture::new(&spec, block, OFFSET, new.job);
-            let part = |of: Identity, is_copied| Part { sequence: of.sequence, seed: of.seed, is_copied };
+            let mut mixture = Mixture::new(&spec, block, OFFSET);
+            let part = |of: Identity, is_copied| Part {
+                job: of.job,
+                sequence: of.sequence,
+                seed: of.seed,
+                is_copied,
+            };
             mixture.explain(part(new, true)) || mixture.explain(part(other, false))
         };
         assert!(is_mixture(&block));

@@ -93,6 +93,38 @@ fn a_lost_write_is_found_after_a_kill() {
     check(dir.path(), "").refused().says("a misdirected block: it belongs to offset 45056");
 }
 
+/// A write of one clone that was cut short may lie over what another one has written. (Blocks are large, so that it takes
+/// time to write one.)
+#[test]
+fn clones_that_are_killed_in_one_file() {
+    let mut moment = u64::from(std::process::id());
+    let base =
+        "--name=v --filename=data --size=2m --verify=crc32c --numjobs=2 --eta=never --output-format=json";
+    for job in [
+        "--rw=randwrite --bs=256k --norandommap",
+        "--rw=write --bs=64k --thread",
+        "--rw=randwrite --bsrange=16k-256k --norandommap --verify_interval=4k --ioengine=io_uring --iodepth=4",
+        "--rw=write --bs=128k --ioengine=mmap",
+    ] {
+        for _ in 0..kills() {
+            moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let dir = scratch();
+            let line = format!("{base} {job} --time_based --runtime=60 --do_verify=0");
+            let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+            let states = [0, 1].map(|clone| dir.path().join(format!("local-v-{clone}-verify.state")));
+            running.wait_until("its states", |_| states.iter().all(|state| state.exists()));
+            std::thread::sleep(Duration::from_micros(100_000 + (moment >> 45)));
+            running.signal(libc::SIGKILL);
+            running.wait();
+            // Workers end with their run, and what they had under way in the kernel with them.
+            std::thread::sleep(Duration::from_millis(500));
+            let line = format!("{base} {job} --verify_only --verify_state_load=1");
+            let checked = Program::under_test().line(dir.path(), &line).ok();
+            assert!(Json::parse(&checked.stdout).jobs().iter().all(|job| job.ios()[0] > 0), "{checked}");
+        }
+    }
+}
+
 /// However many writes are good answers: a block with a damaged byte is none of them, nor a mixture of them.
 #[test]
 fn a_damaged_byte_is_found_after_a_kill() {

@@ -372,6 +372,34 @@ impl SavedFile {
         })
     }
 
+    /// What may have been left in a place, in whole or in part: each write that was acknowledged there and not overwritten
+    /// by a later one of this job, with those that the policy takes for as good, and each that was in flight.
+    pub fn standing(&self, offset: u64, length: u64) -> Vec<Accepted> {
+        let block = |at: u64| (at.saturating_sub(self.start) / self.block) as usize;
+        let end = block((offset + length).saturating_add(self.block - 1)).min(self.acknowledged.len());
+        let mut standing: Vec<Accepted> =
+            (block(offset)..end).filter_map(|block| self.acknowledged_at(block)).collect();
+        standing.dedup();
+        let is_there =
+            |write: &&InFlight| write.offset < offset + length && offset < write.offset + write.length;
+        let in_flight = self.in_flight.iter().filter(is_there).map(|write| write.number);
+        standing.extend(in_flight.map(|number| Accepted {
+            oldest: number,
+            latest: number,
+            in_flight: Some(number),
+        }));
+        standing
+    }
+
+    fn acknowledged_at(&self, block: usize) -> Option<Accepted> {
+        let entry = Some(self.acknowledged.entry(block)).filter(|&entry| entry != 0)?;
+        let number = latest(entry, self.issued);
+        let is_flushed = !self.needs_flushed || self.covered.has(number);
+        let flushed = || self.flushed.as_ref().map_or(0, |flushed| latest(flushed.entry(block), self.issued));
+        let oldest = if is_flushed { number } else { flushed().min(number) };
+        Some(Accepted { oldest, latest: number, in_flight: None })
+    }
+
     /// The flushed write that was here before. Where writes have all sizes, others may have come between that
     /// overwrote a part, and any mixture may be left.
     fn flushed_before(&self, first: usize, last: usize) -> Option<u64> {

@@ -11,6 +11,7 @@
 mod check;
 mod dump;
 mod imprint;
+mod others;
 mod owners;
 mod plan;
 mod pool;

@@ -1,10 +1,11 @@
 //! Whether a block is what it should be.
 
 use super::MOST_TOLD;
+use super::others::{Candidates, OtherStates};
 use crate::verify_state::Accepted;
 use iolite_content::Fill;
 use iolite_content::verify::{
-    Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Part, Spec, Verifier, Write,
+    Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write,
 };
 use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
@@ -56,6 +57,11 @@ pub struct Question {
     pub is_own: bool,
 }
 
+/// The seed of the content of a write of the job with this seed.
+pub fn seed_of(job: u64, number: u64) -> u64 {
+    SplitMix64::stream(job, number).next_u64()
+}
+
 /// The numbers of the jobs that write to the same files, by index of the file.
 pub type Others = HashMap<u32, Vec<u16>>;
 
@@ -75,6 +81,8 @@ pub struct Checker {
     seed: u64,
     job: u16,
     others: Arc<Others>,
+    /// What the states of these say.
+    other_states: Arc<OtherStates>,
     /// Numbers and seeds are known because the writes are those of this very seed.
     knows_writes: bool,
     /// Nothing is checked in earnest: the engine moves no data.
@@ -117,6 +125,7 @@ impl Checker {
             seed,
             job,
             others,
+            other_states: Arc::default(),
             knows_writes: true,
             pretends: false,
             atomic: false,
@@ -150,6 +159,13 @@ impl Checker {
         self
     }
 
+    /// Others have left these states of what they wrote to the same places.
+    #[must_use]
+    pub fn beside(mut self, others: OtherStates) -> Checker {
+        self.other_states = Arc::new(others);
+        self
+    }
+
     /// Whose writes they were is not known.
     #[must_use]
     pub fn of_anybody(mut self) -> Checker {
@@ -173,7 +189,7 @@ impl Checker {
 
     /// The seed of the content of a write.
     pub fn seed(&self, number: u64) -> u64 {
-        SplitMix64::stream(self.seed, number).next_u64()
+        seed_of(self.seed, number)
     }
 
     /// What is wrong with a block: each interval that is not what it should be.
@@ -297,23 +313,29 @@ impl Checker {
             mismatch = self.check_number(block, place, Some(number))?;
         }
         // The kill, or the loss of power, may have come in the middle of a write.
-        (!self.is_mixture(block, place.offset, saved, number)).then_some(mismatch)
+        (!self.is_mixture(block, place, saved, number)).then_some(mismatch)
     }
 
-    /// Whether a block consists of sectors of writes that are good answers.
-    fn is_mixture(&self, block: &[u8], offset: u64, saved: Saved, found: u64) -> bool {
-        let Accepted { oldest, latest, in_flight } = saved.accepted;
-        if self.atomic || (oldest == latest && in_flight.is_none()) {
+    /// Whether a block consists of sectors of writes that are good answers, of this job or of those that wrote there too.
+    fn is_mixture(&self, block: &[u8], place: Place, saved: Saved, found: u64) -> bool {
+        let Place { file, offset, .. } = place;
+        let (accepted, is_copied) = (saved.accepted, saved.is_copied);
+        let mut all = vec![Candidates { seed: self.seed, job: self.job, accepted, is_copied }];
+        all.extend(self.other_states.at(file, offset, block.len() as u64));
+        if self.atomic || !all.iter().any(Candidates::is_open) {
             return false;
         }
-        let part = |sequence, is_copied| Part { sequence, seed: self.seed(sequence), is_copied };
-        let mut mixture = Mixture::new(&self.spec, block, offset, self.job);
-        let known = [latest, found, oldest].map(|number| part(number, false));
-        let first = in_flight.map(|number| part(number, saved.is_copied));
+        let mut mixture = Mixture::new(&self.spec, block, offset);
+        let in_flight = all.iter().filter_map(Candidates::in_flight);
+        let found = std::iter::once(all[0].part(found, false));
         // Of writes that came between, only the number is known; they were to any place, and most to another one.
-        let most = (MOST_MADE / block.len().max(1) as u64).min(latest - oldest);
-        let between = (latest - most..latest).rev().map(|number| part(number, false));
-        first.into_iter().chain(known).chain(between).any(|part| mixture.explain(part))
+        let most = MOST_MADE / block.len().max(1) as u64;
+        let between = all.iter().flat_map(Candidates::between).take(most as usize);
+        in_flight
+            .chain(found)
+            .chain(all.iter().flat_map(Candidates::known))
+            .chain(between)
+            .any(|part| mixture.explain(part))
     }
 
     /// Whether it could be seen of a block that it has a seed of this job.

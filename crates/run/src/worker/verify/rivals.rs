@@ -7,6 +7,7 @@
 
 use super::imprint::Imprint;
 use super::owners::{Extent, LARGEST_GRANULE, MOST_GRANULES, Owners};
+use super::state;
 use super::turns::SharedFile;
 use super::{loads_state, reads_back};
 use iolite_content::verify::Kind;
@@ -38,6 +39,8 @@ pub struct Rivalry {
 pub struct FileRivals {
     /// The numbers of those whose writes may be found, from 1.
     pub numbers: BTreeSet<u16>,
+    /// The states of those who wrote in an earlier run, and what they call the file.
+    pub states: BTreeSet<(PathBuf, String)>,
     /// Some of them cut their blocks in other ways, or trim: what they have overwritten cannot be checked for them.
     pub differ: bool,
     /// Some of them trim: what they have changed is no block.
@@ -282,9 +285,12 @@ impl<'a> Search<'a> {
             self.refuse_unlike(party, rival);
         }
         if is_changed || before {
-            let number = self.plan.workers[rival.worker].number();
+            let worker = &self.plan.workers[rival.worker];
+            let state = state::path(&self.job(rival).auxiliary, &other.name, worker.place);
+            let name = self.path(rival);
             let rivals = self.rivals(party);
-            rivals.numbers.insert(number);
+            rivals.numbers.insert(worker.number());
+            rivals.states.extend(before.then_some((state, name)));
             rivals.differ |= differ;
             rivals.trim |= is_trimmed;
         }

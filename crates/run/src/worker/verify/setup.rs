@@ -1,5 +1,6 @@
 //! From the options of a job to its [`Verification`].
 
+use super::others::OtherStates;
 use super::owners::Owners;
 use super::plan::Backlog;
 use super::reach::Reach;
@@ -287,6 +288,9 @@ impl Verification {
         }
         let mut checker =
             Checker::new(&spec, seed, writer, Arc::new(rivalry.numbers())).with_atomic_writes(options.atomic);
+        if loads_state(options) {
+            checker = checker.beside(OtherStates::load(state::policy(options), &rivalry)?);
+        }
         if moves_nothing {
             checker = checker.that_pretends();
         }

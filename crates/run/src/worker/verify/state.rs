@@ -221,6 +221,14 @@ fn hint(path: &Path) -> String {
     )
 }
 
+/// Which writes a job insists upon.
+pub fn policy(options: &JobOptions) -> Policy {
+    match options.verification.verify_policy {
+        VerifyPolicy::Completed => Policy::Completed,
+        VerifyPolicy::Fsynced => Policy::Fsynced,
+    }
+}
+
 /// What a state demands, piece by piece.
 #[derive(Debug)]
 pub struct Demands {
@@ -266,11 +274,7 @@ impl Demands {
         if of_state != of_job {
             return Err(other("filename", &of_state.join(":"), &of_job.join(":")));
         }
-        let policy = match options.verification.verify_policy {
-            VerifyPolicy::Completed => Policy::Completed,
-            VerifyPolicy::Fsynced => Policy::Fsynced,
-        };
-        let files = (0..of_state.len() as u32).map(|file| saved.file(file, policy).map_err(failed));
+        let files = (0..of_state.len() as u32).map(|file| saved.file(file, policy(options)).map_err(failed));
         let files: Vec<SavedFile> = files.collect::<Result<_, _>>()?;
         let longest = files.iter().flat_map(SavedFile::demands).map(|demand| demand.length).max();
         let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();

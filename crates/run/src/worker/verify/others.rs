@@ -1,0 +1,212 @@
+//! What the states of rivals say of a place.
+//!
+//! A job that is killed may leave a part of a write behind, and so may any other job that wrote to the same place: over
+//! what either of them had left there. Only the states of both explain such a block.
+
+use super::Rivalry;
+use super::check::seed_of;
+use super::state::LoadError;
+use crate::verify_state::{Accepted, Policy, Saved, SavedFile, StateError};
+use iolite_content::verify::Part;
+use std::collections::HashMap;
+use std::io;
+
+/// Writes of one job that may be in a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidates {
+    /// From which the seeds of the job's blocks come.
+    pub seed: u64,
+    /// Its number in headers.
+    pub job: u16,
+    /// The last one that was acknowledged, and what is as good; or one that was in flight.
+    pub accepted: Accepted,
+    /// A write in flight may be there up to any byte, not only up to a sector.
+    pub is_copied: bool,
+}
+
+impl Candidates {
+    /// A write of this number.
+    pub fn part(&self, number: u64, is_copied: bool) -> Part {
+        Part { job: self.job, sequence: number, seed: seed_of(self.seed, number), is_copied }
+    }
+
+    /// The one that was in flight.
+    pub fn in_flight(&self) -> Option<Part> {
+        Some(self.part(self.accepted.in_flight?, self.is_copied))
+    }
+
+    /// Those that are known to have been done.
+    pub fn known(&self) -> impl Iterator<Item = Part> {
+        let Accepted { oldest, latest, in_flight } = self.accepted;
+        let numbers = [(in_flight != Some(latest)).then_some(latest), (oldest != latest).then_some(oldest)];
+        numbers.into_iter().flatten().map(|number| self.part(number, false))
+    }
+
+    /// Those that may have been done, the latest first.
+    pub fn between(&self) -> impl Iterator<Item = Part> {
+        (self.accepted.oldest..self.accepted.latest).rev().map(|number| self.part(number, false))
+    }
+
+    /// There is more than one good answer.
+    pub fn is_open(&self) -> bool {
+        self.accepted.oldest != self.accepted.latest || self.accepted.in_flight.is_some()
+    }
+}
+
+/// The states of all rivals of a job, by index of its own files.
+#[derive(Debug, Default)]
+pub struct OtherStates {
+    files: HashMap<u32, Vec<OtherState>>,
+}
+
+/// What the state of a rival says of a file.
+#[derive(Debug)]
+struct OtherState {
+    seed: u64,
+    job: u16,
+    is_copied: bool,
+    file: SavedFile,
+}
+
+impl OtherStates {
+    /// Loads the states of these rivals. One that has read everything back has none, and left nothing in flight.
+    ///
+    /// # Errors
+    /// One of them is damaged.
+    pub fn load(policy: Policy, rivalry: &Rivalry) -> Result<OtherStates, LoadError> {
+        let mut files: HashMap<u32, Vec<OtherState>> = HashMap::new();
+        for (&own, rivals) in &rivalry.files {
+            for (path, name) in &rivals.states {
+                let failed = |error| LoadError::State(path.clone(), error);
+                let saved = match Saved::open(path) {
+                    Err(StateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => continue,
+                    saved => saved.map_err(failed)?,
+                };
+                let Some(file) = saved.setup.files.iter().position(|file| file.name == *name) else {
+                    continue;
+                };
+                files.entry(own as u32).or_default().push(OtherState {
+                    seed: saved.setup.seed,
+                    job: saved.setup.number,
+                    is_copied: saved.setup.is_copied,
+                    file: saved.file(file as u32, policy).map_err(failed)?,
+                });
+            }
+        }
+        Ok(OtherStates { files })
+    }
+
+    /// What may be in a place.
+    pub fn at(&self, file: u32, offset: u64, length: u64) -> Vec<Candidates> {
+        let states = self.files.get(&file).into_iter().flatten();
+        let of_state = |state: &OtherState| {
+            let OtherState { seed, job, is_copied, .. } = *state;
+            let standing = state.file.standing(offset, length).into_iter();
+            standing.map(move |accepted| Candidates { seed, job, accepted, is_copied }).collect::<Vec<_>>()
+        };
+        states.flat_map(of_state).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Saved as Demanded;
+    use super::super::rivals::FileRivals;
+    use super::super::{Checker, Expect, Question};
+    use super::*;
+    use crate::verify_state::{Recorder, Setup, StateFile};
+    use iolite_content::verify::{Identity, Kind, Spec, Stamper};
+    use std::sync::Arc;
+
+    const BLOCK: usize = 4096;
+    /// Seeds and numbers of the jobs.
+    const OWN: (u64, u16) = (10, 1);
+    const OTHER: (u64, u16) = (20, 2);
+
+    fn setup() -> Setup {
+        Setup {
+            program: "iolite-test".into(),
+            job: "other".into(),
+            number: OTHER.1,
+            kind: "crc32c".into(),
+            began: 0,
+            seed: OTHER.0,
+            block: 1024,
+            depth: 2,
+            is_uniform: false,
+            is_durable: false,
+            is_copied: false,
+            has_flushes: false,
+            files: vec![StateFile { name: "f".into(), offset: 0, length: 4 * BLOCK as u64 }],
+        }
+    }
+
+    fn spec() -> Spec {
+        Spec { interval: 2048, ..Spec::new(Kind::Crc32c) }
+    }
+
+    /// A block as a write of this number has left it.
+    fn block(((seed, job), sequence): ((u64, u16), u64), offset: u64) -> Vec<u8> {
+        let mut block = vec![0; BLOCK];
+        let seed = seed_of(seed, sequence);
+        let identity = Identity { offset, sequence, seed, seconds: 7, nanoseconds: 8, job };
+        Stamper::new(&spec()).stamp(&mut block, &identity);
+        block
+    }
+
+    /// Another job was killed while it wrote over what this one had written, or over what it had written itself.
+    #[test]
+    fn what_another_job_had_in_flight_may_be_torn() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        let recorder = Recorder::create(&path, &setup()).unwrap();
+        for (number, offset) in [(3, 0), (4, BLOCK as u64)] {
+            recorder.issue(0, number, 0, offset, BLOCK as u64);
+            recorder.acknowledge(0);
+        }
+        recorder.issue(0, 9, 0, 0, BLOCK as u64);
+        let states = [(path, "f".to_owned()), (directory.path().join("missing"), "f".to_owned())];
+        let rivals = FileRivals { numbers: [OTHER.1].into(), states: states.into(), ..FileRivals::default() };
+        let rivalry = Rivalry { files: [(0, rivals)].into() };
+        let alone = || Checker::new(&spec(), OWN.0, OWN.1, Arc::new(rivalry.numbers()));
+        let beside = alone().beside(OtherStates::load(Policy::Completed, &rivalry).unwrap());
+        let is_right = |checker: &Checker, block: &[u8], offset| {
+            let accepted = Accepted { oldest: 5, latest: 5, in_flight: None };
+            let expect = Expect::Saved(Demanded { accepted, issued: 6, is_copied: false });
+            let question = Question { file: 0, offset, expect, is_own: false };
+            checker.clone().check(block, question).is_empty()
+        };
+        let torn = |new, old, at: usize, offset: u64| {
+            let mut torn = block(new, offset);
+            torn[at..].copy_from_slice(&block(old, offset)[at..]);
+            torn
+        };
+        for at in [512, 1024, 2560, 3584] {
+            for old in [(OWN, 5), (OTHER, 3)] {
+                let mut block = torn((OTHER, 9), old, at, 0);
+                assert!(!is_right(&alone(), &block, 0), "the state of the other one explains it");
+                assert!(is_right(&beside, &block, 0), "{at} {old:?}");
+                for damaged in [40, at - 1, at, BLOCK - 1] {
+                    block[damaged] ^= 1;
+                    assert!(!is_right(&beside, &block, 0), "{at} {old:?} {damaged}");
+                    block[damaged] ^= 1;
+                }
+            }
+            assert!(!is_right(&beside, &torn((OTHER, 8), (OWN, 5), at, 0), 0), "8 was not in flight");
+            let elsewhere = BLOCK as u64;
+            let written = torn((OTHER, 4), (OWN, 5), at, elsewhere);
+            assert!(!is_right(&beside, &written, elsewhere), "nothing was in flight there");
+        }
+    }
+
+    #[test]
+    fn a_damaged_state_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        std::fs::write(&path, "iolstate").unwrap();
+        let rivals = FileRivals { states: [(path, "f".to_owned())].into(), ..FileRivals::default() };
+        let rivalry = Rivalry { files: [(0, rivals)].into() };
+        let error = OtherStates::load(Policy::Completed, &rivalry).unwrap_err();
+        assert!(error.to_string().contains("state: cut or extended"), "{error}");
+    }
+}
