@@ -235,11 +235,6 @@ fn percentile(sorted: &[u64], percent: f64) -> u64 {
     sorted[rank.max(1) - 1]
 }
 
-fn within_a_bucket(reported: u64, truth: u64, what: &str) {
-    let distance = bucket_of(reported).abs_diff(bucket_of(truth));
-    assert!(distance <= 1, "{what}: {reported} reported, {truth} true");
-}
-
 impl Measured {
     /// Every I/O was issued once, completed once, and is in each histogram once.
     fn sums_up(&self, count: u64) {
@@ -253,10 +248,17 @@ impl Measured {
 
     /// Completion latency is what the engine says, at each of these percentiles.
     fn is_true_at(&self, percentiles: &[f64]) {
+        assert_eq!(self.untrue_at(percentiles), [""; 0]);
+    }
+
+    /// Where it is more than a bucket off.
+    fn untrue_at(&self, percentiles: &[f64]) -> Vec<String> {
         let reported = self.latencies[1].histogram.percentiles(percentiles);
-        for (&percent, reported) in percentiles.iter().zip(reported) {
-            within_a_bucket(reported, percentile(&self.took, percent), &format!("p{percent}"));
-        }
+        let compared = percentiles.iter().zip(reported);
+        let told = compared.map(|(&percent, reported)| (percent, reported, percentile(&self.took, percent)));
+        told.filter(|&(_, reported, truth)| bucket_of(reported).abs_diff(bucket_of(truth)) > 1)
+            .map(|(percent, reported, truth)| format!("p{percent}: {reported} reported, {truth} true"))
+            .collect()
     }
 }
 
@@ -337,14 +339,23 @@ fn short_ios_are_counted_once() {
 }
 
 /// On the real clock: what the engine noted, and what the loop reports. The ends of the distribution are left out, for
-/// there the machine may have stopped the worker between the two looks at the clock.
+/// there the machine may have stopped the worker between the two looks at the clock; and a busy one does that so often
+/// that some goes are allowed.
 #[test]
 fn on_the_real_clock_the_percentiles_are_true() {
+    const GOES: usize = 5;
     let clock = Clock::calibrate();
-    let one = measure::<true>(Time::Real(clock), 2000, 1, |_| ());
-    one.sums_up(2000);
-    one.is_true_at(&[10.0, 50.0, 90.0]);
-    let deep = measure::<false>(Time::Real(clock), 20_000, 32, |_| ());
-    deep.sums_up(20_000);
-    deep.is_true_at(&[10.0, 50.0, 90.0]);
+    let one = || measure::<true>(Time::Real(clock), 2000, 1, |_| ());
+    let deep = || measure::<false>(Time::Real(clock), 20_000, 32, |_| ());
+    let untrue = |measure: &dyn Fn() -> Measured, count| {
+        let go = |_| {
+            let measured = measure();
+            measured.sums_up(count);
+            measured.untrue_at(&[10.0, 50.0, 90.0])
+        };
+        let told: Vec<_> = (0..GOES).map(go).take_while(|untrue| !untrue.is_empty()).collect();
+        (told.len() == GOES).then_some(told)
+    };
+    assert_eq!(untrue(&one, 2000), None);
+    assert_eq!(untrue(&deep, 20_000), None);
 }
