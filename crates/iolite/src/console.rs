@@ -26,7 +26,7 @@ pub fn print_error(text: &str) {
 }
 
 /// The text with its control characters made visible, other than those that make lines and columns.
-fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
+pub fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
     let acts = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     if !text.utf8_chunks().any(|chunk| chunk.valid().contains(acts)) {
         return Cow::Borrowed(text);
@@ -45,6 +45,20 @@ fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
         shown.extend_from_slice(chunk.invalid());
     }
     Cow::Owned(shown)
+}
+
+/// Text on its way to where somebody may look at it.
+pub struct Shown<'a>(pub &'a mut dyn Write);
+
+impl Write for Shown<'_> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.write_all(&harmless(text))?;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// The report's destination.

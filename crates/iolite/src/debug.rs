@@ -4,6 +4,7 @@
 //! load and a comparison at most. Lines look as fio's do: category, process, text. They are written whole, so those of
 //! several processes do not mix.
 
+use crate::console::harmless;
 use iolite_options::{DebugWish, OutputFormat, RunOptions};
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -82,12 +83,13 @@ impl Subscriber for Printer {
             return;
         }
         let text = format!("{:<8} {:<6} {}\n", event.metadata().target(), std::process::id(), line.text);
+        let text = harmless(text.as_bytes());
         // There is nobody left to tell that nobody reads this.
         let _ = if TO_ERROR.load(Relaxed) {
-            io::stderr().lock().write_all(text.as_bytes())
+            io::stderr().lock().write_all(&text)
         } else {
             let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            out.write_all(&text).and_then(|()| out.flush())
         };
     }
 

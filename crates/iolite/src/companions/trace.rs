@@ -6,6 +6,7 @@ mod json;
 mod text;
 
 use super::source;
+use crate::console::harmless;
 use iolite_options::commands::Asked;
 use iolite_trace::summary::{Summary, summarise};
 use iolite_trace::{Format, TextVersion, TraceError, TraceReader};
@@ -45,7 +46,7 @@ pub fn run(asked: &Asked) -> Result<String, String> {
     if asked.value('t').is_some() {
         return imitate::job_file(&name, &summary);
     }
-    Ok(text::summary(&name, &summary))
+    Ok(String::from_utf8_lossy(&harmless(text::summary(&name, &summary).as_bytes())).into_owned())
 }
 
 /// What a kind of trace is called.

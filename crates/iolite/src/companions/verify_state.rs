@@ -1,5 +1,6 @@
 //! `iolite verify-state`: what an interrupted job had written, and what a check will insist upon.
 
+use crate::console::Shown;
 use iolite_options::commands::Asked;
 use iolite_run::verify_state::{Accepted, Demand, Policy, Saved, SavedFile, StateError, StateFile, Summary};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -57,7 +58,7 @@ impl Report {
     }
 
     fn tell(&self, is_json: bool, to: &mut dyn Write) -> io::Result<()> {
-        if is_json { self.json(to) } else { self.text(to) }
+        if is_json { self.json(to) } else { self.text(&mut Shown(to)) }
     }
 
     fn text(&self, to: &mut dyn Write) -> io::Result<()> {

@@ -297,7 +297,7 @@ fn zsh_completes() {
     assert!(offered("iolite --rw ''").unwrap().lines().any(|line| line == "randwrite"));
     assert_eq!(offered("iolite --thread ''").unwrap(), "FILES\n");
     fs::write(dir.path().join("mine.fio"), "[global]\n[one]\n[two]\n").unwrap();
-    assert_eq!(offered("iolite mine.fio --section=o").unwrap(), "global\none\ntwo\n");
+    assert_eq!(offered("iolite mine.fio --section=o").unwrap(), "one\ntwo\n");
     assert!(offered("iolite --profile=tiobench --").unwrap().contains("--numruns:"));
     assert!(!offered("iolite --").unwrap().contains("--numruns:"));
 }

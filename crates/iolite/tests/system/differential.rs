@@ -306,13 +306,6 @@ fn placement() {
     compare_all(PLACEMENT);
 }
 
-#[test]
-fn measurement() {
-    compare_all(MEASUREMENT);
-}
-
-/// All cases of a table; the failure names every one that differs.
-#[track_caller]
 /// How many units a call carries is told as shares of the calls. Buffered I/O through libaio is complete when it has
 /// been submitted, so each call carries what the options say.
 #[test]
@@ -333,6 +326,13 @@ fn batches() {
     }
 }
 
+#[test]
+fn measurement() {
+    compare_all(MEASUREMENT);
+}
+
+/// All cases of a table; the failure names every one that differs.
+#[track_caller]
 fn compare_all(cases: &[Case]) {
     let Some(peer) = Program::peer() else { skip!("fio is not installed") };
     let ours = Program::under_test();

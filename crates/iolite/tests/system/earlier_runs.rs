@@ -152,7 +152,6 @@ fn a_state_that_cannot_be_is_told_before_the_run() {
     // It may be brought.
     state[100] ^= 1;
     fs::write(dir.path().join("kept"), &state).unwrap();
-    check("--exec_prerun=bring").refused();
     fs::write(dir.path().join("bring.fio"), format!(
         "[v]\nfilename=data\nsize=1m\nrw=read\nverify=crc32c\nnumjobs=2\nverify_state_load=1\nexec_prerun=cp kept {}\n",
         second.display()

@@ -148,10 +148,10 @@ fn rivals_are_those_of_one_file() {
     for name in ["a", "b"] {
         image(dir.path(), name, 64 << 10);
     }
-    // When the one has written to b, and the other one, which is faster, all of a.
+    // While the one, which has written all of b, makes a long pause, and when the other one has written all of a.
     fs::write(dir.path().join("vandal"), "dd if=a of=b bs=4k count=1 conv=notrunc status=none\n").unwrap();
     let jobs = "--bs=4k --verify=crc32c --rw=write --name=one --filename=b:a --size=128k --filesize=64k \
-                --file_service_type=sequential --rate_iops=16 --name=other --filename=a --size=64k --do_verify=0 \
+                --file_service_type=sequential --thinktime=4s --thinktime_blocks=16 --name=other --filename=a --size=64k --do_verify=0 \
                 --startdelay=400ms --name=z --ioengine=null --size=4k --wait_for=other";
     let args = jobs.split_whitespace().chain(["--exec_prerun=sh vandal"]);
     let run = Program::under_test().run(dir.path(), args.collect::<Vec<_>>()).refused();

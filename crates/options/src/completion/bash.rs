@@ -39,7 +39,7 @@ _iolite_profile() {
 _iolite_sections() {
     local word
     for word in "${words[@]:1}"; do
-        [[ -f $word ]] && sed -n 's/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- "$word"
+        [[ -f $word ]] && sed -n '/\[global\]/d; s/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- "$word"
     done
 }
 

@@ -9,7 +9,7 @@ const FRAME: &str = r#"# fish completion for iolite
 # The sections of the job files on the line.
 function __iolite_sections
     for word in (commandline -opc)
-        test -f "$word"; and sed -n 's/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- $word
+        test -f "$word"; and sed -n '/\[global\]/d; s/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- $word
     end
 end
 

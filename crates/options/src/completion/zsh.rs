@@ -26,7 +26,7 @@ _iolite_alone() {
 _iolite_sections() {
     local word
     for word in ${(Q)words[2,-1]}; do
-        [[ -f $word ]] && sed -n 's/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- $word
+        [[ -f $word ]] && sed -n '/\[global\]/d; s/^[[:space:]]*\[\([^]]*\)\].*/\1/p' -- $word
     done
 }
 

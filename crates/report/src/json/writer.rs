@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
                 '\n' => write!(self.out, "\\n")?,
                 '\t' => write!(self.out, "\\t")?,
                 '\r' => write!(self.out, "\\r")?,
-                control if control < ' ' => write!(self.out, "\\u{:04x}", u32::from(control))?,
+                control if control.is_control() => write!(self.out, "\\u{:04x}", u32::from(control))?,
                 other => write!(self.out, "{other}")?,
             }
         }
