@@ -221,6 +221,12 @@ impl Content {
         self.refill || self.scrambler.is_some()
     }
 
+    /// Whether each write has new data.
+    #[inline(always)]
+    pub fn refills(&self) -> bool {
+        self.refill
+    }
+
     /// Makes `buffer` (as long as the I/O) ready to be written at `offset` of its file.
     #[inline]
     pub fn prepare_write(&mut self, buffer: &mut [u8], offset: u64) {

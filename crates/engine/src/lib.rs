@@ -172,6 +172,9 @@ pub trait Engine {
     /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
     const STAMPS: bool = false;
 
+    /// Whether a unit that is completed at once took a call to the system, as trims of queueing engines do.
+    const CALLS: bool = true;
+
     /// Opens the file at `index` of the worker's list. Called before any unit names that file.
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
 

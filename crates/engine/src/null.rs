@@ -29,6 +29,7 @@ impl NullEngine {
 
 impl Engine for NullEngine {
     const SYNCHRONOUS: bool = false;
+    const CALLS: bool = false;
 
     fn open(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
         Ok(())

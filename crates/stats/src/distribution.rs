@@ -39,7 +39,7 @@ pub struct Depths {
     pub level: [u64; DEPTH_CLASSES],
     /// Submission calls, by the units they carried.
     pub submit: [u64; BATCH_CLASSES],
-    /// Completion calls, by the units they carried.
+    /// Completion calls, by the units they carried. Calls that found none are not counted, as with fio.
     pub complete: [u64; BATCH_CLASSES],
 }
 

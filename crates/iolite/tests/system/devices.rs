@@ -32,6 +32,9 @@ fn trims_discard_every_block_once() {
             let json = Json::parse(&run.stdout);
             assert_eq!(json.job().ios(), [0, 0, 32], "{engine} {rw}");
             assert_eq!(json.job().bytes(), [0, 0, 2 * MIB], "{engine} {rw}");
+            for share in ["iodepth_level.1", "iodepth_submit.4", "iodepth_complete.4"] {
+                assert_eq!(json.job().float(share), 100.0, "{engine} {rw} {share}");
+            }
             drop(device);
             // A discard punches a hole into the image.
             let image = fs::File::open(dir.path().join("loop.img")).unwrap();

@@ -306,24 +306,50 @@ fn placement() {
     compare_all(PLACEMENT);
 }
 
-/// How many units a call carries is told as shares of the calls. Buffered I/O through libaio is complete when it has
-/// been submitted, so each call carries what the options say.
+/// Depths and what a call carries are told as shares of the units and of the calls. Buffered I/O through libaio is complete
+/// when it has been submitted, so each call carries what the options say.
 #[test]
-fn batches() {
-    let Some(peer) = Program::peer() else { skip!("no peer is installed") };
+fn depths_and_batches() {
+    let Some(peer) = Program::peer() else { skip!("fio is not installed") };
     let (dir, ours) = (prepare(), Program::under_test());
-    for (submit, complete) in [(1, 1), (4, 4), (8, 8), (8, 32), (16, 16), (32, 32)] {
-        let line = format!(
-            "--output-format=json --name=j --filename=ready --size=1M --rw=randwrite --bs=1k --ioengine=libaio \
-             --iodepth=32 --iodepth_batch={submit} --iodepth_batch_complete_min={complete} \
-             --iodepth_batch_complete_max={complete}"
-        );
+    let compare = |line: &str| {
+        let line = format!("--output-format=json --name=j --ioengine=libaio --bs=1k {line}");
         let shares = |program: &Program| {
             let report = Json::parse(&program.line(dir.path(), &line).ok().stdout);
             ["iodepth_level", "iodepth_submit", "iodepth_complete"].map(|key| report.job().0[key].to_string())
         };
         assert_eq!(shares(&ours), shares(&peer), "{line}");
+    };
+    for (submit, complete) in [(1, 1), (4, 4), (8, 8), (8, 32), (16, 16), (32, 32)] {
+        compare(&format!(
+            "--filename=ready --size=1M --rw=randwrite --iodepth=32 --iodepth_batch={submit} \
+             --iodepth_batch_complete_min={complete} --iodepth_batch_complete_max={complete}"
+        ));
     }
+    for (depth, low, submit) in [(8, 7, 1), (8, 1, 1), (8, 8, 1), (16, 8, 4), (16, 4, 8), (2, 1, 1)] {
+        compare(&format!(
+            "--filename=ready --size=1M --rw=randread --iodepth={depth} --iodepth_low={low} --iodepth_batch={submit} \
+             --iodepth_batch_complete_max=1"
+        ));
+    }
+}
+
+/// Making data is no part of what the storage takes for it; nor, where it is new, of the I/O.
+#[test]
+fn data_is_made_before_it_is_written() {
+    let dir = scratch();
+    let means = |line: &str| {
+        let line = format!("--output-format=json --name=j --size=64m --bs=1m --rw=write {line}");
+        let report = Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout);
+        ["clat", "lat"].map(|kind| report.job().float(&format!("write.{kind}_ns.mean")))
+    };
+    let [clat, lat] = means("--ioengine=null --verify=sha512 --do_verify=0");
+    assert!(clat * 10.0 < lat, "{clat} of {lat}");
+    let [clat, lat] = means("--ioengine=null --verify=sha512 --do_verify=0 --iodepth=4");
+    assert!(clat < lat, "{clat} of {lat}");
+    let [_, made] = means("--ioengine=null");
+    let [_, new] = means("--ioengine=null --refill_buffers");
+    assert!(new < made, "{new}, {made} where old data is changed");
 }
 
 #[test]

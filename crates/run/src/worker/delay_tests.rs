@@ -151,6 +151,8 @@ struct Measured {
     issued: u64,
     bytes: u64,
     short: u64,
+    /// Units by the depth they made, all of them.
+    levels: u64,
     took: Vec<u64>,
 }
 
@@ -225,6 +227,7 @@ fn measure_with_shorts<const SYNCHRONOUS: bool>(
         issued: stats.directions[0].issued.get(),
         bytes: stats.directions[0].bytes.get(),
         short: stats.directions[0].short.get(),
+        levels: stats.depths().level.iter().sum(),
         took,
     }
 }
@@ -314,6 +317,7 @@ fn short_ios_are_counted_once() {
     const COUNT: u64 = 1000;
     let check = |measured: Measured, synchronous: bool| {
         assert_eq!((measured.issued, measured.ios, measured.bytes), (COUNT, COUNT, COUNT * 4096));
+        assert_eq!(measured.levels, COUNT, "the rest makes no depth of its own");
         // Every seventh turn is short, and each short one makes one turn more.
         assert_eq!((measured.short, measured.took.len() as u64), (COUNT / 6, COUNT + COUNT / 6));
         for (index, latency) in measured.latencies.iter().enumerate() {

@@ -50,7 +50,7 @@ pub struct Rules {
     pub depth: u32,
     /// Units that are committed together.
     pub batch: u32,
-    /// Fewest completions to wait for when there is no room; 0 = poll.
+    /// Fewest completions to wait for when there is no room; 0 = poll, and look before each I/O what is there.
     pub complete_min: u32,
     /// Most completions to fetch at once.
     pub complete_max: u32,
@@ -110,6 +110,9 @@ struct Stamps {
     marks: u8,
 }
 
+/// Up to so many bytes, changing the old data of a buffer takes no longer than reading the clock.
+const SOON_SCRAMBLED: u64 = 16 << 10;
+
 /// It was in flight when the ramp ended: it belongs to the ramp.
 const UNCOUNTED: u8 = 1;
 /// It is the rest of a short I/O, whose submission was counted with its first part.
@@ -164,6 +167,8 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     done: Vec<Completion>,
     /// Units whose rest has to be issued.
     partial: Vec<u32>,
+    /// Rests of short I/Os among those that wait to be committed.
+    rests: u32,
     in_flight: u32,
     stopping: bool,
     /// It stops because the time is over.
@@ -253,6 +258,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             pending: Vec::with_capacity(depth),
             done: Vec::with_capacity(depth),
             partial: Vec::with_capacity(depth),
+            rests: 0,
             in_flight: 0,
             stopping: false,
             timed_out: false,
@@ -356,8 +362,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     }
                 }
             }
-            if !E::SYNCHRONOUS && self.in_flight >= self.limit {
-                self.make_room();
+            if !E::SYNCHRONOUS {
+                if self.in_flight >= self.limit {
+                    self.make_room();
+                } else if self.rules.complete_min == 0 && self.in_flight > 0 {
+                    self.reap(0);
+                }
             }
         }
     }
@@ -365,10 +375,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Makes and issues the unit for an I/O.
     #[inline(always)]
     fn submit(&mut self, io: Io) {
-        let start = self.start_stamp();
+        let mut start = self.start_stamp();
         if self.stopping {
             return;
         }
+        let mut ready = start;
         if FULL && !self.before(&io) {
             return;
         }
@@ -393,6 +404,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             // SAFETY: as below.
             let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, io.length as usize) };
             verification.made(index, &io, buffer);
+            if !E::SYNCHRONOUS && io.direction == Direction::Write && self.rules.timed() {
+                ready = self.clock.now();
+            }
         }
         if io.direction == Direction::Write
             && let Some(content) = &mut self.content
@@ -401,6 +415,14 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             // this unit, which is not in flight.
             let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, io.length as usize) };
             content.prepare_write(buffer, io.offset);
+            let takes_time = content.refills() || (!E::SYNCHRONOUS && io.length > SOON_SCRAMBLED);
+            if takes_time && self.rules.timed() {
+                ready = self.clock.now();
+                // New data is made before the I/O begins. (As with fio: what is changed in old data belongs to it.)
+                if content.refills() {
+                    start = ready;
+                }
+            }
         }
         self.stats.directions[io.direction.index()].issued.add(1);
         if FULL && io.direction == Direction::Write {
@@ -424,7 +446,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             self.record(io.direction.into(), io.file, io.offset, io.length);
         }
-        self.issue(index, start, 0);
+        self.issue(index, start, ready, 0);
         if FULL {
             self.after(&io);
         }
@@ -453,9 +475,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         0
     }
 
-    /// Hands a unit to the engine, and counts it at once when the engine completes it at once.
+    /// Hands a unit to the engine, and counts it at once when the engine completes it at once. It was begun at `start`, and
+    /// its data was `ready` a little later.
     #[inline(always)]
-    fn issue(&mut self, index: u32, start: u64, marks: u8) {
+    fn issue(&mut self, index: u32, start: u64, ready: u64, marks: u8) {
         let slot = index as usize;
         if E::SYNCHRONOUS {
             let issue = if self.rules.timed() { self.clock.now() } else { 0 };
@@ -466,7 +489,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             };
             let now = if self.rules.timed() { self.clock.now() } else { 0 };
             self.stats.begin();
-            self.stats.level[0].add(1);
+            self.stats.level[0].add(u64::from(marks & REST == 0));
             self.stats.submit[1].add(1);
             self.stats.complete[1].add(1);
             // What is unusual takes it back.
@@ -485,6 +508,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     self.stamps[slot] = Stamps { start, issue: 0, marks };
                     self.in_flight += 1;
                     self.pending.push(index);
+                    self.rests += u32::from(marks & REST != 0);
                     if self.pending.len() as u32 >= self.rules.batch || self.in_flight >= self.limit {
                         self.commit();
                     }
@@ -493,11 +517,17 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 Queued::Completed(outcome) => {
                     let now = if self.rules.timed() { self.clock.now() } else { 0 };
                     self.stats.begin();
-                    self.stats.level[depth_class(self.in_flight + 1)].add(1);
+                    self.stats.level[depth_class(self.in_flight + 1)].add(u64::from(marks & REST == 0));
+                    if E::CALLS {
+                        self.stats.submit[1].add(1);
+                        self.stats.complete[1].add(1);
+                    }
+                    // What is unusual takes it back.
+                    self.fresh_stamp = now;
                     self.complete(
                         index,
                         outcome,
-                        Times { start, issue: start, complete: now, queued: false },
+                        Times { start, issue: ready, complete: now, queued: false },
                     );
                     self.stats.end();
                     if !self.partial.is_empty() {
@@ -534,7 +564,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         let issue = if self.rules.timed() { self.clock.now() } else { 0 };
         self.stats.begin();
-        self.stats.level[depth_class(self.in_flight)].add(u64::from(count));
+        let rests = std::mem::take(&mut self.rests);
+        self.stats.level[depth_class(self.in_flight)].add(u64::from(count - rests));
         self.stats.submit[batch_class(count)].add(1);
         for &index in &self.pending {
             let stamps = &mut self.stamps[index as usize];
@@ -568,7 +599,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.commit();
         loop {
             self.reap(self.rules.complete_min);
-            if self.in_flight < self.rules.low.min(self.limit).max(1) || self.failure.is_some() {
+            if self.in_flight <= self.rules.low.min(self.limit - 1) || self.failure.is_some() {
                 break;
             }
             if self.control.attention() != 0 {
@@ -591,11 +622,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.done) {
             self.fail(Failure { errno, attempt: None, missed: None });
         }
-        if self.done.is_empty() {
-            self.stats.complete[0].add(1);
-            return;
+        if !self.done.is_empty() {
+            self.count_done();
         }
-        self.count_done();
     }
 
     /// Fetches what completes within this time; 0 = what is there.

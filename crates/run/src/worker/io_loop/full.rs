@@ -272,7 +272,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         {
             state.flush(index, sync.file);
         }
-        self.issue(index, start, 0);
+        self.issue(index, start, start, 0);
         if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
             self.make_room();
         }

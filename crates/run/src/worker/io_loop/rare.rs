@@ -110,7 +110,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 continue;
             }
             let Stamps { start, marks, .. } = self.stamps[index as usize];
-            self.issue(index, start, marks);
+            let ready = if self.rules.timed() { self.clock.now() } else { 0 };
+            self.issue(index, start, ready, marks);
         }
     }
 
