@@ -29,8 +29,8 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         match command.name {
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
-            "log2csv" => log2csv::run(&asked),
-            "trace" => trace::run(&asked),
+            "log2csv" => log2csv::run(program, &asked),
+            "trace" => trace::run(program, &asked),
             "verify-state" => verify_state::run(&asked),
             "zipf" => zipf::run(&asked),
             name => unreachable!("companion {name} is in the table and has no code"),

@@ -14,18 +14,20 @@ use windows::{Grouping, Windows};
 /// Percentiles of a window, if none are asked for.
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
-/// The answer, to be printed.
-pub fn run(asked: &Asked) -> Result<String, String> {
-    let mut sources =
-        asked.operands.iter().map(|path| Source::open(Path::new(path))).collect::<Result<Vec<_>, _>>()?;
-    let reports: Vec<&Source> = sources.iter().filter(|source| source.report.is_some()).collect();
-    match (sources.len(), &reports[..]) {
-        (0, _) => Err("needs a json+ report or histogram logs".to_owned()),
-        (_, []) => histograms(asked, &mut sources),
-        (1, [alone]) => report(asked, &alone.name, alone.report.as_deref().unwrap_or_default()),
-        (_, [one]) => Err(format!("{}: a report is converted alone", one.name)),
-        (_, [_, other, ..]) => Err(format!("{}: one report at a time", other.name)),
+/// The answer, to be printed. Files are opened one after the other: there may be many, and pipes that are filled in turn.
+pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
+    let mut sources = asked.operands.iter().map(|path| Source::open(program, Path::new(path)));
+    let first = sources.next().ok_or("needs a json+ report or histogram logs")??;
+    match &first.report {
+        Some(text) if asked.operands.len() == 1 => report(asked, &first.name, text),
+        Some(_) => Err(alone(&first)),
+        None => histograms(asked, std::iter::once(Ok(first)).chain(sources)),
     }
+}
+
+/// A report is not added to anything.
+fn alone(report: &Source) -> String {
+    format!("{}: a report is converted alone", report.name)
 }
 
 /// The bins of a report: one table for all jobs, or files as `fio_jsonplus_clat2csv` makes them.
@@ -42,7 +44,10 @@ fn report(asked: &Asked, name: &str, text: &str) -> Result<String, String> {
     }
 }
 
-fn histograms(asked: &Asked, sources: &mut [Source]) -> Result<String, String> {
+fn histograms(
+    asked: &Asked,
+    sources: impl Iterator<Item = Result<Source, String>>,
+) -> Result<String, String> {
     if asked.value('o').is_some() {
         return Err("-o is for reports; a table of histograms goes to standard output".to_owned());
     }
@@ -56,7 +61,7 @@ fn histograms(asked: &Asked, sources: &mut [Source]) -> Result<String, String> {
         Some("ms") => 1_000_000,
         Some(other) => return Err(format!("-u {other}: not one of ns, us, ms")),
     };
-    let together = match (asked.number('t', 1)?, sources.len()) {
+    let together = match (asked.number('t', 1)?, asked.operands.len()) {
         (Some(milliseconds), _) => Some(milliseconds),
         // Workers do not end their windows in the same millisecond.
         (None, 2..) => Some(1000),
@@ -64,6 +69,10 @@ fn histograms(asked: &Asked, sources: &mut [Source]) -> Result<String, String> {
     };
     let mut windows = Windows::new(Grouping { together, all_directions: asked.value('a').is_some() });
     for source in sources {
+        let mut source = source?;
+        if source.report.is_some() {
+            return Err(alone(&source));
+        }
         source.lines_to(&mut windows.log()).map_err(|why| format!("{}:{why}", source.name))?;
     }
     Ok(windows.table(&percentiles, divisor))

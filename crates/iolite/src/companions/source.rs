@@ -13,8 +13,8 @@ const NOTICE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opens what the name stands for, as [`iolite_trace::open`] does. The opening of a pipe waits until somebody opens it to
-/// write; that is told, and not waited for without end.
-pub fn open(path: &Path) -> io::Result<File> {
+/// write; that is told in the name of this program, and not waited for without end.
+pub fn open(program: &str, path: &Path) -> io::Result<File> {
     let is_pipe = path != Path::new("-") && std::fs::metadata(path)?.file_type().is_fifo();
     if !is_pipe {
         return iolite_trace::open(path);
@@ -27,7 +27,11 @@ pub fn open(path: &Path) -> io::Result<File> {
         return answer;
     }
     let seconds = PATIENCE.as_secs();
-    eprintln!("{}: waiting up to {seconds} s for somebody to write to this pipe", path.display());
+    let name = path.display();
+    crate::complain(
+        program,
+        &format_args!("{name}: waiting up to {seconds} s for somebody to write to this pipe"),
+    );
     answer.recv_timeout(PATIENCE - NOTICE).unwrap_or_else(|_| {
         let why = format!("a pipe that nobody opened for writing within {seconds} s");
         Err(io::Error::new(io::ErrorKind::TimedOut, why))

@@ -16,7 +16,7 @@ use std::path::Path;
 const HOT_RANGES: usize = 10;
 
 /// The answer, to be printed.
-pub fn run(asked: &Asked) -> Result<String, String> {
+pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let [file] = &asked.operands[..] else {
         return Err("needs the name of one trace (- is standard input)".to_owned());
     };
@@ -33,7 +33,7 @@ pub fn run(asked: &Asked) -> Result<String, String> {
         return Err("--json, --to-job and --to-log exclude each other".to_owned());
     }
     let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
-    let source = source::open(path).map_err(|error| format!("{name}: {error}"))?;
+    let source = source::open(program, path).map_err(|error| format!("{name}: {error}"))?;
     let reader = TraceReader::new(source, &name).map_err(words)?;
     if let Some(version) = version {
         return convert::to_standard_output(reader, version).map(|()| String::new());

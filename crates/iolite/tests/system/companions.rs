@@ -112,18 +112,37 @@ fn odd_files_are_told() {
 #[test]
 fn a_pipe_is_waited_for() {
     for (line, content, told) in [
-        ("log2csv pipe", "", "time_ms,direction,count"),
-        ("trace pipe", "fio version 3 iolog\n0 f add\n0 f open\n0 f write 0 512\n", "1 I/O"),
+        ("log2csv pipe\x1b", "", "time_ms,direction,count"),
+        ("trace pipe\x1b", "fio version 3 iolog\n0 f add\n0 f open\n0 f write 0 512\n", "1 I/O"),
     ] {
         let dir = scratch();
-        let pipe = dir.path().join("pipe");
+        let pipe = dir.path().join("pipe\x1b");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut running = ours().start(dir.path(), line.split(' '));
-        let notice = "pipe: waiting up to 60 s for somebody to write to this pipe";
+        let notice = "iolite: pipe\\x1b: waiting up to 60 s for somebody to write to this pipe";
         running.wait_until("it says that it waits", |running| running.output().contains(notice));
         fs::write(&pipe, content).unwrap();
         running.wait().ok().says(told);
     }
+}
+
+/// Logs are opened one after the other: pipes may be filled in turn, and there may be more logs than files that can be open.
+#[test]
+fn logs_are_read_in_turn() {
+    let dir = scratch();
+    let log = format!("1000, 0, 4096, 0, 5, 7{}\n", ", 0".repeat(26));
+    let pipes = ["a", "b"].map(|name| dir.path().join(name));
+    assert!(Command::new("mkfifo").args(&pipes).status().unwrap().success());
+    let running = ours().start(dir.path(), ["log2csv", "a", "b"]);
+    // More than a pipe holds.
+    let lines = log.repeat(1000);
+    std::thread::spawn(move || pipes.iter().for_each(|pipe| fs::write(pipe, &lines).unwrap()));
+    running.wait().ok().says("1000,read,24,").says("2000,read,23976,");
+    fs::write(dir.path().join("log"), &log).unwrap();
+    let many = "log ".repeat(100);
+    let script = format!("ulimit -Sn 32; exec {} log2csv {many}", ours().path.display());
+    let table = other("sh", dir.path(), &["-c", &script]).unwrap();
+    assert!(table.contains("1000,read,1200,"), "{table}");
 }
 
 #[test]

@@ -142,13 +142,15 @@ fn log2csv_tells_what_is_wrong_and_where() {
     fs::write(dir.path().join("lat.log"), "0, 17, 0, 4096, 0\n").unwrap();
     fs::write(dir.path().join("broken.json"), "{\n  \"jobs\" : [\n    oops\n  ]\n}\n").unwrap();
     fs::write(dir.path().join("empty.json"), "{}\n").unwrap();
+    fs::write(dir.path().join("empty.log"), "").unwrap();
     for (line, reason) in [
         ("log2csv", "needs a json+ report or histogram logs"),
         ("log2csv nosuch", "nosuch: No such file or directory"),
         ("log2csv lat.log", "lat.log:1:5: 5 columns are no histogram"),
         ("log2csv broken.json", "broken.json:3:5: expected value"),
         ("log2csv empty.json", "empty.json: it has no \"jobs\""),
-        ("log2csv lat.log broken.json", "broken.json: a report is converted alone"),
+        ("log2csv empty.log broken.json", "broken.json: a report is converted alone"),
+        ("log2csv broken.json empty.log", "broken.json: a report is converted alone"),
         ("log2csv -p 50,x lat.log", "-p 50,x: \"x\" is not a number"),
         ("log2csv -u s lat.log", "-u s: not one of ns, us, ms"),
         ("log2csv -o out.csv lat.log", "-o is for reports"),

@@ -27,9 +27,9 @@ pub struct Source {
 impl Source {
     /// Opens a file and finds out what it is: a report begins with a brace, possibly below notes; a log with a number, or
     /// compressed.
-    pub fn open(path: &Path) -> Result<Source, String> {
+    pub fn open(program: &str, path: &Path) -> Result<Source, String> {
         let name = path.display().to_string();
-        let reader = source::open(path).map(|file: File| BufReader::with_capacity(64 << 10, file));
+        let reader = source::open(program, path).map(|file: File| BufReader::with_capacity(64 << 10, file));
         let opened = reader.and_then(|reader| Source::of(name.clone(), Box::new(reader)));
         opened.map_err(|error| format!("{name}: {error}"))
     }
