@@ -1,6 +1,6 @@
 //! Reads a state file, which may hold anything.
 
-use super::layout::{CHECKED, Covered, FRONT, Layout, MAGIC, PLACE_WORDS, VERSION};
+use super::layout::{CHECKED, Covered, FRONT, Layout, MAGIC, VERSION};
 use super::mapping::Mapping;
 use super::{Setup, entry};
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::Acquire;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Descriptions are no longer than this.
@@ -44,7 +44,7 @@ pub enum StateError {
 }
 
 /// Which writes are insisted upon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
     /// Those that were acknowledged: enough where only the process was killed.
     Completed,
@@ -167,21 +167,28 @@ impl Saved {
         let layout = Layout::new(&setup, description)
             .filter(|layout| layout.total == length)
             .ok_or_else(|| corrupt(format_args!("the sizes of the description make no sense together")))?;
-        let counts = words(&file, layout.issued, 2)?;
-        let [issued, acknowledged] = counts[..] else {
-            return Err(corrupt(format_args!("no counters")));
-        };
-        let in_flight = in_flight(&file, &setup, &layout, issued)?;
-        let flushed = (0..setup.files.len() as u32).map(|number| covered(&file, &setup, &layout, number));
-        let flushed = flushed.collect::<Result<_, _>>()?;
         // The tables may be larger than memory.
         let mapping = Arc::new(Mapping::readable(&file, length)?);
+        // The job may go on while this is read: how many writes were issued is read after all that follows from it.
+        let flushed = (0..setup.files.len() as u32).map(|number| covered(&mapping, &setup, &layout, number));
+        let flushed = flushed.collect::<Result<_, _>>()?;
+        let in_flight = in_flight(&mapping, &setup, &layout)?;
+        let acknowledged = load(&mapping, layout.issued + 8);
+        let issued = load(&mapping, layout.issued);
         let saved = Saved { setup, issued, acknowledged, in_flight, flushed, layout, mapping };
         saved.check_counts()?;
         Ok(saved)
     }
 
     fn check_counts(&self) -> Result<(), StateError> {
+        if let Some(InFlight { number, file, offset, length }) =
+            self.in_flight.iter().find(|write| write.number >= self.issued)
+        {
+            let issued = self.issued;
+            return Err(corrupt(format_args!(
+                "write {number} in flight at offset {offset}, length {length} of file {file}, of {issued} writes"
+            )));
+        }
         if self.acknowledged > self.issued {
             let (acknowledged, issued) = (self.acknowledged, self.issued);
             let at = self.layout.issued + 8;
@@ -197,46 +204,58 @@ impl Saved {
     ///
     /// # Errors
     ///
-    /// The tables cannot be read, or are damaged.
+    /// The tables are damaged.
     pub fn file(&self, file: u32, policy: Policy) -> Result<SavedFile, StateError> {
+        let saved = self.file_unseen(file, policy);
+        self.check_table(file, &saved.acknowledged)?;
+        saved.flushed.iter().try_for_each(|table| self.check_table(file, table))?;
+        Ok(saved)
+    }
+
+    /// The same, without a look at the tables, which may be large: what is damaged there is taken for some number.
+    pub fn file_unseen(&self, file: u32, policy: Policy) -> SavedFile {
         let tables = &self.layout.tables[file as usize];
         let needs_flushed = policy == Policy::Fsynced && !self.setup.is_durable;
-        let acknowledged = self.table(file, tables.acknowledged, tables.blocks)?;
-        let flushed = match tables.flushed.filter(|_| needs_flushed) {
-            Some(at) => Some(self.table(file, at, tables.blocks)?),
-            None => None,
+        let table = |at| Table {
+            mapping: Arc::clone(&self.mapping),
+            at,
+            blocks: tables.blocks,
+            issued_at: self.layout.issued,
         };
         let mut in_flight: Vec<_> =
             self.in_flight.iter().filter(|write| write.file == file).copied().collect();
         in_flight.sort_unstable_by_key(|write| write.offset);
-        Ok(SavedFile {
+        SavedFile {
             file,
             start: self.setup.files[file as usize].offset,
             block: self.setup.block,
             is_uniform: self.setup.is_uniform,
-            issued: self.issued,
             covered: self.flushed[file as usize].clone(),
             needs_flushed,
-            acknowledged,
-            flushed,
+            acknowledged: table(tables.acknowledged),
+            flushed: tables.flushed.filter(|_| needs_flushed).map(table),
             in_flight,
-        })
+        }
     }
 
-    fn table(&self, file: u32, at: u64, blocks: u64) -> Result<Table, StateError> {
-        let file = &self.setup.files[file as usize].name;
-        let table = Table { mapping: Arc::clone(&self.mapping), at, blocks };
-        let limit = self.issued.min(entry::CYCLE);
-        let is_wrong = |value: u32| value != 0 && !(1..=limit).contains(&u64::from(value & entry::NUMBER));
-        match (0..table.len()).find(|&block| is_wrong(table.entry(block))) {
-            None => Ok(table),
-            Some(block) => Err(corrupt(format_args!(
-                "byte {}: block {block} of file {file} has the entry {:#x}, and {} writes were issued",
-                at + 4 * block as u64,
-                table.entry(block),
-                self.issued
-            ))),
+    fn check_table(&self, file: u32, table: &Table) -> Result<(), StateError> {
+        let mut limit = 0;
+        for block in 0..table.len() {
+            let value = table.entry(block);
+            let number = u64::from(value & entry::NUMBER);
+            if number > limit {
+                // The entry may be of a write that was issued meanwhile.
+                limit = table.issued().min(entry::CYCLE);
+            }
+            if value != 0 && !(1..=limit).contains(&number) {
+                let (file, issued) = (&self.setup.files[file as usize].name, table.issued());
+                return Err(corrupt(format_args!(
+                    "byte {}: block {block} of file {file} has the entry {value:#x}, and {issued} writes were issued",
+                    table.at + 4 * block as u64
+                )));
+            }
         }
+        Ok(())
     }
 }
 
@@ -247,6 +266,8 @@ struct Table {
     mapping: Arc<Mapping>,
     at: u64,
     blocks: u64,
+    /// Where it is written how many writes were issued.
+    issued_at: u64,
 }
 
 impl Table {
@@ -255,7 +276,17 @@ impl Table {
     }
 
     fn entry(&self, block: usize) -> u32 {
-        u32::from_le(self.mapping.entries(self.at, self.blocks)[block].load(Relaxed))
+        u32::from_le(self.mapping.entries(self.at, self.blocks)[block].load(Acquire))
+    }
+
+    /// How many writes have been issued: more than any entry that was read before.
+    fn issued(&self) -> u64 {
+        load(&self.mapping, self.issued_at)
+    }
+
+    /// The write that an entry stands for.
+    fn latest(&self, entry: u32) -> u64 {
+        latest(entry, self.issued())
     }
 
     /// First and last block of the first write in this range of which all blocks are there.
@@ -290,7 +321,6 @@ pub struct SavedFile {
     start: u64,
     block: u64,
     is_uniform: bool,
-    issued: u64,
     covered: Covered,
     needs_flushed: bool,
     acknowledged: Table,
@@ -360,7 +390,7 @@ impl SavedFile {
             Over::Same(number) => Some(number),
             Over::Part => return None,
         };
-        let number = latest(self.acknowledged.entry(first), self.issued);
+        let number = self.acknowledged.latest(self.acknowledged.entry(first));
         let is_flushed = !self.needs_flushed || self.covered.has(number);
         let oldest = if is_flushed { number } else { self.flushed_before(first, last)? };
         Some(Demand {
@@ -393,9 +423,9 @@ impl SavedFile {
 
     fn acknowledged_at(&self, block: usize) -> Option<Accepted> {
         let entry = Some(self.acknowledged.entry(block)).filter(|&entry| entry != 0)?;
-        let number = latest(entry, self.issued);
+        let number = self.acknowledged.latest(entry);
         let is_flushed = !self.needs_flushed || self.covered.has(number);
-        let flushed = || self.flushed.as_ref().map_or(0, |flushed| latest(flushed.entry(block), self.issued));
+        let flushed = || self.flushed.as_ref().map_or(0, |flushed| flushed.latest(flushed.entry(block)));
         let oldest = if is_flushed { number } else { flushed().min(number) };
         Some(Accepted { oldest, latest: number, in_flight: None })
     }
@@ -405,7 +435,7 @@ impl SavedFile {
     fn flushed_before(&self, first: usize, last: usize) -> Option<u64> {
         let flushed = self.flushed.as_ref().filter(|_| self.is_uniform)?;
         let is_whole = flushed.whole_write(first..last + 1) == Some((first, last));
-        is_whole.then(|| latest(flushed.entry(first), self.issued))
+        is_whole.then(|| flushed.latest(flushed.entry(first)))
     }
 
     fn over(&self, offset: u64, length: u64) -> Over {
@@ -453,44 +483,75 @@ pub(super) fn latest(value: u32, issued: u64) -> u64 {
     if number > last { number.saturating_sub(entry::CYCLE) } else { number }
 }
 
-fn covered(file: &File, setup: &Setup, layout: &Layout, number: u32) -> Result<Covered, StateError> {
+/// A job that goes on changes what is read. So often it is read again.
+const TRIES: u32 = 1000;
+
+fn covered(mapping: &Mapping, setup: &Setup, layout: &Layout, number: u32) -> Result<Covered, StateError> {
     if !setup.has_flushes {
         return Ok(Covered::default());
     }
-    let which = words(file, layout.which_flush(number), 1)?[0];
-    if which > 1 {
-        return Err(corrupt(format_args!("flush {which} of two counts for file {number}")));
-    }
-    let words = words(file, layout.covered(number, which), Layout::covered_words(setup.depth))?;
-    match words[..] {
-        [below, count, ref except @ ..] if count <= except.len() as u64 => {
-            Ok(Covered { below, except: except[..count as usize].to_vec() })
+    let which_at = layout.which_flush(number);
+    for _ in 0..TRIES {
+        let which = load(mapping, which_at);
+        if which > 1 {
+            return Err(corrupt(format_args!("flush {which} of two counts for file {number}")));
         }
-        _ => Err(corrupt(format_args!(
-            "more writes in flight during a flush of file {number} than the depth allows"
-        ))),
+        let places = (layout.covered(number, which)..).step_by(8);
+        let words: Vec<u64> =
+            (0..Layout::covered_words(setup.depth)).zip(places).map(|(_, at)| load(mapping, at)).collect();
+        if load(mapping, which_at) != which {
+            continue;
+        }
+        return match words[..] {
+            [below, count, ref except @ ..] if count <= except.len() as u64 => {
+                Ok(Covered { below, except: except[..count as usize].to_vec() })
+            }
+            _ => Err(corrupt(format_args!(
+                "more writes in flight during a flush of file {number} than the depth allows"
+            ))),
+        };
     }
+    Err(corrupt(format_args!("what is flushed of file {number} does not stand still")))
 }
 
-fn in_flight(file: &File, setup: &Setup, layout: &Layout, issued: u64) -> Result<Vec<InFlight>, StateError> {
-    let words = words(file, layout.places, PLACE_WORDS * u64::from(setup.depth))?;
+fn in_flight(mapping: &Mapping, setup: &Setup, layout: &Layout) -> Result<Vec<InFlight>, StateError> {
     let mut writes = Vec::new();
-    for place in words.as_chunks::<{ PLACE_WORDS as usize }>().0 {
-        let [stored, file, offset, length] = *place;
-        let Some(number) = stored.checked_sub(1) else { continue };
+    for place in 0..setup.depth {
+        let Some((number, [file, offset, length])) = write_at(mapping, layout.place(place))? else {
+            continue;
+        };
         let region = usize::try_from(file).ok().and_then(|file| setup.files.get(file));
         let fits = region.is_some_and(|region| {
             let end = offset.checked_add(length).filter(|_| length > 0);
             offset >= region.offset && end.is_some_and(|end| end <= region.offset + region.length)
         });
-        if !fits || number >= issued {
+        if !fits {
             return Err(corrupt(format_args!(
-                "write {number} in flight at offset {offset}, length {length} of file {file}, of {issued} writes"
+                "write {number} in flight at offset {offset}, length {length} of file {file}"
             )));
         }
         writes.push(InFlight { number, file: file as u32, offset, length });
     }
     Ok(writes)
+}
+
+/// Number, file, offset and length of the write at a place. No two writes have the same number: where it has not
+/// changed, the rest has not either.
+fn write_at(mapping: &Mapping, at: u64) -> Result<Option<(u64, [u64; 3])>, StateError> {
+    for _ in 0..TRIES {
+        let stored = load(mapping, at);
+        let Some(number) = stored.checked_sub(1) else { return Ok(None) };
+        let rest = [1, 2, 3].map(|behind| load(mapping, at + 8 * behind));
+        if load(mapping, at) == stored {
+            return Ok(Some((number, rest)));
+        }
+    }
+    Err(corrupt(format_args!("the write in flight at byte {at} does not stand still")))
+}
+
+/// Words are read in this order.
+fn load(mapping: &Mapping, at: u64) -> u64 {
+    u64::from_le(mapping.word(at).load(Acquire))
 }
 
 fn read(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
@@ -500,11 +561,6 @@ fn read(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
     bytes.resize(length, 0);
     file.read_exact_at(&mut bytes, at)?;
     Ok(bytes)
-}
-
-fn words(file: &File, at: u64, count: u64) -> io::Result<Vec<u64>> {
-    let bytes = read(file, at, 8 * count)?;
-    Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
 fn corrupt(what: std::fmt::Arguments) -> StateError {

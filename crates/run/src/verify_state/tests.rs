@@ -237,6 +237,44 @@ fn what_is_wrong_with_a_file_is_told() {
     assert!(read(&longer).unwrap_err().to_string().contains("cut or extended"));
 }
 
+/// A state is looked at while its job is at work: nothing in it is corrupt.
+#[test]
+fn the_state_of_a_job_at_work_is_none_that_is_damaged() {
+    let mut state = Recorded::new(&setup(3, 1 << 14, true));
+    let path = state.dir.path().join("state");
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                if is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                let (place, file) = ((number % 4) as u32, (number % 3) as u32);
+                state.recorder.issue(
+                    place,
+                    number,
+                    file,
+                    (u64::from(file) << 20) + number % 9 * BLOCK,
+                    BLOCK,
+                );
+                state.recorder.acknowledge(place);
+                if number % 100 == 0 {
+                    state.flush(file);
+                }
+            }
+        });
+        let wrong = (0..300).find_map(|_| {
+            let look = || {
+                let saved = Saved::open(&path)?;
+                (0..3).try_for_each(|file| saved.file(file, Policy::Fsynced).map(|_| ()))
+            };
+            look().err()
+        });
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(wrong.is_none(), "{wrong:?}");
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
