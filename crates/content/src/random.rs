@@ -14,10 +14,18 @@ mod avx2;
 const LANES: usize = 8;
 const STEP: usize = LANES * 8;
 
+/// How far SplitMix64's state goes from number to number.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// The next of the sequence of SplitMix64.
 pub(crate) fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    *state = state.wrapping_add(GAMMA);
     mix(*state)
+}
+
+/// One of the sequence from this state, from 0.
+fn nth_split_mix(state: u64, number: u64) -> u64 {
+    mix(state.wrapping_add(GAMMA.wrapping_mul(number + 1)))
 }
 
 /// SplitMix64's bijection: different numbers stay different, and look random.
@@ -32,12 +40,12 @@ pub(crate) fn mix(value: u64) -> u64 {
 type Words = [u64; LANES];
 
 #[inline(always)]
-fn each(a: Words, b: Words, operation: impl Fn(u64, u64) -> u64) -> Words {
+fn each<const N: usize>(a: [u64; N], b: [u64; N], operation: impl Fn(u64, u64) -> u64) -> [u64; N] {
     std::array::from_fn(|lane| operation(a[lane], b[lane]))
 }
 
 #[inline(always)]
-fn xor(a: Words, b: Words) -> Words {
+fn xor<const N: usize>(a: [u64; N], b: [u64; N]) -> [u64; N] {
     each(a, b, |a, b| a ^ b)
 }
 
@@ -51,6 +59,16 @@ impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         let mut sequence = seed;
         Random { state: std::array::from_fn(|_| std::array::from_fn(|_| split_mix(&mut sequence))) }
+    }
+
+    /// The word at this place of what a source with this seed makes, without those before: one lane is enough.
+    pub(crate) fn word(seed: u64, place: usize) -> u64 {
+        let (steps, lane) = (place / LANES, place % LANES);
+        let mut state = std::array::from_fn(|row| [nth_split_mix(seed, (row * LANES + lane) as u64)]);
+        for _ in 0..steps {
+            step(&mut state);
+        }
+        step(&mut state)[0]
     }
 
     /// Fills a buffer with what comes next.
@@ -96,9 +114,9 @@ fn fill_beginnings(state: &mut [Words; 4], buffer: &mut [u8], chunk: usize, rand
     *state = current;
 }
 
-/// One step of all lanes.
+/// One step of so many lanes.
 #[inline(always)]
-fn step(state: &mut [Words; 4]) -> Words {
+fn step<const N: usize>(state: &mut [[u64; N]; 4]) -> [u64; N] {
     let [a, b, c, d] = *state;
     let result = each(a, d, u64::wrapping_add);
     let shifted = b.map(|word| word << 17);
@@ -127,6 +145,14 @@ mod tests {
         let mut buffer = vec![0; size];
         Random::new(seed).fill(&mut buffer);
         buffer
+    }
+
+    #[test]
+    fn a_word_is_that_of_the_whole() {
+        let whole = bytes(77, 4096);
+        for (place, word) in whole.as_chunks().0.iter().enumerate() {
+            assert_eq!(Random::word(77, place), u64::from_le_bytes(*word), "{place}");
+        }
     }
 
     /// Bits per byte that an ideal order-0 coder would need.

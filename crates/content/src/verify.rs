@@ -36,7 +36,7 @@ pub use digest::checksum;
 pub use header::{Header, HeaderFormat};
 pub use kind::Kind;
 pub use mismatch::{Differences, Field, Mismatch};
-pub use mixture::{Mixture, Part};
+pub use mixture::{Mixture, Named, Part};
 pub use stamp::{Identity, Stamper};
 
 use crate::{Compress, Fill};

@@ -8,7 +8,7 @@ use super::{Header, HeaderFormat, Kind, Mismatch, Spec};
 use crate::{Fill, PatternPiece};
 
 /// The longest header without the checksum behind it.
-const HEADER: usize = HeaderFormat::V342.size();
+pub(super) const HEADER: usize = HeaderFormat::V342.size();
 
 /// What a block ought to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

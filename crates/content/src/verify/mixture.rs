@@ -11,7 +11,7 @@
 //! of different writes, or the copied piece begins or ends in it. Then time and checksum may be any. (With a pattern there is
 //! no seed before the time that would tell two writes apart, so over a header the copied piece may always end like that.)
 
-use super::check::{header_bytes, place_of};
+use super::check::{HEADER, header_bytes, place_of};
 use super::stamp::Data;
 use super::{Header, HeaderFormat, Spec};
 use std::ops::Range;
@@ -38,6 +38,36 @@ impl Part {
     fn is_same(&self, other: &Part) -> bool {
         (self.job, self.sequence) == (other.job, other.sequence)
     }
+}
+
+/// The writes that a header may be of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Whose.
+    pub job: u16,
+    /// What their numbers have in common
+    pub sequence: u64,
+    /// in these bits.
+    pub mask: u64,
+}
+
+/// Which of many writes may explain a sector.
+enum Clue {
+    /// None.
+    Nothing,
+    /// Those that its header names.
+    Header(Named),
+    /// Those that made this word of its random data; `None`: any.
+    Data(Option<Word>),
+}
+
+/// A word of data that was read.
+struct Word {
+    /// Where its interval is.
+    offset: u64,
+    /// Which word of the interval.
+    place: usize,
+    found: u64,
 }
 
 /// Explains a block sector by sector.
@@ -101,6 +131,71 @@ impl<'a> Mixture<'a> {
             self.copied.push((part, made));
         }
         self.sectors.is_empty()
+    }
+
+    /// Looks for a write that explains what is left, sector by sector, among many that end where sectors do. They may be
+    /// those that a header names. To be called when others have been [tried](Self::explain). Whether all is explained now.
+    pub fn search<I: Iterator<Item = Part>>(&mut self, candidates: impl Fn(Option<Named>) -> I) -> bool {
+        if !self.copied.is_empty() {
+            // What a piece of another write covers tells nothing. Few blocks were in flight.
+            return candidates(None).any(|part| self.explain(part));
+        }
+        while let Some(sector) = self.sectors.first().cloned() {
+            let (named, word) = match self.clue(&sector) {
+                Clue::Nothing => return false,
+                Clue::Header(named) => (Some(named), None),
+                Clue::Data(word) => (None, word),
+            };
+            let is_explained = candidates(named).any(|part| {
+                let may_be = word.as_ref().is_none_or(|word| {
+                    self.data.word(word.offset, part.seed, word.place) == Some(word.found)
+                });
+                may_be && (self.explain(part) || self.sectors[0] != sector)
+            });
+            if !is_explained {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What is seen of a sector that is one write's at a glance.
+    fn clue(&self, sector: &Range<usize>) -> Clue {
+        let is_whole =
+            |header: &HeaderParts| header.all.start >= sector.start && header.all.end <= sector.end;
+        if let Some(header) = self.headers(sector).find(is_whole) {
+            let mut bytes = [0; HEADER];
+            bytes[..header.all.len()].copy_from_slice(&self.block[header.all]);
+            return match Header::load(&bytes) {
+                Ok(Header { format, job, sequence, .. }) if format == self.format => {
+                    Clue::Header(Named { job, sequence, mask: format.stored_sequence(u64::MAX) })
+                }
+                _ => Clue::Nothing,
+            };
+        }
+        if !self.data.is_random() && self.headers(sector).next().is_none() {
+            // It is the same in all writes.
+            return Clue::Nothing;
+        }
+        let word = self.word(sector).filter(|word| self.data.word(word.offset, 0, word.place).is_some());
+        // What was lost reads as zeros, and that is no random data.
+        let is_zero = self.block[sector.clone()].iter().all(|&byte| byte == 0);
+        let is_lost = word.is_some() && sector.len() as u64 == SECTOR && is_zero;
+        if is_lost { Clue::Nothing } else { Clue::Data(word) }
+    }
+
+    /// A word of data in a sector.
+    fn word(&self, sector: &Range<usize>) -> Option<Word> {
+        let (length, overhead) = (self.interval(), self.data.spec.overhead(self.format));
+        let start = sector.start / length * length;
+        let header = place_of(&self.data.spec, length);
+        // Data that made room for a header is where it would have been.
+        let is_data = |at: &usize| *at >= overhead && (at + 8 <= header || *at >= header + overhead);
+        let begin = (sector.start - start).next_multiple_of(8);
+        let end = (sector.end - start).min(length);
+        let place = (begin..end.saturating_sub(7)).step_by(8).find(is_data)?;
+        let bytes = self.block[start + place..].first_chunk()?;
+        Some(Word { offset: self.offset + start as u64, place: place / 8, found: u64::from_le_bytes(*bytes) })
     }
 
     /// The block as this write had it, if its headers have the times that were found. `None`: they find no room.
@@ -391,6 +486,88 @@ mod tests {
                     block[byte] = is;
                 }
             }
+        }
+    }
+
+    /// Of many writes those are found that an exhaustive search would find, and no others are made again.
+    #[test]
+    fn a_search_finds_what_trying_all_does() {
+        let part = |number: u64| Part {
+            job: 3,
+            sequence: number,
+            seed: number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            is_copied: false,
+        };
+        let shapes = [&SHAPES[..], &ACROSS[..]].concat();
+        for (number, spec) in variants(&shapes).into_iter().enumerate() {
+            for fill in [Fill::Random, pattern()] {
+                let spec = Spec { fill, ..spec.clone() };
+                let offset = OFFSET + [0, 300][number % 2];
+                let written = |number| {
+                    let Part { job, sequence, seed, .. } = part(number);
+                    block(&spec, SIZE, &Identity { sequence, seed, job, ..identity(offset, 0) })
+                };
+                let first = (SECTOR - offset % SECTOR) as usize;
+                let front = cut(&written(70_009), &written(70_001), first);
+                let mixed = cut(&front, &written(70_003), first + SECTOR as usize);
+                let mut cases = vec![mixed.clone(), vec![0; SIZE], written(70_050), vec![0xee; SIZE]];
+                for at in (0..SIZE).step_by(61) {
+                    let mut damaged = mixed.clone();
+                    damaged[at] ^= 0x20;
+                    cases.push(damaged);
+                }
+                for lost_at in [0, first, SIZE - 512] {
+                    let mut lost = mixed.clone();
+                    lost[lost_at..lost_at + 512].fill(0);
+                    cases.push(lost);
+                }
+                let candidates = |named: Option<Named>| {
+                    let is_named = move |part: &Part| {
+                        named.is_none_or(|named| {
+                            (part.job, part.sequence & named.mask) == (named.job, named.sequence)
+                        })
+                    };
+                    (70_000..70_020).rev().map(part).filter(is_named)
+                };
+                for (case, block) in cases.iter().enumerate() {
+                    let mixture = || {
+                        let mut mixture = Mixture::new(&spec, block, offset);
+                        assert!(!mixture.explain(part(70_030)), "{case} {spec:?}");
+                        mixture
+                    };
+                    let mut all = mixture();
+                    let is_mixture = candidates(None).any(|part| all.explain(part));
+                    assert_eq!(mixture().search(candidates), is_mixture, "{case} {spec:?}");
+                    assert!(is_mixture || case > 0, "{spec:?}");
+                }
+            }
+        }
+    }
+
+    /// However many writes there are: what a header names is asked for alone, and what no write has left for none.
+    #[test]
+    fn a_search_asks_for_few_writes() {
+        let spec = spec(Kind::Crc32c);
+        let [old, new] = writes(OFFSET);
+        let whole = block(&spec, SIZE, &old);
+        let mut lost = whole.clone();
+        lost[512..1024].fill(0);
+        for (block, wanted) in [
+            (vec![0; SIZE], None),
+            (lost, None),
+            (whole, Some(Named { job: old.job, sequence: old.sequence, mask: u64::MAX })),
+        ] {
+            let mut mixture = Mixture::new(&spec, &block, OFFSET);
+            let part =
+                |of: Identity| Part { job: of.job, sequence: of.sequence, seed: of.seed, is_copied: false };
+            let is_lost = wanted.is_none();
+            assert!(!mixture.explain(part(if is_lost { old } else { new })));
+            let asked = std::cell::RefCell::new(Vec::new());
+            assert!(!mixture.search(|named| {
+                asked.borrow_mut().push(named);
+                std::iter::empty()
+            }));
+            assert_eq!(asked.into_inner(), Vec::from_iter(wanted.map(Some)));
         }
     }
 

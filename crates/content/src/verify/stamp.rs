@@ -3,7 +3,7 @@
 use super::digest::digest;
 use super::{Header, Spec};
 use crate::Source;
-use crate::random::mix;
+use crate::random::{Random, mix};
 
 /// Which write a block belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -114,9 +114,14 @@ impl Data {
         }
     }
 
+    /// A word of what an interval is filled with, if that is random bytes and nothing else.
+    pub(super) fn word(&self, offset: u64, seed: u64, place: usize) -> Option<u64> {
+        matches!(self.source, Source::Random(_)).then(|| Random::word(seed_at(seed, offset), place))
+    }
+
     /// Fills an interval with random data.
     pub(super) fn fill_interval(&mut self, interval: &mut [u8], block_offset: u64, offset: u64, seed: u64) {
-        self.source.reseed(mix(seed ^ mix(offset)));
+        self.source.reseed(seed_at(seed, offset));
         self.source.fill(interval, block_offset, false);
     }
 
@@ -129,6 +134,11 @@ impl Data {
         interval[header_size..overhead].copy_from_slice(sum.as_bytes());
         swap(interval, self.spec.offset, overhead);
     }
+}
+
+/// The seed of an interval in a block of this seed.
+fn seed_at(seed: u64, offset: u64) -> u64 {
+    mix(seed ^ mix(offset))
 }
 
 /// Header and checksum change places with the data at `verify_offset`, and back.

@@ -328,14 +328,13 @@ impl Checker {
         let mut mixture = Mixture::new(&self.spec, block, offset);
         let in_flight = all.iter().filter_map(Candidates::in_flight);
         let found = std::iter::once(all[0].part(found, false));
+        let known = all.iter().flat_map(Candidates::known);
+        if in_flight.chain(found).chain(known).any(|part| mixture.explain(part)) {
+            return true;
+        }
         // Of writes that came between, only the number is known; they were to any place, and most to another one.
         let most = MOST_MADE / block.len().max(1) as u64;
-        let between = all.iter().flat_map(Candidates::between).take(most as usize);
-        in_flight
-            .chain(found)
-            .chain(all.iter().flat_map(Candidates::known))
-            .chain(between)
-            .any(|part| mixture.explain(part))
+        mixture.search(|named| all.iter().flat_map(move |of| of.between(named)).take(most as usize))
     }
 
     /// Whether it could be seen of a block that it has a seed of this job.

@@ -7,7 +7,7 @@ use super::Rivalry;
 use super::check::seed_of;
 use super::state::LoadError;
 use crate::verify_state::{Accepted, Policy, Saved, SavedFile, StateError};
-use iolite_content::verify::Part;
+use iolite_content::verify::{Named, Part};
 use std::collections::HashMap;
 use std::io;
 
@@ -42,9 +42,19 @@ impl Candidates {
         numbers.into_iter().flatten().map(|number| self.part(number, false))
     }
 
-    /// Those that may have been done, the latest first.
-    pub fn between(&self) -> impl Iterator<Item = Part> {
-        (self.accepted.oldest..self.accepted.latest).rev().map(|number| self.part(number, false))
+    /// Those that may have been done, the latest first; of these only the ones that are `named`, if one is.
+    pub fn between(&self, named: Option<Named>) -> impl Iterator<Item = Part> {
+        let Accepted { oldest, latest, .. } = self.accepted;
+        // How far it is from the last one to the first that is named, and from there to the next.
+        let (back, step) = match named {
+            None => (0, 0),
+            Some(named) => (latest.wrapping_sub(1).wrapping_sub(named.sequence) & named.mask, named.mask),
+        };
+        let is_mine = named.is_none_or(|named| named.job == self.job);
+        let count = if is_mine { latest.saturating_sub(oldest).saturating_sub(back) } else { 0 };
+        // (A step of 2^64 is never made.)
+        let numbers = (0..count).step_by(usize::try_from(step).unwrap_or(usize::MAX).saturating_add(1));
+        numbers.map(move |behind| self.part(latest - 1 - back - behind, false))
     }
 
     /// There is more than one good answer.
@@ -197,6 +207,26 @@ mod tests {
             let written = torn((OTHER, 4), (OWN, 5), at, elsewhere);
             assert!(!is_right(&beside, &written, elsewhere), "nothing was in flight there");
         }
+    }
+
+    /// The writes between the oldest good answer and the latest, and those that end like the number in a header.
+    #[test]
+    fn a_header_names_the_writes_that_may_be_there() {
+        let accepted = Accepted { oldest: 10, latest: 300_000, in_flight: None };
+        let candidates = Candidates { seed: 1, job: 2, accepted, is_copied: true };
+        let numbers = |named| candidates.between(named).map(|part| part.sequence).collect::<Vec<_>>();
+        assert_eq!(numbers(None), (10..300_000).rev().collect::<Vec<_>>());
+        for mask in [u64::MAX, 0xffff] {
+            for sequence in [0, 9, 10, 11, 40_000, 65_535, 70_000, 299_999, 300_000, u64::MAX] {
+                let is_named = |&number: &u64| number & mask == sequence & mask;
+                let wanted: Vec<u64> = (10..300_000).rev().filter(is_named).collect();
+                let named = |job| Some(Named { job, sequence: sequence & mask, mask });
+                assert_eq!(numbers(named(2)), wanted, "{sequence} {mask:#x}");
+                assert!(numbers(named(3)).is_empty());
+            }
+        }
+        let exact = Candidates { accepted: Accepted { oldest: 0, latest: 0, in_flight: None }, ..candidates };
+        assert_eq!(exact.between(Some(Named { job: 2, sequence: 0, mask: u64::MAX })).count(), 0);
     }
 
     #[test]
