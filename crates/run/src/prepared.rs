@@ -1,7 +1,7 @@
 //! What is found out before a run begins, and changes nothing.
 
 use crate::controller::Controller;
-use crate::worker::verify::{Rivals, problems_of_files};
+use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
 use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, places};
 use iolite_engine::EngineConfig;
 use iolite_plan::{Layout, Plan, Problem, logs};
@@ -37,8 +37,11 @@ impl<'a> Prepared<'a> {
         let found = layout::resolve(plan).and_then(|layouts| {
             let unknowable = problems_of_files(plan, &layouts);
             match Rivals::of(plan, &layouts) {
-                Ok(rivals) if unknowable.is_empty() => Ok((layouts, rivals)),
-                Ok(_) => Err(unknowable),
+                Ok(_) if !unknowable.is_empty() => Err(unknowable),
+                Ok(rivals) => match problems_of_states(plan, &rivals) {
+                    damaged if damaged.is_empty() => Ok((layouts, rivals)),
+                    damaged => Err(damaged),
+                },
                 Err(more) => Err([unknowable, more].concat()),
             }
         });

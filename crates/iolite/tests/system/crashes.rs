@@ -229,6 +229,31 @@ fn clones_have_states_of_their_own() {
     Program::under_test().line(dir.path(), &format!("{base} --rw=read --verify_state_load=1")).ok();
 }
 
+/// What another job wrote to the same place is explained by its state, also where nobody checks that job. It is looked at
+/// before the run.
+#[test]
+fn a_damaged_state_of_another_job_is_told_before_the_run() {
+    let dir = scratch();
+    let run = |one: &str, other: &str| {
+        let line = format!(
+            "--filename=data --size=64k --verify=crc32c --name=one {one} --name=other --filename=data --size=64k \
+             --verify=crc32c {other}"
+        );
+        Program::under_test().line(dir.path(), &line)
+    };
+    run("--rw=randwrite --do_verify=0", "--rw=randwrite --do_verify=0").ok();
+    let check = || run("--rw=read --verify_state_load=1", "--rw=randwrite --verify_only");
+    assert!(check().ok().stdout.contains("one: "), "nothing was said of the states");
+    let path = dir.path().join("local-other-1-verify.state");
+    let mut state = fs::read(&path).unwrap();
+    let entry = state.len() - 4096;
+    state[entry + 2] = 1;
+    fs::write(&path, state).unwrap();
+    let refused =
+        check().refused().says("verify_state_load: ").says("local-other-1-verify.state: corrupt: byte ");
+    assert!(refused.stdout.is_empty(), "{refused}");
+}
+
 /// A state is found by the name and the place of its job; what is there instead is told.
 #[test]
 fn a_state_that_is_not_there_is_told_with_those_that_are() {

@@ -26,7 +26,7 @@ mod turns;
 pub use check::{Checker, Expect, Question};
 pub use plan::ReadBack;
 pub use pool::{Checked, Pool};
-pub use problems::{problems, problems_of_files};
+pub use problems::{problems, problems_of_files, problems_of_states};
 pub use rivals::{FileIdentity, Rivalry, Rivals};
 pub use setup::{Identity as WorkerIdentity, loads_state, needs_order, reads_back};
 pub use state::{State, sync_all as sync_states};

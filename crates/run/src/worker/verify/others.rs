@@ -10,6 +10,7 @@ use crate::verify_state::{Accepted, Policy, Saved, SavedFile, StateError};
 use iolite_content::verify::{Named, Part};
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 
 /// Writes of one job that may be in a place.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +80,8 @@ struct OtherState {
 }
 
 impl OtherStates {
-    /// Loads the states of these rivals. One that has read everything back has none, and left nothing in flight.
+    /// Loads the states of these rivals. One that has read everything back has none, and left nothing in flight. Their
+    /// tables are not gone through: [`check`] does that, once for all who load them.
     ///
     /// # Errors
     /// One of them is damaged.
@@ -87,19 +89,12 @@ impl OtherStates {
         let mut files: HashMap<u32, Vec<OtherState>> = HashMap::new();
         for (&own, rivals) in &rivalry.files {
             for (path, name) in &rivals.states {
-                let failed = |error| LoadError::State(path.clone(), error);
-                let saved = match Saved::open(path) {
-                    Err(StateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => continue,
-                    saved => saved.map_err(failed)?,
-                };
-                let Some(file) = saved.setup.files.iter().position(|file| file.name == *name) else {
-                    continue;
-                };
+                let Some((saved, file)) = open(path, name)? else { continue };
                 files.entry(own as u32).or_default().push(OtherState {
                     seed: saved.setup.seed,
                     job: saved.setup.number,
                     is_copied: saved.setup.is_copied,
-                    file: saved.file(file as u32, policy).map_err(failed)?,
+                    file: saved.file_unseen(file, policy),
                 });
             }
         }
@@ -116,6 +111,25 @@ impl OtherStates {
         };
         states.flat_map(of_state).collect()
     }
+}
+
+/// Looks at all that the state of a rival says of a file.
+///
+/// # Errors
+/// It is damaged.
+pub fn check(path: &Path, name: &str, policy: Policy) -> Result<(), LoadError> {
+    let Some((saved, file)) = open(path, name)? else { return Ok(()) };
+    saved.file(file, policy).map(drop).map_err(|error| LoadError::State(path.to_owned(), error))
+}
+
+/// The state of a rival, and the index that a file has there. `None`: there is none, or nothing of this file.
+fn open(path: &Path, name: &str) -> Result<Option<(Saved, u32)>, LoadError> {
+    let saved = match Saved::open(path) {
+        Err(StateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        saved => saved.map_err(|error| LoadError::State(path.to_owned(), error))?,
+    };
+    let file = saved.setup.files.iter().position(|file| file.name == *name);
+    Ok(file.map(|file| (saved, file as u32)))
 }
 
 #[cfg(test)]

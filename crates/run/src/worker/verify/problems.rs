@@ -2,13 +2,14 @@
 
 use super::setup::{checked_direction, is_steered, keeps_state, spec};
 use super::state::{self, Demands, State};
-use super::{loads_state, setup};
+use super::{Rivals, loads_state, others, setup};
 use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::verify::SpecError;
 use iolite_options::JobOptions;
 use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use iolite_trace::{Place, TraceError};
 use iolite_workload::BlockSize;
+use std::collections::HashSet;
 
 /// Most threads that check for one worker.
 const MOST_THREADS: u32 = 1024;
@@ -130,6 +131,30 @@ pub fn problems_of_files(plan: &Plan, layouts: &[Layout]) -> Vec<Problem> {
         Some(Problem { job: options.name.clone(), origin: options.origins.get(option).cloned(), message })
     };
     plan.jobs.iter().filter(|job| verifies(&job.options)).filter_map(of_job).collect()
+}
+
+/// States of those who wrote to the same places that cannot be used, for each job that loads them.
+pub fn problems_of_states(plan: &Plan, rivals: &Rivals) -> Vec<Problem> {
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for worker in &plan.workers {
+        let options = &plan.job_of(worker).options;
+        if !loads_state(options) || !verifies(options) || options.exec_prerun.is_some() {
+            continue;
+        }
+        let (rivalry, policy) = (rivals.of_worker(worker.index), state::policy(options));
+        for (path, name) in rivalry.states() {
+            if !seen.insert((path.clone(), name.clone(), policy)) {
+                continue;
+            }
+            found.extend(others::check(path, name, policy).err().map(|error| Problem {
+                job: options.name.clone(),
+                origin: options.origins.get("verify_state_load").cloned(),
+                message: format!("verify_state_load: {error}"),
+            }));
+        }
+    }
+    found
 }
 
 fn verifies(options: &JobOptions) -> bool {

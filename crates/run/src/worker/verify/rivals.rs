@@ -55,6 +55,11 @@ impl Rivalry {
         let files = self.files.iter().filter(|(_, rivals)| !rivals.numbers.is_empty());
         files.map(|(&file, rivals)| (file as u32, rivals.numbers.iter().copied().collect())).collect()
     }
+
+    /// The states of those who wrote in an earlier run, and what they call the file.
+    pub fn states(&self) -> impl Iterator<Item = &(PathBuf, String)> {
+        self.files.values().flat_map(|rivals| &rivals.states)
+    }
 }
 
 impl Rivals {

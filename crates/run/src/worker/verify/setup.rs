@@ -1,6 +1,6 @@
 //! From the options of a job to its [`Verification`].
 
-use super::others::OtherStates;
+use super::others::{self, OtherStates};
 use super::owners::Owners;
 use super::plan::Backlog;
 use super::reach::Reach;
@@ -289,7 +289,12 @@ impl Verification {
         let mut checker =
             Checker::new(&spec, seed, writer, Arc::new(rivalry.numbers())).with_atomic_writes(options.atomic);
         if loads_state(options) {
-            checker = checker.beside(OtherStates::load(state::policy(options), &rivalry)?);
+            let policy = state::policy(options);
+            // What was there before the run has been looked at.
+            if options.exec_prerun.is_some() {
+                rivalry.states().try_for_each(|(path, name)| others::check(path, name, policy))?;
+            }
+            checker = checker.beside(OtherStates::load(policy, &rivalry)?);
         }
         if moves_nothing {
             checker = checker.that_pretends();
