@@ -4,7 +4,7 @@ use crate::shared::{Control, Slot};
 use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
 use iolite_plan::Plan;
 use iolite_stats::{
-    DirectionReport, DiskReport, Display, GroupDirection, GroupReport, Histogram, JobError, JobReport,
+    DirectionReport, DiskReport, Display, GroupDirection, GroupReport, JobError, JobReport, Latency,
     LatencyClasses, Report, Samples, SteadyReport, SyncReport, Unified, Usage,
 };
 use iolite_types::{Direction, PerDirection};
@@ -60,8 +60,8 @@ pub fn report<'a>(
         report.jobs.push(first);
     }
     for job in &mut report.jobs {
-        let mut all = Histogram::default();
-        job.directions.values.iter().for_each(|direction| all += &direction.clat.histogram);
+        let mut all = Latency::default();
+        job.directions.values.iter().for_each(|direction| all += &direction.clat);
         job.latency_classes = LatencyClasses::of(&all);
         job.mixed = (job.display.unified != Unified::Apart).then(|| {
             let mut mixed = DirectionReport::default();

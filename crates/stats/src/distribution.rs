@@ -1,7 +1,6 @@
 //! Coarse distributions: queue depth, units per submission and completion, latency classes.
 
-use crate::Histogram;
-use crate::lower_bound;
+use crate::{Latency, midpoint};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -81,12 +80,16 @@ pub struct LatencyClasses {
 }
 
 impl LatencyClasses {
-    /// Sorts a histogram into the classes. A bucket that straddles the end of a class (they are 1.6% wide)
-    /// counts where its lower bound is.
-    pub fn of(histogram: &Histogram) -> Self {
+    /// Sorts a latency's histogram into the classes. A bucket that straddles the end of a class (they are 1.6% wide)
+    /// counts where percentiles say its values are, at its midpoint, but never beyond the smallest and largest value.
+    pub fn of(latency: &Latency) -> Self {
         let mut classes = LatencyClasses::default();
-        for (bucket, count) in histogram.occupied() {
-            let class = LATENCY_ENDS.partition_point(|&end| end <= lower_bound(bucket));
+        let moments = &latency.moments;
+        // Without moments the smallest is above the largest.
+        let (min, max) = if moments.count == 0 { (0, u64::MAX) } else { (moments.min, moments.max) };
+        for (bucket, count) in latency.histogram.occupied() {
+            let value = midpoint(bucket).max(min).min(max);
+            let class = LATENCY_ENDS.partition_point(|&end| end <= value);
             match class {
                 0..10 => classes.ns[class] += count,
                 10..20 => classes.us[class - 10] += count,
@@ -115,13 +118,47 @@ mod tests {
 
     #[test]
     fn latencies_fall_into_their_class() {
-        let mut histogram = Histogram::default();
-        for value in [0, 1, 2, 99, 999, 1_000, 5_000, 40_000, 1_500_000, 1_500_000_000, 3_000_000_000] {
-            histogram.record(value);
-        }
-        let classes = LatencyClasses::of(&histogram);
+        let latency =
+            latency(&[0, 1, 2, 99, 900, 1_000, 5_000, 40_000, 1_500_000, 1_500_000_000, 3_000_000_000], true);
+        let classes = LatencyClasses::of(&latency);
         assert_eq!(classes.ns, [2, 1, 0, 0, 0, 1, 0, 0, 0, 1]);
         assert_eq!(classes.us, [1, 0, 1, 0, 1, 0, 0, 0, 0, 0]);
         assert_eq!(classes.ms, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    }
+
+    /// One of these values, with or without moments.
+    fn latency(values: &[u64], moments: bool) -> Latency {
+        let mut latency = Latency::default();
+        for &value in values {
+            latency.histogram.record(value);
+            if moments {
+                latency.moments.record(value);
+            }
+        }
+        latency
+    }
+
+    #[test]
+    fn classes_agree_with_percentiles_and_extremes() {
+        // 999 424 to 1 007 615 ns are one bucket, whose midpoint is 1 003 520.
+        let slow = |values: &[u64], moments| {
+            let classes = LatencyClasses::of(&latency(values, moments));
+            (classes.us[9], classes.ms[0])
+        };
+        assert_eq!(slow(&[1_001_000, 1_002_000], true), (0, 2));
+        assert_eq!(slow(&[1_001_000, 1_002_000], false), (0, 2));
+        assert_eq!(slow(&[999_500, 1_002_000], true), (0, 2));
+        assert_eq!(slow(&[999_500, 999_900], true), (2, 0));
+        // 495 616 to 499 711 and 499 712 to 503 807, whose midpoint is 501 760.
+        let middle = LatencyClasses::of(&latency(&[499_000, 499_800, 500_000], true));
+        assert_eq!((middle.us[7], middle.us[8]), (1, 2));
+        // The midpoint of 745 472 to 753 663 is below 750 000, that of 19 968 to 20 223 above 20 000.
+        let above = LatencyClasses::of(&latency(&[750_500, 751_000], true));
+        assert_eq!((above.us[8], above.us[9]), (0, 2));
+        let below = LatencyClasses::of(&latency(&[19_970, 19_990], true));
+        assert_eq!((below.us[3], below.us[4]), (2, 0));
+        // 992 to 999 and 1000 to 1007 ns: the limit is one of buckets.
+        let ns = LatencyClasses::of(&latency(&[998, 999, 1000], true));
+        assert_eq!((ns.ns[9], ns.us[0]), (2, 1));
     }
 }
