@@ -3,8 +3,9 @@
 use crate::shared::{Control, Slot};
 use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
 use iolite_plan::Plan;
+use iolite_stats::live::LiveStats;
 use iolite_stats::{
-    DirectionReport, DiskReport, Display, GroupDirection, GroupReport, JobError, JobReport, Latency,
+    Depths, DirectionReport, DiskReport, Display, GroupDirection, GroupReport, JobError, JobReport, Latency,
     LatencyClasses, Report, Samples, SteadyReport, SyncReport, Unified, Usage,
 };
 use iolite_types::{Direction, PerDirection};
@@ -81,33 +82,7 @@ pub fn report<'a>(
 fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, known: &Known) -> JobReport {
     let control = &slot.control;
     let end_ns = end_ns(control, at.now_ns);
-    let directions = slot.stats.consistent(|stats| {
-        let of = |direction: Direction| {
-            let live = &stats.directions[direction.index()];
-            let issued = live.issued.get();
-            if issued == 0 {
-                return DirectionReport::default();
-            }
-            let [slat, clat, lat] = stats.latencies(direction.index());
-            DirectionReport {
-                bytes: live.bytes.get(),
-                ios: live.ios.get(),
-                issued,
-                short: live.short.get(),
-                dropped: live.dropped.get(),
-                // A direction that never moved anything has no rates to show.
-                runtime_ms: if live.bytes.get() == 0 { 0 } else { milliseconds(live.clock.elapsed(end_ns)) },
-                slat,
-                clat,
-                lat,
-                intended: stats.intended_latency(direction.index()),
-                priorities: live.priorities.read(),
-                bw: known.bw[direction],
-                iops: known.iops[direction],
-            }
-        };
-        PerDirection::new(of(Direction::Read), of(Direction::Write), of(Direction::Trim))
-    });
+    let measured = slot.stats.consistent(|stats| Measured::of(stats, end_ns, known));
     JobReport {
         name: options.name.clone(),
         description: options.description.clone(),
@@ -122,10 +97,10 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         elapsed_s: (at.now_ns.div_ceil(1_000_000_000)).max(1),
         eta_s: known.eta_s,
         options: options.given.clone(),
-        directions,
+        directions: measured.directions,
         mixed: None,
-        sync: SyncReport { ios: slot.stats.syncs.get(), lat: slot.stats.sync_latency() },
-        lateness: slot.stats.lateness(),
+        sync: measured.sync,
+        lateness: measured.lateness,
         job_runtime_ms: job_runtime_ms(control, end_ns),
         log_wait_ms: control.log_wait_ns.load(Relaxed) / 1_000_000,
         usage: Usage {
@@ -135,10 +110,9 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
             major_faults: control.major_faults.load(Relaxed),
             minor_faults: control.minor_faults.load(Relaxed),
         },
-        depths: slot.stats.depths(),
+        depths: measured.depths,
         latency_classes: LatencyClasses::default(),
-        continued_errors: goes_on(options)
-            .then(|| (slot.stats.errors.get(), i32::try_from(slot.stats.first_error.get()).unwrap_or(0))),
+        continued_errors: goes_on(options).then_some(measured.errors),
         // A worker that never began has met no depth.
         depth: match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
             (0, _) => 0,
@@ -151,6 +125,58 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         blocks: options.block_error_percentiles.then(|| slot.stats.blocks.read()),
         steady_state: known.steady_state.clone(),
         display: display(options),
+    }
+}
+
+/// What a worker counted, all of it at one moment.
+struct Measured {
+    directions: PerDirection<DirectionReport>,
+    sync: SyncReport,
+    lateness: Latency,
+    depths: Depths,
+    /// How many, and the first.
+    errors: (u64, i32),
+}
+
+impl Measured {
+    fn of(stats: &LiveStats, end_ns: u64, known: &Known) -> Measured {
+        let direction = |direction| direction_of(stats, direction, end_ns, known);
+        Measured {
+            depths: stats.depths(),
+            directions: PerDirection::new(
+                direction(Direction::Read),
+                direction(Direction::Write),
+                direction(Direction::Trim),
+            ),
+            sync: SyncReport { ios: stats.syncs.get(), lat: stats.sync_latency() },
+            lateness: stats.lateness(),
+            errors: (stats.errors.get(), i32::try_from(stats.first_error.get()).unwrap_or(0)),
+        }
+    }
+}
+
+fn direction_of(stats: &LiveStats, direction: Direction, end_ns: u64, known: &Known) -> DirectionReport {
+    let live = &stats.directions[direction.index()];
+    let issued = live.issued.get();
+    if issued == 0 {
+        return DirectionReport::default();
+    }
+    let [slat, clat, lat] = stats.latencies(direction.index());
+    DirectionReport {
+        bytes: live.bytes.get(),
+        ios: live.ios.get(),
+        issued,
+        short: live.short.get(),
+        dropped: live.dropped.get(),
+        // A direction that never moved anything has no rates to show.
+        runtime_ms: if live.bytes.get() == 0 { 0 } else { milliseconds(live.clock.elapsed(end_ns)) },
+        slat,
+        clat,
+        lat,
+        intended: stats.intended_latency(direction.index()),
+        priorities: live.priorities.read(),
+        bw: known.bw[direction],
+        iops: known.iops[direction],
     }
 }
 
