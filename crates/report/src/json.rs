@@ -14,7 +14,7 @@ use iolite_stats::{
 use std::io::{self, Write};
 use writer::Writer;
 
-/// What `eta` says when it is over, or unknown.
+/// What `eta` says when it is unknown.
 const NO_ETA: u64 = i32::MAX as u64;
 /// Shares of depths are never below this when there was one, in percent.
 const LEAST_DEPTH: f64 = 0.1;

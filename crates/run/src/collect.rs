@@ -22,8 +22,6 @@ pub struct Known {
     pub bw: PerDirection<Samples>,
     /// Samples of IOPS.
     pub iops: PerDirection<Samples>,
-    /// Seconds left, while it runs.
-    pub eta_s: Option<u64>,
     /// What was found of the steady state of its group.
     pub steady_state: Option<SteadyReport>,
 }
@@ -36,8 +34,12 @@ pub struct Circumstances<'a> {
     pub timestamp_ms: u64,
     /// Nanoseconds of the run's clock, now.
     pub now_ns: u64,
+    /// When the first wave began, in nanoseconds of the run's clock.
+    pub begun_ns: u64,
     /// Milliseconds since the epoch at the clock's zero.
     pub origin_ms: u64,
+    /// Seconds left of the run; `None` = it cannot be told (yet).
+    pub eta_s: Option<u64>,
     /// The disks.
     pub disks: Vec<DiskReport>,
 }
@@ -94,8 +96,8 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
             0 => at.origin_ms + control.started_ns.load(Relaxed) / 1_000_000,
             _ => control.own_start_ms.load(Relaxed),
         },
-        elapsed_s: (at.now_ns.div_ceil(1_000_000_000)).max(1),
-        eta_s: known.eta_s,
+        elapsed_s: at.now_ns.saturating_sub(at.begun_ns).div_ceil(1_000_000_000).max(1),
+        eta_s: at.eta_s,
         options: options.given.clone(),
         directions: measured.directions,
         mixed: None,
@@ -253,7 +255,6 @@ fn merge(into: &mut JobReport, other: &JobReport) {
     into.usage.major_faults += other.usage.major_faults;
     into.usage.minor_faults += other.usage.minor_faults;
     into.depths += &other.depths;
-    into.eta_s = into.eta_s.max(other.eta_s);
 }
 
 fn groups(plan: &Plan, jobs: &[JobReport]) -> Vec<GroupReport> {
@@ -337,7 +338,9 @@ mod tests {
             plan,
             timestamp_ms: 5000,
             now_ns: 3_000_000_000,
+            begun_ns: 0,
             origin_ms: 1000,
+            eta_s: None,
             disks: Vec::new(),
         };
         report(at, |worker| arena.slot(worker), |worker| &known[worker])

@@ -109,6 +109,8 @@ pub struct Controller<'a> {
     idle_meter: Option<IdleMeter>,
     /// Groups that end when their state is steady.
     steady_groups: Vec<SteadyGroup>,
+    /// When the files were laid out and the first wave began.
+    begun: u64,
     wave: u32,
     wave_begun: u64,
     /// When it was last looked at who may start.
@@ -189,6 +191,7 @@ impl<'a> Controller<'a> {
             watch: Watch::new(settings.trigger.clone(), settings.status_files.clone()),
             disks,
             _locked: locked,
+            begun: now,
             wave: 0,
             wave_begun: now,
             looked_at: now,
@@ -207,7 +210,11 @@ impl<'a> Controller<'a> {
     /// Sees the run through to its end.
     pub fn run(mut self, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
         let system = |error| RunError::System("the run cannot be controlled", error);
-        if self.lay_out(observer).map_err(system)? {
+        let goes_on = self.lay_out(observer).map_err(system)?;
+        // What it took to lay out the files is no part of what is measured.
+        self.disks.begin();
+        self.begun = self.now();
+        if goes_on {
             self.idle_meter.iter().for_each(IdleMeter::begin);
             self.begin_wave();
             self.watch.begin(self.now());

@@ -56,6 +56,11 @@ impl Disks {
         Disks(disks)
     }
 
+    /// What they do counts from now on.
+    pub fn begin(&mut self) {
+        self.0.iter_mut().for_each(Disk::begin);
+    }
+
     /// What the disks did since.
     pub fn report(&self) -> Vec<DiskReport> {
         let reports: Vec<DiskReport> = self.0.iter().map(Disk::report).collect();
@@ -71,6 +76,11 @@ impl Disk {
         let slaves = fs::read_dir(directory.join("slaves")).into_iter().flatten().flatten();
         let slaves = slaves.filter_map(|entry| Disk::new(whole_disk(fs::canonicalize(entry.path()).ok()?)));
         Some(Disk { name, before, slaves: slaves.collect(), directory })
+    }
+
+    fn begin(&mut self) {
+        self.before = read(&self.directory).unwrap_or(self.before);
+        self.slaves.iter_mut().for_each(Disk::begin);
     }
 
     fn report(&self) -> DiskReport {

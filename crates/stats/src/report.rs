@@ -50,7 +50,7 @@ pub struct JobReport {
     pub start_ms: u64,
     /// Whole seconds from the start of the run (not the job) to now, at least 1.
     pub elapsed_s: u64,
-    /// Seconds left, in a status dump; `None` when it is over or unknown.
+    /// Seconds left of the run; `None` when it is unknown.
     pub eta_s: Option<u64>,
     /// The options that the job's own section gave: name and text, in order.
     pub options: Vec<(String, String)>,

@@ -1,6 +1,6 @@
 //! Block and character devices, standard input and output.
 
-use crate::common::devices::Loop;
+use crate::common::devices::{Loop, Mounted};
 use crate::common::{Json, Program, files_in, scratch, sizes};
 use crate::skip;
 use std::fs;
@@ -62,6 +62,23 @@ fn trimwrite_trims_before_it_writes() {
     // Every block is trimmed, then written.
     assert_eq!(json.job().ios(), [0, 32, 32]);
     assert_eq!(json.job().bytes(), [0, 2 * MIB, 2 * MIB]);
+}
+
+#[test]
+fn disk_statistics_begin_when_the_files_are_laid_out() {
+    let dir = scratch();
+    let mounted = match Mounted::new(dir.path(), 128 * MIB) {
+        Ok(mounted) => mounted,
+        Err(reason) => skip!("{reason}"),
+    };
+    let line = "--name=t --filename=f --size=64M --direct=1 --rw=randread --bs=4k --number_ios=50 --output-format=json";
+    let run = Program::under_test().line(&mounted.directory, line).ok();
+    let disk = &Json::parse(&run.stdout).0["disk_util"][0];
+    assert_eq!(disk["name"], mounted.device.name());
+    let counter = |name: &str| disk[name].as_u64().expect("a counter");
+    assert!(counter("read_ios") >= 50 && counter("read_sectors") >= 50 * 8, "{run}");
+    // The file system may write about itself at any time, but not 64 MiB.
+    assert!(counter("write_sectors") < 64 * MIB / 512 / 4, "{run}");
 }
 
 /// fio lays the files out, and then its first trim fails, whatever the engine.

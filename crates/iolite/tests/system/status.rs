@@ -86,6 +86,24 @@ fn finished_workers_are_shown_too() {
     assert!(live.starts_with("Jobs: 1 (f=1): [_(1),R(1)]["), "{live}");
 }
 
+/// As fio tells it: that of the whole run for every job, and not in the first two seconds.
+#[test]
+fn reports_tell_the_time_left_of_the_run() {
+    let dir = scratch();
+    let line = "--status-interval=500ms --output-format=json --ioengine=null --size=1M --rate_iops=100 \
+                --time_based --runtime=1500ms --name=a --name=b --stonewall --name=c";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let reports = serde_json::Deserializer::from_str(&run.stdout).into_iter();
+    let reports: Vec<Json> = reports.map(|report| Json(report.expect("reports are JSON"))).collect();
+    for report in &reports {
+        let eta = report.jobs()[0].int("eta");
+        assert_eq!(eta == i32::MAX as u64, report.jobs()[0].int("elapsed") <= 2, "{run}");
+        assert!(report.jobs().iter().all(|job| job.int("eta") == eta), "{run}");
+    }
+    let last = reports.last().expect("there is one at the end");
+    assert_eq!((last.jobs().len(), last.jobs()[0].int("eta")), (3, 0), "{run}");
+}
+
 #[test]
 fn no_live_line_unless_asked_for() {
     let dir = scratch();

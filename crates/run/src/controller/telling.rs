@@ -11,6 +11,9 @@ use iolite_stats::{Report, Snapshot};
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Reports tell the time left of a run that has gone on for so long.
+const ETA_AFTER_NS: u64 = 2_000_000_000;
+
 impl Controller<'_> {
     pub(super) fn tell_on_the_way(&mut self, observer: &mut dyn Observer) {
         let now = self.now();
@@ -102,7 +105,7 @@ impl Controller<'_> {
             snapshot.shown[direction] |= snapshot.iops[direction] > 0;
         }
         if let Some(left) = self.left_in_all(now) {
-            snapshot.percent = Some(eta::percent(now as f64 / 1e9, left));
+            snapshot.percent = Some(eta::percent(now.saturating_sub(self.begun) as f64 / 1e9, left));
             snapshot.eta_s = Some(left.round() as u64);
         }
         snapshot
@@ -120,26 +123,27 @@ impl Controller<'_> {
         if !asked.is_empty() {
             std::thread::sleep(USAGE_PATIENCE);
         }
-        let now = self.now();
-        for index in 0..self.members.len() {
-            self.members[index].known.eta_s = if running(self, index) {
-                self.left(index, now).map(|left| left.round() as u64)
-            } else {
-                None
-            };
-        }
         self.report()
+    }
+
+    /// Seconds left of the run, as reports tell them: as with fio not before it has run for a while.
+    fn told_eta(&self, now: u64) -> Option<u64> {
+        let has_run = now.saturating_sub(self.begun) >= ETA_AFTER_NS;
+        self.left_in_all(now).filter(|_| has_run).map(|left| left.round() as u64)
     }
 
     pub(super) fn report(&mut self) -> Report {
         for index in 0..self.members.len() {
             self.members[index].known.steady_state = self.steady_state(index).cloned();
         }
+        let now = self.now();
         let at = Circumstances {
             plan: self.plan,
             timestamp_ms: sys::wall_ns() / 1_000_000,
-            now_ns: self.now(),
+            now_ns: now,
+            begun_ns: self.begun,
             origin_ms: self.origin_ms,
+            eta_s: self.told_eta(now),
             disks: self.disks.report(),
         };
         let mut report =
