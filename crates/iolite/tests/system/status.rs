@@ -86,6 +86,18 @@ fn finished_workers_are_shown_too() {
     assert!(live.starts_with("Jobs: 1 (f=1): [_(1),R(1)]["), "{live}");
 }
 
+#[test]
+fn directions_that_are_over_are_shown_no_more() {
+    let dir = scratch();
+    let line = "--eta=always --name=short --ioengine=null --rw=write --size=4k \
+                --name=long --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=4";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let live = live_line(&run.output());
+    let fields = fields(&live);
+    assert!(fields[2].starts_with("r=") && !fields[2].contains(','), "{live}");
+    assert!(fields[3].starts_with("r=") && !fields[3].contains(','), "{live}");
+}
+
 /// As fio tells it: that of the whole run for every job, and not in the first two seconds.
 #[test]
 fn reports_tell_the_time_left_of_the_run() {

@@ -79,8 +79,8 @@ impl Controller<'_> {
             }
             let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
             for (direction, used) in Direction::ALL.into_iter().zip(used) {
-                snapshot.shown[direction] |= used;
                 if used && member.ordered && member.end.is_none() {
+                    snapshot.shown[direction] = true;
                     snapshot.limits.min_bandwidth += options.rate_min[direction];
                     snapshot.limits.max_bandwidth += options.rate[direction];
                     snapshot.limits.min_iops += options.rate_iops_min[direction];
@@ -101,7 +101,7 @@ impl Controller<'_> {
             };
             snapshot.bandwidth[direction] = per_second(since(old_bytes, bytes), span);
             snapshot.iops[direction] = per_second(since(old_ios, ios), span);
-            // What is read back or trimmed beside the workload is seen when it happens.
+            // What is read back or trimmed beside the workload is seen when it happens, as are the last I/Os of a worker.
             snapshot.shown[direction] |= snapshot.iops[direction] > 0;
         }
         if let Some(left) = self.left_in_all(now) {
