@@ -28,6 +28,7 @@ mod signals;
 mod spawner;
 mod sys;
 mod ticker;
+mod traces;
 pub mod verify_state;
 mod worker;
 

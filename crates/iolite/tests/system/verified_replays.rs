@@ -351,6 +351,44 @@ fn what_cannot_be_verified_is_refused() {
     );
 }
 
+/// The trace is read while the files are written.
+#[test]
+fn no_trace_is_written_to() {
+    let dir = scratch();
+    let path = dir.path().join("log");
+    log_of(dir.path(), &["write 0 4096"]);
+    let own = fs::read_to_string(&path).unwrap().replace(" f ", " log ");
+    fs::hard_link(&path, dir.path().join("alias")).unwrap();
+    let is_refused = |trace: &str, line: &str| {
+        fs::write(&path, trace).unwrap();
+        let refused = Program::under_test().line(dir.path(), &format!("{JOB} {line}")).refused();
+        assert_eq!(fs::read_to_string(&path).unwrap(), trace, "{line}");
+        refused
+    };
+    let other = own.replace(" log ", " f ");
+    for more in ["", "--verify=crc32c"] {
+        for (trace, line) in [
+            (&own, ""),
+            (&own.replace("write", "read"), ""),
+            (&other, "--replay_redirect=alias"),
+            (&other, "--name=w --filename=./log --rw=write --size=4k"),
+        ] {
+            let refused = is_refused(trace, &format!("{more} {line}"));
+            let refused =
+                refused.says("would be changed, and it is the trace that is replayed (read_iolog=log)");
+            assert!(refused.stdout.is_empty() && !dir.path().join("f").exists(), "{line}: {refused}");
+        }
+        is_refused(&own, &format!("{more} --read_iolog_chunked=1"))
+            .says("would change data on log, but it is the trace that is replayed");
+    }
+    // It may be replayed without a disk, and be read.
+    Program::under_test().line(dir.path(), &format!("{JOB} --ioengine=null")).ok();
+    fs::write(&path, own.replace("write 0 4096", "read 0 16")).unwrap();
+    for more in ["", "--read_iolog_chunked=1"] {
+        Program::under_test().line(dir.path(), &format!("{JOB} {more}")).ok();
+    }
+}
+
 #[test]
 fn little_is_kept_of_a_few_writes_far_apart() {
     let dir = scratch();

@@ -14,12 +14,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What is demanded of files that become known on the way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct LiveRules {
     diskless: bool,
     readonly: bool,
     allow_mounted_write: bool,
     allow_file_create: bool,
+    /// What the job reads meanwhile.
+    traces: Vec<FileIdentity>,
 }
 
 impl LiveRules {
@@ -30,6 +32,7 @@ impl LiveRules {
             readonly: replay.readonly,
             allow_mounted_write: options.allow_mounted_write,
             allow_file_create: options.allow_file_create,
+            traces: options.read_iolog.iter().map(|trace| FileIdentity::of(Path::new(trace))).collect(),
         })
     }
 }
@@ -80,7 +83,9 @@ impl FileTable {
     /// # Errors
     /// In words, why it cannot be used.
     pub fn add(&mut self, file: u32, path: PathBuf) -> Result<(), String> {
-        let Some(rules) = self.live else { return Err(format!("{} is not expected", path.display())) };
+        let Some(rules) = self.live.clone() else {
+            return Err(format!("{} is not expected", path.display()));
+        };
         if (file as usize) < self.specs.len() {
             return Ok(());
         }
@@ -110,6 +115,11 @@ impl FileTable {
         };
         let protected = if rules.readonly {
             Some("--readonly forbids that".to_owned())
+        } else if !rules.diskless && rules.traces.contains(&FileIdentity::of(&path)) {
+            Some(
+                "it is the trace that is replayed; send it elsewhere with replay_redirect or directory"
+                    .to_owned(),
+            )
         } else if kind == FileKind::Block && !rules.allow_mounted_write {
             iolite_plan::in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
         } else {

@@ -117,7 +117,7 @@ impl Party {
 }
 
 /// What names the same file.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FileIdentity {
     /// A block device, by its number.
     Device(u64),
@@ -133,7 +133,8 @@ impl FileIdentity {
         [FileIdentity::of(path), FileIdentity::Path(future_path(path))]
     }
 
-    fn of(path: &Path) -> FileIdentity {
+    /// By what this file can be told now.
+    pub fn of(path: &Path) -> FileIdentity {
         if let Ok(found) = std::fs::metadata(path) {
             return match found.file_type().is_block_device() {
                 true => FileIdentity::Device(found.rdev()),
