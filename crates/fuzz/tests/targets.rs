@@ -363,6 +363,7 @@ fn state_files() {
             is_durable: false,
             is_copied: false,
             has_flushes: true,
+            imprint: None,
             files: (0..files)
                 .map(|file| StateFile { name: format!("f{file}"), offset: 0, length: 65_536 })
                 .collect(),

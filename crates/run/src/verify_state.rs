@@ -64,12 +64,28 @@ pub struct Setup {
     pub is_copied: bool,
     /// The job flushes, so that it makes a difference.
     pub has_flushes: bool,
+    /// What its blocks are like. (States of earlier versions do not tell.)
+    #[serde(default)]
+    pub imprint: Option<StateImprint>,
     /// Where it writes.
     pub files: Vec<StateFile>,
 }
 
 fn may_be() -> bool {
     true
+}
+
+/// What blocks are like, beside their type: who checks them has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateImprint {
+    /// Bytes of an interval; 0, and where a block is no multiple of it: all of the block.
+    pub interval: u64,
+    /// `verify_offset`.
+    pub offset: u64,
+    /// `verify_pattern` in words; empty without one.
+    pub pattern: String,
+    /// `verify_pattern_interval`.
+    pub pattern_interval: u64,
 }
 
 /// A file that is written to.

@@ -215,6 +215,7 @@ mod tests {
             is_durable: false,
             is_copied: false,
             has_flushes: true,
+            imprint: None,
             files: vec![StateFile { name: "f".into(), offset: 0, length: 4096 }],
         };
         let mut recorder = Recorder::create(path, &setup).unwrap();

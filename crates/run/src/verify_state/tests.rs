@@ -24,6 +24,7 @@ fn setup(files: u64, blocks: u64, has_flushes: bool) -> Setup {
         is_durable: false,
         is_copied: false,
         has_flushes,
+        imprint: None,
         files: (0..files).map(file).collect(),
     }
 }

@@ -161,6 +161,7 @@ mod tests {
             is_durable: false,
             is_copied: false,
             has_flushes: false,
+            imprint: None,
             files: vec![StateFile { name: "f".into(), offset: 0, length: 4 * BLOCK as u64 }],
         }
     }

@@ -1,9 +1,12 @@
 //! The state of a verified job, while it is written and when it is loaded.
 
 use super::check::Saved as SavedExpectation;
-use crate::verify_state::{Covered, Policy, Recorder, Saved, SavedFile, Setup, StateError, StateFile};
+use super::setup;
+use crate::verify_state::{
+    Covered, Policy, Recorder, Saved, SavedFile, Setup, StateError, StateFile, StateImprint,
+};
 use iolite_options::engines::engine;
-use iolite_options::{JobOptions, SyncMode, VerifyPolicy};
+use iolite_options::{JobOptions, PatternPiece, SyncMode, VerifyPolicy};
 use iolite_plan::{Layout, Plan, WorkerPlan};
 use iolite_types::Direction;
 use iolite_workload::Io;
@@ -78,6 +81,7 @@ impl State {
             is_durable: options.sync != SyncMode::None,
             is_copied: engine(&options.ioengine).is_none_or(|engine| engine.copies),
             has_flushes: flushes || options.fsync > 0 || options.fdatasync > 0 || options.end_fsync,
+            imprint: imprint(options, workload),
             files: files.collect(),
         };
         let recorder = Recorder::create(path, &setup)?;
@@ -215,10 +219,72 @@ fn hint(path: &Path) -> String {
     others.truncate(MOST);
     format!(
         "there are those of other jobs: {}{more}. A state is called local-NAME-NUMBER-verify.state: give this job the name \
-         of the one that wrote, and as many jobs and clones before it (--section leaves them out); `iolite verify-state \
-         FILE` tells whose one is",
+         of the one that wrote, and as many jobs and clones before it (those that --section leaves out count); `iolite \
+         verify-state FILE` tells whose one is",
         others.join(", ")
     )
+}
+
+/// What the blocks of a job are like; `None` = it does not verify.
+fn imprint(options: &JobOptions, workload: &iolite_workload::Spec) -> Option<StateImprint> {
+    let spec = setup::spec_of(options, workload)?;
+    Some(StateImprint {
+        interval: if spec.kind.has_header() { spec.interval as u64 } else { 0 },
+        offset: if spec.kind.has_header() { spec.offset as u64 } else { 0 },
+        pattern: pattern_words(&options.verification.verify_pattern),
+        pattern_interval: spec.pattern_interval as u64,
+    })
+}
+
+/// A pattern as it can be told: in hexadecimal, of a long one the digest.
+fn pattern_words(pieces: &[PatternPiece]) -> String {
+    /// Longer ones are known by their digest.
+    const LONGEST: usize = 128;
+    let mut words = String::new();
+    for piece in pieces {
+        match piece {
+            PatternPiece::Offset => words.push_str("%o"),
+            PatternPiece::Bytes(bytes) => {
+                bytes.iter().for_each(|byte| words.push_str(&format!("{byte:02x}")))
+            }
+        }
+    }
+    match words.len() {
+        0 => words,
+        length if length > LONGEST => format!("XXH3:{:016x}", xxhash_rust::xxh3::xxh3_64(words.as_bytes())),
+        _ => format!("0x{words}"),
+    }
+}
+
+/// What of the blocks of a state is not like those of a job: the option, its value in the state, and in the job. (An
+/// interval matters where a block of one of these lengths is cut otherwise.)
+fn difference(
+    of_state: &StateImprint,
+    of_job: &StateImprint,
+    mut lengths: impl Iterator<Item = u64>,
+) -> Option<(&'static str, String, String)> {
+    let cut = |interval: u64, length: u64| match interval {
+        interval if interval > 0 && length.is_multiple_of(interval) => interval,
+        _ => length,
+    };
+    let told = |pattern: &str| if pattern.is_empty() { "(none)".to_owned() } else { pattern.to_owned() };
+    let numbers = |option, one: u64, other: u64| Some((option, one.to_string(), other.to_string()));
+    let (one, other) = (of_state, of_job);
+    if let Some(length) = lengths.find(|&length| cut(one.interval, length) != cut(other.interval, length)) {
+        return numbers("verify_interval", cut(one.interval, length), cut(other.interval, length));
+    }
+    if one.offset != other.offset {
+        return numbers("verify_offset", one.offset, other.offset);
+    }
+    if one.pattern != other.pattern {
+        return Some(("verify_pattern", told(&one.pattern), told(&other.pattern)));
+    }
+    let interval =
+        |imprint: &StateImprint| if imprint.pattern.is_empty() { 0 } else { imprint.pattern_interval };
+    if interval(one) != interval(other) {
+        return numbers("verify_pattern_interval", interval(one), interval(other));
+    }
+    None
 }
 
 /// Which writes a job insists upon.
@@ -281,6 +347,14 @@ impl Demands {
         let (length, largest) = (longest.unwrap_or(0), largest.unwrap_or(0));
         if length > largest {
             return Err(LoadError::Length { path: path.to_owned(), length, largest });
+        }
+        let lengths = || files.iter().flat_map(SavedFile::demands).map(|demand| demand.length);
+        let differ = |of_state: &StateImprint, of_job: &StateImprint| difference(of_state, of_job, lengths());
+        let imprints = saved.setup.imprint.as_ref().zip(imprint(options, workload));
+        if let Some((option, found, wanted)) =
+            imprints.and_then(|(of_state, of_job)| differ(of_state, &of_job))
+        {
+            return Err(other(option, &found, &wanted));
         }
         let identity = (saved.setup.seed, saved.setup.number);
         let is_copied = saved.setup.is_copied;
