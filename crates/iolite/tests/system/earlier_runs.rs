@@ -159,3 +159,93 @@ fn a_state_that_cannot_be_is_told_before_the_run() {
     .unwrap();
     Program::under_test().line(dir.path(), "bring.fio").ok();
 }
+
+/// Where a region begins at a share of a file, it begins elsewhere once the file is longer.
+#[test]
+fn a_share_of_a_file_that_may_have_grown_takes_a_state() {
+    for job in ["--offset=50%", "--offset_increment=20% --numjobs=2", "--offset=25% --filesize=512k"] {
+        let dir = scratch();
+        let run =
+            |more: &str| run(dir.path(), &format!("--filename=data --rw=write --size=256k {job} {more}"));
+        run("--do_verify=0").ok();
+        let refused = run("--verify_only")
+            .refused()
+            .says("verify_only cannot know how long data was when the run that wrote took offset")
+            .says("in bytes, or load");
+        assert!(refused.stdout.is_empty(), "{job}: {refused}");
+        run("--verify_only --verify_state_load=1").ok();
+    }
+    // These leave the file as long as it was.
+    for job in ["--offset=50% --size=256k", "--offset=50% --size=50%", "--offset=25% --numjobs=2 --size=1%"] {
+        let dir = scratch();
+        fs::write(dir.path().join("data"), vec![0; 1 << 20]).unwrap();
+        let run = |more: &str| run(dir.path(), &format!("--filename=data --rw=write {job} {more}"));
+        run("--do_verify=0").ok();
+        run("--verify_only").ok();
+    }
+}
+
+/// The order of a sequential workload may depend on the seed all the same.
+#[test]
+fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
+    let check = |job: &str| {
+        let dir = scratch();
+        let run = |more: &str| run(dir.path(), &format!("--size=96k {job} {more}"));
+        run("--do_verify=0 --randseed=99").ok();
+        run("--verify_only --randseed=99").ok();
+        run("--verify_only")
+    };
+    for job in [
+        "--rw=write",
+        "--rw=rw",
+        "--rw=write --nrfiles=3",
+        "--rw=write --bssplit=4k/50:8k/50",
+        "--rw=write --bsrange=1k-4k",
+        "--rw=write --nrfiles=3 --file_service_type=random",
+        "--rw=rw --nrfiles=3",
+        "--rw=rw --loops=2",
+    ] {
+        check(job).ok();
+    }
+    for job in ["--rw=write --bsrange=1000-4000 --bs_unaligned=1", "--rw=write --nrfiles=3 --filesize=8k-32k"]
+    {
+        check(job)
+            .refused()
+            .says("what this workload writes where depends on its seed; check from the same place");
+    }
+}
+
+/// A state is for blocks that are made as those of the job that left it.
+#[test]
+fn a_state_of_other_blocks_is_refused() {
+    let dir = scratch();
+    let write = |more: &str| {
+        run(dir.path(), &format!("--filename=data --rw=write --do_verify=0 --bs=16k {more}")).ok()
+    };
+    let check = |more: &str| {
+        run(dir.path(), &format!("--filename=data --rw=read --verify_state_load=1 --bs=16k {more}"))
+    };
+    let is_told = |more: &str, words: &str| {
+        let refused = check(more).refused();
+        assert!(refused.stderr.contains(words) && refused.stdout.is_empty(), "{more}: {refused}");
+    };
+    write("--verify_interval=4k");
+    check("--verify_interval=4k").ok();
+    is_told("", "is the state of verify_interval=4096, and the job has 16384");
+    is_told("--verify_interval=4k --verify_offset=64", "is the state of verify_offset=0, and the job has 64");
+    is_told(
+        "--verify_interval=4k --verify_pattern=0xab",
+        "is the state of verify_pattern=(none), and the job has 0xab",
+    );
+    write("");
+    check("--verify_interval=16k").ok();
+    check("--bs=32k").ok();
+    let pattern = "--verify=pattern --verify_pattern=0xdeadface%o";
+    write(pattern);
+    check(pattern).ok();
+    is_told(
+        "--verify=pattern --verify_pattern=0xdeadface",
+        "is the state of verify_pattern=0xdeadface%o, and the job has 0xdeadface",
+    );
+    is_told(&format!("{pattern} --verify_pattern_interval=512"), "is the state of verify_pattern_interval=0");
+}

@@ -256,13 +256,13 @@ impl Verification {
     /// `is_all`: everything has been read.
     pub fn hint(&self, is_all: bool) -> Option<String> {
         let may_be_elsewhere = self.wrong > 0 && self.checker.is_in_doubt() && self.checker.depends_on_seed();
-        let Some(stranger) = self.checker.stranger().filter(|_| may_be_elsewhere) else {
+        let Some(stranger) = self.checker.other_job().filter(|_| may_be_elsewhere) else {
             return self.reach.filter(|_| is_all)?.hint();
         };
         Some(format!(
-            "no block has a seed of this job (number {}), and some are of job {stranger}: a random workload with another seed \
-             writes to other places; check from the same place in the same job file (--section leaves out others), with \
-             the same randseed",
+            "no block has a seed of this job (number {}), and some are of job {stranger}: what this workload writes where \
+             depends on its seed; check from the same place in the same job file (those that --section leaves out count), \
+             with the same randseed",
             self.job
         ))
     }

@@ -114,6 +114,8 @@ struct Sightings {
     stranger: AtomicU32,
     /// Such blocks, which were right as long as there were none of this job's own, are looked for once more.
     again: AtomicBool,
+    /// A wrong block with a seed that is not this job's. Its job's number plus 1.
+    foreign: AtomicU32,
 }
 
 impl Checker {
@@ -198,6 +200,7 @@ impl Checker {
             return Vec::new();
         }
         let Some(first) = self.first_wrong(block, question) else { return Vec::new() };
+        self.note_foreign(&first);
         let mut wrong = vec![*first];
         while let Some(last) = wrong.last()
             && !self.first_only
@@ -365,6 +368,12 @@ impl Checker {
         seen.stranger.load(Relaxed).checked_sub(1).map(|number| number as u16)
     }
 
+    /// The number of a job that has written here with seeds that are not this job's.
+    pub fn other_job(&self) -> Option<u16> {
+        let foreign = || self.earlier.as_ref()?.seen.foreign.load(Relaxed).checked_sub(1);
+        self.stranger().or_else(|| foreign().map(|number| number as u16))
+    }
+
     /// Whether blocks have passed, while nothing was known, that are wrong as is known now. From here on nothing but
     /// these is told.
     pub fn look_again(&self) -> bool {
@@ -391,6 +400,16 @@ impl Checker {
     fn note_stranger(&self, mismatch: &Mismatch) {
         if let (Some(earlier), Some(header)) = (&self.earlier, &mismatch.header) {
             earlier.seen.stranger.store(u32::from(header.job) + 1, Relaxed);
+        }
+    }
+
+    fn note_foreign(&self, mismatch: &Mismatch) {
+        if let (Some(earlier), Some(header)) = (&self.earlier, &mismatch.header)
+            && header.format == HeaderFormat::V342
+            && self.spec.fill == Fill::Random
+            && header.seed != self.seed(header.sequence)
+        {
+            earlier.seen.foreign.store(u32::from(header.job) + 1, Relaxed);
         }
     }
 

@@ -5,11 +5,12 @@ use super::state::{self, Demands, State};
 use super::{Rivals, loads_state, others, setup};
 use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::verify::SpecError;
-use iolite_options::JobOptions;
+use iolite_options::{JobOptions, SizeValue};
 use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use iolite_trace::{Place, TraceError};
 use iolite_workload::BlockSize;
 use std::collections::HashSet;
+use std::path::Path;
 
 /// Most threads that check for one worker.
 const MOST_THREADS: u32 = 1024;
@@ -123,7 +124,7 @@ fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static 
 
 /// What is in the way once the files are known, for each job.
 pub fn problems_of_files(plan: &Plan, layouts: &[Layout]) -> Vec<Problem> {
-    let of_worker = |worker: &WorkerPlan| of_worker(plan, worker, &layouts[worker.index]);
+    let of_worker = |worker: &WorkerPlan| of_worker(plan, worker, layouts);
     let of_job = |job: &JobPlan| {
         // What is wrong with one clone is mostly wrong with all.
         let (option, message) = plan.workers[plan.clones(job)].iter().find_map(of_worker)?;
@@ -161,14 +162,16 @@ fn verifies(options: &JobOptions) -> bool {
     options.verification.is_on() && !options.create_only
 }
 
-fn of_worker(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<(&'static str, String)> {
-    let job = plan.job_of(worker);
+fn of_worker(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout]) -> Option<(&'static str, String)> {
+    let (job, layout) = (plan.job_of(worker), &layouts[worker.index]);
     let options = &job.options;
     if worker.replay.as_ref().is_some_and(|replay| replay.is_live) {
         return None;
     }
     if assumes_writes(options) {
-        return unforeseeable_end(options, layout).map(|message| ("verify_only", message));
+        let message =
+            unforeseeable_end(options, layout).or_else(|| unforeseeable_start(plan, worker, layouts));
+        return message.map(|message| ("verify_only", message));
     }
     let workload = translate::workload_spec(job, worker, layout);
     if loads_state(options) {
@@ -199,4 +202,41 @@ fn unforeseeable_end(options: &JobOptions, layout: &Layout) -> Option<String> {
              instead, or load the job's state (verify_state_load=1)"
         )
     })
+}
+
+/// Why nobody can know where an earlier run began: a share of a file that it, or another job of it, may have made longer.
+fn unforeseeable_start(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout]) -> Option<String> {
+    let job = plan.job_of(worker);
+    let options = &job.options;
+    let share = |value: SizeValue| match value {
+        SizeValue::Percent(percent) if percent > 0 => Some(percent),
+        SizeValue::Percent(_) | SizeValue::Bytes(_) => None,
+    };
+    let increment = options.offset_increment;
+    let (option, percent) = match (share(options.offset), share(increment)) {
+        (Some(percent), _) => ("offset", percent),
+        (None, Some(percent)) if worker.clone > 0 => ("offset_increment", percent),
+        _ => return None,
+    };
+    let has_grown = |file: &&FileLayout| {
+        file.kind == FileKind::Regular
+            && !job.engine.diskless
+            && plan.workers.iter().any(|other| may_extend(plan, other, layouts, &file.path))
+    };
+    let path = layouts[worker.index].files.iter().find(has_grown)?.path.display();
+    Some(format!(
+        "verify_only cannot know how long {path} was when the run that wrote took {option}={percent}% of it, and may have \
+         made it longer; give {option} in bytes, or load the job's state (verify_state_load=1)"
+    ))
+}
+
+/// Whether it may be this worker that has made a file as long as it is.
+fn may_extend(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout], path: &Path) -> bool {
+    let options = &plan.job_of(worker).options;
+    let is_share = !matches!(options.size, Some(SizeValue::Bytes(_))) && options.filesize.is_none();
+    let keeps_size = is_share && !options.fill_device && worker.replay.is_none();
+    let size = || std::fs::metadata(path).map_or(0, |found| found.len());
+    let reaches_end =
+        |file: &FileLayout| file.path == path && file.offset.saturating_add(file.length) >= size();
+    !keeps_size && layouts[worker.index].files.iter().any(reaches_end)
 }

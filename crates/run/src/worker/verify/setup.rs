@@ -14,7 +14,7 @@ use iolite_options::{JobOptions, VerifyHeaderFormat};
 use iolite_plan::{Layout, ReplayPlan};
 use iolite_types::Direction;
 use iolite_workload::history::{Need, Replay, Standing, can_repeat};
-use iolite_workload::{BlockSize, Error, Mix};
+use iolite_workload::{BlockSize, Error, FileOrder, Mix};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -155,6 +155,30 @@ fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> boo
     let may_fail =
         options.fill_device || options.continue_on_error.write || !options.ignore_error.write.is_empty();
     !steered && !may_fail && !counts_after_ramp(options)
+}
+
+/// Whether each write goes to the same place whatever the seed: then an earlier run with another one has done the same.
+/// (The order in a trace is always the same.)
+fn has_fixed_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
+    let is_one_file = workload.files.len() == 1;
+    let used = [
+        (Direction::Read, options.rw.reads()),
+        (Direction::Write, options.rw.writes()),
+        (Direction::Trim, options.rw.trims()),
+    ];
+    let is_fixed = |direction| matches!(workload.block_size[direction], BlockSize::Fixed(_));
+    let sizes_are_fixed = used.into_iter().all(|(direction, used)| !used || is_fixed(direction));
+    let files_take_turns = match workload.file_order {
+        FileOrder::RoundRobin | FileOrder::Sequential => true,
+        FileOrder::Random | FileOrder::Skewed(_) => is_one_file,
+    };
+    // The seed picks the size of each file from a range.
+    let files_are_fixed = options.filesize.is_none_or(|range| range.low == range.high);
+    // In a mix the seed says which I/Os are writes, and so how many each file gets in a pass.
+    let is_mix = matches!(workload.mix, Mix::ReadWrite(_));
+    let is_one_pass = options.loops <= 1 && !can_repeat(workload);
+    let sides_are_fixed = !is_mix || (is_one_file && is_one_pass);
+    !options.rw.is_random() && sizes_are_fixed && files_take_turns && files_are_fixed && sides_are_fixed
 }
 
 /// Whether rates say which direction of a mix is next.
@@ -302,11 +326,10 @@ impl Verification {
         checker = checker.that_stops_at_the_first(wanted.verify_fatal);
         if options.verify_only && !loads_state(options) {
             let is_own = options.is_set("verify_header_seed") && wanted.verify_header_seed;
-            // The order in a trace is always the same.
             checker = match options.randrepeat {
                 false if replay.is_none() => checker.of_anybody(),
                 true if is_own => checker.of_an_earlier_run_of_its_own(),
-                _ => checker.of_an_earlier_run(!options.rw.is_random()),
+                _ => checker.of_an_earlier_run(replay.is_some() || has_fixed_order(options, workload)),
             };
         }
         let units = options.iodepth.max(1) as usize;
