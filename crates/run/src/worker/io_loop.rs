@@ -365,7 +365,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if !E::SYNCHRONOUS {
                 if self.in_flight >= self.limit {
                     self.make_room();
-                } else if self.rules.complete_min == 0 && self.in_flight > 0 {
+                } else if self.rules.complete_min == 0 && self.pending.is_empty() && self.in_flight > 0 {
+                    // What waits to be committed may be complete already with some engines, and has no stamp yet.
                     self.reap(0);
                 }
             }

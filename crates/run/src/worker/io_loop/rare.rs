@@ -113,6 +113,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             let ready = if self.rules.timed() { self.clock.now() } else { 0 };
             self.issue(index, start, ready, marks);
         }
+        // Who waits for what is in flight does not wait for a batch to be full.
+        self.commit();
     }
 
     /// Gives up a unit that was made and will not be issued (any more).
