@@ -349,6 +349,23 @@ fn short_ios_are_counted_once() {
     }
 }
 
+/// Whenever the time is over, the last depth that was tried has been measured: a search does not go on at the end.
+#[test]
+fn a_search_for_a_depth_ends_with_a_measurement() {
+    for (target, runtime) in
+        [100, 1000].into_iter().flat_map(|target| (1..60).map(move |end| (target, end * 500)))
+    {
+        let measured = measure::<false>(moved(), 1_000_000, 16, |options| {
+            options.latency_target = target;
+            options.latency_window = 1000;
+            options.latency_percentile = 90.0;
+            options.iodepth_batch_complete_max = 16;
+            options.runtime = runtime;
+        });
+        assert!(measured.ios > 0, "target {target}, runtime {runtime}");
+    }
+}
+
 /// On the real clock: what the engine noted, and what the loop reports. The ends of the distribution are left out, for
 /// there the machine may have stopped the worker between the two looks at the clock; and a busy one does that so often
 /// that some goes are allowed.

@@ -18,6 +18,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn seek_depth(&mut self) {
         let Some(target) = &mut self.extras.target else { return };
         let now = self.clock.now();
+        if now >= self.next_event {
+            // A depth that is tried after the end would only throw away what was measured at the last one.
+            return;
+        }
         let anew = target.counts_anew() && !self.ramping;
         match target.step(now) {
             Step::Stay => {}
