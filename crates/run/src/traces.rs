@@ -1,6 +1,7 @@
 //! Traces that a run would destroy: they are read while it writes.
 
 use crate::worker::verify::FileIdentity;
+use iolite_options::JobOptions;
 use iolite_plan::{FileLayout, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use std::collections::HashMap;
 
@@ -16,7 +17,16 @@ pub fn overwritten(plan: &Plan, layouts: &[Layout]) -> Vec<Problem> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    for worker in plan.workers.iter().filter(|worker| !plan.job_of(worker).engine.diskless) {
+    for worker in &plan.workers {
+        let options = &plan.job_of(worker).options;
+        if let Some(path) = &options.write_iolog
+            && let Some(trace) = traces.get(&FileIdentity::of(path.as_ref()))
+        {
+            found.push(recorded(options, path, trace));
+        }
+        if plan.job_of(worker).engine.diskless {
+            continue;
+        }
         for file in changed(plan, worker, &layouts[worker.index]) {
             if let Some(trace) = traces.get(&FileIdentity::of(&file.path)) {
                 found.push(problem(plan, worker, file, trace));
@@ -41,6 +51,17 @@ fn changed<'a>(
     };
     let files = layout.files.iter().enumerate();
     files.filter(move |&(index, file)| file.extend_to.is_some() || is_changed(index)).map(|(_, file)| file)
+}
+
+fn recorded(options: &JobOptions, path: &str, trace: &ReplayPlan) -> Problem {
+    Problem {
+        job: options.name.clone(),
+        origin: options.origins.get("write_iolog").cloned(),
+        message: format!(
+            "write_iolog={path}: the log would go into the trace that is replayed (read_iolog={}); give another name",
+            trace.name.display()
+        ),
+    }
 }
 
 fn problem(plan: &Plan, worker: &WorkerPlan, file: &FileLayout, trace: &ReplayPlan) -> Problem {

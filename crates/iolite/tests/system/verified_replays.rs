@@ -381,6 +381,9 @@ fn no_trace_is_written_to() {
         is_refused(&own, &format!("{more} --read_iolog_chunked=1"))
             .says("would change data on log, but it is the trace that is replayed");
     }
+    is_refused(&other, "--write_iolog=./log --ioengine=null")
+        .says("write_iolog=./log: the log would go into the trace that is replayed (read_iolog=log)");
+    fs::write(&path, &own).unwrap();
     // It may be replayed without a disk, and be read.
     Program::under_test().line(dir.path(), &format!("{JOB} --ioengine=null")).ok();
     fs::write(&path, own.replace("write 0 4096", "read 0 16")).unwrap();
