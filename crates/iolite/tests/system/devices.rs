@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, Mounted};
 use crate::common::{Json, Program, files_in, scratch, sizes};
-use crate::skip;
+use crate::{or_skip, skip};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
@@ -20,10 +20,7 @@ fn trims_discard_every_block_once() {
     for engine in ["psync", "libaio", "io_uring", "pvsync2", "posixaio", "sync"] {
         for rw in ["trim", "randtrim"] {
             let dir = scratch();
-            let device = match full_device(dir.path()) {
-                Ok(device) => device,
-                Err(reason) => skip!("{reason}"),
-            };
+            let device = or_skip!(full_device(dir.path()));
             let line = format!(
                 "--name=t --filename={} --ioengine={engine} --rw={rw} --bs=64k --size=2M --offset=1M --output-format=json",
                 device.path
@@ -51,10 +48,7 @@ fn trims_discard_every_block_once() {
 #[test]
 fn trimwrite_trims_before_it_writes() {
     let dir = scratch();
-    let device = match full_device(dir.path()) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(full_device(dir.path()));
     let line =
         format!("--name=t --filename={} --rw=trimwrite --bs=64k --size=2M --output-format=json", device.path);
     let run = Program::under_test().line(dir.path(), &line).ok();
@@ -67,10 +61,7 @@ fn trimwrite_trims_before_it_writes() {
 #[test]
 fn disk_statistics_begin_when_the_files_are_laid_out() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 128 * MIB) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 128 * MIB));
     let line = "--name=t --filename=f --size=64M --direct=1 --rw=randread --bs=4k --number_ios=50 --output-format=json";
     let run = Program::under_test().line(&mounted.directory, line).ok();
     let disk = &Json::parse(&run.stdout).0["disk_util"][0];
@@ -123,10 +114,7 @@ fn what_cannot_be_trimmed_is_refused_before_anything_is_made() {
 #[test]
 fn the_whole_device_is_the_default_size_and_percentages_are_of_it() {
     let dir = scratch();
-    let device = match full_device(dir.path()) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(full_device(dir.path()));
     for (size, expected) in [("", 64), ("--size=50%", 32), ("--size=25% --offset=50%", 16), ("--size=1M", 16)]
     {
         let line =
@@ -139,10 +127,7 @@ fn the_whole_device_is_the_default_size_and_percentages_are_of_it() {
 #[test]
 fn an_offset_increment_gives_each_clone_its_part() {
     let dir = scratch();
-    let device = match full_device(dir.path()) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(full_device(dir.path()));
     let line = format!(
         "--name=d --filename={} --rw=write --bs=64k --size=1M --offset_increment=1M --numjobs=3 --zero_buffers",
         device.path

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
 use crate::common::{Json, Program, scratch};
-use crate::skip;
+use crate::or_skip;
 use std::fs;
 use std::path::Path;
 
@@ -52,10 +52,7 @@ fn what_may_have_been_written_otherwise_takes_a_state() {
 #[test]
 fn devices_are_filled_and_checked() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "image", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "image", 1 << 20)));
     let job =
         format!("--filename={} --rw=write --fill_device=1 --file_append=1 --output-format=json", device.path);
     run(dir.path(), &format!("{job} --do_verify=0")).ok();
@@ -65,10 +62,7 @@ fn devices_are_filled_and_checked() {
 #[test]
 fn a_file_system_that_was_filled_is_checked_by_the_state() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 4 << 20) {
-        Ok(mounted) => mounted,
-        Err(why) => skip!("{why}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 4 << 20));
     let run = |more: &str| run(dir.path(), &format!("--filename=mounted/data --rw=write --size=8m {more}"));
     run("--ignore_error=,ENOSPC --do_verify=0").ok();
     let state = fs::read(dir.path().join(STATE)).unwrap();

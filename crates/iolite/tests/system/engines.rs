@@ -3,7 +3,7 @@
 
 use crate::common::devices::Loop;
 use crate::common::{Json, Program, files_in, scratch, sizes};
-use crate::skip;
+use crate::or_skip;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -302,10 +302,7 @@ fn io_of_several_sizes_at_once() {
 #[test]
 fn block_devices() {
     let dir = scratch();
-    let device = match Loop::new(dir.path(), SIZE as u64) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::new(dir.path(), SIZE as u64));
     for_each_engine(|engine, queues, mode| {
         let depth = if queues { "--iodepth=16" } else { "--iodepth=1" };
         let filename = format!("--filename={}", device.path);

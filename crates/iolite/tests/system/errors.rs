@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
 use crate::common::{Json, Program, files_in, is_root, scratch, sizes};
-use crate::skip;
+use crate::{or_skip, skip};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -193,10 +193,7 @@ fn an_error_is_in_the_json_too() {
 #[test]
 fn reading_past_the_end_of_a_device() {
     let dir = scratch();
-    let device = match Loop::new(dir.path(), 1 << 20) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::new(dir.path(), 1 << 20));
     // fio does nothing and says nothing; an error that says why is as good.
     let line = format!("--name=a --filename={} --rw=read --size=1M --offset=2M", device.path);
     let run = Program::under_test().line(dir.path(), &line);
@@ -207,10 +204,7 @@ fn reading_past_the_end_of_a_device() {
 #[test]
 fn a_full_file_system() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 16 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let line = "--name=a --directory=mounted --rw=write --size=64M --bs=64k --fallocate=none";
     let run = Program::under_test().line(dir.path(), line).refused().says("No space left on device");
     assert!(run.stdout.contains("err=28"), "{run}");
@@ -220,10 +214,7 @@ fn a_full_file_system() {
 #[test]
 fn fill_device_ends_well_when_the_file_system_is_full() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 16 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let line = "--name=a --directory=mounted --rw=write --fill_device=1 --bs=64k --output-format=json";
     let run = Program::under_test().line(dir.path(), line).ok();
     let [_, written, _] = Json::parse(&run.stdout).job().bytes();
@@ -234,10 +225,7 @@ fn fill_device_ends_well_when_the_file_system_is_full() {
 #[test]
 fn a_reader_with_fill_device_reads_what_there_was_room_for() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 16 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let line = "--name=a --directory=mounted --rw=read --fill_device=1 --bs=4k --output-format=json";
     let run = Program::under_test().line(dir.path(), line).ok();
     let [read, _, _] = Json::parse(&run.stdout).job().bytes();
@@ -248,10 +236,7 @@ fn a_reader_with_fill_device_reads_what_there_was_room_for() {
 #[test]
 fn posix_fallocate_without_room_is_told_and_the_job_goes_on() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 16 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let line = "--name=a --directory=mounted --rw=write --fallocate=posix --size=64M --io_size=1M";
     let run = Program::under_test().line(dir.path(), line).ok().says("posix_fallocate fails: No space left");
     assert!(run.stdout.contains("issued rwts: total=0,256,0,0"), "{run}");
@@ -280,10 +265,7 @@ fn a_missing_device_does_not_become_a_file() {
 pub fn a_mounted_device_is_not_written() {
     let dir = scratch();
     let program = Program::under_test();
-    let mounted = match Mounted::new(dir.path(), 16 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let device = &mounted.device.path;
     for rw in ["write", "randrw", "randtrim"] {
         let line = format!("--name=a --filename={device} --rw={rw} --bs=4k --size=64k --offset=8M");
@@ -310,15 +292,9 @@ fn a_device_below_a_mounted_one_is_not_written() {
     }
     let dir = scratch();
     let outer = image(dir.path(), "outer.img", 32 << 20);
-    let device = match Loop::on(&outer) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::on(&outer));
     // A loop device on a loop device: the lower one is held by the upper.
-    let upper = match Loop::on(Path::new(&device.path)) {
-        Ok(upper) => upper,
-        Err(reason) => skip!("{reason}"),
-    };
+    let upper = or_skip!(Loop::on(Path::new(&device.path)));
     let line = format!("--name=a --filename={} --rw=write --size=64k", device.path);
     let run = program.line(dir.path(), &line);
     // The kernel gives a loop device's backing device no holder: either answer is honest, silence is not.

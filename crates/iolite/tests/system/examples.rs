@@ -3,7 +3,7 @@
 use crate::common::devices::Loop;
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
-use crate::skip;
+use crate::{or_skip, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -267,10 +267,7 @@ fn fio_understands_them_too() {
 fn the_device_examples_on_a_loop_device() {
     const SIZE: usize = 32 << 20;
     let dir = scratch();
-    let device = match Loop::new(dir.path(), SIZE as u64) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::new(dir.path(), SIZE as u64));
     for name in ON_DEVICES {
         fs::write(&device.path, vec![0; SIZE]).expect("the device can be written");
         assert!(!run_on(name, Some(&device)).is_empty(), "{name}");

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
 use crate::common::{Json, Program, scratch};
-use crate::skip;
+use crate::{or_skip, skip};
 use std::fs::{self, File};
 use std::path::Path;
 
@@ -88,10 +88,7 @@ fn an_error_that_is_no_loss_of_data_ends_the_job() {
 #[test]
 fn jobs_go_on_after_lost_data() {
     let dir = scratch();
-    let broken = match HalfBroken::new(dir.path()) {
-        Ok(broken) => broken,
-        Err(reason) => skip!("{reason}"),
-    };
+    let broken = or_skip!(HalfBroken::new(dir.path()));
     for engine in ["psync", "libaio", "io_uring", "posixaio"] {
         for kinds in ["read", "io", "all", "1"] {
             let line = format!(
@@ -112,10 +109,7 @@ fn jobs_go_on_after_lost_data() {
 #[test]
 pub fn errors_that_do_not_end_the_job_are_described_on_demand() {
     let dir = scratch();
-    let broken = match HalfBroken::new(dir.path()) {
-        Ok(broken) => broken,
-        Err(reason) => skip!("{reason}"),
-    };
+    let broken = or_skip!(HalfBroken::new(dir.path()));
     for (dump, told) in [(1, 16), (0, 0)] {
         let line = format!("{} --rw=read --error_dump={dump} --continue_on_error=read", broken.job());
         let run = Program::under_test().line(dir.path(), &line).ok();
@@ -169,10 +163,7 @@ fn a_mapped_file_that_is_cut_off() {
         skip!("fio dies of it");
     }
     let dir = scratch();
-    let broken = match HalfBroken::new(dir.path()) {
-        Ok(broken) => broken,
-        Err(reason) => skip!("{reason}"),
-    };
+    let broken = or_skip!(HalfBroken::new(dir.path()));
     let line = format!("{} --direct=0 --rw=read --ioengine=mmap", broken.job());
     let run = program.line(dir.path(), &line).refused();
     run.says("killed by signal 7: a mapped file became shorter").says("total=17,0,0,0");
@@ -181,10 +172,7 @@ fn a_mapped_file_that_is_cut_off() {
 #[test]
 fn a_full_file_system_ends_what_fills_it() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 8 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 8 << 20));
     let file = mounted.directory.join("f");
     let line =
         format!("--name=e --filename={} --rw=write --bs=64k --size=20M --fill_device=1", file.display());
@@ -203,10 +191,7 @@ fn a_full_file_system_ends_what_fills_it() {
 fn the_same_as_the_peer() {
     let Some(peer) = Program::peer() else { skip!("no fio to compare with") };
     let dir = scratch();
-    let broken = match HalfBroken::new(dir.path()) {
-        Ok(broken) => broken,
-        Err(reason) => skip!("{reason}"),
-    };
+    let broken = or_skip!(HalfBroken::new(dir.path()));
     let mut jobs = vec![(format!("{FULL} --ignore_error=,ENOSPC"), "write")];
     for kinds in ["read", "write", "all"] {
         jobs.push((format!("{} --rw=read --continue_on_error={kinds}", broken.job()), "read"));
@@ -237,10 +222,7 @@ pub fn how_many_trims_blocks_survive() {
         skip!("fio 3.33 aborts");
     }
     let dir = scratch();
-    let device = match Loop::new(dir.path(), 16 << 20) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::new(dir.path(), 16 << 20));
     let line = format!("--name=e --filename={} --bs=64k --block_error_percentiles=1", device.path);
     let states = |run: &Finished| {
         let json = Json::parse(&run.stdout);

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, tool};
 use crate::common::program::Running;
 use crate::common::{Json, Program, is_root, scratch, skipped, trace, words};
-use crate::skip;
+use crate::{or_skip, skip};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -122,10 +122,7 @@ fn scheduler(device: &Loop) -> String {
 #[test]
 pub fn the_io_scheduler_is_set_and_stays() {
     let dir = scratch();
-    let device = match Loop::new(dir.path(), 16 << 20) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::new(dir.path(), 16 << 20));
     let other = if scheduler(&device) == "none" { "mq-deadline" } else { "none" };
     let line = format!("--name=j --filename={} --size=64k --ioscheduler=", device.path);
     Program::under_test().line(dir.path(), &format!("{line}{other}")).ok();
@@ -461,10 +458,7 @@ fn memory_can_be_spread_over_all_nodes() {
 #[test]
 fn what_can_be_written_atomically_is() {
     let dir = scratch();
-    let mounted = match Mounted::xfs(dir.path()) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::xfs(dir.path()));
     std::fs::write(mounted.directory.join("f"), vec![0; 96 << 10]).unwrap();
     for engine in ["pvsync2", "libaio", "io_uring"] {
         let line = format!(

@@ -7,7 +7,7 @@ use crate::common::devices::Loop;
 use crate::common::program::Finished;
 use crate::common::volatile::VolatileDisk;
 use crate::common::{Program, scratch};
-use crate::skip;
+use crate::or_skip;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -66,10 +66,7 @@ fn what_was_flushed_is_there_after_the_power_failed() {
         ("256k --verify_interval=4k", "--fsync=12 --size=1m --ioengine=libaio --iodepth=4"),
     ] {
         for _ in 0..rounds() {
-            match power_cut(block, job, false, &mut luck) {
-                Ok(check) => drop(check.ok()),
-                Err(reason) => skip!("{reason}"),
-            }
+            or_skip!(power_cut(block, job, false, &mut luck)).ok();
         }
     }
 }
@@ -137,10 +134,7 @@ fn an_unflushed_write_may_be_torn() {
 fn a_disk_that_only_says_that_it_flushes_is_found_out() {
     let mut luck = Luck(u64::from(std::process::id()));
     for job in ["--fsync=16 --size=1m", "--fsync=16 --size=1m --ioengine=libaio --iodepth=4"] {
-        match power_cut("4k", job, true, &mut luck) {
-            Ok(check) => drop(check.refused().says("verify")),
-            Err(reason) => skip!("{reason}"),
-        }
+        or_skip!(power_cut("4k", job, true, &mut luck)).refused().says("verify");
     }
 }
 
@@ -148,10 +142,7 @@ fn a_disk_that_only_says_that_it_flushes_is_found_out() {
 #[test]
 fn what_is_not_flushed_is_lost() {
     let dir = scratch();
-    let disk = match VolatileDisk::new(dir.path(), 1 << 20, false) {
-        Ok(disk) => disk,
-        Err(reason) => skip!("{reason}"),
-    };
+    let disk = or_skip!(VolatileDisk::new(dir.path(), 1 << 20, false));
     let file = OpenOptions::new().read(true).write(true).open(&disk.path).unwrap();
     file.write_all_at(b"flushed", 0).unwrap();
     file.sync_all().unwrap();
@@ -163,10 +154,7 @@ fn what_is_not_flushed_is_lost() {
     drop(file);
     let after = fs::read(&disk.path).unwrap();
     assert_eq!((&after[..7], &after[4096..4101]), (&b"flushed"[..], &b"lucky"[..]));
-    let device = match Loop::on(&disk.path) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::on(&disk.path));
     let file = OpenOptions::new().write(true).open(&device.path).unwrap();
     file.write_all_at(&[7; 4096], 8192).unwrap();
     file.sync_all().unwrap();

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, image};
 use crate::common::trace::{system_calls, whole_calls};
 use crate::common::{Program, scratch, words};
-use crate::skip;
+use crate::{or_skip, skip};
 use iolite_trace::blk::{self, BlkReader, BlkRecord, ByteOrder};
 use serde_json::Value;
 use std::fs;
@@ -76,10 +76,7 @@ fn issued(log: &str, device: &str) -> Vec<String> {
 #[test]
 fn a_replay_issues_what_was_queued_as_the_peer_does() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "image", 64 << 20)) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "image", 64 << 20)));
     let swapped = dir.path().join("swapped");
     swap(&recorded("both.dump"), &swapped);
     for trace in [&recorded("both.dump"), &swapped] {
@@ -157,10 +154,7 @@ fn a_damaged_length_does_not_make_files_grow() {
         .says("bs=3221229568 allows it");
     assert!(!dir.path().join("target").exists());
     // On a device, an offset that is too far away is told with its record, too.
-    let device = match Loop::on(&image(dir.path(), "image", 64 << 20)) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "image", 64 << 20)));
     let number = damaged(&dir.path().join("trace"), 16, 0x4000_0000);
     let line = format!("--name=p --read_iolog=trace --replay_redirect={}", device.path);
     Program::under_test()

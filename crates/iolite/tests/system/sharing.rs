@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, image};
 use crate::common::{Json, Program, scratch};
-use crate::skip;
+use crate::or_skip;
 use std::fs;
 
 const ENGINES: &[&str] = &[
@@ -96,10 +96,7 @@ fn jobs_of_any_two_kinds_find_nothing_wrong_where_nothing_is() {
 #[test]
 fn on_a_device_there_are_trims_as_well() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     for args in [
         "--rw=randwrite --bs=64k --verify=crc32c",
         "--rw=randwrite --bs=64k --verify=crc32c --ioengine=libaio --iodepth=4 --direct=1",
@@ -161,10 +158,7 @@ fn rivals_are_those_of_one_file() {
 #[test]
 fn what_a_rival_has_trimmed_is_no_block_to_read() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let line = format!(
         "--filename={} --size=256k --verify=crc32c --name=fill --rw=write --name=trim --stonewall --rw=randtrim \
          --rate_iops=200 --name=look --rw=randread --loops=20 --rate_iops=4k",

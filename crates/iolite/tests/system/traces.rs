@@ -5,7 +5,7 @@ use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Running;
 use crate::common::trace::{Call, io_calls, system_calls, whole_calls};
 use crate::common::{Finished, Json, Program, files_in, scratch, words};
-use crate::skip;
+use crate::{or_skip, skip};
 use iolite_trace::blk::{self, BlkRecord, ByteOrder, action, category};
 use std::fs;
 use std::path::Path;
@@ -76,10 +76,7 @@ fn a_recording_is_replayed_by_either_program_in_the_same_order() {
 #[test]
 fn trims_and_ranges_are_replayed_whoever_recorded_them() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "image", 1 << 20)) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "image", 1 << 20)));
     let device = &device.path;
     let lines = |what: &str| -> Vec<String> {
         let text = fs::read_to_string(dir.path().join("log")).unwrap();
@@ -370,10 +367,7 @@ fn a_live_trace_that_goes_bad_ends_the_job_with_its_place() {
 #[test]
 fn a_mounted_device_is_not_written_to() {
     let dir = scratch();
-    let mounted = match Mounted::new(dir.path(), 16 << 20) {
-        Ok(mounted) => mounted,
-        Err(reason) => skip!("{reason}"),
-    };
+    let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let device = &mounted.device.path;
     log(dir.path(), "log", &format!("0 {device} add\n0 {device} open\n0 {device} write 4096 4096\n"));
     for chunked in ["", "--read_iolog_chunked=1"] {
@@ -529,12 +523,9 @@ fn block_traces_of_both_byte_orders_are_replayed_like_the_peer_does() {
 #[test]
 fn a_block_trace_finds_its_devices() {
     let dir = scratch();
-    let devices: Vec<Loop> =
-        match (0..2).map(|number| Loop::on(&image(dir.path(), &format!("image{number}"), 1 << 20))).collect()
-        {
-            Ok(devices) => devices,
-            Err(reason) => skip!("{reason}"),
-        };
+    let devices: Vec<Loop> = or_skip!(
+        (0..2).map(|number| Loop::on(&image(dir.path(), &format!("image{number}"), 1 << 20))).collect()
+    );
     let number = |device: &Loop| {
         use std::os::unix::fs::MetadataExt;
         let number = fs::metadata(&device.path).unwrap().rdev();

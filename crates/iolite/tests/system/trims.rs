@@ -4,7 +4,7 @@ use crate::common::devices::{Loop, Ramfs, image};
 use crate::common::program::Finished;
 use crate::common::trace::system_calls;
 use crate::common::{Json, Program, scratch, words};
-use crate::skip;
+use crate::{or_skip, skip};
 use std::fs;
 
 /// The I/Os of the only job.
@@ -18,10 +18,7 @@ fn ios(run: Finished) -> [u64; 3] {
 pub fn trimmed_blocks_are_zeros() {
     let dir = scratch();
     let path = image(dir.path(), "disk.img", 4 << 20);
-    let device = match Loop::on(&path) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&path));
     let base =
         format!("--name=v --filename={} --size=1m --bs=4k --verify=crc32c --output-format=json", device.path);
     let run = |args: &str| Program::under_test().line(dir.path(), &format!("{base} {args}"));
@@ -64,10 +61,7 @@ pub fn trimmed_blocks_are_zeros() {
 #[test]
 pub fn trims_wait_for_as_many_writes_as_they_are_told() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let base = format!(
         "--name=v --filename={} --size=48k --bs=4k --rw=write --verify=crc32c --trim_percentage=100",
         device.path
@@ -100,10 +94,7 @@ pub fn trims_wait_for_as_many_writes_as_they_are_told() {
 #[test]
 fn what_is_not_read_back_is_trimmed_all_the_same() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let base =
         format!("--name=v --filename={} --size=1m --bs=4k --verify=crc32c --output-format=json", device.path);
     let run = |args: &str| Program::under_test().line(dir.path(), &format!("{base} {args}"));
@@ -126,10 +117,7 @@ fn what_is_not_read_back_is_trimmed_all_the_same() {
 #[test]
 fn what_the_workload_trims_is_not_demanded() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let base = format!("--name=v --filename={} --bs=4k --verify=crc32c --output-format=json", device.path);
     let run = |args: &str| ios(Program::under_test().line(dir.path(), &format!("{base} {args}")));
     for args in [
@@ -152,10 +140,7 @@ fn what_the_workload_trims_is_not_demanded() {
 #[test]
 fn a_trim_does_not_overtake_its_write() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     for rw in ["trimwrite", "randtrimwrite"] {
         let line = format!(
             "--name=v --filename={} --size=1m --bs=4k --rw={rw} --verify=crc32c --ioengine=pvsync2 --iodepth=4 \
@@ -170,10 +155,7 @@ fn a_trim_does_not_overtake_its_write() {
 #[test]
 fn trims_that_wait_when_the_time_is_over_are_done() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     for args in [
         "--rw=randwrite --bs=4k --trim_backlog=3",
         "--rw=write --bs=16k --ioengine=io_uring --iodepth=4 --verify_backlog=8",
@@ -193,14 +175,8 @@ fn trims_that_wait_when_the_time_is_over_are_done() {
 #[test]
 fn a_trim_that_has_failed_leaves_nothing_to_demand() {
     let dir = scratch();
-    let ramfs = match Ramfs::new(dir.path()) {
-        Ok(ramfs) => ramfs,
-        Err(why) => skip!("{why}"),
-    };
-    let device = match Loop::on(&image(&ramfs.directory, "disk.img", 1 << 20)) {
-        Ok(device) => device,
-        Err(why) => skip!("{why}"),
-    };
+    let ramfs = or_skip!(Ramfs::new(dir.path()));
+    let device = or_skip!(Loop::on(&image(&ramfs.directory, "disk.img", 1 << 20)));
     for args in ["", "--trim_backlog=4", "--verify_backlog=8", "--norandommap"] {
         let line = format!(
             "--name=v --filename={} --size=256k --bs=4k --rw=randwrite --verify=crc32c --trim_percentage=30 \

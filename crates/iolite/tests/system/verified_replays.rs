@@ -4,9 +4,9 @@ use crate::common::devices::{Loop, image};
 use crate::common::program::Finished;
 use crate::common::trace::{Call, io_calls};
 use crate::common::{Json, Program, scratch, words};
-use crate::skip;
 use crate::traces::{READ, WRITE, binary, shell};
 use crate::verify::TYPES;
+use crate::{or_skip, skip};
 use iolite_trace::blk::{BlkRecord, ByteOrder};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -220,10 +220,7 @@ fn what_the_replay_has_not_written_is_not_judged() {
 #[test]
 fn what_the_trace_trims_is_forgotten() {
     let dir = scratch();
-    let device = match Loop::on(&image(dir.path(), "image", 1 << 20)) {
-        Ok(device) => device,
-        Err(reason) => skip!("{reason}"),
-    };
+    let device = or_skip!(Loop::on(&image(dir.path(), "image", 1 << 20)));
     let ios = [
         "write 0 8192",
         "write 8192 8192",

@@ -32,6 +32,17 @@ macro_rules! skip {
     }};
 }
 
+/// What a test needs, or leave the test with the reason why it is not to be had.
+#[macro_export]
+macro_rules! or_skip {
+    ($needed:expr) => {
+        match $needed {
+            Ok(needed) => needed,
+            Err(reason) => $crate::skip!("{reason}"),
+        }
+    };
+}
+
 /// A fresh directory that is removed at the end of the test.
 pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("iolite-test-").tempdir().expect("a temporary directory can be made")
