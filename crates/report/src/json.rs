@@ -72,7 +72,8 @@ impl Json {
         if !apart.is_empty() {
             json.open("sync")?;
             json.integer("total_ios", job.sync.ios)?;
-            self.latency(json, "lat_ns", &job.sync.lat, &job.display, true)?;
+            let percentiles = job.display.clat_percentiles || job.display.lat_percentiles;
+            self.latency(json, "lat_ns", &job.sync.lat, &job.display, percentiles)?;
             json.close()?;
         }
         mixed.iter().try_for_each(|block| self.block(json, job, block))?;
@@ -251,7 +252,8 @@ fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
         return Ok(());
     }
     json.integer("latency_depth", job.depth.into())?;
-    json.integer("latency_target", job.latency_target_ns / 1000)?;
+    // Two names for one thing; the older one has no unit in it.
+    json.integer("latency_target", job.latency_target_ns)?;
     json.integer("latency_target_ns", job.latency_target_ns)?;
     json.float("latency_percentile", job.latency_percentile)?;
     json.integer("latency_window", job.latency_window_ns / 1000)?;

@@ -93,7 +93,11 @@ fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, kn
         pid: control.id.load(Relaxed),
         error: known.error.as_ref().or(known.went_on.as_ref()).cloned(),
         start_ms: match options.job_start_clock_id {
-            0 => at.origin_ms + control.started_ns.load(Relaxed) / 1_000_000,
+            // As with any other clock: 0 = it never began.
+            0 => match control.started_ns.load(Relaxed) {
+                0 => 0,
+                started_ns => at.origin_ms + started_ns / 1_000_000,
+            },
             _ => control.own_start_ms.load(Relaxed),
         },
         elapsed_s: at.now_ns.saturating_sub(at.begun_ns).div_ceil(1_000_000_000).max(1),

@@ -23,7 +23,7 @@ fn reads(run: Finished) -> u64 {
 fn what_may_have_been_written_otherwise_takes_a_state() {
     for (job, words) in [
         ("--rw=randrw --rate=40m,20m", "which I/Os of a mix with rates were writes"),
-        ("--rw=rw --rate_iops=8000,2000 --rwmixread=100", "which I/Os of a mix with rates were writes"),
+        ("--rw=rw --rate_iops=8000,2000 --rwmixread=90", "which I/Os of a mix with rates were writes"),
         ("--rw=write --file_append=1", "where data ended before"),
         ("--rw=randwrite --ignore_error=,ENOSPC", "which writes have failed in a job with ignore_error"),
         ("--rw=write --continue_on_error=write", "which writes have failed in a job with continue_on_error"),
@@ -143,11 +143,11 @@ fn a_state_that_cannot_be_is_told_before_the_run() {
         check("--numjobs=1 --verify=md5").refused(),
         "is the state of verify=crc32c, and the job has md5",
     );
-    // It may be brought.
+    // It may be brought, by each clone, while another one reads it already.
     state[100] ^= 1;
     fs::write(dir.path().join("kept"), &state).unwrap();
     fs::write(dir.path().join("bring.fio"), format!(
-        "[v]\nfilename=data\nsize=1m\nrw=read\nverify=crc32c\nnumjobs=2\nverify_state_load=1\nexec_prerun=cp kept {}\n",
+        "[v]\nfilename=data\nsize=1m\nrw=read\nverify=crc32c\nnumjobs=2\nverify_state_load=1\nexec_prerun=cp kept $$.kept && mv $$.kept {}\n",
         second.display()
     ))
     .unwrap();

@@ -4,6 +4,7 @@
 
 use crate::common::{Json, Program, scratch, trace, words};
 use crate::skip;
+use std::fs;
 
 fn report(line: &str) -> Json {
     let dir = scratch();
@@ -58,6 +59,43 @@ fn each_direction_keeps_its_own_rate() {
     assert!(reads <= 401 && writes <= 101, "{reads} reads, {writes} writes");
     // The mix asks for as many writes as reads: that there are fewer is the rates' doing.
     assert!(reads > 2 * writes, "{reads} reads, {writes} writes");
+}
+
+/// Rates limit what there is of a mix; they make nothing that there is not, least of all writes.
+#[test]
+fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
+    let dir = scratch();
+    let data = vec![7; 1 << 20];
+    fs::write(dir.path().join("data"), &data).unwrap();
+    let base = "--name=m --filename=data --size=1m --bs=4k --output-format=json";
+    for engine in ["psync", "libaio --iodepth=4"] {
+        for rates in [
+            "--rate_iops=20000",
+            "--rate_iops=20000,",
+            "--rate_iops=,500",
+            "--rate=80m --rate_process=poisson",
+        ] {
+            let ios = |share: &str, program: &Program| {
+                let line = format!("{base} --ioengine={engine} --rw=randrw {share} {rates}");
+                Json::parse(&program.line(dir.path(), &line).ok().stdout).job().ios()
+            };
+            let program = Program::under_test();
+            assert_eq!(ios("--rwmixread=100", &program), [256, 0, 0], "{engine} {rates}");
+            assert!(
+                fs::read(dir.path().join("data")).unwrap() == data,
+                "{engine} {rates}: something was written"
+            );
+            if let Some(peer) = Program::peer() {
+                assert_eq!(ios("--rwmixread=100", &peer), [256, 0, 0], "{engine} {rates}");
+            }
+        }
+        for rates in ["--rate_iops=20000", "--rate_iops=500,", "--rate=,80m"] {
+            let line =
+                format!("{base} --filename=other --ioengine={engine} --rw=randrw --rwmixread=0 {rates}");
+            let run = Program::under_test().line(dir.path(), &line).ok();
+            assert_eq!(Json::parse(&run.stdout).job().ios(), [0, 256, 0], "{engine} {rates}");
+        }
+    }
 }
 
 #[test]

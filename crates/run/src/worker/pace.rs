@@ -106,6 +106,17 @@ pub struct Pause {
     pub cycles: u64,
 }
 
+/// Whether the next I/O may be a read or a write: not in a mix all of which is one direction.
+fn has_choice(options: &JobOptions) -> bool {
+    options.rw.reads() && options.rw.writes() && (1..100).contains(&options.rwmixread)
+}
+
+/// Whether rates say which direction of a mix is next.
+pub fn is_steered(options: &JobOptions) -> bool {
+    let has_rate = |&direction: &Direction| options.rate[direction] > 0 || options.rate_iops[direction] > 0;
+    has_choice(options) && [Direction::Read, Direction::Write].iter().any(has_rate)
+}
+
 impl Pace {
     /// The pace of a job; `None` when it has none.
     pub fn new(options: &JobOptions, seed: u64) -> Option<Pace> {
@@ -164,7 +175,7 @@ impl Pace {
             since: 0,
         });
         let paced = all(&|direction| limits[direction].is_some() || minima[direction].is_some());
-        let mix = (options.rw.reads() && options.rw.writes()).then_some([Direction::Read, Direction::Write]);
+        let mix = has_choice(options).then_some([Direction::Read, Direction::Write]);
         (paced || think.is_some()).then_some(Pace {
             limits,
             minima,
@@ -393,6 +404,7 @@ mod tests {
     fn in_a_mix_the_one_that_is_due_goes_on() {
         let mut pace = pace(|o| {
             o.rw = ReadWrite::RandRw;
+            o.rwmixread = 50;
             o.rate_iops = PerDirection::new(10, 5, 5);
         });
         assert_eq!(pace.turn(1000).direction, None);
@@ -400,6 +412,25 @@ mod tests {
         assert_eq!(pace.turn(1000), Turn { at: 1000, direction: Some(Direction::Write) });
         pace.issued(Direction::Write, 4096);
         assert_eq!(pace.turn(1000), Turn { at: 100_001_000, direction: Some(Direction::Read) });
+    }
+
+    /// No rate makes writes of a mix that has none.
+    #[test]
+    fn a_mix_of_one_direction_has_its_rate_and_no_choice() {
+        for (share, direction) in [(100, Direction::Read), (0, Direction::Write)] {
+            for rates in
+                [PerDirection::new(10, 10, 10), PerDirection::new(10, 0, 0), PerDirection::new(0, 10, 0)]
+            {
+                let mut pace = pace(|o| {
+                    o.rw = ReadWrite::RandRw;
+                    o.rwmixread = share;
+                    o.rate_iops = rates;
+                });
+                pace.issued(direction, 4096);
+                let at = if rates[direction] > 0 { 100_001_000 } else { 1000 };
+                assert_eq!(pace.turn(1000), Turn { at, direction: None }, "{share}, {rates:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What is in the way of verifying, as far as it is known before the run.
 
-use super::setup::{checked_direction, is_steered, keeps_state, spec};
+use super::setup::{checked_direction, keeps_state, spec};
 use super::state::{self, Demands, State};
 use super::{Rivals, loads_state, others, setup};
+use crate::worker::pace::is_steered;
 use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::verify::SpecError;
 use iolite_options::{JobOptions, SizeValue};

@@ -7,6 +7,7 @@ use super::reach::Reach;
 use super::state::{self, Demands, LoadError, State};
 use super::{Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
 use crate::content;
+use crate::worker::pace::is_steered;
 use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
@@ -179,12 +180,6 @@ fn has_fixed_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bo
     let is_one_pass = options.loops <= 1 && !can_repeat(workload);
     let sides_are_fixed = !is_mix || (is_one_file && is_one_pass);
     !options.rw.is_random() && sizes_are_fixed && files_take_turns && files_are_fixed && sides_are_fixed
-}
-
-/// Whether rates say which direction of a mix is next.
-pub(super) fn is_steered(options: &JobOptions) -> bool {
-    let has_rate = |&direction: &Direction| options.rate[direction] > 0 || options.rate_iops[direction] > 0;
-    Direction::ALL.iter().any(has_rate)
 }
 
 /// What is read back when.
