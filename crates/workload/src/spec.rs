@@ -1,6 +1,6 @@
 //! What a workload is made of, as far as choosing the next I/O is concerned.
 
-use iolite_types::{Direction, PerDirection, greatest_common_divisor};
+use iolite_types::{Direction, PerDirection, common_multiple, greatest_common_divisor};
 
 /// Everything that decides which I/Os a worker issues.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,6 +166,19 @@ impl BlockSize {
         }
     }
 
+    /// A size that is a multiple of this number. `unaligned`: all sizes of a range may come.
+    pub fn multiple_of(&self, number: u64, unaligned: bool) -> Option<u64> {
+        let fits = |&size: &u64| number > 0 && size.is_multiple_of(number);
+        match self {
+            BlockSize::Fixed(size) => Some(*size).filter(fits),
+            BlockSize::Range(low, high) => {
+                let step = if unaligned { 1 } else { *low };
+                common_multiple(step, number, *low, *high).or(Some(*high).filter(fits))
+            }
+            BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).find(fits),
+        }
+    }
+
     /// The largest size.
     pub fn max(&self) -> u64 {
         match self {
@@ -251,4 +264,31 @@ pub struct Precondition {
     pub cache: u64,
     /// Into how many parts the flash is divided, at least 1.
     pub regions: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_is_a_multiple_is_found_if_there_is_one() {
+        let range = BlockSize::Range(1000, 4500);
+        let split = BlockSize::Split(vec![(4096, 50), (12_288, 50)]);
+        for (sizes, number, unaligned, found) in [
+            (&BlockSize::Fixed(4096), 512, false, Some(4096)),
+            (&BlockSize::Fixed(4096), 96, false, None),
+            (&BlockSize::Fixed(4096), 0, false, None),
+            (&range, 96, false, None),
+            (&range, 96, true, Some(1056)),
+            (&range, 300, false, Some(3000)),
+            // The largest need not be a multiple of the smallest.
+            (&range, 900, false, Some(4500)),
+            (&range, 4600, true, None),
+            (&range, u64::MAX, false, None),
+            (&split, 96, false, Some(12_288)),
+            (&split, 1000, false, None),
+        ] {
+            assert_eq!(sizes.multiple_of(number, unaligned), found, "{sizes:?} {number} {unaligned}");
+        }
+    }
 }

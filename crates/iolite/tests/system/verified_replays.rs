@@ -315,6 +315,16 @@ fn what_cannot_be_verified_is_refused() {
     run(dir.path(), "--read_iolog_chunked=1")
         .refused()
         .says("a write of 32 bytes at offset 8192 of f: intervals");
+    let small_intervals = "--verify=sha512 --verify_interval=96";
+    log_of(dir.path(), &["write 0 4096", "write 8192 12288"]);
+    run(dir.path(), small_intervals)
+        .refused()
+        .says("log: intervals of 96 bytes are too small for verify=sha512");
+    run(dir.path(), &format!("{small_intervals} --read_iolog_chunked=1"))
+        .refused()
+        .says("a write of 12288 bytes at offset 8192 of f: intervals of 96 bytes");
+    log_of(dir.path(), &["write 0 4096", "write 8192 8192"]);
+    run(dir.path(), small_intervals).ok();
     log_of(dir.path(), &["write 0 4096", "read 0 4096"]);
     run(dir.path(), "--verify=pattern").refused().says("needs a verify_pattern");
     let chunked = "--read_iolog_chunked=1";

@@ -547,6 +547,19 @@ fn what_cannot_be_verified_is_refused() {
         ("--verify=pattern", "needs a verify_pattern"),
         ("--verify=sha512 --bs=128", "too small for verify=sha512"),
         ("--verify=md5 --verify_interval=128 --verify_offset=100", "verify_offset=100 does not fit"),
+        // Only the larger blocks are cut into intervals.
+        (
+            "--verify=sha512 --verify_interval=96 --bssplit=4k/50:12k/50",
+            "intervals of 96 bytes are too small for verify=sha512",
+        ),
+        (
+            "--verify=sha256 --verify_interval=96 --bsrange=1000-3500 --bs_unaligned",
+            "intervals of 96 bytes are too small for verify=sha256",
+        ),
+        (
+            "--verify=crc32c --verify_interval=768 --verify_offset=1024 --bssplit=4k/50:12k/50",
+            "verify_offset=1024 does not fit",
+        ),
         ("--verify=md5 --verify_async=1 --verify_async_cpus=1023", "CPU 1023 is not there"),
         ("--verify=md5 --verify_only --time_based --runtime=1", "verify_only cannot know"),
         ("--verify=md5 --verify_only --randrepeat=0 --rw=randwrite", "verify_only cannot know"),
@@ -554,5 +567,11 @@ fn what_cannot_be_verified_is_refused() {
     ] {
         let run = run(dir.path(), &format!("--rw=write {args}")).refused().says(words);
         assert!(!dir.path().join("data").exists(), "{run}");
+    }
+    // An interval that divides no block is none.
+    for blocks in
+        ["--bs=4k", "--bsrange=4k-8k", "--bssplit=4k/50:16k/50", "--bsrange=1000-1050 --bs_unaligned"]
+    {
+        run(dir.path(), &format!("--rw=write --verify=sha512 --verify_interval=96 {blocks}")).ok();
     }
 }

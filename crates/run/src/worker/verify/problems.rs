@@ -5,11 +5,11 @@ use super::state::{self, Demands, State};
 use super::{Rivals, loads_state, others, setup};
 use crate::worker::pace::is_steered;
 use crate::worker::translate::{self, counts_after_ramp};
-use iolite_content::verify::SpecError;
+use iolite_content::verify::{Spec, SpecError};
 use iolite_options::{JobOptions, SizeValue};
 use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
-use iolite_trace::{Place, TraceError};
-use iolite_workload::BlockSize;
+use iolite_trace::{Blocks, Place, TraceError};
+use iolite_types::common_multiple;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -96,31 +96,44 @@ fn unknown_files(options: &JobOptions, replay: &ReplayPlan) -> Option<(&'static 
     replay.is_live.then_some((option, message))
 }
 
-/// Blocks that are too small for what is to be written into them.
+/// Blocks, or their intervals, that are too small for what is to be written into them.
 fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
     let direction = checked_direction(options);
-    let unfit = |sizes: &BlockSize, unaligned: bool, smallest: u64| {
-        let error = spec(options, sizes, unaligned)?.validate(smallest as usize).err()?;
-        let option = match error {
-            SpecError::Offset { .. } => "verify_offset",
-            SpecError::Interval { .. } if options.verification.verify_interval > 0 => "verify_interval",
-            SpecError::Interval { .. } | SpecError::NoPattern(_) => "verify",
-        };
-        Some((option, error.to_string()))
-    };
     if options.read_iolog.is_empty() {
-        let sizes = translate::block_size(options, direction);
-        return unfit(&sizes, options.bs_unaligned, sizes.min()).into_iter().collect();
+        let (sizes, unaligned) = (translate::block_size(options, direction), options.bs_unaligned);
+        let Some(spec) = spec(options, &sizes, unaligned) else { return Vec::new() };
+        let cut = sizes.multiple_of(spec.interval as u64, unaligned);
+        let mut blocks = [Some(sizes.min()), cut].into_iter().flatten();
+        return blocks.find_map(|block| unfit(options, &spec, block)).into_iter().collect();
     }
     let of_replay = |replay: &&ReplayPlan| {
         let sizes = translate::replayed_sizes(replay, direction);
-        // What is not known is looked at when it comes.
-        let smallest = if replay.is_live { sizes.max() } else { sizes.min() };
-        let (option, message) = unfit(&sizes, replay.is_live, smallest)?;
-        let place = replay.blocks[direction].smallest_at.unwrap_or(Place::Whole);
+        let spec = spec(options, &sizes, replay.is_live)?;
+        let Blocks { smallest, smallest_at, largest, common, .. } = replay.blocks[direction];
+        let smallest_at = smallest_at.unwrap_or(Place::Whole);
+        let blocks = if replay.is_live {
+            // What is not known is looked at when it comes.
+            [Some((sizes.max(), smallest_at)), None]
+        } else {
+            let cut = common_multiple(common, spec.interval as u64, smallest, largest);
+            [Some((sizes.min(), smallest_at)), cut.map(|block| (block, Place::Whole))]
+        };
+        let of_block = |(block, place)| Some((unfit(options, &spec, block)?, place));
+        let ((option, message), place) = blocks.into_iter().flatten().find_map(of_block)?;
         Some((option, TraceError::new(&replay.name.display().to_string(), place, message).to_string()))
     };
     replays.iter().filter_map(of_replay).collect()
+}
+
+/// Why a block of this size cannot be written, for the option that is to blame.
+fn unfit(options: &JobOptions, spec: &Spec, block: u64) -> Option<(&'static str, String)> {
+    let error = spec.validate(block as usize).err()?;
+    let option = match error {
+        SpecError::Offset { .. } => "verify_offset",
+        SpecError::Interval { .. } if options.verification.verify_interval > 0 => "verify_interval",
+        SpecError::Interval { .. } | SpecError::NoPattern(_) => "verify",
+    };
+    Some((option, error.to_string()))
 }
 
 /// What is in the way once the files are known, for each job.
