@@ -132,7 +132,7 @@ impl Recorder {
             self.zero = now;
         }
         if let Some(windows) = &mut self.windows {
-            windows.begin(now);
+            windows.begin(now, self.zero);
         }
         if let Some(histograms) = &mut self.histograms {
             (histograms.began, histograms.due) = (now, now.saturating_add(histograms.period));
@@ -152,7 +152,7 @@ impl Recorder {
         if let Some(windows) = &mut self.windows
             && windows.add(&done, io.complete)
         {
-            self.close_windows(io.complete);
+            self.close_windows();
         }
         if let Some(histograms) = &mut self.histograms {
             let counts = &mut histograms.filling[io.direction.index()];
@@ -167,9 +167,9 @@ impl Recorder {
     }
 
     #[cold]
-    fn close_windows(&mut self, now: u64) {
+    fn close_windows(&mut self) {
         if let Some(windows) = &mut self.windows {
-            windows.close(now, now.wrapping_sub(self.zero), |item| self.queue.push(item));
+            windows.close(|item| self.queue.push(item));
         }
     }
 
@@ -210,7 +210,9 @@ impl Recorder {
     /// # Errors
     /// The first log that could not be written.
     pub fn finish(mut self, now: u64) -> Result<Duration, LogError> {
-        self.close_windows(now);
+        if let Some(windows) = &mut self.windows {
+            windows.finish(|item| self.queue.push(item));
+        }
         self.close_histograms(now);
         self.queue.end()?;
         Ok(self.queue.waited())

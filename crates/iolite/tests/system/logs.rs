@@ -170,6 +170,31 @@ fn windows_hold_averages_maxima_or_both() {
     assert!(most.iter().map(|line| line[1]).max() > both.iter().map(|line| line[1]).min());
 }
 
+/// What is in flight when the time is over comes back at once: no rate can be had of that.
+#[test]
+fn the_last_window_of_a_job_with_a_depth_is_no_shorter_than_half() {
+    let dir = scratch();
+    let json = run(
+        dir.path(),
+        "--ioengine=libaio --iodepth=32 --filename=f --size=16m --bs=64k --rw=randrw --time_based --runtime=500ms \
+         --log_avg_msec=100 --write_iops_log=x --write_lat_log=x",
+    );
+    let all: u64 = json.job().ios().iter().sum();
+    let mut sum = 0.0;
+    for direction in [0, 1] {
+        let lines: Vec<_> =
+            log(dir.path(), "x_iops.1.log").into_iter().filter(|line| line[2] == direction).collect();
+        let mut before = 0;
+        for line in &lines {
+            // Times are whole milliseconds.
+            assert!(line[0] - before >= 49, "{lines:?}");
+            sum += (line[1] * (line[0] - before)) as f64 / 1000.0;
+            before = line[0];
+        }
+    }
+    assert!((sum / all as f64 - 1.0).abs() < 0.05, "{sum} of {all}");
+}
+
 #[test]
 fn averages_of_the_report_are_no_coarser_than_the_logs() {
     let dir = scratch();

@@ -1,8 +1,8 @@
 //! `--bandwidth-log`: the bandwidth of all jobs together, one file per direction, one line per half second.
 
-use super::samples::per_second;
 use super::{Controller, Observer, RunError};
 use iolite_logs::{Columns, Sample};
+use iolite_stats::kib_per_second;
 use iolite_types::{Direction, PerDirection};
 use std::fs::File;
 use std::io::Write;
@@ -63,7 +63,7 @@ impl BandwidthLog {
             let direction = Direction::ALL[index];
             let sample = Sample {
                 time_ms: now / 1_000_000,
-                value: per_second(bytes[direction].saturating_sub(before[direction]), span) / 1024,
+                value: kib_per_second(bytes[direction].saturating_sub(before[direction]), span),
                 direction: index as u32,
                 ..Sample::default()
             };

@@ -6,7 +6,7 @@
 use super::Controller;
 use crate::shared::{Phase, Slot};
 use iolite_options::JobOptions;
-use iolite_stats::Samples;
+use iolite_stats::{Samples, kib_per_second, per_second};
 use iolite_types::{Direction, PerDirection};
 
 /// Turns counters into samples per averaging period.
@@ -29,9 +29,9 @@ struct Mark {
 }
 
 impl Mark {
-    /// The counter's growth per second since the mark, when a period is over; then the next one begins. A counter that
-    /// has never moved has nothing to tell.
-    fn sample(&mut self, now: Mark, period: u64) -> Option<u64> {
+    /// The counter's growth since the mark and the nanoseconds it took, when a period is over; then the next one begins. A
+    /// counter that has never moved has nothing to tell.
+    fn sample(&mut self, now: Mark, period: u64) -> Option<(u64, u64)> {
         // A span in which nothing was issued does not count in the end, though it was running when it was looked at.
         self.ran = self.ran.min(now.ran);
         let span = now.ran.saturating_sub(self.ran);
@@ -39,7 +39,7 @@ impl Mark {
             return None;
         }
         let grown = now.count.saturating_sub(std::mem::replace(self, now).count);
-        (now.count > 0).then(|| per_second(grown, span))
+        (now.count > 0).then_some((grown, span))
     }
 }
 
@@ -99,11 +99,11 @@ impl Sampler {
                 let live = &stats.directions[direction.index()];
                 (live.clock.elapsed(now), live.bytes.get(), live.ios.get(), live.clock.runs())
             });
-            if let Some(rate) = self.bytes[direction].sample(Mark { ran, count: bytes }, bw_period) {
-                bw[direction].record(rate / 1024);
+            if let Some((grown, span)) = self.bytes[direction].sample(Mark { ran, count: bytes }, bw_period) {
+                bw[direction].record(kib_per_second(grown, span));
             }
-            if let Some(rate) = self.ios[direction].sample(Mark { ran, count: ios }, iops_period) {
-                iops[direction].record(rate);
+            if let Some((grown, span)) = self.ios[direction].sample(Mark { ran, count: ios }, iops_period) {
+                iops[direction].record(per_second(grown, span));
             }
             if runs {
                 let left = |mark: Mark, period: u64| now + period - (ran - mark.ran).min(period);
@@ -120,12 +120,6 @@ fn period(options: &JobOptions, milliseconds: u32, logged: bool) -> u64 {
     let window = options.logs.log_avg_msec;
     let milliseconds = if logged && window > 0 { milliseconds.min(window) } else { milliseconds };
     u64::from(milliseconds.max(1)) * 1_000_000
-}
-
-/// To the nearest: the spans between two looks are a little longer than they were meant to be.
-pub(super) fn per_second(amount: u64, span_ns: u64) -> u64 {
-    let span = u128::from(span_ns);
-    (u128::from(amount) * 1_000_000_000 + span / 2).checked_div(span).unwrap_or(0) as u64
 }
 
 #[cfg(test)]
@@ -190,12 +184,5 @@ mod tests {
         // A reset begins anew.
         slot.stats.reset(3 * SECOND);
         assert_eq!(look(3 * SECOND), [(0, 0, 0), (0, 0, 0)]);
-    }
-
-    #[test]
-    fn a_look_that_is_a_little_late_finds_the_same_rate() {
-        assert_eq!(per_second(1000, 1_000_300_000), 1000);
-        assert_eq!(per_second(1000, 1_000_600_000), 999);
-        assert_eq!(per_second(1000, 0), 0);
     }
 }

@@ -3,12 +3,11 @@
 //! Jobs whose reports are merged (`group_reporting`) are watched as one and end together. Counters are read once per
 //! interval, and costs the workers nothing.
 
-use super::samples::per_second;
 use super::{Controller, Member};
 use crate::shared::{Arena, Phase};
 use iolite_options::{JobOptions, SteadyStateCriterion};
 use iolite_plan::Plan;
-use iolite_stats::{Measurement, Quantity, SteadyReport};
+use iolite_stats::{Measurement, Quantity, SteadyReport, per_second};
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::debug;
 

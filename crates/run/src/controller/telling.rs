@@ -1,13 +1,12 @@
 //! What is told on the way: snapshots for the status line, and reports.
 
-use super::samples::per_second;
 use super::{Controller, End, Member, Observer, USAGE_PATIENCE};
 use crate::collect::{self, Circumstances};
 use crate::eta;
 use crate::idle::IdleMeter;
 use crate::shared::{Phase, attention};
 use crate::sys;
-use iolite_stats::{Report, Snapshot};
+use iolite_stats::{Report, Snapshot, per_second};
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
 
