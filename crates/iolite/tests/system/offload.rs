@@ -28,10 +28,31 @@ fn every_engine_does_the_same_ios_from_other_threads() {
             assert_eq!((count("clat_ns"), count("lat_ns")), (1024, 1024), "{engine}");
             // The time from making an I/O to issuing it is in the total.
             assert!(job.float("read.lat_ns.mean") > job.float("read.clat_ns.mean"), "{engine}");
-            let synchronous = count("slat_ns") == 0;
-            assert!(synchronous || count("slat_ns") == 1024, "{engine}");
+            assert_eq!(count("slat_ns"), 1024, "{engine}");
         }
     }
+}
+
+/// What lies between an I/O's making and its issue is told wherever latencies are, also where the engine is synchronous.
+#[test]
+fn submission_is_reported_and_logged_alike() {
+    let dir = scratch();
+    let line = format!(
+        "{JOB} --output-format=normal,json+ --rw=randread --ioengine=psync --slat_percentiles=1 --lat_percentiles=1 \
+         --write_lat_log=x"
+    );
+    let run =
+        Program::under_test().line(dir.path(), &line).ok().says("    slat (").says("    slat percentiles (");
+    let report = Json::parse(&run.stdout);
+    let read = report.job();
+    let bins = read.0["read"]["slat_ns"]["bins"].as_object().expect("bins");
+    let bins: u64 = bins.values().filter_map(|count| count.as_u64()).sum();
+    assert_eq!((bins, read.int("read.slat_ns.N")), (1024, 1024));
+    let mean = |kind: &str| read.float(&format!("read.{kind}_ns.mean"));
+    assert!((mean("lat") - mean("clat") - mean("slat")).abs() < 1.0);
+    let log = std::fs::read_to_string(dir.path().join("x_slat.1.log")).unwrap();
+    let logged: u64 = log.lines().map(|line| line.split(", ").nth(1).unwrap().parse::<u64>().unwrap()).sum();
+    assert!((logged as f64 / 1024.0 - mean("slat")).abs() < 1.0);
 }
 
 #[test]

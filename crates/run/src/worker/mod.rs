@@ -399,8 +399,6 @@ impl Worker<'_> {
         engine
             .prepare(&at_once)
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
-        // A synchronous engine is its own submission, also on another thread.
-        parts.rules.slat &= !(E::STAMPS && self.job.engine.synchronous);
         let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
         let worked = self.follow_plan(&mut io_loop, workload);
         // The engine waits for what it may still have in flight, and then the buffers can go.
