@@ -2,7 +2,8 @@
 //!
 //! `Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]`: workers and open
 //! files, the state of every worker with repeats counted, the share done, rates of the directions in use, and the
-//! time left. While neither share nor time can be told, it ends after the open files.
+//! time left. What cannot be told is dashes: `[-.-%]`, `[eta --]`. While no worker runs and nothing can be told, the line
+//! ends after the open files.
 
 use crate::units::{self, Units};
 use iolite_stats::{RateLimits, Snapshot};
@@ -48,7 +49,7 @@ pub fn status(snapshot: &Snapshot) -> String {
     let units = Units { kb_base: snapshot.kb_base, unit_base: snapshot.unit_base, figures: FIGURES };
     let mut line = format!("Jobs: {} (f={})", snapshot.running, snapshot.open_files);
     line += &limits(&snapshot.limits, units);
-    if snapshot.percent.is_none() && snapshot.eta_s.is_none() {
+    if snapshot.running == 0 && snapshot.percent.is_none() && snapshot.eta_s.is_none() {
         return line;
     }
     let percent = match snapshot.percent {
@@ -62,8 +63,8 @@ pub fn status(snapshot: &Snapshot) -> String {
         let iops = list(&shown, &snapshot.iops, |rate| units::count(rate, FIGURES));
         line += &format!("[{bandwidth}][{iops} IOPS]");
     }
-    line += &format!("[eta {}]", time_left(snapshot.eta_s.unwrap_or(0)));
-    line
+    let eta = snapshot.eta_s.map_or_else(|| "--".to_string(), time_left);
+    line + &format!("[eta {eta}]")
 }
 
 /// `r=1,w=2`, of the directions shown.
@@ -143,20 +144,27 @@ mod tests {
         unknown.eta_s = Some(5);
         assert_eq!(status(&unknown), "Jobs: 20 (f=20): [/(1),P(1)][-.-%][eta 00m:05s]");
         unknown.eta_s = None;
-        assert_eq!(status(&unknown), "Jobs: 20 (f=20)");
+        assert_eq!(status(&unknown), "Jobs: 20 (f=20): [/(1),P(1)][-.-%][eta --]");
+        unknown.shown[Direction::Read] = true;
+        assert_eq!(status(&unknown), "Jobs: 20 (f=20): [/(1),P(1)][-.-%][r=20.5MiB/s][r=82 IOPS][eta --]");
+        (unknown.running, unknown.open_files) = (0, 0);
+        assert_eq!(status(&unknown), "Jobs: 0 (f=0)");
     }
 
     #[test]
     fn limited_rates() {
         let mut limited = Snapshot { running: 1, open_files: 1, kb_base: 1024, ..Snapshot::default() };
         limited.limits.max_iops = 1000;
-        assert_eq!(status(&limited), "Jobs: 1 (f=1), 0-1000 IOPS");
+        let head = |snapshot: &Snapshot| {
+            status(snapshot).split_once(": [").map(|(head, _)| head.to_string()).unwrap()
+        };
+        assert_eq!(head(&limited), "Jobs: 1 (f=1), 0-1000 IOPS");
         (limited.limits.min_bandwidth, limited.limits.max_bandwidth) = (0, 3 << 20);
-        assert_eq!(status(&limited), "Jobs: 1 (f=1), 0B/s-3072KiB/s");
+        assert_eq!(head(&limited), "Jobs: 1 (f=1), 0B/s-3072KiB/s");
         limited.limits.min_bandwidth = 1 << 20;
-        assert_eq!(status(&limited), "Jobs: 1 (f=1), 1024KiB/s-3072KiB/s");
+        assert_eq!(head(&limited), "Jobs: 1 (f=1), 1024KiB/s-3072KiB/s");
         limited.kb_base = 1000;
-        assert_eq!(status(&limited), "Jobs: 1 (f=1), 1049kB/s-3146kB/s");
+        assert_eq!(head(&limited), "Jobs: 1 (f=1), 1049kB/s-3146kB/s");
     }
 
     #[test]

@@ -86,6 +86,25 @@ fn finished_workers_are_shown_too() {
     assert!(live.starts_with("Jobs: 1 (f=1): [_(1),R(1)]["), "{live}");
 }
 
+/// Nobody knows how long jobs bounded by size take before they have begun: what runs is shown all the same.
+#[test]
+fn what_runs_is_shown_while_the_time_of_later_waves_is_unknown() {
+    let dir = scratch();
+    let line = "--eta=always --eta-newline=500ms --eta-interval=500ms --ioengine=null --size=4m --bs=4k \
+                --name=a --rw=read --rate_iops=500 --name=b --stonewall --rw=write";
+    let run = Program::under_test().line(dir.path(), line).ok();
+    let output = run.output();
+    let first = "Jobs: 1 (f=1), 0-500 IOPS: [R(1),P(1)]";
+    let first: Vec<&str> = output.split(['\r', '\n']).filter(|line| line.starts_with(first)).collect();
+    assert!(first.len() >= 2, "{run}");
+    for line in first {
+        let fields = fields(line);
+        assert_eq!(fields[1], "-.-%", "{line}");
+        assert!(is_rate(&fields[2].replace("r=", ""), "B/s") && fields[3].ends_with(" IOPS"), "{line}");
+        assert_eq!(fields[4], "eta --", "{line}");
+    }
+}
+
 #[test]
 fn directions_that_are_over_are_shown_no_more() {
     let dir = scratch();
