@@ -7,11 +7,11 @@ use iolite_plan::Layout;
 use iolite_types::Direction;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Seconds that a worker has still to run, from what it was asked to do and what it has done.
+/// Seconds that a worker has still to run once it has started, from what it was asked to do and what it has done.
 ///
-/// A worker ends when its time is over or its bytes are moved, whichever comes first; the time for the bytes is
-/// estimated from its rate so far. What it writes and will read back is to be moved twice. A time-based one reads back
-/// what its time was enough for. `None` = it cannot be told (yet).
+/// A worker ends when its time is over, its bytes are moved or its I/Os are done, whichever comes first; the time for bytes
+/// and I/Os is estimated from its rate so far. What it writes and will read back is to be moved twice. A time-based one
+/// reads back what its time was enough for. `None` = it cannot be told (yet).
 pub fn seconds_left(options: &JobOptions, layout: &Layout, slot: &Slot, now_ns: u64) -> Option<f64> {
     let phase = slot.control.phase();
     if phase == Phase::Exited {
@@ -27,38 +27,67 @@ pub fn seconds_left(options: &JobOptions, layout: &Layout, slot: &Slot, now_ns: 
     let elapsed_s = now_ns.saturating_sub(slot.control.started_ns.load(Relaxed)) as f64 / 1e9;
     let by_time = limit(elapsed_s);
     let reads_left = (phase == Phase::Verifying).then(|| ReadsLeft::of(slot, now_ns)).flatten();
-    let is_live = options.read_iolog_chunked && !options.read_iolog.is_empty();
-    if options.time_based || is_live {
+    let is_replay = !options.read_iolog.is_empty();
+    if options.time_based || (is_replay && options.read_iolog_chunked) {
         return match (by_time, reads_left) {
             (Some(time), Some(reads)) => Some(reads.seconds.max(time)),
             (time, _) => time,
         };
     }
-    match (by_time, by_bytes(options, layout, slot, elapsed_s, reads_left)) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
+    let work = Work { options, slot, elapsed_s, reads_left };
+    // A replay ends with its trace.
+    let by_ios = (options.number_ios > 0 && !is_replay).then(|| work.by_ios()).flatten();
+    [by_time, work.by_bytes(layout), by_ios].into_iter().flatten().reduce(f64::min)
+}
+
+/// What a worker has done of what it was asked to.
+struct Work<'a> {
+    options: &'a JobOptions,
+    slot: &'a Slot,
+    elapsed_s: f64,
+    reads_left: Option<ReadsLeft>,
+}
+
+impl Work<'_> {
+    /// Seconds until all bytes are moved.
+    fn by_bytes(&self, layout: &Layout) -> Option<f64> {
+        // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
+        let extra = if self.options.sprandom { 1.0 + self.options.spr_op.max(0.0) } else { 1.0 };
+        let total = layout.bytes_per_pass() as f64 * extra * passes(self.options);
+        let moved = self.sum(|slot, direction| slot.stats.moved(direction).bytes);
+        let reads = self.reads_left.map_or(0.0, |reads| reads.bytes);
+        self.seconds(total - moved - reads, moved)
+    }
+
+    /// Seconds until all of `number_ios` are done.
+    fn by_ios(&self) -> Option<f64> {
+        let total = self.options.number_ios as f64 * passes(self.options);
+        let ever = self.sum(|slot, direction| slot.stats.moved(direction).ios);
+        let reads = self.reads_left.map_or(0.0, |reads| reads.ios);
+        // Those of a ramp that is over do not count.
+        let counted = self.sum(|slot, direction| slot.stats.directions[direction].ios.get());
+        let left = self.seconds(total - counted - reads, ever)?;
+        let ramp_left = self.options.ramp_time as f64 / 1e6 - self.elapsed_s;
+        // And those of one that will be are done again.
+        if ramp_left > 0.0 && left > ramp_left {
+            Some(ramp_left + self.seconds(total, ever)?)
+        } else {
+            Some(left)
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&Slot, usize) -> u64) -> f64 {
+        Direction::ALL.into_iter().map(|direction| of(self.slot, direction.index())).sum::<u64>() as f64
+    }
+
+    /// Seconds until the rest is done, and what is read back now, at the rate so far.
+    fn seconds(&self, rest: f64, done: f64) -> Option<f64> {
+        let reads_s = self.reads_left.map_or(0.0, |reads| reads.seconds);
+        (done > 0.0 && self.elapsed_s > 0.0).then(|| reads_s + rest.max(0.0) / (done / self.elapsed_s))
     }
 }
 
-/// Seconds until all bytes are moved.
-fn by_bytes(
-    options: &JobOptions,
-    layout: &Layout,
-    slot: &Slot,
-    elapsed_s: f64,
-    reads_left: Option<ReadsLeft>,
-) -> Option<f64> {
-    // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
-    let extra = if options.sprandom { 1.0 + options.spr_op.max(0.0) } else { 1.0 };
-    let total = layout.bytes_per_pass() as f64 * extra * passes(options);
-    let moved: u64 =
-        Direction::ALL.into_iter().map(|direction| slot.stats.moved(direction.index()).bytes).sum();
-    let (reads_s, reads_bytes) = reads_left.map_or((0.0, 0.0), |reads| (reads.seconds, reads.bytes));
-    let left = (total - moved as f64 - reads_bytes).max(0.0);
-    (moved > 0 && elapsed_s > 0.0).then(|| reads_s + left / (moved as f64 / elapsed_s))
-}
-
-/// How often all bytes of a pass are moved.
+/// How often all bytes of a pass are moved, and all of its I/Os done.
 fn passes(options: &JobOptions) -> f64 {
     let loops = options.loops.max(1) as f64;
     let written = match options.rw {
@@ -66,13 +95,15 @@ fn passes(options: &JobOptions) -> f64 {
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,
         _ => 1.0,
     };
+    // What is trimmed counts once together with what is written there.
+    let pairs = if options.rw.trims() && options.rw.writes() { 2.0 } else { 1.0 };
     if options.verify_only || verify::loads_state(options) {
         // Nothing is written, and what was is read once.
-        written
+        pairs * written
     } else if verify::reads_back(options) {
-        loops * (1.0 + written)
+        loops * pairs * (1.0 + written)
     } else {
-        loops
+        loops * pairs
     }
 }
 
@@ -80,6 +111,7 @@ fn passes(options: &JobOptions) -> f64 {
 #[derive(Clone, Copy, Debug)]
 struct ReadsLeft {
     seconds: f64,
+    ios: f64,
     bytes: f64,
 }
 
@@ -92,6 +124,7 @@ impl ReadsLeft {
         let left = slot.control.read_until.load(Relaxed).saturating_sub(moved.ios) as f64;
         (done > 0 && moved.ios > 0).then(|| ReadsLeft {
             seconds: left * (now_ns.saturating_sub(begun) as f64 / 1e9) / done as f64,
+            ios: left,
             bytes: left * moved.bytes as f64 / moved.ios as f64,
         })
     }
@@ -154,6 +187,37 @@ mod tests {
     }
 
     #[test]
+    fn by_ios() {
+        let arena = Arena::new(1).unwrap();
+        let slot = arena.slot(0);
+        running(slot);
+        let options = JobOptions { number_ios: 30, loops: 2, ..JobOptions::default() };
+        moves(slot, Direction::Read, 10);
+        // 10 of 60 in 2 s.
+        assert_eq!(seconds_left(&options, &layout(1 << 20), slot, 3_000_000_000), Some(10.0));
+        assert_eq!(seconds_left(&options, &layout(200), slot, 3_000_000_000), Some(6.0));
+        let based = JobOptions { time_based: true, runtime: 60_000_000, ..options.clone() };
+        assert_eq!(seconds_left(&based, &layout(200), slot, 3_000_000_000), Some(58.0));
+        // In a ramp that will be over before: all of them are to be done behind it.
+        slot.control.set_phase(Phase::Ramping);
+        let ramping = JobOptions { ramp_time: 6_000_000, ..options.clone() };
+        assert_eq!(seconds_left(&ramping, &layout(1 << 20), slot, 3_000_000_000), Some(4.0 + 12.0));
+        let ramping = JobOptions { ramp_time: 20_000_000, ..options.clone() };
+        assert_eq!(seconds_left(&ramping, &layout(1 << 20), slot, 3_000_000_000), Some(10.0));
+        // What was done in a ramp does not count, but tells how fast it goes.
+        slot.control.set_phase(Phase::Running);
+        slot.stats.reset(3_000_000_000);
+        assert_eq!(seconds_left(&options, &layout(1 << 20), slot, 3_000_000_000), Some(12.0));
+        moves(slot, Direction::Read, 10);
+        assert_eq!(seconds_left(&options, &layout(1 << 20), slot, 5_000_000_000), Some(10.0));
+        let pairs = JobOptions { rw: ReadWrite::TrimWrite, loops: 1, ..options };
+        moves(slot, Direction::Write, 10);
+        moves(slot, Direction::Trim, 10);
+        // 30 of 60 since the ramp, and 40 in 8 s.
+        assert_eq!(seconds_left(&pairs, &layout(1 << 20), slot, 9_000_000_000), Some(6.0));
+    }
+
+    #[test]
     fn reading_back_is_part_of_it_from_the_start() {
         let arena = Arena::new(1).unwrap();
         let slot = arena.slot(0);
@@ -172,8 +236,10 @@ mod tests {
         moves(slot, Direction::Read, 10);
         // A quarter is read in half a second.
         assert_eq!(seconds_left(&options, &layout(400), slot, 5_500_000_000), Some(1.5));
-        let based = JobOptions { time_based: true, runtime: 4_000_000, ..options };
+        let based = JobOptions { time_based: true, runtime: 4_000_000, ..options.clone() };
         assert_eq!(seconds_left(&based, &layout(400), slot, 5_500_000_000), Some(1.5));
+        let counted = JobOptions { number_ios: 40, ..options };
+        assert_eq!(seconds_left(&counted, &layout(1 << 20), slot, 5_500_000_000), Some(1.5));
     }
 
     #[test]

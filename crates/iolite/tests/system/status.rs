@@ -117,6 +117,24 @@ fn directions_that_are_over_are_shown_no_more() {
     assert!(fields[3].starts_with("r=") && !fields[3].contains(','), "{live}");
 }
 
+/// Each of these takes 200 s.
+#[test]
+fn the_time_left_is_that_until_all_is_done() {
+    let dir = scratch();
+    for jobs in [
+        "--time_based --runtime=1 --startdelay=199 --name=a",
+        "--time_based --runtime=100 --name=a --name=b --wait_for=a",
+        "--time_based --runtime=99 --name=a --name=b --stonewall --startdelay=2",
+        "--rate_iops=50 --number_ios=5000 --loops=2 --name=a",
+    ] {
+        let line = format!("--eta=always --eta-interval=500ms --ioengine=null --size=1g {jobs}");
+        let mut run = Program::under_test().start(dir.path(), line.split_whitespace());
+        run.wait_until("time left", |run| run.output().contains("[eta 03m:"));
+        run.signal(libc::SIGINT);
+        run.wait();
+    }
+}
+
 /// As fio tells it: that of the whole run for every job, and not in the first two seconds.
 #[test]
 fn reports_tell_the_time_left_of_the_run() {

@@ -38,8 +38,8 @@ impl Controller<'_> {
         }
     }
 
-    /// Seconds that a worker has still to run.
-    pub(super) fn left(&self, index: usize, now: u64) -> Option<f64> {
+    /// Seconds that a worker has still to run once it has started.
+    fn left(&self, index: usize, now: u64) -> Option<f64> {
         if self.members[index].end.is_some() {
             return Some(0.0);
         }
@@ -48,18 +48,21 @@ impl Controller<'_> {
         eta::seconds_left(options, &self.layouts[index], slot, now)
     }
 
-    /// Seconds left in all: the waves follow each other, and each lasts as long as its longest worker.
-    pub(super) fn left_in_all(&self, now: u64) -> Option<f64> {
-        (self.wave..self.plan.waves)
-            .map(|wave| {
-                self.plan
-                    .workers
-                    .iter()
-                    .filter(|worker| worker.wave == wave)
-                    .map(|worker| self.left(worker.index, now))
-                    .try_fold(0.0, |longest: f64, left| Some(longest.max(left?)))
-            })
-            .sum()
+    /// Seconds left in all: the waves follow each other, and each lasts until its last worker is over, which may begin
+    /// late or after others.
+    fn left_in_all(&self, now: u64) -> Option<f64> {
+        let mut left = vec![0.0_f64; self.plan.workers.len()];
+        let mut waves = vec![0.0_f64; self.plan.waves as usize];
+        for worker in self.plan.workers.iter().filter(|worker| worker.wave >= self.wave) {
+            // Whom a worker waits for comes before it.
+            let awaited = left[worker.wait_for.clone()].iter().copied().fold(0.0, f64::max);
+            let starts = awaited.max(self.delay_left(worker.index, now) as f64 / 1e9);
+            let ends = starts + self.left(worker.index, now)?;
+            left[worker.index] = ends;
+            let wave = &mut waves[worker.wave as usize];
+            *wave = wave.max(ends);
+        }
+        Some(waves.iter().sum())
     }
 
     pub(super) fn snapshot(&mut self) -> Snapshot {

@@ -21,12 +21,27 @@ impl<'a> Controller<'a> {
         self.wave_begun = self.now();
         debug!(target: "process", "wave {} of {} begins", self.wave + 1, self.plan.waves);
         for index in self.present() {
-            let worker = &self.plan.workers[index];
-            let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
-                let width = (range.high - range.low).saturating_add(1);
-                range.low + ((u128::from(worker.seed) * u128::from(width)) >> 64) as u64
-            });
-            self.members[index].not_before = self.wave_begun.saturating_add(delay.saturating_mul(1000));
+            self.members[index].not_before = self.wave_begun.saturating_add(self.delay(index));
+        }
+    }
+
+    /// How many nanoseconds after the beginning of its wave a worker may start (`startdelay`).
+    fn delay(&self, index: usize) -> u64 {
+        let worker = &self.plan.workers[index];
+        let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
+            let width = (range.high - range.low).saturating_add(1);
+            range.low + ((u128::from(worker.seed) * u128::from(width)) >> 64) as u64
+        });
+        delay.saturating_mul(1000)
+    }
+
+    /// How many nanoseconds of that are left, once all waves before are over.
+    pub(super) fn delay_left(&self, index: usize, now: u64) -> u64 {
+        let member = &self.members[index];
+        match member.end {
+            Some(_) => 0,
+            None if self.plan.workers[index].wave > self.wave => self.delay(index),
+            None => member.not_before.saturating_sub(now),
         }
     }
 
