@@ -28,6 +28,13 @@ fn what_may_have_been_written_otherwise_takes_a_state() {
         ("--rw=randwrite --ignore_error=,ENOSPC", "which writes have failed in a job with ignore_error"),
         ("--rw=write --continue_on_error=write", "which writes have failed in a job with continue_on_error"),
         ("--rw=write --fill_device=1", "for how much of data there was room"),
+        ("--rw=write --latency_target=1s", "how many I/Os the search for latency_target took"),
+        ("--rw=randwrite --randrepeat=0", "what was written where with randrepeat=0"),
+        // Sequential places depend on the seed, too.
+        ("--rw=rw --randrepeat=0", "what was written where with randrepeat=0"),
+        ("--rw=rw --loops=2 --randrepeat=0", "what was written where with randrepeat=0"),
+        ("--rw=write:8k --bsrange=4k-12k --randrepeat=0", "what was written where with randrepeat=0"),
+        ("--rw=write --number_ios=9 --bssplit=4k/50:12k/50 --randrepeat=0", "what was written where with"),
     ] {
         let dir = scratch();
         let run = |more: &str| run(dir.path(), &format!("--filename=data {job} {more}"));
@@ -42,7 +49,16 @@ fn what_may_have_been_written_otherwise_takes_a_state() {
     }
     // These do what they say.
     let dir = scratch();
-    for job in ["--rw=randwrite --rate=40m", "--rw=randrw", "--rw=write --continue_on_error=all"] {
+    for job in [
+        "--rw=randwrite --rate=40m",
+        "--rw=randrw",
+        "--rw=write --continue_on_error=all",
+        "--rw=write --latency_target=1s --latency_run=1",
+        "--rw=write --randrepeat=0",
+        "--rw=write --randrepeat=0 --loops=2",
+        "--rw=rw --randrepeat=0 --rwmixwrite=100",
+        "--rw=read --randrepeat=0",
+    ] {
         run(dir.path(), &format!("--filename=data {job} --do_verify=0")).ok();
         run(dir.path(), &format!("--filename=data {job} --verify_only")).ok();
     }
@@ -206,6 +222,110 @@ fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
         check(job)
             .refused()
             .says("what this workload writes where depends on its seed; check from the same place");
+    }
+}
+
+/// How many wrong intervals of the file `data` were told.
+fn reports(run: &Finished) -> usize {
+    run.output().matches(" at file data offset ").count()
+}
+
+/// How many of its I/Os are writes depends on the seed of a mix, and nothing else.
+#[test]
+fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
+    let dir = scratch();
+    let path = dir.path().join("data");
+    let job = |more: &str| run(dir.path(), &format!("--filename=data --rw=rw {more}"));
+    let damaged = |places: &[usize], damage: fn(&mut [u8])| {
+        let mut bytes = fs::read(&path).unwrap();
+        places.iter().for_each(|place| damage(&mut bytes[place * 4096..][..4096]));
+        fs::write(&path, &bytes).unwrap();
+    };
+    let words = "how many of its I/Os are writes depends on its seed";
+    let kinds =
+        ["", "--verify_interval=512", "--ioengine=libaio --iodepth=8 --verify_async=2", "--verify_fatal=1"];
+    for (more, seed) in kinds.into_iter().zip(2..).chain((6..14).map(|seed| ("", seed))) {
+        job(&format!("{more} --randseed={seed} --do_verify=0")).ok();
+        job(&format!("{more} --verify_only --randseed={seed}")).ok();
+        job(&format!("{more} --verify_only"))
+            .ok()
+            .says(words)
+            .says("behind write 1")
+            .says("verify_state_load=1");
+        let written = fs::read(&path).unwrap();
+        let intervals = if more.contains("interval") { 8 } else { 1 };
+        // A block is lost where there are right ones behind it.
+        for (places, told) in [(&[70][..], 1), (&[0, 1, 70], 3)] {
+            damaged(places, |block| block.fill(0));
+            let found = job(&format!("{more} --verify_only")).refused();
+            let told = if more.contains("fatal") { 1 } else { told * intervals };
+            assert_eq!(reports(&found), told, "{more}: {found}");
+            assert!(found.output().contains(words) || more.contains("fatal"), "{more}: {found}");
+            fs::write(&path, &written).unwrap();
+        }
+        // What is no more than damaged was written.
+        damaged(&[80], |block| block[2000] ^= 1);
+        assert_eq!(reports(&job(&format!("{more} --verify_only")).refused().says("a bit flip")), 1, "{more}");
+    }
+    // Nothing is there, so nothing is known of another seed.
+    fs::write(&path, vec![0; 1 << 20]).unwrap();
+    let found = job("--verify_only").refused();
+    assert!(reports(&found) > 90 && !found.output().contains(words), "{found}");
+    fs::File::create(&path).unwrap();
+    assert!(reports(&job("--verify_only").refused()) > 90);
+}
+
+/// The first block with a seed of the job tells that all of them must be there.
+#[test]
+fn of_a_mix_with_its_own_seed_everything_is_demanded() {
+    let dir = scratch();
+    let path = dir.path().join("data");
+    let job = |more: &str| run(dir.path(), &format!("--filename=data --rw=rw {more}"));
+    job("--do_verify=0 --randseed=9").ok();
+    let other = fs::read(&path).unwrap();
+    job("--do_verify=0").ok();
+    let own = fs::read(&path).unwrap();
+    for more in ["", "--ioengine=libaio --iodepth=8 --verify_async=2"] {
+        // Before the first good one: a stale block, and two that are lost. Behind it, a lost one.
+        let mut bytes = own.clone();
+        bytes[..4096].copy_from_slice(&other[..4096]);
+        bytes[4096..3 * 4096].fill(0);
+        bytes[90 * 4096..][..4096].fill(0);
+        fs::write(&path, &bytes).unwrap();
+        let found = job(&format!("{more} --verify_only")).refused();
+        assert_eq!(reports(&found), 4, "{more}: {found}");
+        assert!(!found.output().contains("depends on its seed"), "{more}: {found}");
+    }
+}
+
+/// Where nothing is known of the seed, the numbers of writes are insisted upon.
+#[test]
+fn stale_blocks_of_a_sequential_run_are_found_without_its_seed() {
+    let dir = scratch();
+    let path = dir.path().join("data");
+    let job = |more: &str| run(dir.path(), &format!("--filename=data --rw=write --randrepeat=0 {more}"));
+    job("--do_verify=0").ok();
+    let stale = fs::read(&path).unwrap();
+    job("--do_verify=0 --loops=2").ok();
+    job("--verify_only --loops=2").ok();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8192..][..4096].copy_from_slice(&stale[8192..][..4096]);
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(reports(&job("--verify_only --loops=2").refused()), 1);
+}
+
+/// Where a run with another seed has written elsewhere, that what was read is right does not say that all is.
+#[test]
+fn that_places_depend_on_the_seed_is_told_when_all_is_well_too() {
+    let dir = scratch();
+    let job = |more: &str| run(dir.path(), &format!("--filename=data {more}"));
+    let words = "so what was written elsewhere has not been checked";
+    job("--rw=write --do_verify=0 --randseed=9").ok();
+    job("--rw=randwrite --io_size=100k --verify_only").ok().says(words);
+    for all in ["--rw=randwrite", "--rw=write", "--rw=write --bssplit=4k/50:8k/50"] {
+        job(&format!("{all} --randseed=9 --do_verify=0")).ok();
+        let checked = job(&format!("{all} --verify_only")).ok();
+        assert!(!checked.output().contains("seed"), "{all}: {checked}");
     }
 }
 

@@ -107,7 +107,7 @@ pub struct Pause {
 }
 
 /// Whether the next I/O may be a read or a write: not in a mix all of which is one direction.
-fn has_choice(options: &JobOptions) -> bool {
+pub fn has_choice(options: &JobOptions) -> bool {
     options.rw.reads() && options.rw.writes() && (1..100).contains(&options.rwmixread)
 }
 

@@ -23,7 +23,7 @@ mod state;
 mod trims;
 mod turns;
 
-pub use check::{Checker, Expect, Question};
+pub use check::{Alike, Checker, Expect, Question};
 pub use plan::ReadBack;
 pub use pool::{Checked, Pool};
 pub use problems::{problems, problems_of_files, problems_of_states};
@@ -115,6 +115,10 @@ struct Doubt {
     reads: u64,
     /// How many of them are left to be made again; `None` = that has not begun.
     again: Option<u64>,
+    /// The number of the last write that has been seen.
+    there: Option<u64>,
+    /// That of the first one that is not told yet, although it is not there.
+    put_off: Option<u64>,
 }
 
 /// So many wrong intervals are described. There may be millions.
@@ -239,7 +243,12 @@ impl Verification {
 
     /// Goes back to the reads that were in doubt, where blocks have passed that are known to be wrong now.
     pub fn look_again(&mut self) -> bool {
-        let again = self.checker.look_again();
+        let Doubt { there, put_off, .. } = self.doubt;
+        let (knows_owner, stranger) = (self.checker.knows_owner(), self.checker.stranger());
+        // Behind the last write that is there, nobody knows what was written with another seed.
+        let end = if knows_owner || stranger.is_none() { None } else { there }.unwrap_or(u64::MAX);
+        let has_passed = knows_owner && stranger.is_some();
+        let again = (has_passed || put_off.is_some_and(|first| first < end)) && self.checker.look_again(end);
         if again {
             self.doubt.again = Some(self.doubt.reads);
             self.read_back.go_back();
@@ -252,18 +261,31 @@ impl Verification {
         self.doubt.again.unwrap_or_else(|| self.read_back.unread())
     }
 
-    /// What may be the matter when wrong blocks were found: with none of this job's own, it may have looked elsewhere.
-    /// `is_all`: everything has been read.
+    /// What may be the matter when wrong blocks were found, or what has not been checked: with no block of this job's own,
+    /// it may have looked elsewhere. `is_all`: everything has been read.
     pub fn hint(&self, is_all: bool) -> Option<String> {
-        let may_be_elsewhere = self.wrong > 0 && self.checker.is_in_doubt() && self.checker.depends_on_seed();
-        let Some(stranger) = self.checker.other_job().filter(|_| may_be_elsewhere) else {
-            return self.reach.filter(|_| is_all)?.hint();
+        let alike = self.checker.alike().filter(|_| self.checker.is_in_doubt());
+        let (stranger, other) = (self.checker.stranger(), self.checker.other_job());
+        let why = match (alike, self.doubt.there) {
+            (Some(Alike::Beginning), Some(last)) if is_all && stranger.is_some() => format!(
+                "how many of its I/Os are writes depends on its seed, so what was written behind write {last}, the last one \
+                 that was found, is not known and has not been checked"
+            ),
+            (Some(Alike::Places | Alike::Nothing), _) if self.wrong > 0 && other.is_some() => {
+                "what this workload writes where depends on its seed".to_owned()
+            }
+            (Some(Alike::Nothing), _) if is_all && stranger.is_some() => {
+                "what this workload writes where depends on its seed, so what was written elsewhere has not been checked"
+                    .to_owned()
+            }
+            _ => return self.reach.filter(|_| is_all)?.hint(),
         };
         Some(format!(
-            "no block has a seed of this job (number {}), and some are of job {stranger}: what this workload writes where \
-             depends on its seed; check from the same place in the same job file (those that --section leaves out count), \
-             with the same randseed",
-            self.job
+            "no block has a seed of this job (number {}), and some are of job {}: {why}; check from the same place in the same \
+             job file (those that --section leaves out count), with the same randseed, or load the state of the run that \
+             wrote (verify_state_load=1)",
+            self.job,
+            other.unwrap_or_default()
         ))
     }
 
@@ -326,13 +348,22 @@ impl Verification {
         }
     }
 
-    /// The block of a write has been checked.
-    pub fn checked(&mut self, expect: Expect, mismatches: &[Mismatch]) {
-        if let (Some(reach), Expect::Write(number) | Expect::Doubted(number)) = (&mut self.reach, expect)
-            && self.doubt.again.is_none()
-        {
+    /// The block of a write has been checked; whether it is told now what is wrong with it.
+    pub fn checked(&mut self, expect: Expect, mismatches: &[Mismatch]) -> bool {
+        let (Expect::Write(number) | Expect::Doubted(number)) = expect else { return true };
+        if self.doubt.again.is_some() {
+            return true;
+        }
+        if let Some(reach) = &mut self.reach {
             reach.checked(number, mismatches);
         }
+        let puts_off = self.checker.puts_off(expect, mismatches);
+        if puts_off {
+            self.doubt.put_off = Some(self.doubt.put_off.map_or(number, |first| first.min(number)));
+        } else {
+            self.doubt.there = self.doubt.there.max(Some(number));
+        }
+        !puts_off
     }
 
     /// How many intervals were wrong.

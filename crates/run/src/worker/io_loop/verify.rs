@@ -293,8 +293,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     return true;
                 }
                 let mismatches = verification.checker.check(block, question);
-                verification.checked(expect, &mismatches);
-                self.found_wrong(self.start_of(index), io, &mismatches);
+                if verification.checked(expect, &mismatches) {
+                    self.found_wrong(self.start_of(index), io, &mismatches);
+                }
                 false
             }
         }
@@ -354,8 +355,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 .verification
                 .as_mut()
                 .map_or(Role::Plain, |verification| verification.role(index));
-            if let Role::Check(io, expect) = role {
-                self.announce(|verification| verification.checked(expect, &mismatches));
+            if let Role::Check(io, expect) = role
+                && let Some(verification) = &mut self.extras.verification
+                && verification.checked(expect, &mismatches)
+            {
                 self.found_wrong(self.start_of(index), io, &mismatches);
             }
             self.release(index);
@@ -438,9 +441,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let end = self.units[index as usize].offset;
         let Some(verification) = &mut self.extras.verification else { return false };
         if let Role::Check(io, expect) = verification.role(index) {
-            let mismatch = verification.checker.cut_off(&io, end);
-            verification.checked(expect, mismatch.as_slice());
-            self.found_wrong(self.start_of(index), io, mismatch.as_slice());
+            let mismatch = verification.checker.cut_off(&io, end, expect);
+            if verification.checked(expect, mismatch.as_slice()) {
+                self.found_wrong(self.start_of(index), io, mismatch.as_slice());
+            }
         }
         true
     }

@@ -2,6 +2,7 @@
 
 use super::MOST_TOLD;
 use super::others::{Candidates, OtherStates};
+use super::reach::may_be_unwritten;
 use crate::verify_state::Accepted;
 use iolite_content::Fill;
 use iolite_content::verify::{
@@ -12,7 +13,7 @@ use iolite_workload::history::WriteMap;
 use iolite_workload::rng::SplitMix64;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// To explain a block that was torn, at most so many bytes of other writes are made again.
 const MOST_MADE: u64 = 256 << 20;
@@ -65,6 +66,19 @@ pub fn seed_of(job: u64, number: u64) -> u64 {
 /// The numbers of the jobs that write to the same files, by index of the file.
 pub type Others = HashMap<u32, Vec<u16>>;
 
+/// What an earlier run has in common with this job, whatever its seed was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alike {
+    /// Each write, and where it goes.
+    Writes,
+    /// The same, but not how many there are.
+    Beginning,
+    /// What is written as a whole, in some order.
+    Places,
+    /// Nothing.
+    Nothing,
+}
+
 /// Where a block was read, and whether no other job has written there since.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -83,8 +97,6 @@ pub struct Checker {
     others: Arc<Others>,
     /// What the states of these say.
     other_states: Arc<OtherStates>,
-    /// Numbers and seeds are known because the writes are those of this very seed.
-    knows_writes: bool,
     /// Nothing is checked in earnest: the engine moves no data.
     pretends: bool,
     /// A write that was in flight is there as a whole or not at all.
@@ -100,9 +112,15 @@ pub struct Checker {
 /// Writes of an earlier run, which are known because this job would do the same.
 #[derive(Clone, Debug)]
 struct Earlier {
-    /// The order of the writes does not depend on the seed.
-    is_ordered: bool,
+    alike: Alike,
     seen: Arc<Sightings>,
+}
+
+impl Earlier {
+    /// Whether the order of the writes does not depend on the seed.
+    fn is_ordered(&self) -> bool {
+        matches!(self.alike, Alike::Writes | Alike::Beginning)
+    }
 }
 
 /// What all that check have seen of an earlier run.
@@ -112,8 +130,9 @@ struct Sightings {
     own: AtomicBool,
     /// A block that was right, but for the seed: it may be that of a job at another place. Its job's number plus 1.
     stranger: AtomicU32,
-    /// Such blocks, which were right as long as there were none of this job's own, are looked for once more.
-    again: AtomicBool,
+    /// Of the writes before this one, those are looked for once more that were not told when nothing was known yet of
+    /// whose they were. 0: none are.
+    again: AtomicU64,
     /// A wrong block with a seed that is not this job's. Its job's number plus 1.
     foreign: AtomicU32,
 }
@@ -128,7 +147,6 @@ impl Checker {
             job,
             others,
             other_states: Arc::default(),
-            knows_writes: true,
             pretends: false,
             atomic: false,
             earlier: None,
@@ -138,18 +156,17 @@ impl Checker {
         }
     }
 
-    /// The writes are those of an earlier run or job, which may have had another number, and so other seeds; `is_ordered`:
-    /// they came in the same order all the same.
+    /// The writes are those of an earlier run or job, which may have had another number, and so other seeds.
     #[must_use]
-    pub fn of_an_earlier_run(mut self, is_ordered: bool) -> Checker {
-        self.earlier = Some(Earlier { is_ordered, seen: Arc::default() });
+    pub fn of_an_earlier_run(mut self, alike: Alike) -> Checker {
+        self.earlier = Some(Earlier { alike, seen: Arc::default() });
         self
     }
 
     /// The same, but they had the seeds of this job.
     #[must_use]
     pub fn of_an_earlier_run_of_its_own(self) -> Checker {
-        let checker = self.of_an_earlier_run(true);
+        let checker = self.of_an_earlier_run(Alike::Writes);
         checker.earlier.iter().for_each(|earlier| earlier.seen.own.store(true, Relaxed));
         checker
     }
@@ -165,13 +182,6 @@ impl Checker {
     #[must_use]
     pub fn beside(mut self, others: OtherStates) -> Checker {
         self.other_states = Arc::new(others);
-        self
-    }
-
-    /// Whose writes they were is not known.
-    #[must_use]
-    pub fn of_anybody(mut self) -> Checker {
-        self.knows_writes = false;
         self
     }
 
@@ -199,15 +209,27 @@ impl Checker {
         if self.pretends {
             return Vec::new();
         }
+        let mut wrong = match self.looks_again() {
+            true => self.wrong_again(block, question),
+            false => self.wrong(block, question),
+        };
+        if !self.puts_off(question.expect, &wrong) {
+            wrong.truncate(if self.first_only { 1 } else { usize::MAX });
+            self.told += (wrong.len() as u64).saturating_sub(1);
+        }
+        wrong
+    }
+
+    fn wrong(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
         let Some(first) = self.first_wrong(block, question) else { return Vec::new() };
         self.note_foreign(&first);
+        let is_zeros = question.expect == Expect::Zeros;
+        let needs_all = self.may_put_off(question.expect);
         let mut wrong = vec![*first];
         while let Some(last) = wrong.last()
-            && !self.first_only
-            && question.expect != Expect::Zeros
-            && self.told < MOST_TOLD
+            && !is_zeros
+            && (needs_all || !self.first_only && self.told + (wrong.len() as u64) <= MOST_TOLD)
         {
-            self.told += 1;
             let next = (last.offset - last.block_offset) as usize + last.length;
             let expected = Expected { offset: question.offset, writes: &self.writes };
             match self.verifier.check_from(next, block, &expected) {
@@ -218,13 +240,24 @@ impl Checker {
         wrong
     }
 
+    /// What was not told when nothing was known yet of whose the writes were, and is wrong.
+    fn wrong_again(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
+        let Expect::Write(number) = question.expect else { return Vec::new() };
+        let doubted = Question { expect: Expect::Doubted(number), ..question };
+        let before = self.wrong(block, doubted);
+        let was_told = !before.is_empty() && !self.puts_off(doubted.expect, &before);
+        if was_told || !self.is_told_now(number) {
+            return Vec::new();
+        }
+        if self.knows_owner() { self.wrong(block, question) } else { before }
+    }
+
     fn first_wrong(&mut self, block: &[u8], question: Question) -> Option<Box<Mismatch>> {
         let Question { file, offset, expect, is_own } = question;
         let place = Place { file, offset, is_own };
         let number = match expect {
             Expect::Anything => None,
             Expect::Write(number) | Expect::Doubted(number) => Some(number),
-            Expect::Zeros if self.looks_again() => return None,
             Expect::Zeros => return self.check_zeros(block, offset),
             Expect::Saved(saved) => return self.check_saved(block, place, saved),
         };
@@ -232,11 +265,6 @@ impl Checker {
             self.note_owner(number);
             return None;
         };
-        if self.looks_again() {
-            let has_passed =
-                self.is_anothers(&mismatch) && self.check_anothers(block, offset, number).is_none();
-            return if has_passed { self.check_number(block, place, number) } else { None };
-        }
         let is_kind = matches!(expect, Expect::Doubted(_)) || !self.knows_owner();
         if self.is_anothers(&mismatch) && is_kind {
             let wrong = self.check_anothers(block, offset, number);
@@ -257,9 +285,26 @@ impl Checker {
     }
 
     /// What is wrong with a block that is not there, because the file ends at `end`; `None` = it has been told.
-    pub fn cut_off(&self, io: &Io, end: u64) -> Option<Mismatch> {
-        let missing = || Mismatch::cut_off(self.spec.kind, io.offset, io.length as usize, end);
-        (!self.looks_again()).then(missing)
+    pub fn cut_off(&self, io: &Io, end: u64, expect: Expect) -> Option<Mismatch> {
+        let mismatch = Mismatch::cut_off(self.spec.kind, io.offset, io.length as usize, end);
+        let is_news = match expect {
+            _ if !self.looks_again() => true,
+            Expect::Write(number) => self.may_put_off(Expect::Doubted(number)) && self.is_told_now(number),
+            _ => false,
+        };
+        is_news.then_some(mismatch)
+    }
+
+    /// Whether that these blocks are wrong is not told yet: as long as nothing is known of whose the writes are, nobody
+    /// knows how many there were, and it looks as if this one was not among them.
+    pub fn puts_off(&self, expect: Expect, wrong: &[Mismatch]) -> bool {
+        let Some(first) = wrong.first().filter(|_| self.may_put_off(expect)) else { return false };
+        let bytes: usize = wrong.iter().map(|mismatch| mismatch.length).sum();
+        bytes == first.block_length && wrong.iter().all(|mismatch| may_be_unwritten(&mismatch.diagnosis))
+    }
+
+    fn may_put_off(&self, expect: Expect) -> bool {
+        matches!(expect, Expect::Doubted(_)) && self.alike() == Some(Alike::Beginning)
     }
 
     /// Checks a block that was trimmed.
@@ -290,7 +335,7 @@ impl Checker {
         number: Option<u64>,
     ) -> Option<Box<Mismatch>> {
         self.writes.clear();
-        if let (Some(number), true) = (number, self.knows_writes) {
+        if let Some(number) = number {
             self.writes.push(self.own(number));
             let other = |&job: &u16| Write { job: Some(job), ..Write::default() };
             if !is_own {
@@ -347,7 +392,7 @@ impl Checker {
     }
 
     /// Whether writes of an earlier run are known to be this job's own.
-    fn knows_owner(&self) -> bool {
+    pub fn knows_owner(&self) -> bool {
         self.earlier.as_ref().is_some_and(|earlier| earlier.seen.own.load(Relaxed))
     }
 
@@ -357,9 +402,9 @@ impl Checker {
         self.earlier.is_some() && self.can_tell_owner() && !self.knows_owner()
     }
 
-    /// Whether where was written what depends on the seed.
-    pub fn depends_on_seed(&self) -> bool {
-        self.earlier.as_ref().is_some_and(|earlier| !earlier.is_ordered)
+    /// What the writes of the earlier run that are checked have in common with this job's; `None` = none are.
+    pub fn alike(&self) -> Option<Alike> {
+        self.earlier.as_ref().map(|earlier| earlier.alike)
     }
 
     /// The number of a job whose blocks have passed with seeds that are not this job's.
@@ -374,18 +419,18 @@ impl Checker {
         self.stranger().or_else(|| foreign().map(|number| number as u16))
     }
 
-    /// Whether blocks have passed, while nothing was known, that are wrong as is known now. From here on nothing but
-    /// these is told.
-    pub fn look_again(&self) -> bool {
-        let Some(earlier) = self.earlier.as_ref().filter(|_| self.stranger().is_some() && self.knows_owner())
-        else {
-            return false;
-        };
-        !earlier.seen.again.swap(true, Relaxed)
+    /// Goes over the writes once more. Of those before `end`, what has not been told before is told now if it is wrong.
+    /// Whether this is the first time.
+    pub fn look_again(&self, end: u64) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| earlier.seen.again.swap(end, Relaxed) == 0)
     }
 
     fn looks_again(&self) -> bool {
-        self.earlier.as_ref().is_some_and(|earlier| earlier.seen.again.load(Relaxed))
+        self.is_told_now(0)
+    }
+
+    fn is_told_now(&self, number: u64) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| number < earlier.seen.again.load(Relaxed))
     }
 
     /// The writes of an earlier run have turned out to be this job's own.
@@ -432,7 +477,7 @@ impl Checker {
 
     /// Checks a block against what is known of a write by a job of another number.
     fn check_anothers(&mut self, block: &[u8], offset: u64, number: Option<u64>) -> Option<Box<Mismatch>> {
-        let is_ordered = self.earlier.as_ref().is_some_and(|earlier| earlier.is_ordered);
+        let is_ordered = self.earlier.as_ref().is_some_and(Earlier::is_ordered);
         self.writes.clear();
         self.writes.extend(
             number.filter(|_| is_ordered).map(|number| Write { sequence: Some(number), ..Write::default() }),

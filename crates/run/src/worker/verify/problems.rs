@@ -2,7 +2,7 @@
 
 use super::setup::{checked_direction, keeps_state, spec};
 use super::state::{self, Demands, State};
-use super::{Rivals, loads_state, others, setup};
+use super::{Alike, Rivals, loads_state, others, setup};
 use crate::worker::pace::is_steered;
 use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::verify::{Spec, SpecError};
@@ -62,8 +62,11 @@ fn unforeseeable(options: &JobOptions) -> Option<String> {
             "how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job that writes, or load its \
              state (verify_state_load=1)",
         )
-    } else if !options.randrepeat && options.rw.is_random() {
-        cannot_know("what was written where with randrepeat=0; verify_state_load=1 does")
+    } else if options.latency_target > 0 && !options.latency_run {
+        cannot_know(
+            "how many I/Os the search for latency_target took; leave it out and give the size that was written, or load the \
+             job's state (verify_state_load=1)",
+        )
     } else if is_mix && is_steered(options) {
         cannot_know(
             "which I/Os of a mix with rates were writes: when they were due depends on the time; leave rate and rate_iops \
@@ -182,12 +185,15 @@ fn of_worker(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout]) -> Option<(&'
     if worker.replay.as_ref().is_some_and(|replay| replay.is_live) {
         return None;
     }
+    let workload = translate::workload_spec(job, worker, layout);
     if assumes_writes(options) {
-        let message =
-            unforeseeable_end(options, layout).or_else(|| unforeseeable_start(plan, worker, layouts));
+        let message = unforeseeable_end(options, layout)
+            .or_else(|| unforeseeable_start(plan, worker, layouts))
+            .or_else(|| {
+                unforeseeable_places(options, setup::alike(options, &workload, worker.replay.as_deref()))
+            });
         return message.map(|message| ("verify_only", message));
     }
-    let workload = translate::workload_spec(job, worker, layout);
     if loads_state(options) {
         // What is run before the job may bring it.
         let comes_later = options.exec_prerun.is_some();
@@ -215,6 +221,15 @@ fn unforeseeable_end(options: &JobOptions, layout: &Layout) -> Option<String> {
             "verify_only cannot know where {path} ended before the job with file_append=1 wrote to it; give that as offset \
              instead, or load the job's state (verify_state_load=1)"
         )
+    })
+}
+
+/// Why nobody can know what an earlier run has written where: its seed was its own.
+fn unforeseeable_places(options: &JobOptions, alike: Alike) -> Option<String> {
+    (!options.randrepeat && alike != Alike::Writes).then(|| {
+        "verify_only cannot know what was written where with randrepeat=0: that depends on the seed here, which was another \
+         one; leave randrepeat=0 out of the job that writes, or load its state (verify_state_load=1)"
+            .to_owned()
     })
 }
 

@@ -17,12 +17,15 @@ pub struct Reach {
     is_damaged: bool,
     /// Writes of that run may have failed.
     may_fail: bool,
+    /// How many writes there are depends on the seed.
+    is_mix: bool,
 }
 
 impl Reach {
     /// Nothing has been seen yet.
     pub fn new(options: &JobOptions) -> Reach {
-        Reach { may_fail: options.continue_on_error.write, ..Reach::default() }
+        let is_mix = options.rw.reads() && options.rw.writes() && options.read_iolog.is_empty();
+        Reach { may_fail: options.continue_on_error.write, is_mix, ..Reach::default() }
     }
 
     /// The block of a write has been checked.
@@ -39,9 +42,10 @@ impl Reach {
     pub fn hint(&self) -> Option<String> {
         let Reach { there: Some(there), missing: Some(missing), .. } = *self else { return None };
         if there < missing && !self.is_damaged {
+            let more = if self.is_mix { ", in a mix another seed" } else { "" };
             return Some(format!(
                 "write {there} is there, and none of those behind it, so the run that wrote may have ended there (runtime, an \
-                 interrupt, an error); verify_state_load=1 demands what it has written, and no more"
+                 interrupt, an error{more}); verify_state_load=1 demands what it has written, and no more"
             ));
         }
         self.may_fail.then(|| {
@@ -53,7 +57,7 @@ impl Reach {
 }
 
 /// Whether a block may look like that because it was not written.
-fn may_be_unwritten(diagnosis: &Diagnosis) -> bool {
+pub fn may_be_unwritten(diagnosis: &Diagnosis) -> bool {
     match diagnosis {
         Diagnosis::Zeros
         | Diagnosis::CutOff(_)

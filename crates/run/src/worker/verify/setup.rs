@@ -5,9 +5,9 @@ use super::owners::Owners;
 use super::plan::Backlog;
 use super::reach::Reach;
 use super::state::{self, Demands, LoadError, State};
-use super::{Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
+use super::{Alike, Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
 use crate::content;
-use crate::worker::pace::is_steered;
+use crate::worker::pace::{has_choice, is_steered};
 use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
@@ -158,28 +158,55 @@ fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> boo
     !steered && !may_fail && !counts_after_ramp(options)
 }
 
-/// Whether each write goes to the same place whatever the seed: then an earlier run with another one has done the same.
-/// (The order in a trace is always the same.)
-fn has_fixed_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
+/// What an earlier run with another seed has in common with this job.
+pub(super) fn alike(
+    options: &JobOptions,
+    workload: &iolite_workload::Spec,
+    replay: Option<&ReplayPlan>,
+) -> Alike {
+    // The order in a trace is always the same, and who only reads does no writes in its mind.
+    if replay.is_some() || !options.rw.writes() {
+        return Alike::Writes;
+    }
     let is_one_file = workload.files.len() == 1;
     let used = [
         (Direction::Read, options.rw.reads()),
         (Direction::Write, options.rw.writes()),
         (Direction::Trim, options.rw.trims()),
     ];
-    let is_fixed = |direction| matches!(workload.block_size[direction], BlockSize::Fixed(_));
-    let sizes_are_fixed = used.into_iter().all(|(direction, used)| !used || is_fixed(direction));
+    let used = || used.into_iter().filter(|&(_, used)| used).map(|(direction, _)| direction);
+    let sizes_are_fixed =
+        used().all(|direction| matches!(workload.block_size[direction], BlockSize::Fixed(_)));
     let files_take_turns = match workload.file_order {
         FileOrder::RoundRobin | FileOrder::Sequential => true,
         FileOrder::Random | FileOrder::Skewed(_) => is_one_file,
     };
-    // The seed picks the size of each file from a range.
+    // The seed picks the size of each file from a range, and the blocks that are trimmed after they were written.
     let files_are_fixed = options.filesize.is_none_or(|range| range.low == range.high);
+    let trims_are_fixed = matches!(options.verification.trim_percentage, 0 | 100..);
+    if !files_are_fixed || !trims_are_fixed {
+        return Alike::Nothing;
+    }
+    let is_random = options.rw.is_random();
     // In a mix the seed says which I/Os are writes, and so how many each file gets in a pass.
-    let is_mix = matches!(workload.mix, Mix::ReadWrite(_));
-    let is_one_pass = options.loops <= 1 && !can_repeat(workload);
-    let sides_are_fixed = !is_mix || (is_one_file && is_one_pass);
-    !options.rw.is_random() && sizes_are_fixed && files_take_turns && files_are_fixed && sides_are_fixed
+    if has_choice(options) {
+        let is_one_pass = options.loops <= 1 && !can_repeat(workload);
+        let is_one_row = is_one_file && is_one_pass && sizes_are_fixed && !is_random;
+        return if is_one_row { Alike::Beginning } else { Alike::Nothing };
+    }
+    if sizes_are_fixed && files_take_turns && !is_random {
+        return Alike::Writes;
+    }
+    // Nothing is left over at the end where every block is a multiple of the smallest.
+    let sizes_fit = !workload.unaligned
+        && used().all(|direction| {
+            let sizes = &workload.block_size[direction];
+            sizes.common() == sizes.min()
+        });
+    let bytes: u64 = workload.files.iter().fold(0, |sum, region| sum.saturating_add(region.length));
+    let is_whole = workload.total_ios.is_none() && workload.pass_bytes.is_none_or(|limit| limit >= bytes);
+    let is_even = if is_random { sizes_are_fixed && !can_repeat(workload) } else { !can_repeat(workload) };
+    if sizes_fit && is_whole && is_even { Alike::Places } else { Alike::Nothing }
 }
 
 /// What is read back when.
@@ -321,10 +348,9 @@ impl Verification {
         checker = checker.that_stops_at_the_first(wanted.verify_fatal);
         if options.verify_only && !loads_state(options) {
             let is_own = options.is_set("verify_header_seed") && wanted.verify_header_seed;
-            checker = match options.randrepeat {
-                false if replay.is_none() => checker.of_anybody(),
-                true if is_own => checker.of_an_earlier_run_of_its_own(),
-                _ => checker.of_an_earlier_run(replay.is_some() || has_fixed_order(options, workload)),
+            checker = match options.randrepeat && is_own {
+                true => checker.of_an_earlier_run_of_its_own(),
+                false => checker.of_an_earlier_run(alike(options, workload, replay)),
             };
         }
         let units = options.iodepth.max(1) as usize;
