@@ -27,7 +27,7 @@ fn delay(number: u64) -> u64 {
 
 /// The time as the engine sees it.
 #[derive(Clone, Copy)]
-enum Time {
+pub(super) enum Time {
     /// It passes only when the engine says so.
     Moved(&'static AtomicU64),
     /// It passes.
@@ -35,7 +35,7 @@ enum Time {
 }
 
 impl Time {
-    fn clock(self) -> Clock {
+    pub(super) fn clock(self) -> Clock {
         match self {
             Time::Moved(word) => Clock::calibrate().kept_in(word),
             Time::Real(clock) => clock,
@@ -68,7 +68,7 @@ impl Time {
 }
 
 /// Completes each unit after its delay, and notes how long it really took.
-struct TimerEngine<const SYNCHRONOUS: bool> {
+pub(super) struct TimerEngine<const SYNCHRONOUS: bool> {
     time: Time,
     issued: u64,
     /// Every so many units move only a half of their bytes; 0 = all move all.
@@ -78,6 +78,13 @@ struct TimerEngine<const SYNCHRONOUS: bool> {
     /// Committed units with when they were committed and when they are due.
     flying: Vec<(u32, u64, u64, u64)>,
     took: Arc<Mutex<Vec<u64>>>,
+}
+
+impl<const SYNCHRONOUS: bool> TimerEngine<SYNCHRONOUS> {
+    pub(super) fn new(time: Time, short_every: u64) -> Self {
+        let (queued, flying, took) = Default::default();
+        TimerEngine { time, issued: 0, short_every, queued, flying, took }
+    }
 }
 
 impl<const SYNCHRONOUS: bool> Engine for TimerEngine<SYNCHRONOUS> {
@@ -183,41 +190,10 @@ fn measure_with_shorts<const SYNCHRONOUS: bool>(
         ..JobOptions::default()
     };
     change(&mut options);
-    let plan = Plan::build(vec![options], &RunOptions::default()).expect("the plan is in order");
-    let worker_plan = &plan.workers[0];
-    let job = plan.job_of(worker_plan);
-    let layout = iolite_plan::layout(
-        &job.options,
-        iolite_plan::LayoutContext { clone: 0, diskless: true, seed: 1 },
-        &[("delays.0.0".into(), iolite_plan::FileFacts { kind: iolite_plan::FileKind::Regular, size: None })],
-    )
-    .expect("the layout is in order");
-    let arena = Arc::new(Arena::new(1).unwrap());
-    let (messages, _controller) = Socket::pair().unwrap();
-    let rivals = super::verify::Rivals::of(&plan, std::slice::from_ref(&layout)).expect("there are none");
-    let worker = Worker {
-        job,
-        plan: worker_plan,
-        layout: &layout,
-        slot: arena.slot(0),
-        all: (&plan, &arena),
-        messages: &messages,
-        clock: time.clock(),
-        reserved_cpu: None,
-        rivals: &rivals,
-    };
-    arena.slot(0).control.open_gate();
-    let took = Arc::new(Mutex::new(Vec::new()));
-    let engine = TimerEngine::<SYNCHRONOUS> {
-        time,
-        issued: 0,
-        short_every,
-        queued: Vec::new(),
-        flying: Vec::new(),
-        took: Arc::clone(&took),
-    };
-    let done = worker.with_engine(engine, Logs::default());
-    assert!(done.is_ok(), "{:?}", done.err().map(|stop| stop.what));
+    let engine = TimerEngine::<SYNCHRONOUS>::new(time, short_every);
+    let took = Arc::clone(&engine.took);
+    let (arena, done) = run(options, time.clock(), engine);
+    assert_eq!(done, Ok(()));
     let stats = &arena.slot(0).stats;
     let mut took = std::mem::take(&mut *took.lock().unwrap());
     took.sort_unstable();
@@ -230,6 +206,40 @@ fn measure_with_shorts<const SYNCHRONOUS: bool>(
         levels: stats.depths().level.iter().sum(),
         took,
     }
+}
+
+/// Runs a job with this engine: what it measured, and why it has failed.
+pub(super) fn run<E: Engine>(
+    options: JobOptions,
+    clock: Clock,
+    engine: E,
+) -> (Arc<Arena>, Result<(), String>) {
+    let plan = Plan::build(vec![options], &RunOptions::default()).expect("the plan is in order");
+    let worker_plan = &plan.workers[0];
+    let job = plan.job_of(worker_plan);
+    let layout = iolite_plan::layout(
+        &job.options,
+        iolite_plan::LayoutContext { clone: 0, diskless: job.engine.diskless, seed: 1 },
+        &[("data".into(), iolite_plan::FileFacts { kind: iolite_plan::FileKind::Regular, size: None })],
+    )
+    .expect("the layout is in order");
+    let arena = Arc::new(Arena::new(1).unwrap());
+    let (messages, _controller) = Socket::pair().unwrap();
+    let rivals = super::verify::Rivals::of(&plan, std::slice::from_ref(&layout)).expect("there are none");
+    let worker = Worker {
+        job,
+        plan: worker_plan,
+        layout: &layout,
+        slot: arena.slot(0),
+        all: (&plan, &arena),
+        messages: &messages,
+        clock,
+        reserved_cpu: None,
+        rivals: &rivals,
+    };
+    arena.slot(0).control.open_gate();
+    let done = worker.with_engine(engine, Logs::default()).map_err(|stop| stop.what);
+    (arena, done)
 }
 
 /// The value below or at which so many per cent of the sorted values are.
@@ -267,7 +277,7 @@ impl Measured {
 
 const PERCENTILES: [f64; 8] = [1.0, 10.0, 50.0, 90.0, 95.0, 99.0, 99.9, 100.0];
 
-fn moved() -> Time {
+pub(super) fn moved() -> Time {
     Time::Moved(Box::leak(Box::new(AtomicU64::new(1))))
 }
 

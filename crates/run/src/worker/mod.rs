@@ -16,6 +16,8 @@ mod ramp;
 mod reading_back;
 mod record;
 mod replay;
+#[cfg(test)]
+mod short_tests;
 mod syncs;
 mod target;
 mod telling;

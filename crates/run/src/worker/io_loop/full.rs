@@ -7,7 +7,7 @@ use crate::worker::pace::Pause;
 use crate::worker::syncs::Due;
 use crate::worker::target::Step;
 use crate::worker::verify::Role;
-use iolite_engine::{Engine, Errno};
+use iolite_engine::{Engine, Errno, Unit};
 use iolite_types::{Direction, Operation};
 use iolite_workload::{Generator, Io};
 use std::sync::atomic::Ordering::Relaxed;
@@ -238,15 +238,22 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         format!("off={offset:#x}, len={length:#x}, {}, file={}", operation.name(), self.files.name(*file))
     }
 
-    /// Does this I/O touch bytes of one in flight?
+    /// Does this I/O touch bytes of one in flight? What a short one has moved already counts: it is done only with its
+    /// rest, and what is written there before that would be overtaken by it.
     pub(super) fn overlaps(&self, io: &Io) -> bool {
         self.units.iter().any(|unit| {
             unit.file == io.file
-                && unit.offset < io.offset + io.length
+                && unit.offset - self.moved(unit) < io.offset + io.length
                 && io.offset < unit.offset + unit.length
                 // A unit that is not in flight has no length (see `release`).
                 && unit.length > 0
         })
+    }
+
+    /// How many bytes of a unit's I/O have been moved before the rest that it is now.
+    fn moved(&self, unit: &Unit) -> u64 {
+        let start = self.buffers.wrapping_add(self.start_of(unit.index));
+        (unit.buffer.addr() - start.addr()) as u64
     }
 
     /// Issues a sync.
@@ -265,7 +272,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         self.await_unit();
         let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
+        let buffer = self.buffers.wrapping_add(self.start_of(index));
         let unit = &mut self.units[index as usize];
+        unit.buffer = buffer;
         unit.operation = sync.operation;
         unit.file = sync.file;
         unit.offset = sync.offset;

@@ -338,7 +338,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     /// Where in the buffers that of a unit begins.
-    fn start_of(&self, index: u32) -> usize {
+    pub(super) fn start_of(&self, index: u32) -> usize {
         index as usize * self.stride
     }
 

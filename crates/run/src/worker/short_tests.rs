@@ -1,0 +1,158 @@
+//! I/Os that move less than was asked for, several at a time. An engine that keeps its data in memory stands for a
+//! storage that often moves a half, and is done in any order.
+
+use super::delay_tests::{TimerEngine, moved, run};
+use super::*;
+use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
+use iolite_options::{Range, ReadWrite, SizeValue, Verify};
+use iolite_types::PerDirection;
+use std::os::fd::RawFd;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+/// Bytes of the file.
+const SIZE: u64 = 64 << 10;
+
+/// Moves data, at the moment at which the timer is done.
+struct MemoryEngine {
+    timer: TimerEngine<false>,
+    data: Vec<u8>,
+    /// The units in flight, by index.
+    flying: Vec<Option<Flying>>,
+    /// How many I/Os were issued beside one that they overlap.
+    overlaps: Arc<AtomicU64>,
+}
+
+/// A unit, and the I/O that it belongs to.
+#[derive(Clone, Copy)]
+struct Flying {
+    buffer: *mut u8,
+    offset: usize,
+    length: usize,
+    writes: bool,
+    /// Where the I/O begins.
+    start: usize,
+    /// A part of it is done.
+    is_rest: bool,
+}
+
+impl Flying {
+    fn end(&self) -> usize {
+        self.offset + self.length
+    }
+}
+
+impl MemoryEngine {
+    fn new(timer: TimerEngine<false>, depth: u32) -> MemoryEngine {
+        let flying = vec![None; depth as usize];
+        MemoryEngine { timer, data: vec![0; SIZE as usize], flying, overlaps: Arc::default() }
+    }
+
+    fn transfer(&mut self, done: &Completion) {
+        let flying = &mut self.flying[done.unit as usize];
+        let (Some(unit), Ok(bytes)) = (*flying, done.outcome) else { panic!("{done:?}") };
+        let bytes = bytes as usize;
+        // SAFETY: the buffer of a unit that is in flight has room for its length.
+        let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, bytes) };
+        let data = &mut self.data[unit.offset..unit.offset + bytes];
+        if unit.writes {
+            data.copy_from_slice(buffer)
+        } else {
+            buffer.copy_from_slice(data)
+        }
+        *flying = (bytes < unit.length).then_some(Flying { is_rest: true, ..unit });
+    }
+}
+
+impl Engine for MemoryEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, _: u32, _: &FileSpec, _: OpenMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let before = self.flying[unit.index as usize].take();
+        let rest = before.filter(|before| before.is_rest);
+        let (offset, length) = (unit.offset as usize, unit.length as usize);
+        let start = rest.map_or(offset, |rest| rest.start);
+        let writes = unit.operation == Direction::Write.into();
+        let new = Flying { buffer: unit.buffer, offset, length, writes, start, is_rest: false };
+        let meets = |other: &Flying| other.start < new.end() && new.start < other.end();
+        if rest.is_none() && self.flying.iter().flatten().any(meets) {
+            self.overlaps.fetch_add(1, Relaxed);
+        }
+        self.flying[unit.index as usize] = Some(new);
+        // SAFETY: the timer touches no buffer.
+        unsafe { self.timer.queue(unit) }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        self.timer.commit()
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        time: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let before = done.len();
+        self.timer.reap(min, max, time, done)?;
+        done[before..].iter().for_each(|done| self.transfer(done));
+        Ok(())
+    }
+}
+
+/// Runs a job that writes to places again and again: how many of its I/Os overlapped one that was not done.
+fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(), String>) {
+    let mut options = JobOptions {
+        name: "shorts".into(),
+        ioengine: "libaio".into(),
+        rw: ReadWrite::RandWrite,
+        size: Some(SizeValue::Bytes(SIZE)),
+        io_size: Some(SizeValue::Bytes(1 << 20)),
+        bsrange: Some(PerDirection::all(Range { low: 1024, high: 8192 })),
+        norandommap: true,
+        randseed: seed,
+        iodepth: 8,
+        ..JobOptions::default()
+    };
+    change(&mut options);
+    let time = moved();
+    let engine = MemoryEngine::new(TimerEngine::new(time, 3), options.iodepth);
+    let overlaps = Arc::clone(&engine.overlaps);
+    let (_, done) = run(options, time.clock(), engine);
+    (overlaps.load(Relaxed), done)
+}
+
+/// An I/O of which a part is done is in flight as a whole: what is written to that part before the rest is done would
+/// count as older than it.
+#[test]
+fn nothing_overtakes_the_rest_of_a_short_io() {
+    for seed in 1..20 {
+        let verify = |options: &mut JobOptions| {
+            options.verification.verify = Verify::Crc32c;
+            options.verification.do_verify = true;
+            options.verification.verify_write_sequence = true;
+            options.verification.verify_header_seed = true;
+        };
+        assert_eq!(overlaps(seed, verify), (0, Ok(())), "{seed}");
+        assert_eq!(overlaps(seed, |options| options.serialize_overlap = true), (0, Ok(())), "{seed}");
+    }
+    let (unordered, done) = overlaps(1, |_| ());
+    assert!(unordered > 0 && done.is_ok(), "{done:?}");
+}
