@@ -51,6 +51,11 @@ impl Verifier {
         Verifier { data: Data::new(spec), pattern: Vec::new(), moves }
     }
 
+    /// Whether headers tell the seed of the content: some of it is random.
+    pub fn has_seeds(&self) -> bool {
+        self.data.spec.kind.has_header() && self.data.is_random()
+    }
+
     /// Checks a block that was read; it may be a part of what was written, made of whole intervals.
     ///
     /// # Errors

@@ -207,6 +207,10 @@ fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
     };
     for job in [
         "--rw=write",
+        // Some of it has a seed.
+        "--rw=write --verify_pattern=0xdead --buffer_compress_percentage=25",
+        "--rw=write --verify_pattern=0xdead --buffer_compress_percentage=100",
+        "--rw=write --buffer_compress_percentage=100",
         "--rw=rw",
         "--rw=write --nrfiles=3",
         "--rw=write --bssplit=4k/50:8k/50",

@@ -4,7 +4,6 @@ use super::MOST_TOLD;
 use super::others::{Candidates, OtherStates};
 use super::reach::may_be_unwritten;
 use crate::verify_state::Accepted;
-use iolite_content::Fill;
 use iolite_content::verify::{
     Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write,
 };
@@ -387,8 +386,7 @@ impl Checker {
 
     /// Whether it could be seen of a block that it has a seed of this job.
     fn can_tell_owner(&self) -> bool {
-        let spec = &self.spec;
-        spec.fill == Fill::Random && spec.kind.has_header() && spec.check_seed && self.others.is_empty()
+        self.verifier.has_seeds() && self.spec.check_seed && self.others.is_empty()
     }
 
     /// Whether writes of an earlier run are known to be this job's own.
@@ -451,7 +449,7 @@ impl Checker {
     fn note_foreign(&self, mismatch: &Mismatch) {
         if let (Some(earlier), Some(header)) = (&self.earlier, &mismatch.header)
             && header.format == HeaderFormat::V342
-            && self.spec.fill == Fill::Random
+            && self.verifier.has_seeds()
             && header.seed != self.seed(header.sequence)
         {
             earlier.seen.foreign.store(u32::from(header.job) + 1, Relaxed);
@@ -463,8 +461,8 @@ impl Checker {
     fn is_anothers(&self, mismatch: &Mismatch) -> bool {
         let (Some(_), Some(header)) = (&self.earlier, &mismatch.header) else { return false };
         let is_own = match header.format {
-            // A pattern has no seed: then all there is to go by is the number of the job.
-            _ if self.spec.fill != Fill::Random => header.job == self.job,
+            // Nothing but a pattern, or zeros: then all there is to go by is the number of the job.
+            _ if !self.verifier.has_seeds() => header.job == self.job,
             HeaderFormat::V342 => header.seed == self.seed(header.sequence),
             // It keeps a part of the number.
             HeaderFormat::V333 => mismatch.wanted.is_some_and(|write| write.seed == Some(header.seed)),
