@@ -57,6 +57,28 @@ pub fn trimmed_blocks_are_zeros() {
         .says("wanted '00 (it was trimmed)'");
 }
 
+/// With `verify=null` zeros are all that is checked, and of an earlier run nobody knows whether a block was written again after
+/// another clone had trimmed it.
+#[test]
+fn zeros_are_insisted_upon_where_blocks_are_not_looked_at() {
+    let dir = scratch();
+    let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
+    let job = format!("--filename={} --size=256k --rw=randwrite --verify=null", device.path);
+    let run = |line: &str| Program::under_test().line(dir.path(), line);
+    let trims = format!("--name=v {job} --trim_percentage=30");
+    run(&format!("{trims} --numjobs=2")).ok();
+    run(&format!("{trims} --numjobs=2 --verify_only")).refused().says("another clone wrote to");
+    run(&format!("{trims} --name=w {}", job.replace("--verify=null", "")))
+        .refused()
+        .says("job w writes to")
+        .says("without verify");
+    // Alone, and where trimmed blocks need not be zeros.
+    run(&trims).ok();
+    run(&format!("{trims} --verify_only")).ok();
+    run(&format!("{trims} --numjobs=2 --trim_verify_zero=0")).ok();
+    run(&format!("{trims} --numjobs=2 --trim_verify_zero=0 --verify_only")).ok();
+}
+
 /// Writes and trims as they follow each other: every so many writes, so many trims, and the rest before reading back.
 #[test]
 pub fn trims_wait_for_as_many_writes_as_they_are_told() {

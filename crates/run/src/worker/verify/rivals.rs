@@ -413,10 +413,13 @@ fn verifies(job: &JobPlan) -> bool {
     job.options.verification.is_on()
 }
 
-/// Whether the job checks what it, or an earlier run of it, has written. With `verify=null` it reads that, no more.
+/// Whether the job checks what it, or an earlier run of it, has written. With `verify=null` it reads that, no more; what was
+/// trimmed has to be zeros all the same.
 fn checks_own(job: &JobPlan) -> bool {
-    let kind = Kind::from_name(job.options.verification.verify.keyword());
-    reads_back(&job.options) && kind != Some(Kind::Null)
+    let wanted = &job.options.verification;
+    let checks_blocks = Kind::from_name(wanted.verify.keyword()) != Some(Kind::Null);
+    let checks_trims = wanted.trim_percentage > 0 && wanted.trim_verify_zero;
+    reads_back(&job.options) && (checks_blocks || checks_trims)
 }
 
 /// Whether the job writes or trims in this run.
