@@ -197,10 +197,7 @@ pub fn a_state_is_there_until_everything_was_read_back() {
         ("--rw=read --verify_state_load=1 --filename=other", "is the state of filename=data"),
         ("--rw=read --verify_state_load=1 --bs=512", "has writes of 4096 bytes"),
         ("--rw=write --verify_state_load=1", "needs rw=read"),
-        (
-            "--rw=read --verify_state_load=1 --aux-path=/nonexistent",
-            "--aux-path=/nonexistent: there is no directory",
-        ),
+        ("--rw=read --verify_state_load=1 --aux-path=nowhere", "--aux-path=nowhere: there is no directory"),
         ("--rw=read --verify_state_load=1 --aux-path=/", "/local-v-0-verify.state"),
     ] {
         run(job).refused().says(words);
