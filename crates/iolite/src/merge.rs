@@ -4,9 +4,10 @@
 //! fails leaves nothing behind and overwrites nothing.
 
 use iolite_options::JobOptions;
+use iolite_trace::blk::ByteOrder;
 use iolite_trace::{MergeInput, merge};
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
@@ -91,7 +92,7 @@ fn inputs(job: &JobOptions) -> Result<Vec<MergeInput>, String> {
     job.read_iolog.iter().enumerate().map(input).collect()
 }
 
-/// The result must not take the place of an input, nor of a device's data.
+/// The result must not take the place of an input, of a device's data, nor of anything but an earlier result.
 fn check_target(inputs: &[MergeInput], to: &Path) -> Result<(), String> {
     use std::os::unix::fs::FileTypeExt;
     if let Ok(target) = std::fs::canonicalize(to)
@@ -100,8 +101,23 @@ fn check_target(inputs: &[MergeInput], to: &Path) -> Result<(), String> {
     {
         return Err(format!("{} is one of the traces to be merged", input.path.display()));
     }
-    if std::fs::metadata(to).is_ok_and(|found| found.file_type().is_block_device()) {
+    let Ok(found) = std::fs::metadata(to) else { return Ok(()) };
+    if found.file_type().is_block_device() {
         return Err(format!("{} is a device; give the name of a file", to.display()));
     }
+    if found.is_file() && found.len() > 0 && !holds_block_trace(to)? {
+        return Err(format!(
+            "{} holds something other than a block trace, and that is not replaced; remove it, or choose another name",
+            to.display()
+        ));
+    }
     Ok(())
+}
+
+fn holds_block_trace(path: &Path) -> Result<bool, String> {
+    let mut start = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(4).read_to_end(&mut start))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(start.first_chunk().copied().and_then(ByteOrder::of_magic).is_some())
 }

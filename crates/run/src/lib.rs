@@ -19,6 +19,7 @@ mod idle;
 mod layout;
 mod limits;
 mod message;
+mod own_files;
 mod places;
 mod prepared;
 mod processors;
@@ -28,7 +29,6 @@ mod signals;
 mod spawner;
 mod sys;
 mod ticker;
-mod traces;
 pub mod verify_state;
 mod worker;
 

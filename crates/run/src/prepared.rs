@@ -2,7 +2,7 @@
 
 use crate::controller::Controller;
 use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
-use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, places, traces};
+use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, own_files, places};
 use iolite_engine::EngineConfig;
 use iolite_plan::{Layout, Plan, Problem, logs};
 
@@ -36,7 +36,7 @@ impl<'a> Prepared<'a> {
         }));
         let found = layout::resolve(plan).and_then(|layouts| {
             let unknowable =
-                [traces::overwritten(plan, &layouts), problems_of_files(plan, &layouts)].concat();
+                [own_files::overwritten(plan, &layouts), problems_of_files(plan, &layouts)].concat();
             match Rivals::of(plan, &layouts) {
                 Ok(_) if !unknowable.is_empty() => Err(unknowable),
                 Ok(rivals) => match problems_of_states(plan, &rivals) {

@@ -333,6 +333,48 @@ fn that_places_depend_on_the_seed_is_told_when_all_is_well_too() {
     }
 }
 
+/// A state is kept while the job writes: in another file than its data.
+#[test]
+fn no_state_is_written_over() {
+    let dir = scratch();
+    let run = |more: &str| Program::under_test().line(dir.path(), &format!("--size=64k {more}"));
+    let is_refused = |line: &str, words: &str| {
+        let refused = run(line).refused().says(words);
+        assert!(refused.stdout.is_empty(), "{line}: {refused}");
+    };
+    let file = |name: &str| dir.path().join(name);
+    std::os::unix::fs::symlink(STATE, file("link")).unwrap();
+    for line in [
+        "--name=v --filename=local-v-0-verify.state --rw=write --verify=crc32c",
+        "--name=v --filename=link --rw=write --verify=crc32c",
+        "--name=v --filename=data --rw=write --verify=crc32c --name=w --rw=write --filename=./local-v-0-verify.state",
+        "--name=v --filename=data --rw=write --verify=crc32c --name=w --rw=read --filename=local-v-0-verify.state",
+    ] {
+        is_refused(line, ": the run writes the verify state of job v (local-v-0-verify.state) there; give");
+        assert!(!file(STATE).exists() && !file("data").exists(), "{line}");
+    }
+    let job = "--name=v --filename=data --rw=write --verify=crc32c";
+    is_refused(
+        &format!("{job} --write_iolog={STATE}"),
+        "the log would go into the verify state of job v (local-v-0-verify.state)",
+    );
+    is_refused(&format!("{job} --write_iolog=./data"), "the log would go into the data of job v");
+    assert!(!file(STATE).exists() && !file("data").exists());
+    // Without a state its name is free, and so is that of a log beside an engine that has no files.
+    run(&format!("--name=v --filename={STATE} --rw=write --verify=crc32c --verify_state_save=0")).ok();
+    run(&format!("--name=v --filename={STATE} --rw=write")).ok();
+    fs::remove_file(file(STATE)).unwrap();
+    run(&format!("{job} --do_verify=0")).ok();
+    let state = fs::read(file(STATE)).unwrap();
+    is_refused(
+        &format!("{job} --rw=read --verify_state_load=1 --name=w --rw=write --filename={STATE}"),
+        "would be changed, and it is the verify state of job v",
+    );
+    assert_eq!(fs::read(file(STATE)).unwrap(), state);
+    run("--name=v --filename=log --rw=write --ioengine=null --write_iolog=log").ok();
+    run("--name=v --filename=/dev/null --rw=write --write_iolog=/dev/null").ok();
+}
+
 /// A state is for blocks that are made as those of the job that left it.
 #[test]
 fn a_state_of_other_blocks_is_refused() {

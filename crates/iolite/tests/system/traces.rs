@@ -596,6 +596,18 @@ pub fn traces_are_merged_by_time() {
     run(dir.path(), &format!("{line} --merge_blktrace_iters=2")).refused().says("1 values for 2 traces");
     let onto_input = "--name=p --read_iolog=a:b --merge_blktrace_file=b --merge-blktrace-only";
     run(dir.path(), onto_input).refused().says("is one of the traces");
+    // What is there is replaced only when it is such a trace.
+    for other in ["precious data", "fio version 3 iolog\n", "x"] {
+        fs::write(dir.path().join("data"), other).unwrap();
+        for more in ["--merge-blktrace-only", ""] {
+            run(dir.path(), &format!("{} {more}", line.replace("=m", "=data")))
+                .refused()
+                .says("merge_blktrace_file: data holds something other than a block trace");
+        }
+        assert_eq!(fs::read(dir.path().join("data")).unwrap(), other.as_bytes());
+    }
+    fs::write(dir.path().join("data"), "").unwrap();
+    run(dir.path(), &format!("{} --merge-blktrace-only", line.replace("=m", "=data"))).ok();
     fs::write(dir.path().join("b"), [0; 100]).unwrap();
     run(dir.path(), &line.replace("=m", "=new")).refused().says("b: record 1: ");
     assert!(names(dir.path()).iter().all(|file| !file.contains("new")), "nothing is left behind");

@@ -24,6 +24,28 @@ pub fn path(directory: &Path, job: &str, place: u64) -> PathBuf {
     directory.join(format!("local-{}-{place}-verify.state", job.replace('/', ".")))
 }
 
+/// What a job does with a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateUse {
+    /// It keeps one.
+    Kept,
+    /// It checks what one demands.
+    Loaded,
+}
+
+/// The state file of a worker, if it has one.
+pub fn of_worker(plan: &Plan, worker: &WorkerPlan) -> Option<(PathBuf, StateUse)> {
+    let job = plan.job_of(worker);
+    let options = &job.options;
+    let used = match (setup::loads_state(options), setup::keeps_state(options, job.engine.diskless)) {
+        _ if options.create_only => return None,
+        (true, _) => StateUse::Loaded,
+        (false, true) => StateUse::Kept,
+        (false, false) => return None,
+    };
+    Some((path(&job.auxiliary, &options.name, worker.place), used))
+}
+
 /// Puts the states of all workers on stable storage; what went wrong.
 pub fn sync_all(plan: &Plan) -> Vec<String> {
     let saving = plan.workers.iter().filter(|worker| {

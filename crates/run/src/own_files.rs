@@ -1,0 +1,131 @@
+//! Files of its own that a run would destroy: traces that it replays, and states; and data that a log would destroy.
+
+use crate::worker::verify::{FileIdentity, StateUse, state_of};
+use iolite_plan::{FileKind, FileLayout, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A file that the run needs as it is.
+enum Own<'a> {
+    Trace(&'a ReplayPlan),
+    State { path: PathBuf, job: &'a str, used: StateUse },
+}
+
+impl Own<'_> {
+    /// Whether it has to be another file than this one of a job.
+    fn minds(&self, is_changed: bool) -> bool {
+        match self {
+            // A state that is kept takes the place of what was there.
+            Own::State { used: StateUse::Kept, .. } => true,
+            Own::Trace(_) | Own::State { used: StateUse::Loaded, .. } => is_changed,
+        }
+    }
+
+    fn what(&self) -> String {
+        match self {
+            Own::Trace(replay) => {
+                format!("the trace that is replayed (read_iolog={})", replay.name.display())
+            }
+            Own::State { path, job, .. } => format!("the verify state of job {job} ({})", path.display()),
+        }
+    }
+}
+
+/// The jobs that would change a file which the run needs as it is. (What the trace of a live replay names is looked at
+/// when it comes.)
+pub fn overwritten(plan: &Plan, layouts: &[Layout]) -> Vec<Problem> {
+    let own = own_files(plan);
+    let mut found = logs(plan, layouts, &own);
+    if own.is_empty() {
+        return found;
+    }
+    for worker in plan.workers.iter().filter(|worker| !plan.job_of(worker).engine.diskless) {
+        for (file, is_changed) in files(plan, worker, &layouts[worker.index]) {
+            let own = own.get(&FileIdentity::of(&file.path));
+            found.extend(
+                own.filter(|own| own.minds(is_changed)).map(|own| problem(plan, worker, &file.path, own)),
+            );
+        }
+    }
+    // What one clone does mostly all do.
+    found.dedup();
+    found
+}
+
+fn own_files(plan: &Plan) -> HashMap<FileIdentity, Own<'_>> {
+    let replays = plan.workers.iter().filter_map(|worker| worker.replay.as_deref());
+    let traces = replays
+        .filter(|replay| !iolite_trace::is_stream(&replay.name))
+        .map(|replay| (FileIdentity::of(&replay.name), Own::Trace(replay)));
+    let states = plan.workers.iter().filter_map(|worker| {
+        let (path, used) = state_of(plan, worker)?;
+        let job = &plan.job_of(worker).options.name;
+        Some((FileIdentity::of(&path), Own::State { path, job, used }))
+    });
+    states.chain(traces).collect()
+}
+
+/// The files of a worker, and whether it writes to them, trims them, or makes them longer.
+fn files<'a>(
+    plan: &Plan,
+    worker: &'a WorkerPlan,
+    layout: &'a Layout,
+) -> impl Iterator<Item = (&'a FileLayout, bool)> {
+    let rw = plan.job_of(worker).options.rw;
+    let is_changed = move |index: usize| match worker.replay.as_deref() {
+        Some(replay) => replay.needs.get(index).is_some_and(|needs| needs.changes()),
+        None => rw.writes() || rw.trims(),
+    };
+    let files = layout.files.iter().enumerate();
+    files.map(move |(index, file)| (file, file.extend_to.is_some() || is_changed(index)))
+}
+
+/// Logs of I/O that would go into files that the run needs, or into the data of a job.
+fn logs(plan: &Plan, layouts: &[Layout], own: &HashMap<FileIdentity, Own>) -> Vec<Problem> {
+    let recorded = |job: &&iolite_plan::JobPlan| job.options.write_iolog.is_some();
+    if !plan.jobs.iter().any(|job| recorded(&job)) {
+        return Vec::new();
+    }
+    let mut data = HashMap::new();
+    for worker in plan.workers.iter().filter(|worker| !plan.job_of(worker).engine.diskless) {
+        let name = &plan.job_of(worker).options.name;
+        let files = layouts[worker.index].files.iter();
+        // Into a device that keeps nothing both may go.
+        let kept = files.filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
+        data.extend(kept.map(|file| (FileIdentity::of(&file.path), name)));
+    }
+    let of_job = |job: &iolite_plan::JobPlan| {
+        let options = &job.options;
+        let path = options.write_iolog.as_ref()?;
+        let identity = FileIdentity::of(path.as_ref());
+        let what = match (own.get(&identity), data.get(&identity)) {
+            (Some(own), _) => own.what(),
+            (None, Some(name)) => format!("the data of job {name}"),
+            (None, None) => return None,
+        };
+        let message = format!("write_iolog={path}: the log would go into {what}; give another name");
+        let origin = options.origins.get("write_iolog").cloned();
+        Some(Problem { job: options.name.clone(), origin, message })
+    };
+    plan.jobs.iter().filter_map(of_job).collect()
+}
+
+fn problem(plan: &Plan, worker: &WorkerPlan, path: &Path, own: &Own) -> Problem {
+    let options = &plan.job_of(worker).options;
+    let blamed = match (&worker.replay, &options.replay_redirect) {
+        (Some(_), Some(_)) => "replay_redirect",
+        (Some(_), None) => "read_iolog",
+        (None, _) => "filename",
+    };
+    let remedy = match (&worker.replay, &options.replay_redirect, own) {
+        (_, _, Own::State { .. }) => "give another name, or keep states elsewhere (--aux-path)",
+        (Some(_), None, _) => "send it elsewhere with replay_redirect or directory",
+        _ => "give another name",
+    };
+    let (path, what) = (path.display(), own.what());
+    let message = match own {
+        Own::State { used: StateUse::Kept, .. } => format!("{path}: the run writes {what} there; {remedy}"),
+        Own::Trace(_) | Own::State { .. } => format!("{path} would be changed, and it is {what}; {remedy}"),
+    };
+    Problem { job: options.name.clone(), origin: options.origins.get(blamed).cloned(), message }
+}
