@@ -357,6 +357,9 @@ fn short_ios_are_counted_once() {
         assert_eq!(after.bytes, after.ios * 4096, "{ramp_time}");
         assert_eq!(after.latencies.map(|latency| latency.moments.count), [after.ios; 3], "{ramp_time}");
     }
+    // One of so many bytes ends with the I/O that moves the last of them.
+    let after = measure_with_shorts::<true>(moved(), COUNT, 1, 7, |options| options.ramp_size = 300 * 4096);
+    assert_eq!(after.ios, COUNT - 300);
 }
 
 /// Whenever the time is over, the last depth that was tried has been measured: a search does not go on at the end.

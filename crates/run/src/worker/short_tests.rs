@@ -117,6 +117,16 @@ impl Engine for MemoryEngine {
     }
 }
 
+/// Runs a job on a storage of which every third I/O is short: what it measured, how many of its I/Os overlapped one that
+/// was not done, and why it has failed.
+fn run_with_shorts(options: JobOptions) -> (Arc<Arena>, u64, Result<(), String>) {
+    let time = moved();
+    let engine = MemoryEngine::new(TimerEngine::new(time, 3), options.iodepth);
+    let overlaps = Arc::clone(&engine.overlaps);
+    let (arena, done) = run(options, time.clock(), engine);
+    (arena, overlaps.load(Relaxed), done)
+}
+
 /// Runs a job that writes to places again and again: how many of its I/Os overlapped one that was not done.
 fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(), String>) {
     let mut options = JobOptions {
@@ -132,11 +142,8 @@ fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(),
         ..JobOptions::default()
     };
     change(&mut options);
-    let time = moved();
-    let engine = MemoryEngine::new(TimerEngine::new(time, 3), options.iodepth);
-    let overlaps = Arc::clone(&engine.overlaps);
-    let (_, done) = run(options, time.clock(), engine);
-    (overlaps.load(Relaxed), done)
+    let (_, overlaps, done) = run_with_shorts(options);
+    (overlaps, done)
 }
 
 /// An I/O of which a part is done is in flight as a whole: what is written to that part before the rest is done would
@@ -155,4 +162,24 @@ fn nothing_overtakes_the_rest_of_a_short_io() {
     }
     let (unordered, done) = overlaps(1, |_| ());
     assert!(unordered > 0 && done.is_ok(), "{done:?}");
+}
+
+/// All of the bytes of a short write are written when its rest is.
+#[test]
+fn blocks_that_a_short_write_began_are_written() {
+    let options = JobOptions {
+        name: "shorts".into(),
+        ioengine: "libaio".into(),
+        rw: ReadWrite::Write,
+        size: Some(SizeValue::Bytes(SIZE)),
+        bs: PerDirection::new(16 << 10, 16 << 10, 4 << 10),
+        block_error_percentiles: true,
+        ..JobOptions::default()
+    };
+    let (arena, _, done) = run_with_shorts(options);
+    assert_eq!(done, Ok(()));
+    let stats = &arena.slot(0).stats;
+    assert!(stats.directions[Direction::Write.index()].short.get() > 0);
+    let states = stats.blocks.read().states;
+    assert_eq!(states[iolite_stats::BlockState::Written as usize], SIZE / 4096, "{states:?}");
 }

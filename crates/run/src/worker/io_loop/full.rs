@@ -242,18 +242,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// rest, and what is written there before that would be overtaken by it.
     pub(super) fn overlaps(&self, io: &Io) -> bool {
         self.units.iter().any(|unit| {
+            let whole = self.whole(unit);
             unit.file == io.file
-                && unit.offset - self.moved(unit) < io.offset + io.length
-                && io.offset < unit.offset + unit.length
+                && whole.offset < io.offset + io.length
+                && io.offset < whole.offset + whole.length
                 // A unit that is not in flight has no length (see `release`).
                 && unit.length > 0
         })
     }
 
-    /// How many bytes of a unit's I/O have been moved before the rest that it is now.
-    fn moved(&self, unit: &Unit) -> u64 {
+    /// The whole I/O of a unit, which may be the rest of a short one now.
+    fn whole(&self, unit: &Unit) -> Attempt {
         let start = self.buffers.wrapping_add(self.start_of(unit.index));
-        (unit.buffer.addr() - start.addr()) as u64
+        let moved = (unit.buffer.addr() - start.addr()) as u64;
+        let rest = Attempt::of(unit);
+        Attempt { offset: rest.offset - moved, length: rest.length + moved, ..rest }
     }
 
     /// Issues a sync.
@@ -315,11 +318,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
         let latency = times.complete.saturating_sub(times.start);
         let unit = &self.units[index as usize];
-        trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&Attempt::of(unit)));
+        let whole = self.whole(unit);
+        trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&whole));
         if self.ramping
             && let Some(ramp) = &self.extras.sized_ramp
         {
-            ramp.moved(unit.length);
+            ramp.moved(whole.length);
             if ramp.is_over() {
                 // The time of the ramp may be over already, or still to come.
                 self.next_event = self.next_event.min(times.complete.max(self.ramp_until));
@@ -330,8 +334,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         {
             let io = iolite_logs::Io {
                 direction,
-                length: unit.length,
-                offset: unit.offset,
+                length: whole.length,
+                offset: whole.offset,
                 start: times.start,
                 issue: times.issue,
                 complete: times.complete,
@@ -344,7 +348,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
         }
         if let Some(blocks) = &mut self.extras.blocks {
-            blocks.done(&Attempt::of(unit), false);
+            blocks.done(&whole, false);
         }
         if self.extras.priorities.is_some() {
             let (measured, from) = if self.rules.lat_buckets {
@@ -372,7 +376,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             intended.record(index, times.start, times.complete, into);
         }
         if latency > self.rules.max_latency_ns[direction.index()] {
-            let attempt = Attempt::of(unit);
+            let attempt = whole;
             self.count_error(attempt.operation, Errno(libc::ETIMEDOUT));
             self.fail(Failure {
                 errno: Errno(libc::ETIMEDOUT),
