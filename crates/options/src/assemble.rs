@@ -66,6 +66,10 @@ impl<'a> Assembler<'a> {
         job.given_global.clone_from(&self.default_given);
         job.left_out_before = self.left_out;
         job.given = self.apply(&mut job, settings);
+        if section.job_name() != section.name {
+            // Files are called after the section, whatever name= makes of the job.
+            job.filename_format = files_named_after(&section.name, &job.filename_format);
+        }
         registry::finish(&mut job, self.warnings);
         self.loners.look_at(&job);
         job
@@ -150,6 +154,11 @@ impl<'a> Assembler<'a> {
             }
         }
     }
+}
+
+/// A `filename_format` in which the job's name is that of its section.
+pub(crate) fn files_named_after(section: &str, format: &str) -> String {
+    format.replace("$jobname", section)
 }
 
 /// A section's settings in the order in which fio applies (and reports) those of a job file.

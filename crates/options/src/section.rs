@@ -35,6 +35,18 @@ pub(crate) struct Section {
     pub settings: Vec<Setting>,
 }
 
+impl Section {
+    /// The name of the job: its section's, unless an option renames it.
+    pub fn job_name(&self) -> &str {
+        self.last("name").unwrap_or(&self.name)
+    }
+
+    /// What the section sets an option to.
+    pub fn last(&self, key: &str) -> Option<&str> {
+        self.settings.iter().rev().find(|setting| setting.key == key)?.value.as_deref()
+    }
+}
+
 /// Does a section of this name hold defaults? As in fio, whatever begins with `global` does.
 pub(crate) fn is_global_name(name: &str) -> bool {
     name.starts_with("global")

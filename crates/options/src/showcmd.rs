@@ -4,9 +4,10 @@
 //! line that asks, and those that the file starts with, come first, without a name; defaults further down need
 //! `--name=global`, otherwise they would be options of the job before them. Values that a shell would take apart are
 //! quoted. An option that stands alone and means the job's name then (`write_lat_log`) is given that name, because on a
-//! command line the next word would be its value; as a default it becomes an option of each job.
+//! command line the next word would be its value; as a default it becomes an option of each job. A section that `name=`
+//! renames gets the `filename_format` that keeps its files.
 
-use crate::assemble::in_file_order;
+use crate::assemble::{files_named_after, in_file_order};
 use crate::registry;
 use crate::section::Section;
 use std::fmt::Write;
@@ -22,13 +23,19 @@ pub(crate) fn render(program: &str, defaults: &[&Section], sections: &[&Section]
     let mut line = String::new();
     let mut jobs = 0;
     let mut standing_alone: Vec<&str> = Vec::new();
+    let mut default_format =
+        registry::find_job("filename_format").and_then(|it| it.default).unwrap_or_default();
     for (section, settings) in as_written.chain(of_file) {
         if !section.is_global {
-            push(&mut line, "name", Some(name_of(section)), false);
-            standing_alone.iter().for_each(|name| push(&mut line, name, Some(name_of(section)), false));
+            push(&mut line, "name", Some(section.job_name()), false);
+            standing_alone.iter().for_each(|name| push(&mut line, name, Some(section.job_name()), false));
             jobs += 1;
         } else if jobs > 0 {
             push(&mut line, "name", Some("global"), false);
+        }
+        let format = section.last("filename_format").unwrap_or(default_format);
+        if section.is_global {
+            default_format = format;
         }
         for setting in settings {
             // Here `--name` would begin another job.
@@ -46,17 +53,14 @@ pub(crate) fn render(program: &str, defaults: &[&Section], sections: &[&Section]
                     continue;
                 }
             }
-            let value = if stands_alone { Some(name_of(section)) } else { setting.value.as_deref() };
+            let value = if stands_alone { Some(section.job_name()) } else { setting.value.as_deref() };
             push(&mut line, name, value, name == "description");
+        }
+        if !section.is_global && section.job_name() != section.name {
+            push(&mut line, "filename_format", Some(&files_named_after(&section.name, format)), false);
         }
     }
     if line.is_empty() { "\n".to_owned() } else { format!("{program} {line}\n") }
-}
-
-/// The name of the job: its section's, unless an option renames it.
-fn name_of(section: &Section) -> &str {
-    let renamed = section.settings.iter().rev().find(|setting| setting.key == "name");
-    renamed.and_then(|setting| setting.value.as_deref()).unwrap_or(&section.name)
 }
 
 fn push(line: &mut String, name: &str, value: Option<&str>, always_quoted: bool) {

@@ -45,8 +45,8 @@ use Counts::{Exact, Open, Sum};
 
 type Case = (Counts, Beyond, &'static str);
 
-/// Each case runs in a directory with a file `ready` of 1 MiB and directories `d1`, empty, and `d2`,
-/// with a file `inner` of 64 KiB.
+/// Each case runs in a directory with a file `ready` of 1 MiB, directories `d1`, empty, and `d2`, with a file `inner` of
+/// 64 KiB, and [`JOB_FILES`].
 const JOB: &[Case] = &[
     (Exact, Nothing, "--name=plain --size=1M"),
     (Exact, Nothing, "--name=a-description --description=what_it_is --size=1M"),
@@ -70,7 +70,14 @@ const JOB: &[Case] = &[
     (Exact, Nothing, "--name=mixed --thread --numjobs=2 --size=64k --name=processes --numjobs=2 --size=64k"),
 ];
 
+/// What only a job file can say.
+const JOB_FILES: &[(&str, &str)] = &[(
+    "renamed",
+    "[global]\nsize=64k\nrw=write\n[a]\nname=same\n[b]\nname=same\nfilename_format=$jobname.$filenum\n",
+)];
+
 const FILES: &[Case] = &[
+    (Exact, Nothing, "renamed"),
     (Exact, Nothing, "--name=j --directory=d1 --size=256k --numjobs=2"),
     (Exact, Nothing, "--name=j --directory=d1:d2 --size=256k --numjobs=5"),
     (Exact, Nothing, "--name=j --directory=d1:d2 --filename=a:b --size=256k --numjobs=3"),
@@ -389,6 +396,9 @@ fn prepare() -> tempfile::TempDir {
     fs::create_dir(dir.path().join("d1")).expect("a directory can be made");
     fs::create_dir(dir.path().join("d2")).expect("a directory can be made");
     fs::write(dir.path().join("d2/inner"), vec![2; 1 << 16]).expect("a file can be written");
+    for (name, text) in JOB_FILES {
+        fs::write(dir.path().join(name), text).expect("a file can be written");
+    }
     dir
 }
 

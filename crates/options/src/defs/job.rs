@@ -13,7 +13,8 @@ pub static IDENTITY: &[Definition] = &[
         job.description = Some(given.string()?);
         Ok(())
     }),
-    job("name", Kind::Str, "Name of the job; also the stem of its file names").lands(put!(name, string())),
+    job("name", Kind::Str, "Name of the job; on a command line (--name) also the stem of its file names")
+        .lands(put!(name, string())),
     job("wait_for", Kind::Str, "Start only when every worker of the job of this name has ended").lands(
         |job, given| {
             job.wait_for = Some(given.string()?);

@@ -177,6 +177,16 @@ fn a_long_word_is_no_typing_mistake() {
     );
 }
 
+/// As with fio: a new name is for reports, logs and waiting.
+#[test]
+fn files_keep_the_name_of_their_section() {
+    let text = "[global]\nname=no\n[a]\nname=other\n[b]\nname=other\nfilename_format=x.$jobname\n[c]\n";
+    let jobs = run_with(&["-"], text).batches.remove(0);
+    let names: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.filename_format.as_str())).collect();
+    let unnamed = "$jobname.$jobnum.$filenum";
+    assert_eq!(names, [("other", "a.$jobnum.$filenum"), ("other", "x.b"), ("c", unnamed)]);
+}
+
 /// What a job does must not depend on whether the jobs before it are run as well.
 #[test]
 fn sections_that_are_not_chosen_are_counted() {

@@ -98,7 +98,9 @@ fn meaning(mut job: JobOptions) -> JobOptions {
     for origin in job.origins.values_mut() {
         *origin = Origin::CommandLine(0);
     }
+    // A name that an option gives is shown as the section's, and a format that keeps those of the files.
     job.origins.remove("name");
+    job.origins.remove("filename_format");
     let logs = &mut job.logs;
     for prefix in
         [&mut logs.write_bw_log, &mut logs.write_lat_log, &mut logs.write_iops_log, &mut logs.write_hist_log]
@@ -125,6 +127,9 @@ fn a_shown_command_line_means_the_same_as_the_file() {
     assert_round_trip("[global]\nbs=8k\n[g]\nrw=read\n[global]\nrw=write\n[h]\nsize=1m\n[h]\nsize=2m\n");
     assert_round_trip(
         "[one two]\nuserspace_reap=0\nfilename=a b\ndescription=it's \"x\" $y `z` \\\nioengine=libaio\nkb_base=1000\nbs=4k\n",
+    );
+    assert_round_trip(
+        "[global]\nfilename_format=g.$jobname\n[a]\nname=b\n[c]\nfilename_format=$jobname.$filenum.$jobname\nname=d\n[e]\n",
     );
     assert_round_trip("[a]\nname=other name\nsize=2*$mb_memory\nthread\nfilename=${SIZE}\n");
 }
