@@ -394,6 +394,8 @@ pub struct JobOptions {
     pub unique_filename: bool,
     pub opendir: Option<String>,
     pub nrfiles: u32,
+    /// `nrfiles` came behind `filename`: it says how many of its names are used.
+    pub nrfiles_limits_names: bool,
     /// 0 = as many as there are files.
     pub openfiles: u32,
     pub file_service_type: FileService,

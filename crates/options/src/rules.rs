@@ -9,6 +9,7 @@ use iolite_types::Direction;
 
 /// Makes the options agree with each other.
 pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    settle_names(job, warnings);
     settle_block_sizes(job);
     settle_random_map(job, warnings);
     settle_depth(job, warnings);
@@ -35,6 +36,17 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 /// The place where an option was given.
 fn origin(job: &JobOptions, name: &str) -> Option<Origin> {
     job.origins.get(name).cloned()
+}
+
+/// Of a list of names, an `nrfiles` that comes behind it takes the first.
+fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let (given, used) = (job.filename.len(), job.nrfiles as usize);
+    if job.nrfiles_limits_names && used < given {
+        job.filename.truncate(used);
+        let message =
+            format!("nrfiles={used}: behind filename, only the first {used} of its {given} names are used");
+        warnings.push(Diagnostic { origin: origin(job, "nrfiles"), message });
+    }
 }
 
 /// Offsets that are no multiples of the block size do not fit into a map of blocks.

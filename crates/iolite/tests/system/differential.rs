@@ -71,13 +71,19 @@ const JOB: &[Case] = &[
 ];
 
 /// What only a job file can say.
-const JOB_FILES: &[(&str, &str)] = &[(
-    "renamed",
-    "[global]\nsize=64k\nrw=write\n[a]\nname=same\n[b]\nname=same\nfilename_format=$jobname.$filenum\n",
-)];
+const JOB_FILES: &[(&str, &str)] = &[
+    ("limited", "[global]\nrw=write\nsize=64k\nfilename=a:b:c\n[a]\nnrfiles=1\n[b]\nnrfiles=2\n"),
+    (
+        "renamed",
+        "[global]\nsize=64k\nrw=write\n[a]\nname=same\n[b]\nname=same\nfilename_format=$jobname.$filenum\n",
+    ),
+];
 
 const FILES: &[Case] = &[
     (Exact, Nothing, "renamed"),
+    (Exact, Nothing, "limited"),
+    (Exact, Nothing, "--name=j --rw=write --filename=a:b:c --nrfiles=2 --size=300k"),
+    (Exact, Nothing, "--name=j --rw=write --nrfiles=2 --filename=a:b:c --size=300k"),
     (Exact, Nothing, "--name=j --directory=d1 --size=256k --numjobs=2"),
     (Exact, Nothing, "--name=j --directory=d1:d2 --size=256k --numjobs=5"),
     (Exact, Nothing, "--name=j --directory=d1:d2 --filename=a:b --size=256k --numjobs=3"),

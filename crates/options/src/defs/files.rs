@@ -13,6 +13,7 @@ pub static NAMES: &[Definition] = &[
     files("filename", Kind::Str, "Files or devices to use, separated by colons; \\: is a colon in a name, - is standard input or output")
         .lands(|job, given| {
             job.filename = names(given.required()?)?;
+            job.nrfiles_limits_names = false;
             Ok(())
         }),
     files("lockfile", Kind::Str, "Lock each file while an I/O to it is under way")
@@ -135,6 +136,7 @@ pub static SHARING: &[Definition] = &[
             0 => Err("a job needs at least 1 file".to_owned()),
             files => {
                 job.nrfiles = files;
+                job.nrfiles_limits_names = !job.filename.is_empty();
                 Ok(())
             }
         }),

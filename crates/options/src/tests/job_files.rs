@@ -177,6 +177,33 @@ fn a_long_word_is_no_typing_mistake() {
     );
 }
 
+/// As with fio: of several names `nrfiles` takes the first, where it is applied after them.
+#[test]
+fn nrfiles_behind_filename_limits_it() {
+    let from_line = |line: &str| {
+        let ran = run(&line.split(' ').collect::<Vec<_>>());
+        (ran.batches.concat()[0].filename.concat(), ran.warnings)
+    };
+    let (names, warnings) = from_line("--name=x --filename=a:b:c --nrfiles=2");
+    assert_eq!(names, "ab");
+    let expected = "command line: nrfiles=2: behind filename, only the first 2 of its 3 names are used";
+    assert_eq!(warnings, [expected]);
+    assert_eq!(from_line("--filename=a:b:c --name=x --nrfiles=1").0, "a");
+    for all in [
+        "--name=x --nrfiles=2 --filename=a:b:c",
+        "--nrfiles=2 --name=x --filename=a:b:c",
+        "--name=x --filename=a:b:c --nrfiles=4",
+        "--name=x --filename=a:b:c --nrfiles=1 --nrfiles=3",
+    ] {
+        assert_eq!(from_line(all), ("abc".to_owned(), vec![]), "{all}");
+    }
+    let from_file = |text: &str| run_with(&["-"], text).batches.concat()[0].filename.concat();
+    assert_eq!(from_file("[a]\nfilename=a:b:c\nnrfiles=2\n"), "abc");
+    assert_eq!(from_file("[global]\nfilename=a:b:c\nnrfiles=2\n[a]\n"), "abc");
+    assert_eq!(from_file("[global]\nnrfiles=2\n[a]\nfilename=a:b:c\n"), "abc");
+    assert_eq!(from_file("[global]\nfilename=a:b:c\n[a]\nnrfiles=2\n"), "ab");
+}
+
 /// As with fio: a new name is for reports, logs and waiting.
 #[test]
 fn files_keep_the_name_of_their_section() {
