@@ -86,6 +86,9 @@ pub(crate) fn parse_in(
     assembler.finish();
     warnings.extend(sections_not_found(&asked, &sections, &files));
     warnings.extend(defaults_not_shared(&sections, &files));
+    if errors.is_empty() {
+        warnings.extend(files_without_jobs(&paths, &files));
+    }
     warnings.extend(trigger_never_pulled(&asked));
 
     let errors = tidy(errors, paths.clone());
@@ -197,6 +200,17 @@ fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<D
         message: "options before --name, or behind --name=global, hold for the first job file only"
             .to_owned(),
     })
+}
+
+/// A job file in which there is no job was probably meant to hold one.
+fn files_without_jobs(paths: &[String], files: &[Vec<Section>]) -> Vec<Diagnostic> {
+    let empty =
+        paths.iter().zip(files).filter(|(_, sections)| sections.iter().all(|section| section.is_global));
+    let told = empty.map(|(path, sections)| {
+        let what = if sections.is_empty() { "no section at all" } else { "only [global]" };
+        Diagnostic { origin: None, message: format!("{path}: defines no job; it has {what}") }
+    });
+    told.collect()
 }
 
 /// A profile brings its own jobs, and is alone with them.

@@ -11,7 +11,7 @@ fn job_files_run_one_after_the_other() {
     ]);
     let (a, b, empty) = (path(&files, "a.fio"), path(&files, "b.fio"), path(&files, "empty.fio"));
     let ran = run(&[&a, &empty, &b]);
-    assert_eq!(ran.warnings, [""; 0]);
+    assert_eq!(ran.warnings, [format!("{empty}: defines no job; it has no section at all")]);
     let names: Vec<Vec<_>> =
         ran.batches.iter().map(|batch| batch.iter().map(|job| job.name.as_str()).collect()).collect();
     assert_eq!(names, [vec!["one", "two"], vec!["x"]]);

@@ -165,12 +165,17 @@ fn questions() {
 
 #[test]
 fn nothing_to_do() {
-    for words in [&[][..], &["--bs=4k"], &["--name=global", "--bs=4k"], &["-"]] {
-        match invoke(words, "; nothing\n") {
+    for words in [&[][..], &["--bs=4k"], &["--name=global", "--bs=4k"]] {
+        match invoke(words, "") {
             Ok(Invocation::NoJobs { usage }) => assert!(usage.contains("--name"), "{words:?}"),
             other => panic!("{words:?}: {other:?}"),
         }
     }
+    let told = |text: &str| errors_with(&["-"], text);
+    assert_eq!(told("; nothing\n"), ["-: defines no job; it has no section at all", "No job(s) defined"]);
+    assert_eq!(told("[global]\nbs=4k\n"), ["-: defines no job; it has only [global]", "No job(s) defined"]);
+    let beside = run_with(&["--name=x", "-"], "[global]\nbs=4k\n");
+    assert_eq!(beside.warnings, ["-: defines no job; it has only [global]"]);
     assert!(run(&["--parse-only"]).batches.is_empty());
     assert_eq!(errors(&["/nonexistent.fio"]).len(), 1);
 }

@@ -26,6 +26,7 @@ pub fn integer(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<i128
     let (value, suffix) = if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
         let value = u128::from_str_radix(&hex[..end], 16).map_err(|_| not_a_number(text))?;
+        counts_no_zones(&hex[end..])?;
         if end < hex.len() {
             notes.push(format!("\"{}\" behind a hexadecimal number is ignored", &hex[end..]));
         }
@@ -62,8 +63,17 @@ fn unknown(suffix: &str) -> String {
     format!("unknown size suffix \"{suffix}\" ({SUFFIXES})")
 }
 
+/// `z` counts zones of a device. Without it the number would be another one altogether.
+pub(super) fn counts_no_zones(suffix: &str) -> Result<(), String> {
+    if suffix.ends_with(['z', 'Z']) {
+        return Err(format!("the suffix \"{suffix}\" counts zones, and there are none here"));
+    }
+    Ok(())
+}
+
 /// What a suffix multiplies by.
 fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, String> {
+    counts_no_zones(suffix)?;
     let lower = suffix.to_ascii_lowercase();
     let mut letters = lower.chars();
     let Some(first) = letters.next() else {
@@ -159,6 +169,10 @@ mod tests {
         for (text, message) in [
             ("4kk", "unknown size suffix \"kk\" (k, m, g, t, p, kib, mib, …)"),
             ("1k1m", "unknown size suffix \"k1m\" (k, m, g, t, p, kib, mib, …)"),
+            ("4z", "the suffix \"z\" counts zones, and there are none here"),
+            ("4xZ", "the suffix \"xZ\" counts zones, and there are none here"),
+            ("0x4z", "the suffix \"z\" counts zones, and there are none here"),
+            ("(4z)", "the suffix \"z\" counts zones, and there are none here"),
             ("k", "\"k\" is not a number"),
             ("", "\"\" is not a number"),
             ("-", "\"-\" is not a number"),

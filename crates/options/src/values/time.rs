@@ -3,7 +3,7 @@
 //! A bare number has the option's own default unit (most often seconds); a hexadecimal number and a bare number in an
 //! expression are microseconds.
 
-use super::number::{not_a_number, too_large};
+use super::number::{counts_no_zones, not_a_number, too_large};
 use crate::expression;
 
 /// Microseconds per second: the default unit of most options.
@@ -17,6 +17,7 @@ pub fn time(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u6
         u128::try_from(value).map_err(|_| "must not be negative".to_owned())?
     } else if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        counts_no_zones(&hex[end..])?;
         if end < hex.len() {
             notes.push(format!(
                 "\"{}\" behind a hexadecimal number is ignored: this is in microseconds",
@@ -40,6 +41,7 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u12
         digits => digits.parse().map_err(|_| too_large())?,
     };
     let suffix = text[end..].trim_start();
+    counts_no_zones(suffix)?;
     let unit = match suffix {
         "" => u128::from(default_unit),
         _ if suffix.starts_with('.') => {
