@@ -40,6 +40,7 @@ mod sharing;
 mod signals;
 mod status;
 mod steady_state;
+mod syncs;
 mod times;
 mod trace_companion;
 mod traces;

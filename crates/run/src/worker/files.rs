@@ -1,6 +1,7 @@
 //! A worker's files: which are open, advice to the kernel, locks.
 
 mod replayed;
+mod syncing;
 
 use crate::layout::explained;
 use crate::worker::record::TraceRecorder;
@@ -19,6 +20,8 @@ use tracing::debug;
 pub struct FileTable {
     specs: Vec<FileSpec>,
     open: Vec<bool>,
+    /// Which were open for writing and are closed.
+    written: Vec<bool>,
     /// How each is opened.
     modes: Vec<OpenMode>,
     /// How files are opened of which nothing else is known.
@@ -64,6 +67,7 @@ impl FileTable {
         let locks = (options.lockfile != LockFile::None).then(|| Locks::new(options.lockfile, specs.len()));
         FileTable {
             open: vec![false; specs.len()],
+            written: vec![false; specs.len()],
             modes: match replay {
                 Some(replay) => replayed::modes(mode, replay, reads_back),
                 None => vec![mode; specs.len()],
@@ -119,6 +123,7 @@ impl FileTable {
             locks.open_one(slot, spec)?;
         }
         self.open[slot] = true;
+        self.written[slot] = false;
         if let Some(descriptor) = engine.descriptor(file) {
             if self.invalidate {
                 invalidate(descriptor, spec);
@@ -169,6 +174,7 @@ impl FileTable {
         }
         debug!(target: "file", "{}: closed", self.name(file));
         let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
+        self.written[file as usize] = self.modes[file as usize].write && engine.descriptor(file).is_some();
         self.record_close(file);
         engine.close(file)?;
         synced
@@ -177,37 +183,6 @@ impl FileTable {
     /// Closes all that are open. The first error is the one that is told.
     pub fn close_all<E: Engine>(&mut self, engine: &mut E) -> io::Result<()> {
         (0..self.specs.len() as u32).map(|file| self.close(engine, file)).fold(Ok(()), io::Result::and)
-    }
-
-    /// Syncs all files that are open.
-    pub fn sync_all<E: Engine>(&self, engine: &E) -> io::Result<()> {
-        let open = (0..self.specs.len() as u32).filter(|&file| self.open[file as usize]);
-        open.map(|file| self.sync(engine, file)).fold(Ok(()), io::Result::and)
-    }
-
-    fn sync<E: Engine>(&self, engine: &E, file: u32) -> io::Result<()> {
-        let Some(descriptor) = engine.descriptor(file) else { return Ok(()) };
-        // SAFETY: the descriptor is open.
-        match unsafe { libc::fsync(descriptor) } {
-            0 => Ok(()),
-            _ => match io::Error::last_os_error() {
-                // Pipes and many character devices have nothing to sync.
-                error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-                error => Err(error),
-            },
-        }
-    }
-
-    /// Syncs the file systems that the open files are on.
-    pub fn sync_file_systems<E: Engine>(&self, engine: &E) -> io::Result<()> {
-        for file in (0..self.specs.len() as u32).filter(|&file| self.open[file as usize]) {
-            let Some(descriptor) = engine.descriptor(file) else { continue };
-            // SAFETY: the descriptor is open.
-            if unsafe { libc::syncfs(descriptor) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(())
     }
 
     /// Reads all files into the page cache.
@@ -360,7 +335,7 @@ impl Locks {
     fn open_one(&mut self, slot: usize, spec: &FileSpec) -> io::Result<()> {
         // Opening a pipe would wait for its other end; what is read from it is nobody else's anyway.
         if spec.kind != FileKind::Pipe && self.files[slot].is_none() {
-            self.files[slot] = Some(open_for_lock(&spec.path)?);
+            self.files[slot] = Some(open_as_allowed(&spec.path)?);
         }
         Ok(())
     }
@@ -403,7 +378,7 @@ impl Locks {
     }
 }
 
-fn open_for_lock(path: &Path) -> io::Result<File> {
+fn open_as_allowed(path: &Path) -> io::Result<File> {
     File::open(path).or_else(|_| File::options().append(true).open(path))
 }
 

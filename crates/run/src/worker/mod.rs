@@ -482,21 +482,24 @@ impl Worker<'_> {
             io_loop.begin_pass();
             let end = self.pass(io_loop);
             left -= 1;
+            let again = left > 0 || time_based;
+            if FULL && again {
+                io_loop.sync_between_passes();
+            }
             if options.end_fsync && (options.rw.writes() || options.rw.trims()) && io_loop.failure.is_none() {
                 let before = self.control().phase();
                 self.control().set_phase(Phase::Syncing);
                 let synced = io_loop.files.sync_all(&io_loop.engine);
                 self.control().set_phase(before);
                 synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
+                if FULL {
+                    io_loop.all_flushed();
+                }
             }
             io_loop.end_pass();
-            let again = left > 0 || time_based;
             let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {
                 break;
-            }
-            if FULL && again {
-                io_loop.sync_between_passes();
             }
             if options.unlink_each_loop && again {
                 io_loop

@@ -80,9 +80,11 @@ impl Worker<'_> {
         }
         if goes_on && now {
             if options.rw.writes() && !options.verify_only {
-                let synced = io_loop.files.sync_all(&io_loop.engine);
-                synced.map_err(|error| Stop::new("func=fsync", &error))?;
-                io_loop.all_flushed();
+                if !options.end_fsync {
+                    let synced = io_loop.files.sync_all(&io_loop.engine);
+                    synced.map_err(|error| Stop::new("func=fsync", &error))?;
+                    io_loop.all_flushed();
+                }
                 io_loop.files.refresh(&io_loop.engine);
             }
             self.enter(Phase::Verifying);

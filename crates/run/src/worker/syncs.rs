@@ -3,15 +3,18 @@
 use iolite_types::Operation;
 
 /// Counts writes and says when a sync is due.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct SyncSchedule {
     fsync: Counter,
     fdatasync: Counter,
     range: Counter,
+    /// The file that was written last: what is due is due for it.
     file: u32,
-    /// What has been written in that file since the last `sync_file_range`.
-    first: u64,
-    end: u64,
+    /// It is to be closed when that is done.
+    closes: bool,
+    /// What has been written in each file since its last `sync_file_range`, from where to where. Kept only where ranges
+    /// are synced.
+    written: Vec<Option<(u64, u64)>>,
 }
 
 /// Every `interval` events (0 = never).
@@ -30,8 +33,12 @@ impl Counter {
         self.seen += 1;
     }
 
+    fn is_due(&self) -> bool {
+        self.interval > 0 && self.seen >= self.interval
+    }
+
     fn take_due(&mut self) -> bool {
-        let due = self.interval > 0 && self.seen >= self.interval;
+        let due = self.is_due();
         if due {
             self.seen = 0;
         }
@@ -59,25 +66,26 @@ impl SyncSchedule {
             fsync: Counter::new(fsync),
             fdatasync: Counter::new(fdatasync),
             range: Counter::new(range),
-            first: u64::MAX,
             ..SyncSchedule::default()
         }
     }
 
     /// Whether anything will ever be due.
     pub fn is_empty(&self) -> bool {
-        [self.fsync, self.fdatasync, self.range].iter().all(|counter| counter.interval == 0)
+        self.counters().iter().all(|counter| counter.interval == 0)
     }
 
     /// A write was issued.
     pub fn wrote(&mut self, file: u32, offset: u64, length: u64) {
-        if file != self.file {
-            self.file = file;
-            self.first = u64::MAX;
-            self.end = 0;
+        self.file = file;
+        if self.range.interval > 0 {
+            let slot = file as usize;
+            if slot >= self.written.len() {
+                self.written.resize(slot + 1, None);
+            }
+            let (first, end) = self.written[slot].unwrap_or((u64::MAX, 0));
+            self.written[slot] = Some((first.min(offset), end.max(offset + length)));
         }
-        self.first = self.first.min(offset);
-        self.end = self.end.max(offset + length);
         self.fsync.count();
         self.fdatasync.count();
         self.range.count();
@@ -93,17 +101,34 @@ impl SyncSchedule {
             return Some(whole(Operation::DataSync));
         }
         if self.range.take_due() {
-            let due = Due {
-                operation: Operation::SyncFileRange,
-                file: self.file,
-                offset: self.first,
-                length: self.end - self.first,
-            };
-            self.first = u64::MAX;
-            self.end = 0;
-            return Some(due);
+            // The write that made it due is in it.
+            let (first, end) = self.written[self.file as usize].take().unwrap_or_default();
+            let (operation, file) = (Operation::SyncFileRange, self.file);
+            return Some(Due { operation, file, offset: first, length: end - first });
         }
         None
+    }
+
+    /// This file is to be closed; whether that has to wait until what is due for it is done. Then
+    /// [`take_closing`](Self::take_closing) gives it.
+    pub fn holds_open(&mut self, file: u32) -> bool {
+        let holds = file == self.file && self.counters().iter().any(Counter::is_due);
+        self.closes |= holds;
+        holds
+    }
+
+    /// Whether this file waits to be closed.
+    pub fn is_closing(&self, file: u32) -> bool {
+        self.closes && file == self.file
+    }
+
+    /// The file that waits to be closed, if one does. It is given once, when nothing is due any more.
+    pub fn take_closing(&mut self) -> Option<u32> {
+        std::mem::take(&mut self.closes).then_some(self.file)
+    }
+
+    fn counters(&self) -> [Counter; 3] {
+        [self.fsync, self.fdatasync, self.range]
     }
 }
 
@@ -137,6 +162,31 @@ mod tests {
         schedule.wrote(1, 45_056, 512);
         let due = schedule.due().unwrap();
         assert_eq!((due.offset, due.length), (40_960, 4608));
+    }
+
+    #[test]
+    fn each_file_has_a_range_of_its_own() {
+        let mut schedule = SyncSchedule::new(0, 0, 2);
+        let mut ranges = Vec::new();
+        for (file, offset) in [(0, 0), (1, 0), (0, 4096), (0, 8192), (1, 4096), (1, 8192)] {
+            schedule.wrote(file, offset, 4096);
+            ranges.extend(schedule.due().map(|due| (due.file, due.offset, due.length)));
+        }
+        assert_eq!(ranges, [(1, 0, 4096), (0, 0, 12_288), (1, 4096, 8192)]);
+    }
+
+    #[test]
+    fn a_file_stays_open_for_what_is_due() {
+        let mut schedule = SyncSchedule::new(2, 0, 0);
+        schedule.wrote(1, 0, 4096);
+        assert!(!schedule.holds_open(1));
+        assert_eq!(schedule.take_closing(), None);
+        schedule.wrote(1, 4096, 4096);
+        assert!(!schedule.holds_open(0));
+        assert!(schedule.holds_open(1) && schedule.is_closing(1) && !schedule.is_closing(0));
+        assert!(schedule.due().is_some());
+        assert_eq!(schedule.take_closing(), Some(1));
+        assert_eq!(schedule.take_closing(), None);
     }
 
     #[test]

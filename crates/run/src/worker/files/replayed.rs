@@ -130,6 +130,7 @@ impl FileTable {
         self.protected.push(protected);
         self.specs.push(FileSpec { path, kind, size });
         self.open.push(false);
+        self.written.push(false);
         Ok(())
     }
 

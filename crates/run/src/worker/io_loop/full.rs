@@ -100,14 +100,17 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         !self.stopping
     }
 
-    /// Issues the syncs that are due.
-    fn sync_what_is_due(&mut self) {
+    /// Issues the syncs that are due, and closes the file that was open only for them.
+    pub(super) fn sync_what_is_due(&mut self) {
         while let Some(sync) = self.extras.syncs.due() {
             self.submit_sync(sync);
         }
+        if let Some(file) = self.extras.syncs.take_closing() {
+            self.close_file(file);
+        }
     }
 
-    /// Between two passes: what is due is synced before the files are closed. Nothing is in flight afterwards.
+    /// Between two passes: what is due is synced while the files are open. Nothing is in flight afterwards.
     pub fn sync_between_passes(&mut self) {
         self.sync_what_is_due();
         self.drain();
@@ -294,8 +297,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Closes a file that the workload is finished with.
+    /// Closes a file that the workload is finished with: at once, or when what is due for it has been synced. (That it is
+    /// not yet: nobody knows whether another I/O comes.)
     pub(super) fn close_file(&mut self, file: u32) {
+        if self.extras.syncs.holds_open(file) {
+            return;
+        }
         self.drain();
         if let Err(error) = self.files.close(&mut self.engine, file) {
             self.refused(Attempt { operation: Operation::Sync, file, offset: 0, length: 0 }, error.into());

@@ -121,6 +121,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     fn open_file(&mut self, file: u32) {
+        if self.extras.syncs.is_closing(file) {
+            self.sync_what_is_due();
+        }
         if self.files.is_open(file) {
             return;
         }

@@ -210,6 +210,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let is_at_end = verification.at_end && verification.stamps();
         if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.policy.open_files
         {
+            // Behind the last pass everything has been synced.
+            if !verification.at_end {
+                self.sync_what_is_due();
+            }
             self.drain();
             if let Err(error) = self.files.close_all(&mut self.engine) {
                 self.refused(Attempt::at(&io), error.into());
@@ -238,12 +242,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// All files that are open have been flushed, with nothing in flight.
+    /// All files have been flushed, with nothing in flight.
     pub fn all_flushed(&mut self) {
         for file in 0..self.files.len() as u32 {
-            if self.files.is_open(file)
-                && let Some(state) = self.state()
-            {
+            if let Some(state) = self.state() {
                 state.flushed_file(file);
             }
         }
