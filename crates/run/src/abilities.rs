@@ -5,8 +5,6 @@ use crate::sys;
 use iolite_options::JobOptions;
 use iolite_plan::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_types::Direction;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Everything that the jobs ask for and the system cannot do.
@@ -41,14 +39,8 @@ struct AtomicUnit {
 impl AtomicUnit {
     /// Of the file at a path; zeros where it has none, `None` where that cannot be said.
     fn of(path: &Path) -> Option<AtomicUnit> {
-        let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-        let mask = libc::STATX_WRITE_ATOMIC;
-        // SAFETY: statx is plain data, valid as zeros, and filled in by the call.
-        let (result, found) = unsafe {
-            let mut found: libc::statx = std::mem::zeroed();
-            (libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, mask, &raw mut found), found)
-        };
-        (result == 0).then_some(AtomicUnit {
+        let found = sys::statx(path, libc::STATX_WRITE_ATOMIC)?;
+        Some(AtomicUnit {
             least: u64::from(found.stx_atomic_write_unit_min),
             most: u64::from(found.stx_atomic_write_unit_max),
         })

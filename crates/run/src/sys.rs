@@ -1,13 +1,27 @@
 //! Thin wrappers around the system calls of this crate. Everything unsafe that is not the I/O loop's is here.
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// What statx(2) tells of the file at a path; `None` where it fails. Which of the fields in `mask` are there it says itself.
+pub fn statx(path: &Path, mask: libc::c_uint) -> Option<libc::statx> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: statx is plain data, valid as zeros, and filled in by the call.
+    let (result, found) = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        (libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, mask, &raw mut found), found)
+    };
+    (result == 0).then_some(found)
 }
 
 /// One of the system's clocks in nanoseconds; 0 for one that is not there.

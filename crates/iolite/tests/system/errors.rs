@@ -150,6 +150,36 @@ fn a_file_that_may_not_be_created() {
     refused(dir.path(), "--name=a --filename=f --rw=read --size=1M --allow_file_create=0").says("f");
 }
 
+/// What direct I/O has to be aligned to depends on the file system and its disk; odd numbers are nowhere enough.
+#[test]
+fn direct_io_that_is_not_aligned_is_told_with_the_remedy() {
+    let cases = [
+        ("--bs=1001", "the length 1001 is no multiple of", "change bs, or use direct=0"),
+        ("--offset=1001", "the offset 1001 is no multiple of", "change offset, ba, or use direct=0"),
+        ("--iomem_align=1001", "the buffer is not aligned to", "change iomem_align, or use direct=0"),
+    ];
+    let dir = scratch();
+    let line = "--name=a --size=64k --rw=write --direct=1 --bs=1001";
+    if Program::under_test().line(dir.path(), line).code() == 0 {
+        skip!("the file system of temporary files takes any direct I/O");
+    }
+    for engine in ["psync", "libaio", "posixaio"] {
+        for (mistake, what, remedy) in cases {
+            let dir = scratch();
+            let line = format!(
+                "--name=a --ioengine={engine} --iodepth=4 --size=64k --rw=write --direct=1 {mistake}"
+            );
+            let run = Program::under_test().line(dir.path(), &line).refused();
+            assert_eq!(run.stderr.matches("direct I/O on file a.0.0: ").count(), 1, "{run}");
+            run.says(what).says(remedy).says("Invalid argument");
+        }
+    }
+    // Without a mistake, and without direct I/O, there is nothing to say.
+    let dir = scratch();
+    let run = Program::under_test().line(dir.path(), "--name=a --size=64k --rw=write --bs=1001").ok();
+    assert!(!run.output().contains("direct I/O on"), "{run}");
+}
+
 #[test]
 fn a_directory_in_place_of_a_file() {
     let dir = scratch();

@@ -97,6 +97,11 @@ impl FileTable {
         self.specs.get(file as usize).map_or_else(|| "?".into(), |spec| spec.path.display().to_string())
     }
 
+    /// Where a file is.
+    pub fn path(&self, file: u32) -> Option<&Path> {
+        self.specs.get(file as usize).map(|spec| spec.path.as_path())
+    }
+
     /// Whether a file is open.
     #[inline(always)]
     pub fn is_open(&self, file: u32) -> bool {

@@ -1,5 +1,6 @@
 //! One worker, from its set-up to its end, in a process or thread of its own.
 
+mod alignment;
 mod command;
 #[cfg(test)]
 mod delay_tests;

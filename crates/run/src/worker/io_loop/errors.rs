@@ -7,6 +7,7 @@
 use super::{Attempt, Failure, IoLoop};
 use crate::message::Message;
 use crate::sys::Socket;
+use crate::worker::alignment::Alignment;
 use crate::worker::telling::{failed_operation, io_error_line};
 use iolite_engine::{Engine, Errno};
 use iolite_options::JobOptions;
@@ -27,6 +28,8 @@ pub struct ErrorPolicy<'a> {
     verify: Tolerance,
     /// Describe errors that do not end the job, too.
     dump: bool,
+    /// I/O bypasses the page cache.
+    direct: bool,
     messages: &'a Socket,
     worker: u32,
 }
@@ -59,6 +62,7 @@ impl<'a> ErrorPolicy<'a> {
             write: Tolerance::new(goes_on.write, &ignored.write),
             verify: Tolerance::new(goes_on.verify, &ignored.verify),
             dump: options.error_dump,
+            direct: options.direct,
             messages,
             worker,
         }
@@ -116,7 +120,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         self.count_error(attempt.operation, errno);
         if !self.errors.of(attempt.operation).errnos.contains(&errno.0) {
+            let is_first = self.failure.is_none();
             self.end_with(attempt, errno, why);
+            if is_first && errno.0 == libc::EINVAL && self.errors.direct {
+                self.advise(attempt, self.units[index as usize].buffer.addr() as u64);
+            }
             return;
         }
         if self.errors.dump {
@@ -155,6 +163,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.stats.first_error.set(errno.0.unsigned_abs().into());
         }
         self.stats.errors.add(1);
+    }
+
+    /// What to change so that the kernel takes a direct read or write like this one.
+    fn advise(&self, attempt: Attempt, memory: u64) {
+        let Attempt { operation, file, offset, length } = attempt;
+        if !matches!(operation, Operation::Read | Operation::Write) {
+            return;
+        }
+        let alignment = self.files.path(file).and_then(Alignment::of);
+        let advice = Alignment::advice(alignment, offset, length, memory);
+        let line = format!("direct I/O on file {}: {advice}", self.files.name(file));
+        Message::Warning(self.errors.worker, line).send(self.errors.messages);
     }
 
     fn tell(&self, attempt: Attempt, errno: Errno, why: &str) {
