@@ -159,14 +159,20 @@ pub fn all_directions(replays: &[Replay]) -> ReadWrite {
 /// A worker's replay, and its files.
 pub type Replay = (Arc<ReplayPlan>, Vec<PathBuf>);
 
-/// The replays of a job's clones, in order: each has its own trace as long as there are enough, then they start over.
-pub fn of_job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Result<Vec<Replay>, Problem> {
+/// The replays of a job's clones, in order: each has its own trace as long as there are enough, then they start over. A trace may
+/// be `recorded` before by another job of the run: which, and by whom.
+pub fn of_job(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    run: &RunOptions,
+    recorded: Option<(&str, &str)>,
+) -> Result<Vec<Replay>, Problem> {
     let problem = |option: &str, message: String| Problem {
         job: options.name.clone(),
         origin: options.origins.get(option).cloned(),
         message,
     };
-    if let Some((option, message)) = obstacle(options) {
+    if let Some((option, message)) = obstacle(options, recorded) {
         return Err(problem(option, message));
     }
     let traces = &options.read_iolog;
@@ -187,7 +193,8 @@ pub fn of_job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Re
             replays.push(replay.clone());
             continue;
         }
-        let replay = one(options, engine, run, trace)
+        let is_there = recorded.is_none_or(|(name, _)| Path::new(name) != trace);
+        let replay = one(options, engine, run, trace, is_there)
             .map_err(|message| problem("read_iolog", format!("read_iolog: {message}")))?;
         known.insert(trace, replay.clone());
         replays.push(replay);
@@ -196,7 +203,7 @@ pub fn of_job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Re
 }
 
 /// What cannot go with the way in which this job reads its traces.
-fn obstacle(options: &JobOptions) -> Option<(&'static str, String)> {
+fn obstacle(options: &JobOptions, recorded: Option<(&str, &str)>) -> Option<(&'static str, String)> {
     let repeats = options.loops > 1 || options.time_based;
     let stream = options.read_iolog.iter().find(|trace| iolite_trace::is_stream(Path::new(trace)));
     if options.filename.iter().any(|name| name == "-") && options.read_iolog.iter().any(|name| name == "-") {
@@ -205,7 +212,13 @@ fn obstacle(options: &JobOptions) -> Option<(&'static str, String)> {
     if !options.read_iolog_chunked {
         return None;
     }
-    let chunked = |why: &str| Some(("read_iolog_chunked", format!("read_iolog_chunked=1: {why}")));
+    let chunked = |why: &str| match recorded {
+        Some((trace, job)) => Some((
+            "read_iolog",
+            format!("read_iolog={trace}: job {job} makes it in this run; {why}, or replay it in another run"),
+        )),
+        None => Some(("read_iolog_chunked", format!("read_iolog_chunked=1: {why}"))),
+    };
     if repeats && let Some(stream) = stream {
         return chunked(&format!("{stream} can be read only once, and loops or time_based start over"));
     }
@@ -221,7 +234,13 @@ fn obstacle(options: &JobOptions) -> Option<(&'static str, String)> {
     None
 }
 
-fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path) -> Result<Replay, String> {
+fn one(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    run: &RunOptions,
+    trace: &Path,
+    is_there: bool,
+) -> Result<Replay, String> {
     let largest = Direction::ALL.map(|direction| match (&options.bssplit, &options.bsrange) {
         (Some(split), _) => split[direction].iter().map(|entry| entry.size).max().unwrap_or(0),
         (None, Some(range)) => range[direction].high,
@@ -247,7 +266,7 @@ fn one(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, trace: &Path
         readonly: run.readonly,
     };
     if replay.is_live {
-        if !is_stream {
+        if is_there && !is_stream {
             replay.open().map_err(|error| words(&error))?;
         }
         return Ok((Arc::new(replay), Vec::new()));

@@ -76,7 +76,10 @@ impl Plan {
         let mut group = 0;
         let room = room::available();
         for (position, mut options) in jobs.into_iter().enumerate() {
-            let replays = match find_replays(&mut options, run) {
+            let wave = plan.waves - 1 + u32::from(position > 0 && options.stonewall);
+            let awaited = awaited(&options, &by_name);
+            let recording = plan.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
+            let replays = match find_replays(&mut options, run, recording) {
                 Ok(replays) => replays,
                 Err(problem) => {
                     problems.push(problem);
@@ -104,7 +107,7 @@ impl Plan {
             if position > 0 && options.stonewall {
                 plan.waves += 1;
             }
-            let wait_for = awaited(&options, &by_name).unwrap_or_else(|message| {
+            let wait_for = awaited.unwrap_or_else(|message| {
                 problems.push(problem("wait_for", message));
                 0..0
             });
@@ -166,6 +169,36 @@ impl Plan {
         found
     }
 
+    /// The job before this one that records a trace which this one replays, if there is one.
+    fn recording_of(
+        &self,
+        options: &JobOptions,
+        wave: u32,
+        wait_for: &std::ops::Range<usize>,
+    ) -> Option<Recording> {
+        let same = |name: &String, trace: &String| {
+            std::path::absolute(name).ok().is_some_and(|name| Some(name) == std::path::absolute(trace).ok())
+        };
+        self.jobs.iter().rev().find_map(|job| {
+            let name = job.options.write_iolog.as_ref()?;
+            let trace = options.read_iolog.iter().find(|trace| same(name, trace))?;
+            let is_over = self.is_over_before(job, wave, wait_for);
+            Some(Recording { trace: trace.clone(), job: job.options.name.clone(), is_over })
+        })
+    }
+
+    /// Whether a job has ended when workers of this wave, which wait for those, begin.
+    fn is_over_before(&self, job: &JobPlan, wave: u32, wait_for: &std::ops::Range<usize>) -> bool {
+        // Of a job that has a problem there may be fewer than it asked for.
+        let mut clones = self.workers.iter().skip(job.first_worker).take(job.options.numjobs as usize);
+        clones.all(|worker| worker.wave < wave || wait_for.contains(&worker.index))
+    }
+
+    /// Whether a job has ended when this worker begins.
+    pub fn has_ended_before(&self, job: &JobPlan, worker: &WorkerPlan) -> bool {
+        self.is_over_before(job, worker.wave, &worker.wait_for)
+    }
+
     /// The job of a worker.
     pub fn job_of(&self, worker: &WorkerPlan) -> &JobPlan {
         &self.jobs[worker.job]
@@ -177,13 +210,40 @@ impl Plan {
     }
 }
 
+/// A trace that is made in the run that replays it.
+struct Recording {
+    trace: String,
+    job: String,
+    /// It is whole when the replay begins.
+    is_over: bool,
+}
+
 /// The replays of a job's clones, if it replays traces; then it does what they do, whatever `rw` says.
-fn find_replays(options: &mut JobOptions, run: &RunOptions) -> Result<Vec<replay::Replay>, Problem> {
+fn find_replays(
+    options: &mut JobOptions,
+    run: &RunOptions,
+    recording: Option<Recording>,
+) -> Result<Vec<replay::Replay>, Problem> {
     let Some(engine) = engine(&options.ioengine) else { return Ok(Vec::new()) };
     if options.read_iolog.is_empty() || run.parse_only {
         return Ok(Vec::new());
     }
-    let replays = replay::of_job(options, engine, run)?;
+    let recorded = recording.as_ref().map(|recording| (recording.trace.as_str(), recording.job.as_str()));
+    if let Some(Recording { trace, job, is_over }) = &recording {
+        if !is_over {
+            return Err(Problem {
+                job: options.name.clone(),
+                origin: options.origins.get("read_iolog").cloned(),
+                message: format!(
+                    "read_iolog={trace}: job {job} records it in this run and is not over before; let this job begin \
+                     behind it (stonewall, or wait_for={job})"
+                ),
+            });
+        }
+        // There is nothing yet to look through.
+        options.read_iolog_chunked = true;
+    }
+    let replays = replay::of_job(options, engine, run, recorded)?;
     options.rw = replay::all_directions(&replays);
     Ok(replays)
 }

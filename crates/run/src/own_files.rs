@@ -99,6 +99,7 @@ fn logs(plan: &Plan, layouts: &[Layout], own: &HashMap<FileIdentity, Own>) -> Ve
         let path = options.write_iolog.as_ref()?;
         let identity = FileIdentity::of(path.as_ref());
         let what = match (own.get(&identity), data.get(&identity)) {
+            (Some(Own::Trace(_)), None) if is_made_before(plan, job, &identity) => return None,
             (Some(own), _) => own.what(),
             (None, Some(name)) => format!("the data of job {name}"),
             (None, None) => return None,
@@ -108,6 +109,16 @@ fn logs(plan: &Plan, layouts: &[Layout], own: &HashMap<FileIdentity, Own>) -> Ve
         Some(Problem { job: options.name.clone(), origin, message })
     };
     plan.jobs.iter().filter_map(of_job).collect()
+}
+
+/// Whether the trace that a job records is replayed by others only when that is done.
+fn is_made_before(plan: &Plan, job: &iolite_plan::JobPlan, trace: &FileIdentity) -> bool {
+    plan.workers.iter().all(|worker| match worker.replay.as_deref() {
+        Some(replay) if FileIdentity::of(&replay.name) == *trace => {
+            replay.is_live && plan.has_ended_before(job, worker)
+        }
+        _ => true,
+    })
 }
 
 fn problem(plan: &Plan, worker: &WorkerPlan, path: &Path, own: &Own) -> Problem {

@@ -612,3 +612,43 @@ pub fn traces_are_merged_by_time() {
     run(dir.path(), &line.replace("=m", "=new")).refused().says("b: record 1: ");
     assert!(names(dir.path()).iter().all(|file| !file.contains("new")), "nothing is left behind");
 }
+
+/// A trace that an earlier job of the run makes cannot be looked at before, and need not be.
+#[test]
+fn one_run_records_and_replays() {
+    let program = Program::under_test();
+    let recording = "--name=a --filename=f --size=256k --rw=randrw --write_iolog=log";
+    for behind in
+        ["--stonewall", "--wait_for=a", "--stonewall --read_iolog_chunked=1", "--wait_for=a --loops=2"]
+    {
+        let dir = scratch();
+        // The second time, the log has what the first one has left.
+        for times in 1..=2 {
+            let line = format!("--output-format=json {recording} --name=b {behind} --read_iolog=./log");
+            let report = Json::parse(&program.line(dir.path(), &line).ok().stdout);
+            let [recorded, replayed] = [0, 1].map(|job| report.jobs()[job].ios());
+            assert_eq!(recorded.iter().sum::<u64>(), 64);
+            let loops = if behind.contains("loops") { 2 } else { 1 };
+            assert_eq!(replayed, recorded.map(|ios| ios * times * loops), "{behind}");
+        }
+    }
+    for (more, why) in [
+        (
+            "",
+            "read_iolog=log: job a records it in this run and is not over before; let this job begin behind it",
+        ),
+        (
+            "--stonewall --ioengine=mmap",
+            "job a makes it in this run; ioengine=mmap has to know the sizes of files",
+        ),
+        (
+            "--stonewall --write_iolog=log",
+            "write_iolog=log: the log would go into the trace that is replayed",
+        ),
+    ] {
+        let dir = scratch();
+        let line = format!("{recording} --name=b {more} --read_iolog=log");
+        program.line(dir.path(), &line).refused().says(why);
+        assert!(!dir.path().join("f").exists() && !dir.path().join("log").exists(), "{line}");
+    }
+}
