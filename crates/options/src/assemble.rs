@@ -63,9 +63,17 @@ impl<'a> Assembler<'a> {
     pub fn job(&mut self, section: &Section, settings: &[&Setting]) -> JobOptions {
         let mut job = self.defaults.clone();
         job.name.clone_from(&section.name);
+        job.names_are_own = false;
         job.given_global.clone_from(&self.default_given);
         job.left_out_before = self.left_out;
         job.given = self.apply(&mut job, settings);
+        if job.names_are_own && !self.defaults.filename.is_empty() && job.filename != self.defaults.filename {
+            let message = format!(
+                "filename replaces that of the defaults ({}); fio would use both, which one filename= with all names does",
+                self.defaults.filename.join(":")
+            );
+            self.warnings.push(Diagnostic { origin: job.origins.get("filename").cloned(), message });
+        }
         if section.job_name() != section.name {
             // Files are called after the section, whatever name= makes of the job.
             job.filename_format = files_named_after(&section.name, &job.filename_format);

@@ -56,6 +56,7 @@ fn unset() -> JobOptions {
         unique_filename: false,
         opendir: None,
         nrfiles: 0,
+        names_are_own: false,
         nrfiles_limits_names: false,
         openfiles: 0,
         file_service_type: FileService { kind: FileServiceKind::RoundRobin, ios: 1 },

@@ -394,6 +394,9 @@ pub struct JobOptions {
     pub unique_filename: bool,
     pub opendir: Option<String>,
     pub nrfiles: u32,
+    /// `filename` was given in the job's own section (or, for defaults, in theirs): another one there adds its names, as
+    /// with fio.
+    pub names_are_own: bool,
     /// `nrfiles` came behind `filename`: it says how many of its names are used.
     pub nrfiles_limits_names: bool,
     /// 0 = as many as there are files.

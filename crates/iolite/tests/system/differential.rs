@@ -89,6 +89,7 @@ const FILES: &[Case] = &[
     (Exact, Nothing, "--name=j --directory=d1:d2 --filename=a:b --size=256k --numjobs=3"),
     (Exact, Nothing, "--name=j --directory=made/on/the/way --rw=write --size=64k"),
     (Exact, Nothing, "--name=j --filename=a:b:c --size=300k"),
+    (Exact, Nothing, "--name=j --filename=a --rw=write --filename=b:c --size=300k"),
     (Exact, Nothing, "--name=j --nrfiles=3 --size=1M"),
     (
         Exact,

@@ -10,9 +10,13 @@ const fn files(name: &'static str, kind: Kind, help: &'static str) -> Definition
 
 /// What they are called.
 pub static NAMES: &[Definition] = &[
-    files("filename", Kind::Str, "Files or devices to use, separated by colons; \\: is a colon in a name, - is standard input or output")
+    files("filename", Kind::Str, "Files or devices to use, separated by colons (given again: more of them); \\: is a colon in a name, - is standard input or output")
         .lands(|job, given| {
-            job.filename = names(given.required()?)?;
+            let names = names(given.required()?)?;
+            if !std::mem::replace(&mut job.names_are_own, true) {
+                job.filename.clear();
+            }
+            job.filename.extend(names);
             job.nrfiles_limits_names = false;
             Ok(())
         }),

@@ -204,6 +204,27 @@ fn nrfiles_behind_filename_limits_it() {
     assert_eq!(from_file("[global]\nfilename=a:b:c\n[a]\nnrfiles=2\n"), "ab");
 }
 
+/// As with fio, names given one by one are names of one list; those of the defaults are replaced.
+#[test]
+fn filename_given_again_adds_in_its_section_only() {
+    let names = |text: &str| {
+        let ran = run_with(&["-"], text);
+        (ran.batches.concat()[0].filename.concat(), ran.warnings)
+    };
+    assert_eq!(names("[x]\nfilename=a:b\nsize=1m\nfilename=c\n"), ("abc".to_owned(), vec![]));
+    assert_eq!(names("[global]\nfilename=a\nfilename=b\n[x]\n"), ("ab".to_owned(), vec![]));
+    assert_eq!(names("[global]\nfilename=a\n[x]\nfilename=a\n"), ("a".to_owned(), vec![]));
+    let (replaced, warnings) = names("[global]\nfilename=a:b\n[x]\nfilename=c\nfilename=d\n");
+    assert_eq!(replaced, "cd");
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].contains("filename replaces that of the defaults (a:b); fio would use both"),
+        "{warnings:?}"
+    );
+    let line = run(&["--name=x", "--filename=a", "--filename=b"]);
+    assert_eq!(line.batches.concat()[0].filename, ["a", "b"]);
+}
+
 /// As with fio: a new name is for reports, logs and waiting.
 #[test]
 fn files_keep_the_name_of_their_section() {
