@@ -76,8 +76,13 @@ impl<'a> Session<'a> {
         if !self.is_readable() {
             return;
         }
-        let mut text: String =
-            plan.jobs.iter().map(|job| header::job_header(&job_header(&job.options, job.group))).collect();
+        let mut text = String::new();
+        for job in &plan.jobs {
+            if job.options.opendir.is_some() && job.options.read_iolog.is_empty() {
+                text += &header::files_found(plan.workers[job.first_worker].files.len());
+            }
+            text += &header::job_header(&job_header(&job.options, job.group));
+        }
         text += &header::version(&self.program);
         let threads = plan.workers.iter().filter(|worker| plan.job_of(worker).options.thread).count() as u32;
         text += &header::starting(threads, plan.workers.len() as u32 - threads);

@@ -54,6 +54,11 @@ pub fn job_header(job: &JobHeader) -> String {
     )
 }
 
+/// The line that says how many files were found below a directory (`opendir`).
+pub fn files_found(files: usize) -> String {
+    format!("iolite: opendir added {files} {}\n", if files == 1 { "file" } else { "files" })
+}
+
 /// The line that says who is speaking.
 pub fn version(program: &Program) -> String {
     format!("{}\n", program.version)

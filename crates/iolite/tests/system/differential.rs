@@ -458,8 +458,8 @@ fn take_report(dir: &Path, run: &Finished) -> String {
 fn comparable(line: &str, report: &str, is_peer: bool, counts: Counts) -> Vec<String> {
     let normal: Vec<&str> = report.lines().take_while(|line| *line != "{").collect();
     let mut lines = skeleton_of(&normal.join("\n"), is_peer);
-    // Remarks on the way to the report.
-    lines.retain(|line| !line.starts_with("fio: opendir added "));
+    // Who says it, and "1 file" in place of "1 files".
+    lines.retain(|line| !line.contains(": opendir added "));
     if line.contains("create_serialize=0") {
         // fio's workers print these, and what they print is lost when the report goes to a file.
         lines.retain(|line| !line.contains(": Laying out IO file"));

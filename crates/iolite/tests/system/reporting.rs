@@ -246,3 +246,18 @@ fn control_characters_in_names_are_shown() {
     let refused = job("--rw=nonsense\x1b").refused();
     assert!(!refused.output().contains('\x1b'), "{refused}");
 }
+
+/// Only people are told.
+#[test]
+fn files_that_were_found_are_counted() {
+    let dir = scratch();
+    std::fs::create_dir_all(dir.path().join("d/e")).unwrap();
+    for (files, words) in [(vec!["d/a"], "1 file"), (vec!["d/b", "d/e/c"], "3 files")] {
+        files.iter().for_each(|file| std::fs::write(dir.path().join(file), [1; 4096]).unwrap());
+        let run = Program::under_test().line(dir.path(), "--name=j --opendir=d").ok();
+        let head = format!("iolite: opendir added {words}\nj: (g=0): rw=read");
+        assert!(run.stdout.starts_with(&head), "{run}");
+    }
+    let run = Program::under_test().line(dir.path(), "--name=j --opendir=d --output-format=json").ok();
+    Json::parse(&run.stdout);
+}
