@@ -397,7 +397,7 @@ pub struct JobOptions {
     /// `filename` was given in the job's own section (or, for defaults, in theirs): another one there adds its names, as
     /// with fio.
     pub names_are_own: bool,
-    /// `nrfiles` came behind `filename`: it says how many of its names are used.
+    /// `nrfiles` came behind `filename` or `opendir`: it says how many of their files are used.
     pub nrfiles_limits_names: bool,
     /// 0 = as many as there are files.
     pub openfiles: u32,

@@ -27,6 +27,9 @@ pub fn names(options: &JobOptions, clone: u32) -> Result<Vec<PathBuf>, Blame> {
             return Err(("opendir", format!("opendir={directory}: there are no files in it")));
         }
         files.sort();
+        if options.nrfiles_limits_names {
+            files.truncate(options.nrfiles as usize);
+        }
         return Ok(files);
     }
     Ok(nominal(options, clone))
@@ -164,5 +167,7 @@ mod tests {
             JobOptions { opendir: Some(directory.path().display().to_string()), ..JobOptions::default() };
         let files = names(&options, 0).unwrap();
         assert_eq!(files, [directory.path().join("a"), directory.path().join("sub/b")]);
+        let limited = JobOptions { nrfiles: 1, nrfiles_limits_names: true, ..options };
+        assert_eq!(names(&limited, 0).unwrap(), [directory.path().join("a")]);
     }
 }

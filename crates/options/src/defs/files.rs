@@ -51,6 +51,7 @@ pub static NAMES: &[Definition] = &[
         .lands(put!(unique_filename, boolean())),
     files("opendir", Kind::Str, "Use every file below this directory").lands(|job, given| {
         job.opendir = Some(given.string()?);
+        job.nrfiles_limits_names = false;
         Ok(())
     }),
 ];
@@ -140,7 +141,7 @@ pub static SHARING: &[Definition] = &[
             0 => Err("a job needs at least 1 file".to_owned()),
             files => {
                 job.nrfiles = files;
-                job.nrfiles_limits_names = !job.filename.is_empty();
+                job.nrfiles_limits_names = !job.filename.is_empty() || job.opendir.is_some();
                 Ok(())
             }
         }),

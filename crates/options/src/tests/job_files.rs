@@ -197,6 +197,11 @@ fn nrfiles_behind_filename_limits_it() {
     ] {
         assert_eq!(from_line(all), ("abc".to_owned(), vec![]), "{all}");
     }
+    let limits = |line: &str| {
+        let words: Vec<_> = line.split(' ').collect();
+        run(&words).batches.concat()[0].nrfiles_limits_names
+    };
+    assert!(limits("--name=x --opendir=d --nrfiles=2") && !limits("--name=x --nrfiles=2 --opendir=d"));
     let from_file = |text: &str| run_with(&["-"], text).batches.concat()[0].filename.concat();
     assert_eq!(from_file("[a]\nfilename=a:b:c\nnrfiles=2\n"), "abc");
     assert_eq!(from_file("[global]\nfilename=a:b:c\nnrfiles=2\n[a]\n"), "abc");
