@@ -67,7 +67,7 @@ fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
     let dir = scratch();
     let data = vec![7; 1 << 20];
     fs::write(dir.path().join("data"), &data).unwrap();
-    let base = "--name=m --filename=data --size=1m --bs=4k --output-format=json";
+    let base = "--name=m --size=1m --bs=4k --output-format=json";
     for engine in ["psync", "libaio --iodepth=4"] {
         for rates in [
             "--rate_iops=20000",
@@ -76,7 +76,7 @@ fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
             "--rate=80m --rate_process=poisson",
         ] {
             let ios = |share: &str, program: &Program| {
-                let line = format!("{base} --ioengine={engine} --rw=randrw {share} {rates}");
+                let line = format!("{base} --filename=data --ioengine={engine} --rw=randrw {share} {rates}");
                 Json::parse(&program.line(dir.path(), &line).ok().stdout).job().ios()
             };
             let program = Program::under_test();
