@@ -142,6 +142,13 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         Ok(prepared) => prepared,
         Err(error) => return refuse(name, &error),
     };
+    if let Some(path) = &run.output
+        && let Some(what) = prepared.at(path)
+    {
+        let path = path.display();
+        complain(name, &format_args!("--output={path}: the report would go into {what}; give another name"));
+        return 1;
+    }
     let output_is_data = writes_to_output(&plan);
     if output_is_data {
         debug::use_standard_error();

@@ -17,14 +17,21 @@ const LEAST_ROOM: usize = 1 << 12;
 
 /// The log files of a worker: kind and path.
 pub fn files(options: &JobOptions, worker: usize) -> Vec<(LogKind, PathBuf)> {
+    kinds(options).into_iter().map(|(kind, _, prefix)| (kind, path(options, worker, kind, prefix))).collect()
+}
+
+/// The log files of a worker, with the options that say so.
+pub fn asked(options: &JobOptions, worker: usize) -> Vec<(&'static str, PathBuf)> {
     kinds(options)
         .into_iter()
-        .map(|(kind, _, prefix)| {
-            let prefix = if prefix.is_empty() { &options.name } else { prefix };
-            let number = options.logs.per_job_logs.then_some(worker);
-            (kind, kind.file_name(prefix, number, options.logs.log_store_compressed))
-        })
+        .map(|(kind, option, prefix)| (option, path(options, worker, kind, prefix)))
         .collect()
+}
+
+fn path(options: &JobOptions, worker: usize, kind: LogKind, prefix: &str) -> PathBuf {
+    let prefix = if prefix.is_empty() { &options.name } else { prefix };
+    let number = options.logs.per_job_logs.then_some(worker);
+    kind.file_name(prefix, number, options.logs.log_store_compressed)
 }
 
 /// What is logged, the option that says so, and how the file's name begins. A latency that is not measured has no log.

@@ -1,7 +1,7 @@
 //! Files of its own that a run would destroy: traces that it replays, and states; and data that a log would destroy.
 
 use crate::worker::verify::{FileIdentity, StateUse, state_of};
-use iolite_plan::{FileKind, FileLayout, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
+use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -80,39 +80,64 @@ fn files<'a>(
     files.map(move |(index, file)| (file, file.extend_to.is_some() || is_changed(index)))
 }
 
-/// Logs of I/O that would go into files that the run needs, or into the data of a job.
+/// Logs that would go into files that the run needs, or into the data of a job.
 fn logs(plan: &Plan, layouts: &[Layout], own: &HashMap<FileIdentity, Own>) -> Vec<Problem> {
-    let recorded = |job: &&iolite_plan::JobPlan| job.options.write_iolog.is_some();
-    if !plan.jobs.iter().any(|job| recorded(&job)) {
+    let logs: Vec<_> = plan.workers.iter().flat_map(|worker| written_by(plan, worker)).collect();
+    if logs.is_empty() {
         return Vec::new();
     }
-    let mut data = HashMap::new();
-    for worker in plan.workers.iter().filter(|worker| !plan.job_of(worker).engine.diskless) {
-        let name = &plan.job_of(worker).options.name;
-        let files = layouts[worker.index].files.iter();
-        // Into a device that keeps nothing both may go.
-        let kept = files.filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
-        data.extend(kept.map(|file| (FileIdentity::of(&file.path), name)));
-    }
-    let of_job = |job: &iolite_plan::JobPlan| {
+    let data = data(plan, layouts);
+    let of_log = |(job, option, path): (&JobPlan, &str, PathBuf)| {
         let options = &job.options;
-        let path = options.write_iolog.as_ref()?;
-        let identity = FileIdentity::of(path.as_ref());
+        let identity = FileIdentity::of(&path);
         let what = match (own.get(&identity), data.get(&identity)) {
             (Some(Own::Trace(_)), None) if is_made_before(plan, job, &identity) => return None,
             (Some(own), _) => own.what(),
             (None, Some(name)) => format!("the data of job {name}"),
             (None, None) => return None,
         };
-        let message = format!("write_iolog={path}: the log would go into {what}; give another name");
-        let origin = options.origins.get("write_iolog").cloned();
+        let message = format!("{option}={}: the log would go into {what}; give another name", path.display());
+        let origin = options.origins.get(option).cloned();
         Some(Problem { job: options.name.clone(), origin, message })
     };
-    plan.jobs.iter().filter_map(of_job).collect()
+    let mut found: Vec<Problem> = logs.into_iter().filter_map(of_log).collect();
+    found.dedup();
+    found
+}
+
+/// The logs that a worker writes, with the options that say so.
+fn written_by<'a>(
+    plan: &'a Plan,
+    worker: &WorkerPlan,
+) -> impl Iterator<Item = (&'a JobPlan, &'static str, PathBuf)> {
+    let job = plan.job_of(worker);
+    let recorded = job.options.write_iolog.as_ref().map(|path| ("write_iolog", PathBuf::from(path)));
+    let measured = iolite_plan::logs::asked(&job.options, worker.index);
+    recorded.into_iter().chain(measured).map(move |(option, path)| (job, option, path))
+}
+
+/// The names of the jobs whose data is in these files.
+fn data<'a>(plan: &'a Plan, layouts: &[Layout]) -> HashMap<FileIdentity, &'a str> {
+    let mut data = HashMap::new();
+    for worker in plan.workers.iter().filter(|worker| !plan.job_of(worker).engine.diskless) {
+        let name = plan.job_of(worker).options.name.as_str();
+        let files = layouts[worker.index].files.iter();
+        // Into a device that keeps nothing both may go.
+        let kept = files.filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
+        data.extend(kept.map(|file| (FileIdentity::of(&file.path), name)));
+    }
+    data
+}
+
+/// What the run needs as it is and has at this path, in words.
+pub fn at(plan: &Plan, layouts: &[Layout], path: &Path) -> Option<String> {
+    let identity = FileIdentity::of(path);
+    let own = own_files(plan).get(&identity).map(Own::what);
+    own.or_else(|| data(plan, layouts).get(&identity).map(|name| format!("the data of job {name}")))
 }
 
 /// Whether the trace that a job records is replayed by others only when that is done.
-fn is_made_before(plan: &Plan, job: &iolite_plan::JobPlan, trace: &FileIdentity) -> bool {
+fn is_made_before(plan: &Plan, job: &JobPlan, trace: &FileIdentity) -> bool {
     plan.workers.iter().all(|worker| match worker.replay.as_deref() {
         Some(replay) if FileIdentity::of(&replay.name) == *trace => {
             replay.is_live && plan.has_ended_before(job, worker)

@@ -5,6 +5,7 @@ use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
 use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, own_files, places};
 use iolite_engine::EngineConfig;
 use iolite_plan::{Layout, Plan, Problem, logs};
+use std::path::Path;
 
 /// A plan whose files and engines have been looked at: it can be performed.
 pub struct Prepared<'a> {
@@ -54,6 +55,11 @@ impl<'a> Prepared<'a> {
                 Err(RunError::Problems(problems))
             }
         }
+    }
+
+    /// What of the run lies at this path and must not be written over, in words: data of a job, a trace, a state.
+    pub fn at(&self, path: &Path) -> Option<String> {
+        own_files::at(self.plan, &self.layouts, path)
     }
 
     /// Performs the plan. This process must be single-threaded: it forks.

@@ -333,6 +333,36 @@ fn that_places_depend_on_the_seed_is_told_when_all_is_well_too() {
     }
 }
 
+/// What the run tells goes to other files than its data, a job that only reads included.
+#[test]
+fn no_report_and_no_log_goes_into_data() {
+    let dir = scratch();
+    let path = dir.path().join("data_lat.1.log");
+    let data = vec![7; 65536];
+    fs::write(&path, &data).unwrap();
+    fs::hard_link(&path, dir.path().join("alias")).unwrap();
+    let run = |more: &str| {
+        let line = format!("--name=v --filename=data_lat.1.log --size=64k --rw=read {more}");
+        Program::under_test().line(dir.path(), &line)
+    };
+    for (more, words) in [
+        (
+            "--output=data_lat.1.log",
+            "--output=data_lat.1.log: the report would go into the data of job v; give",
+        ),
+        ("--output=alias", "--output=alias: the report would go into the data of job v; give"),
+        (
+            "--write_lat_log=./data",
+            "write_lat_log=./data_lat.1.log: the log would go into the data of job v; give",
+        ),
+    ] {
+        let refused = run(more).refused().says(words);
+        assert!(refused.stdout.is_empty() && fs::read(&path).unwrap() == data, "{refused}");
+    }
+    run("--output=report --write_lat_log=log").ok();
+    run("--output=alias --ioengine=null").ok();
+}
+
 /// A state is kept while the job writes: in another file than its data.
 #[test]
 fn no_state_is_written_over() {
