@@ -9,9 +9,10 @@
 
 use crate::pattern::Pattern;
 use crate::random::Random;
+use serde::{Deserialize, Serialize};
 
 /// How random and fixed bytes take turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compress {
     /// Percent of each chunk that is fixed, from 0 to 100.
     pub percentage: u32,

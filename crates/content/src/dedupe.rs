@@ -14,9 +14,10 @@
 //! written, and a duplicate repeats a run of numbers, so its blocks are found again whatever the sizes of the writes.
 
 use crate::random::{mix, split_mix};
+use serde::{Deserialize, Serialize};
 
 /// How many writes repeat an earlier one, and which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dedupe {
     /// Percent of the writes that are duplicates, from 0 to 100.
     pub percentage: u32,
@@ -27,7 +28,7 @@ pub struct Dedupe {
 }
 
 /// The blocks of which duplicates are made: the first that were written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkingSet {
     /// How many there are, at least 1.
     pub blocks: u64,
@@ -36,7 +37,7 @@ pub struct WorkingSet {
 }
 
 /// One worker's part in a working set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// Seed of the set, the same for all of them.
     pub seed: u64,

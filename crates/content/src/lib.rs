@@ -41,9 +41,10 @@ use dedupe::{Duplicates, Run};
 use pattern::Pattern;
 use random::Random;
 use scramble::Scrambler;
+use serde::{Deserialize, Serialize};
 
 /// One piece of a pattern; the pieces repeat until the buffer is full.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PatternPiece {
     /// These bytes as they are.
     Bytes(Vec<u8>),
@@ -52,7 +53,7 @@ pub enum PatternPiece {
 }
 
 /// How buffers are filled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// What is in them.
     pub fill: Fill,
@@ -77,7 +78,7 @@ impl Spec {
 }
 
 /// What is in a buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fill {
     /// Zeros.
     Zeros,

@@ -1,7 +1,11 @@
 //! The few words that every crate of Iolite shares.
 //!
 //! Only what is needed on both sides of a crate boundary lives here: the directions of an I/O, the
-//! operations an engine performs, the kinds of files, and a value per direction.
+//! operations an engine performs, block sizes, the kinds of files, and a value per direction.
+
+mod block_size;
+
+pub use block_size::BlockSize;
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};
@@ -38,7 +42,7 @@ impl Direction {
     }
 }
 
-/// The largest number that divides both; that one of them is 0 leaves the other.
+/// The largest number that divides both. If one of them is 0, it is the other.
 pub const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     let (mut a, mut b) = (a, b);
     while b != 0 {
@@ -54,7 +58,7 @@ pub fn common_multiple(a: u64, b: u64, least: u64, most: u64) -> Option<u64> {
 }
 
 /// What an engine is asked to do with a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Operation {
     /// Read `length` bytes at `offset` into the buffer.
@@ -97,7 +101,7 @@ impl Operation {
 }
 
 /// What kind of file a path names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileKind {
     /// A regular file, or none yet.
     Regular,

@@ -23,6 +23,7 @@ mod unvisited;
 
 pub use fast::{FastGenerator, fast};
 pub use general::General;
+pub use iolite_types::BlockSize;
 pub use spec::*;
 
 use iolite_types::{Direction, Operation};

@@ -1,9 +1,10 @@
 //! What a workload is made of, as far as choosing the next I/O is concerned.
 
-use iolite_types::{Direction, PerDirection, common_multiple, greatest_common_divisor};
+use iolite_types::{BlockSize, Direction, PerDirection};
+use serde::{Deserialize, Serialize};
 
 /// Everything that decides which I/Os a worker issues.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// The files, in order, with the region of each that the worker may touch.
     pub files: Vec<Region>,
@@ -103,7 +104,7 @@ impl Spec {
 }
 
 /// The part of a file that may be touched, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// First byte.
     pub offset: u64,
@@ -112,7 +113,7 @@ pub struct Region {
 }
 
 /// How the next file is chosen.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FileOrder {
     /// At random among the open ones.
     Random,
@@ -125,7 +126,7 @@ pub enum FileOrder {
 }
 
 /// Which directions there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mix {
     /// One direction only.
     Single(Direction),
@@ -135,61 +136,8 @@ pub enum Mix {
     TrimWrite,
 }
 
-/// The block sizes of one direction, in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BlockSize {
-    /// Always this one.
-    Fixed(u64),
-    /// Evenly spread from the first to the second, in multiples of the first (unless unaligned).
-    Range(u64, u64),
-    /// These, with their shares in percent (they sum to 100).
-    Split(Vec<(u64, u32)>),
-}
-
-impl BlockSize {
-    /// The smallest size.
-    pub fn min(&self) -> u64 {
-        match self {
-            BlockSize::Fixed(size) | BlockSize::Range(size, _) => *size,
-            BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).min().unwrap_or(1),
-        }
-    }
-
-    /// The largest number that divides all sizes (unless they are unaligned).
-    pub fn common(&self) -> u64 {
-        match self {
-            BlockSize::Fixed(size) => *size,
-            BlockSize::Range(low, high) => greatest_common_divisor(*low, *high),
-            BlockSize::Split(entries) => {
-                entries.iter().fold(0, |common, &(size, _)| greatest_common_divisor(common, size)).max(1)
-            }
-        }
-    }
-
-    /// A size that is a multiple of this number. `unaligned`: all sizes of a range may come.
-    pub fn multiple_of(&self, number: u64, unaligned: bool) -> Option<u64> {
-        let fits = |&size: &u64| number > 0 && size.is_multiple_of(number);
-        match self {
-            BlockSize::Fixed(size) => Some(*size).filter(fits),
-            BlockSize::Range(low, high) => {
-                let step = if unaligned { 1 } else { *low };
-                common_multiple(step, number, *low, *high).or(Some(*high).filter(fits))
-            }
-            BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).find(fits),
-        }
-    }
-
-    /// The largest size.
-    pub fn max(&self) -> u64 {
-        match self {
-            BlockSize::Fixed(size) | BlockSize::Range(_, size) => *size,
-            BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).max().unwrap_or(1),
-        }
-    }
-}
-
 /// How random offsets are distributed over a region; see [`offset`](crate::offset).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Distribution {
     /// All alike.
     Even,
@@ -207,7 +155,7 @@ pub enum Distribution {
 }
 
 /// A law of popularity, and where the most popular place is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skew {
     /// The law.
     pub law: Law,
@@ -216,7 +164,7 @@ pub struct Skew {
 }
 
 /// How much more popular some places are than others; see [`offset`](crate::offset).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Law {
     /// With this exponent.
     Zipf(f64),
@@ -227,7 +175,7 @@ pub enum Law {
 }
 
 /// A part of a region with its share of the accesses.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Zone {
     /// The share, in proportion to those of the other zones.
     pub share: u32,
@@ -236,7 +184,7 @@ pub struct Zone {
 }
 
 /// The size of a [`Zone`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ZoneSize {
     /// In percent of the region.
     Percent(f64),
@@ -245,7 +193,7 @@ pub enum ZoneSize {
 }
 
 /// Work zone by zone: `size` bytes of I/O within `range` bytes of the file, then `skip` bytes are left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StridedZones {
     /// Bytes of I/O before the next zone's turn, at least 1.
     pub size: u64,
@@ -256,7 +204,7 @@ pub struct StridedZones {
 }
 
 /// What is assumed of the device; see [`precondition`](crate::precondition).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precondition {
     /// Flash beyond what can be addressed, as a fraction of that: more than 0.
     pub over_provisioning: f64,
@@ -264,31 +212,4 @@ pub struct Precondition {
     pub cache: u64,
     /// Into how many parts the flash is divided, at least 1.
     pub regions: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_size_that_is_a_multiple_is_found_if_there_is_one() {
-        let range = BlockSize::Range(1000, 4500);
-        let split = BlockSize::Split(vec![(4096, 50), (12_288, 50)]);
-        for (sizes, number, unaligned, found) in [
-            (&BlockSize::Fixed(4096), 512, false, Some(4096)),
-            (&BlockSize::Fixed(4096), 96, false, None),
-            (&BlockSize::Fixed(4096), 0, false, None),
-            (&range, 96, false, None),
-            (&range, 96, true, Some(1056)),
-            (&range, 300, false, Some(3000)),
-            // The largest need not be a multiple of the smallest.
-            (&range, 900, false, Some(4500)),
-            (&range, 4600, true, None),
-            (&range, u64::MAX, false, None),
-            (&split, 96, false, Some(12_288)),
-            (&split, 1000, false, None),
-        ] {
-            assert_eq!(sizes.multiple_of(number, unaligned), found, "{sizes:?} {number} {unaligned}");
-        }
-    }
 }
