@@ -84,17 +84,7 @@ fn answer(name: &str, text: &str, status: u8) -> ExitCode {
 
 /// Who says what to whom: diagnostics go to standard error, with the program's name.
 fn complain(name: &str, what: &dyn Display) {
-    console::print_error(&format!("{name}: {}\n", without_numbers(&what.to_string())));
-}
-
-/// The text without the error numbers that the standard library adds to the system's words.
-fn without_numbers(text: &str) -> String {
-    let mut parts = text.split(" (os error ");
-    let mut clean = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        clean.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
-    }
-    clean
+    console::print_error(&format!("{name}: {}\n", iolite_types::without_error_numbers(&what.to_string())));
 }
 
 fn program(name: &str) -> Program {

@@ -7,7 +7,7 @@ use iolite_options::{EtaWhen, IdleProfile, JobOptions, OutputFormat, RunOptions}
 use iolite_plan::Plan;
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
-use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion, describe_errno};
+use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_run::{Observer, Settings, Trigger};
 use iolite_stats::{JobError, Report, Snapshot};
 use iolite_types::{Direction, PerDirection};
@@ -152,8 +152,11 @@ impl Observer for Session<'_> {
 
     fn failed(&mut self, pid: i32, error: &JobError) {
         let JobError { errno, what } = error;
-        let text =
-            format!("{}: pid={pid}, err={errno}/{what}, error={}\n", self.name, describe_errno(*errno));
+        let text = format!(
+            "{}: pid={pid}, err={errno}/{what}, error={}\n",
+            self.name,
+            iolite_types::describe_errno(*errno)
+        );
         self.clear_line();
         if self.is_readable() {
             self.console.write(text.as_bytes());

@@ -16,13 +16,19 @@ pub fn names(options: &JobOptions, clone: u32) -> Result<Vec<PathBuf>, Blame> {
         match std::fs::metadata(directory) {
             Ok(metadata) if metadata.is_dir() => {}
             Ok(_) => return Err(("directory", format!("directory={directory}: this is not a directory"))),
-            Err(error) => return Err(("directory", format!("directory={directory}: {}", words(&error)))),
+            Err(error) => {
+                return Err((
+                    "directory",
+                    format!("directory={directory}: {}", iolite_types::describe_error(&error)),
+                ));
+            }
         }
     }
     if let Some(directory) = &options.opendir {
         let mut files = Vec::new();
-        collect(Path::new(directory), &mut files)
-            .map_err(|error| ("opendir", format!("opendir={directory}: {}", words(&error))))?;
+        collect(Path::new(directory), &mut files).map_err(|error| {
+            ("opendir", format!("opendir={directory}: {}", iolite_types::describe_error(&error)))
+        })?;
         if files.is_empty() {
             return Err(("opendir", format!("opendir={directory}: there are no files in it")));
         }
@@ -73,12 +79,6 @@ fn generated(options: &JobOptions, clone: u32, file: u32) -> String {
         .replace("$jobnum", &clone.to_string())
         .replace("$filenum", &file.to_string());
     if options.directory.is_empty() { name } else { name.trim_start_matches('/').to_owned() }
-}
-
-/// The operating system's words for an error, without the number that the standard library adds.
-fn words(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// All regular files below a directory.

@@ -137,10 +137,7 @@ fn refused(path: &Path, access: libc::c_int) -> Option<String> {
     };
     // SAFETY: the string is terminated and lives through the call.
     let answer = unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), access, libc::AT_EACCESS) };
-    (answer != 0).then(|| {
-        let error = std::io::Error::last_os_error().to_string();
-        error.split(" (os error").next().unwrap_or_default().to_owned()
-    })
+    (answer != 0).then(|| iolite_types::describe_error(&std::io::Error::last_os_error()))
 }
 
 fn clock_exists(id: i32) -> bool {

@@ -18,10 +18,10 @@ use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, ReadWrite, RunOptions};
 use iolite_trace::{Blocks, Format, Kinds, Mapping, Place, Scan, TraceReader};
 use iolite_types::{Direction, PerDirection};
+use iolite_types::{describe_error, without_error_numbers};
 use spool::Spool;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::debug;
@@ -273,7 +273,7 @@ fn one(
     }
     if is_stream {
         let spool = Spool::of(trace, run.aux_path.as_deref())
-            .map_err(|error| format!("{}: {}", trace.display(), without_number(&error)))?;
+            .map_err(|error| format!("{}: {}", trace.display(), describe_error(&error)))?;
         replay.spool = Some(Arc::new(spool));
     }
     let reader = replay.open().map_err(|error| words(&error))?;
@@ -330,7 +330,7 @@ pub fn recording_obstacle(path: &Path) -> Option<String> {
     }
     let mut start = Vec::new();
     match File::open(path).and_then(|file| file.take(header.len() as u64).read_to_end(&mut start)) {
-        Err(error) => Some(format!("{}: {}", path.display(), without_number(&error))),
+        Err(error) => Some(format!("{}: {}", path.display(), describe_error(&error))),
         Ok(_) if start == header => None,
         Ok(_) => Some(format!(
             "{} holds something other than a trace of version 3, and nothing is written behind that; remove it, \
@@ -341,16 +341,7 @@ pub fn recording_obstacle(path: &Path) -> Option<String> {
 }
 
 fn words(error: &iolite_trace::TraceError) -> String {
-    strip_number(&error.to_string())
-}
-
-fn without_number(error: &io::Error) -> String {
-    strip_number(&error.to_string())
-}
-
-/// The text without the number of the system's error.
-fn strip_number(text: &str) -> String {
-    text.split(" (os error").next().unwrap_or(text).to_owned()
+    without_error_numbers(&error.to_string())
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ pub mod live;
 pub mod units;
 
 mod clock;
-mod errno;
 mod idleness;
 mod json;
 mod latency;
@@ -22,7 +21,6 @@ mod terse;
 #[cfg(test)]
 mod example;
 
-pub use errno::describe as describe_errno;
 pub use idleness::calibration as idle_calibration;
 pub use json::Json;
 pub use normal::Normal;

@@ -6,11 +6,12 @@
 use crate::latency::Scale;
 use crate::rates::Block;
 use crate::units::{self, Units};
-use crate::{Exporter, Program, clock, describe_errno, idleness, percentiles, rates};
+use crate::{Exporter, Program, clock, idleness, percentiles, rates};
 use iolite_stats::{
     BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport,
     JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
 };
+use iolite_types::describe_errno;
 use std::io::{self, Write};
 
 /// Shares of depths are never shown below this, in percent.

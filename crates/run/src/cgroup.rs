@@ -165,7 +165,7 @@ impl ControlGroups {
         let entrance = hierarchy.entrance(&hierarchy.root.join(name));
         // 0 is the thread or process that writes.
         fs::write(&entrance, "0")
-            .map_err(|error| crate::layout::explained(&error, format!("{}: {error}", entrance.display())))
+            .map_err(|error| iolite_os::explained(&error, format!("{}: {error}", entrance.display())))
     }
 }
 

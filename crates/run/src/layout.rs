@@ -2,12 +2,13 @@
 
 use crate::content;
 use crate::sys;
-use crate::worker::describe_error;
 use iolite_content::Content;
 use iolite_options::{Fallocate, JobOptions};
+use iolite_os::explained;
 use iolite_plan::{
     FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan,
 };
+use iolite_types::describe_error;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -204,33 +205,6 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     explained(error, format!("{}: {}", path.display(), describe_error(error)))
 }
 
-/// The same error, with more to say.
-pub fn explained(error: &io::Error, text: String) -> io::Error {
-    io::Error::new(error.kind(), NamedError { errno: Some(errno_of(error)), text })
-}
-
-/// An error of the operating system that says what it is about, and still knows its number.
-#[derive(Debug)]
-pub struct NamedError {
-    /// The errno, where there was one.
-    pub errno: Option<i32>,
-    text: String,
-}
-
-impl std::fmt::Display for NamedError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for NamedError {}
-
-/// The errno of an error, also of one that was [`explained`].
-pub fn errno_of(error: &io::Error) -> i32 {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NamedError>());
-    error.raw_os_error().or_else(|| inner.and_then(|inner| inner.errno)).unwrap_or(libc::EIO)
-}
-
 fn describe(job: &str, files: &[(&FileLayout, u64)]) -> String {
     let total: u64 = files.iter().map(|(_, size)| size).sum();
     match files.len() {
@@ -373,6 +347,7 @@ fn fallocate(descriptor: RawFd, mode: libc::c_int, length: libc::off_t) -> libc:
 mod tests {
     use super::*;
     use iolite_content::Spec;
+    use iolite_os::errno_of;
 
     #[test]
     fn a_file_grows_behind_what_it_holds() {
@@ -405,16 +380,6 @@ mod tests {
             one(&options, &path, 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), expected, "{how:?}");
         }
-    }
-
-    #[test]
-    fn errors_keep_their_number() {
-        let error = named(Path::new("/x"), &io::Error::from_raw_os_error(libc::ENOSPC));
-        assert_eq!(errno_of(&error), libc::ENOSPC);
-        let error = explained(&error, format!("{error} (os error 28) and so on"));
-        assert_eq!(errno_of(&error), libc::ENOSPC);
-        assert_eq!(describe_error(&error), "/x: No space left on device and so on");
-        assert!(error.to_string().starts_with("/x: "));
     }
 
     #[test]

@@ -8,7 +8,6 @@
 
 mod abilities;
 mod cgroup;
-mod clock;
 mod collect;
 mod content;
 mod controller;
@@ -18,34 +17,31 @@ mod eta;
 mod idle;
 mod layout;
 mod limits;
-mod message;
 mod own_files;
 mod places;
 mod prepared;
-mod processors;
 mod scheduler;
-mod shared;
 mod signals;
 mod spawner;
-mod sys;
 mod ticker;
 pub mod verify_state;
 mod worker;
 
-pub use clock::Clock;
 pub use controller::Trigger;
 pub use idle::calibrate_cpus;
+pub use iolite_os::Clock;
+use iolite_os::processors::run_when_idle;
+pub use iolite_os::processors::{processors, run_on};
+use iolite_os::{clock, message, processors, shared, sys};
 pub use prepared::Prepared;
-use processors::run_when_idle;
-pub use processors::{processors, run_on};
 pub use signals::HeldSignals;
 
 use iolite_plan::Problem;
 use iolite_stats::{JobError, Report, Snapshot};
+use iolite_types::describe_error;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use worker::describe_error;
 
 /// What the run is to tell on its way.
 #[derive(Clone, Debug, Default)]

@@ -21,7 +21,7 @@ pub fn set(file: &Path, scheduler: &str) -> io::Result<bool> {
     let refused = |error: io::Error| {
         let known = before.trim().replace(['[', ']'], "");
         let message = format!("ioscheduler={scheduler}: {error} ({}; it can be {known})", setting.display());
-        crate::layout::explained(&error, message)
+        iolite_os::explained(&error, message)
     };
     fs::write(&setting, scheduler).map_err(refused)?;
     match fs::read_to_string(&setting) {

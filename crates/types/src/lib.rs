@@ -7,6 +7,10 @@ mod block_size;
 
 pub use block_size::BlockSize;
 
+mod system_error;
+
+pub use system_error::{describe_errno, describe_error, without_error_numbers};
+
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};
 

@@ -47,7 +47,7 @@ pub fn run(asked: &Asked) -> Result<String, String> {
     };
     let setting = Setting::new(asked)?;
     let path = Path::new(path);
-    let named = |error: io::Error| format!("{}: {}", path.display(), words(&error));
+    let named = |error: io::Error| format!("{}: {}", path.display(), iolite_types::describe_error(&error));
     let check = Check::new(path, &setting).map_err(named)?;
     if check.size == 0 {
         return Err(format!("{}: smaller than one block of {} bytes", path.display(), setting.block));
@@ -322,12 +322,6 @@ impl Buffer {
     fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.length]
     }
-}
-
-/// The operating system's words for an error, without the number that the standard library adds.
-fn words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// Bytes as a whole number with the letter of its unit.

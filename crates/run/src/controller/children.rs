@@ -54,7 +54,7 @@ impl Work for Shared {
                 made = made.and_then(|()| layout::reached(job, layout).map(drop));
             }
             if let Err(error) = made {
-                let errno = layout::errno_of(&error);
+                let errno = iolite_os::errno_of(&error);
                 control.errno.store(errno, Relaxed);
                 Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);
                 status = 1;

@@ -55,6 +55,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        sys::unmap(self.address.cast(), self.bytes);
+        // SAFETY: the mapping is this value's own, and references into it borrow from the value.
+        unsafe { sys::unmap(self.address.cast(), self.bytes) };
     }
 }

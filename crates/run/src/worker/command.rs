@@ -1,7 +1,7 @@
 //! `exec_prerun` and `exec_postrun`: commands of the user around a job.
 
-use super::telling::describe_error;
-use crate::layout::explained;
+use iolite_os::explained;
+use iolite_types::describe_error;
 use std::fs::File;
 use std::io;
 use std::process::{Command, Stdio};

@@ -3,10 +3,10 @@
 mod replayed;
 mod syncing;
 
-use crate::layout::explained;
 use crate::worker::record::TraceRecorder;
 use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
 use iolite_options::{FadviseHint, JobOptions, LockFile, WriteHint};
+use iolite_os::explained;
 use iolite_plan::{Layout, ReplayPlan};
 use iolite_types::Direction;
 use replayed::{LiveRules, Names};

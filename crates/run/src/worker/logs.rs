@@ -42,7 +42,7 @@ impl Worker<'_> {
             logs::room(self.all.0)
         };
         if options.logs.any() {
-            let clock = self.clock.chosen(options.clocksource);
+            let clock = self.own_clock();
             let files = logs::files(options, self.plan.index);
             let settings = Settings { files, room, ..settings(&options.logs, clock) };
             let entries = Recorder::start(&settings, &self.called_off(), self.place_of_writers());

@@ -1,8 +1,8 @@
 //! A worker's buffers: one region with a buffer per unit, from the kind of memory that the job asked for.
 
-use crate::layout::explained;
 use crate::sys;
 use iolite_options::{JobOptions, MemoryKind};
+use iolite_os::explained;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fs::File;
 use std::io;
@@ -63,7 +63,8 @@ impl Drop for Buffers {
         match self.origin {
             // SAFETY: allocated with this layout.
             Origin::Heap(start, layout) => unsafe { dealloc(start, layout) },
-            Origin::Mapping(start, bytes) => sys::unmap(start, bytes),
+            // SAFETY: the mapping is this value's own, and nothing is in flight that uses it.
+            Origin::Mapping(start, bytes) => unsafe { sys::unmap(start, bytes) },
             // SAFETY: attached by `segment`; it was marked for removal then, so this is the end of it.
             Origin::Segment(start) => unsafe {
                 libc::shmdt(start);
@@ -160,7 +161,8 @@ fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut 
     let within = round_up(metadata.len() as usize, page_size())?.min(bytes);
     // SAFETY: the mapping is new, and not shorter.
     let mapped = unsafe { sys::map_over(start, within, sharing, file.as_raw_fd()) };
-    mapped.map(|()| start).inspect_err(|_| sys::unmap(start, bytes))
+    // SAFETY: the mapping was made above, and nobody else knows of it.
+    mapped.map(|()| start).inspect_err(|_| unsafe { sys::unmap(start, bytes) })
 }
 
 /// Opens the file that is to be memory, and makes it large enough unless it holds data. One that is made for this is
@@ -283,7 +285,7 @@ mod tests {
     #[test]
     fn what_helps_is_said_and_the_number_is_kept() {
         let error = explain(io::Error::from_raw_os_error(libc::ENOMEM), true);
-        assert_eq!(crate::layout::errno_of(&error), libc::ENOMEM);
+        assert_eq!(iolite_os::errno_of(&error), libc::ENOMEM);
         assert!(error.to_string().ends_with("sysctl vm.nr_hugepages=N"), "{error}");
     }
 
@@ -293,7 +295,7 @@ mod tests {
         assert!(Buffers::new(&JobOptions::default(), 1 << 62, 8).is_err());
         let options = JobOptions { iomem_align: 1 << 60, ..JobOptions::default() };
         let error = Buffers::new(&options, 4096, 2).err().unwrap();
-        assert_eq!(crate::layout::errno_of(&error), libc::ENOMEM);
+        assert_eq!(iolite_os::errno_of(&error), libc::ENOMEM);
         assert!(error.to_string().contains("iomem_align"), "{error}");
     }
 

@@ -27,13 +27,12 @@ mod usage;
 pub(crate) mod verify;
 
 pub use placement::{LockedMemory, cpus_of_node};
-pub use telling::describe_error;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::cgroup::ControlGroups;
 use crate::clock::Clock;
 use crate::content;
-use crate::layout::{self, errno_of};
+use crate::layout;
 use crate::message::Message;
 use crate::scheduler;
 use crate::shared::{Arena, Control, Phase, Slot};
@@ -45,8 +44,10 @@ use iolite_content::Content;
 use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
 use iolite_options::{JobOptions, SubmitMode};
+use iolite_os::{ClockSource, errno_of};
 use iolite_plan::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_types::Direction;
+use iolite_types::describe_error;
 use iolite_workload::{AnyGenerator, General, Generator};
 use logs::Logs;
 use memory::Buffers;
@@ -145,6 +146,16 @@ impl Worker<'_> {
         debug!(target: "process", "{}: {}", self.options().name, phase.in_words());
         self.control().set_phase(phase);
         Message::Phase(self.number()).send(self.messages);
+    }
+
+    /// The clock that the job asks for.
+    fn own_clock(&self) -> Clock {
+        use iolite_options::ClockSource as Asked;
+        self.clock.chosen(match self.options().clocksource {
+            None | Some(Asked::Cpu) => ClockSource::Best,
+            Some(Asked::ClockGetTime) => ClockSource::Monotonic,
+            Some(Asked::GetTimeOfDay) => ClockSource::TimeOfDay,
+        })
     }
 
     fn stop_requested(&self) -> bool {
@@ -273,7 +284,7 @@ impl Worker<'_> {
     /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
     #[inline(never)]
     fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
-        let clock = self.clock.chosen(self.options().clocksource);
+        let clock = self.own_clock();
         let engine = self.job.engine;
         let pool = Offload::new(engine.name, config, engine.diskless, clock, self.control())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
@@ -346,7 +357,7 @@ impl Worker<'_> {
             errors: ErrorPolicy::new(options, self.messages, self.number()),
             control: self.control(),
             stats: &self.slot.stats,
-            clock: self.clock.chosen(options.clocksource),
+            clock: self.own_clock(),
             content,
             extras: self.extras(logs.entries, verification)?,
             priority: options.io_priority().unwrap_or(0),

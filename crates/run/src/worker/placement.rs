@@ -1,10 +1,10 @@
 //! Where a worker runs: CPUs, memory nodes, priorities.
 
-use crate::layout::explained;
 use crate::processors::run_on;
-use crate::worker::describe_error;
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicyMode};
+use iolite_os::explained;
 use iolite_plan::Plan;
+use iolite_types::describe_error;
 use std::io;
 
 /// Applies everything that the job says about placement to the calling thread. The reserved CPU is not for workers.
@@ -223,7 +223,8 @@ impl LockedMemory {
 impl Drop for LockedMemory {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            crate::sys::unmap(self.start, self.bytes);
+            // SAFETY: the mapping is this value's own, and references into it borrow from the value.
+            unsafe { crate::sys::unmap(self.start, self.bytes) };
         }
     }
 }

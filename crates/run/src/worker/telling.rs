@@ -5,7 +5,7 @@ use super::{Stop, Worker, pace};
 use crate::message::Message;
 use iolite_engine::Errno;
 use iolite_types::Operation;
-use std::io;
+use iolite_types::describe_error;
 
 impl Worker<'_> {
     /// What ended the job, for the job's own line. What the loop has not told yet is told the reader of the report.
@@ -57,15 +57,4 @@ pub(super) fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &s
     let text = describe_error(&errno.into());
     let name = operation.name();
     format!("io_u error on file {file}: {text}{why}: {name} offset={offset}, buflen={length}")
-}
-
-/// The operating system's words for an error, without the number that the standard library adds.
-pub fn describe_error(error: &io::Error) -> String {
-    let mut text = error.to_string();
-    while let Some(start) = text.find(" (os error ")
-        && let Some(length) = text[start..].find(')')
-    {
-        text.replace_range(start..=start + length, "");
-    }
-    text
 }

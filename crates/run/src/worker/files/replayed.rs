@@ -96,7 +96,7 @@ impl FileTable {
             recorder.added(&path);
         }
         let named =
-            |error: &io::Error| format!("{}: {}", path.display(), crate::worker::describe_error(error));
+            |error: &io::Error| format!("{}: {}", path.display(), iolite_types::describe_error(error));
         let kind = if rules.diskless {
             FileKind::Regular
         } else {

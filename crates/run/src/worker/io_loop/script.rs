@@ -135,7 +135,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     fn fail_file(&mut self, file: u32, error: io::Error) {
         let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
-        let why = format!("{}: {}", self.files.name(file), crate::worker::describe_error(&error));
+        let why = format!("{}: {}", self.files.name(file), iolite_types::describe_error(&error));
         self.trouble.get_or_insert(why);
         let missed = Some(Missed::Script);
         self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed });

@@ -3,11 +3,12 @@
 
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
-use crate::worker::telling::{describe_error, failed_check};
+use crate::worker::telling::failed_check;
 use crate::worker::verify::{Checked, Expect, Part, Role, State, Telling, Trims, Verification};
 use iolite_content::verify::{Mismatch, SpecError};
 use iolite_engine::{Engine, Errno};
 use iolite_types::Direction;
+use iolite_types::describe_error;
 use iolite_workload::history::Written;
 use iolite_workload::{Generator, Io, Next};
 use std::io;

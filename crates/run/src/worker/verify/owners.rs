@@ -200,7 +200,8 @@ impl Owners {
 
 impl Drop for Owners {
     fn drop(&mut self) {
-        sys::unmap(self.words.cast(), self.count.max(1) * size_of::<AtomicU64>());
+        // SAFETY: the mapping is this value's own, and references into it borrow from the value.
+        unsafe { sys::unmap(self.words.cast(), self.count.max(1) * size_of::<AtomicU64>()) };
     }
 }
 

@@ -209,7 +209,8 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        sys::unmap(self.slots.cast(), self.count.max(1) * size_of::<Slot>());
+        // SAFETY: the mapping is this value's own, and references into it borrow from the value.
+        unsafe { sys::unmap(self.slots.cast(), self.count.max(1) * size_of::<Slot>()) };
     }
 }
 

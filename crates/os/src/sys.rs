@@ -99,8 +99,11 @@ pub unsafe fn map_over(
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives a mapping back. The caller has no references into it any more.
-pub fn unmap(address: *mut libc::c_void, bytes: usize) {
+/// Gives a mapping back.
+///
+/// # Safety
+/// The caller owns the mapping, and no reference into it is left.
+pub unsafe fn unmap(address: *mut libc::c_void, bytes: usize) {
     // SAFETY: the caller owned the mapping and is done with it.
     unsafe { libc::munmap(address, bytes) };
 }

@@ -5,7 +5,6 @@
 //! `clocksource` asks for it, the operating system is asked.
 
 use crate::sys;
-use iolite_options::ClockSource;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many binary digits of the factor are behind the point.
@@ -14,6 +13,17 @@ const SHIFT: u32 = 32;
 /// How long the counter is compared with the system's clock. Two bracketed readings of some 50 ns uncertainty over
 /// this time know the rate to about 20 parts per million.
 const CALIBRATION_NS: u64 = 5_000_000;
+
+/// Which clock a job asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockSource {
+    /// The best of this machine: the processor's counter where it can be relied on.
+    Best,
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+    /// `gettimeofday`: the wall clock, in whole microseconds.
+    TimeOfDay,
+}
 
 /// A source of time stamps. Copies of one clock agree with each other.
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +83,12 @@ impl Clock {
     }
 
     /// The clock that a job asked for.
-    pub fn chosen(self, source: Option<ClockSource>) -> Clock {
+    pub fn chosen(self, source: ClockSource) -> Clock {
         match source {
             _ if matches!(self.kind, Kind::Kept(_)) => self,
-            None | Some(ClockSource::Cpu) => self,
-            Some(ClockSource::ClockGetTime) => Clock { kind: Kind::Monotonic, ..self },
-            Some(ClockSource::GetTimeOfDay) => {
+            ClockSource::Best => self,
+            ClockSource::Monotonic => Clock { kind: Kind::Monotonic, ..self },
+            ClockSource::TimeOfDay => {
                 // The wall clock's distance from the monotonic one, so that the origin stays the same.
                 let distance = sys::wall_ns().wrapping_sub(sys::monotonic_ns());
                 Clock { kind: Kind::TimeOfDay, origin_ns: self.origin_ns.wrapping_add(distance) }
@@ -155,8 +165,8 @@ mod tests {
     #[test]
     fn clocks_agree_with_each_other_and_never_go_back() {
         let cpu = Clock::calibrate();
-        for source in [ClockSource::Cpu, ClockSource::ClockGetTime, ClockSource::GetTimeOfDay] {
-            let clock = cpu.chosen(Some(source));
+        for source in [ClockSource::Best, ClockSource::Monotonic, ClockSource::TimeOfDay] {
+            let clock = cpu.chosen(source);
             let mut last = clock.now();
             for _ in 0..1000 {
                 let now = clock.now();
@@ -171,7 +181,7 @@ mod tests {
 
     #[test]
     fn time_of_day_has_microseconds() {
-        let clock = Clock::calibrate().chosen(Some(ClockSource::GetTimeOfDay));
+        let clock = Clock::calibrate().chosen(ClockSource::TimeOfDay);
         assert_eq!(clock.now() % 1000, 0);
     }
 }

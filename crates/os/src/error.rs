@@ -1,0 +1,45 @@
+//! Errors of the operating system that say what they are about and keep their number.
+
+use std::io;
+
+/// The same error, with more to say.
+pub fn explained(error: &io::Error, text: String) -> io::Error {
+    io::Error::new(error.kind(), NamedError { errno: Some(errno_of(error)), text })
+}
+
+/// An error of the operating system that says what it is about, and still knows its number.
+#[derive(Debug)]
+pub struct NamedError {
+    /// The errno, where there was one.
+    pub errno: Option<i32>,
+    text: String,
+}
+
+impl std::fmt::Display for NamedError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for NamedError {}
+
+/// The errno of an error, also of one that was [`explained`].
+pub fn errno_of(error: &io::Error) -> i32 {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NamedError>());
+    error.raw_os_error().or_else(|| inner.and_then(|inner| inner.errno)).unwrap_or(libc::EIO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_types::describe_error;
+
+    #[test]
+    fn errors_keep_their_number() {
+        let error = explained(&io::Error::from_raw_os_error(libc::ENOSPC), "/x: no room".to_owned());
+        assert_eq!(errno_of(&error), libc::ENOSPC);
+        let error = explained(&error, format!("{error} (os error 28) and so on"));
+        assert_eq!(errno_of(&error), libc::ENOSPC);
+        assert_eq!(describe_error(&error), "/x: no room and so on");
+    }
+}
