@@ -95,6 +95,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn each_byte_is_either_random_or_fixed(
             percentage in 0u32..=100, chunk in 0usize..5000, size in 0usize..5000, seed: u64,

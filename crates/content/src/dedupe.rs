@@ -294,6 +294,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn the_share_is_kept_at_any_time(percentage in 0u32..=100, seed: u64, count in 1usize..2000, blocks in 1u64..50) {
             for dedupe in [repeat(percentage), working_set(percentage, blocks, None)] {

@@ -95,6 +95,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn every_byte_is_the_pattern_s(
             unit in prop::collection::vec(any::<u8>(), 1..100), size in 0usize..2000,

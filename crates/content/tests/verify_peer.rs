@@ -3,6 +3,7 @@
 
 use iolite_content::verify::{Expected, HeaderFormat, Identity, Kind, Spec, Stamper, Verifier};
 use iolite_content::{Fill, PatternPiece};
+use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -85,7 +86,6 @@ fn fio(dir: &Path, cases: &[Case], global: &str) -> Option<Vec<i64>> {
     let mut command = Command::new("fio");
     command.current_dir(dir).args(["--output-format=json", "--output=report", "jobs.fio"]);
     if command.output().is_err() {
-        println!("skipped: fio is not installed");
         return None;
     }
     let report = fs::read_to_string(dir.join("report")).unwrap();
@@ -100,7 +100,7 @@ fn fio(dir: &Path, cases: &[Case], global: &str) -> Option<Vec<i64>> {
 fn what_the_peer_wrote_is_right() {
     let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
     let Some(errors) = fio(dir.path(), &cases, "rw=write\ndo_verify=0") else {
-        return;
+        skip!("fio is not installed");
     };
     assert_eq!(errors, vec![0; cases.len()]);
     for (name, case) in cases.iter().enumerate() {
@@ -142,7 +142,7 @@ fn what_was_written_here_is_right_to_the_peer() {
     };
     write(false);
     let Some(errors) = fio(dir.path(), &cases, "rw=read") else {
-        return;
+        skip!("fio is not installed");
     };
     for (case, error) in cases.iter().zip(errors) {
         assert_eq!(error, 0, "{}", case.describe());

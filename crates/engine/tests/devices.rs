@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode, Visitor, block_device_size, kind_of};
+use iolite_testing::or_skip;
 use iolite_types::Operation;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +19,8 @@ struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// `None` where loop devices cannot be made (no root, no losetup, no loop driver).
-    fn new() -> Option<LoopDevice> {
+    /// The reason where loop devices cannot be made (no root, no losetup, no loop driver).
+    fn new() -> Result<LoopDevice, String> {
         let directory = env!("CARGO_TARGET_TMPDIR");
         let image = tempfile::NamedTempFile::new_in(directory).unwrap();
         image.as_file().set_len(SIZE).unwrap();
@@ -27,12 +28,9 @@ impl LoopDevice {
         match made {
             Ok(made) if made.status.success() => {
                 let path = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
-                Some(LoopDevice { path, image })
+                Ok(LoopDevice { path, image })
             }
-            other => {
-                eprintln!("skipped: no loop device ({other:?})");
-                None
-            }
+            other => Err(format!("no loop device ({other:?})")),
         }
     }
 }
@@ -82,7 +80,7 @@ impl Visitor for TrimSome<'_> {
 
 #[test]
 fn every_engine_trims_and_transfers_on_a_device() {
-    let Some(device) = LoopDevice::new() else { return };
+    let device = or_skip!(LoopDevice::new());
     assert_eq!(kind_of(&device.path).unwrap(), FileKind::Block);
     assert_eq!(block_device_size(&device.path).unwrap(), SIZE);
     for variant in VARIANTS {
@@ -115,7 +113,7 @@ fn a_trim_past_the_end_is_an_error_of_the_unit() {
             assert!(outcome.is_err(), "{outcome:?}");
         }
     }
-    let Some(device) = LoopDevice::new() else { return };
+    let device = or_skip!(LoopDevice::new());
     for name in ["psync", "libaio", "io_uring"] {
         with_engine(name, &EngineConfig::new(options(), 1), PastEnd(&device.path));
     }

@@ -4,14 +4,14 @@ mod common;
 
 use common::*;
 use iolite_engine::{Engine, EngineConfig, EngineError, Errno, OpenMode, Visitor, probe};
+use iolite_testing::{partly_skipped, skip, this_test};
 
 #[test]
 fn too_many_aio_requests_name_the_sysctl() {
     // More than fs.aio-max-nr, yet less than where the kernel's own arithmetic ends (4 Mi).
     let limit = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap().trim().parse::<usize>().unwrap();
     if limit > 1 << 20 {
-        eprintln!("skipped: fs.aio-max-nr is {limit}");
-        return;
+        skip!("fs.aio-max-nr is {limit}");
     }
     let error = probe("libaio", &EngineConfig::new(options(), limit * 2)).unwrap_err();
     assert!(matches!(error, EngineError::AioLimit { .. }), "{error:?}");
@@ -42,7 +42,7 @@ fn a_device_without_poll_queues_is_an_error_of_the_unit() {
             let buffers = Buffers::new(BLOCK, 2);
             let mode = OpenMode { direct: true, ..BOTH };
             if engine.open(0, &spec(self.0, 4096), mode).is_err() {
-                eprintln!("skipped: no O_DIRECT here");
+                partly_skipped(&this_test!(), "no O_DIRECT here");
                 return;
             }
             engine.prepare(&buffers.layout).unwrap();

@@ -4,6 +4,7 @@ mod common;
 
 use common::*;
 use iolite_engine::{AccessPattern, Engine, EngineConfig, Errno, OpenMode, Visitor};
+use iolite_testing::skip;
 use iolite_types::Operation;
 use std::path::{Path, PathBuf};
 
@@ -119,8 +120,7 @@ fn every_engine_moves_the_right_bytes_past_the_page_cache() {
         }
     }
     if !with_engine("psync", &config, CanOpen(&probe)) {
-        eprintln!("skipped: no O_DIRECT on the file system of {}", directory.path().display());
-        return;
+        skip!("no O_DIRECT on the file system of {}", directory.path().display());
     }
     round_trip(directory.path(), true);
 }

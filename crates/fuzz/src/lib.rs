@@ -8,13 +8,14 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `IOLITE_FUZZ_SECONDS` | how long each target runs (default 1) |
-//! | `IOLITE_FUZZ_SEED` | another sequence of inputs (default 1) |
+//! | `IOLITE_TEST_SEED` | another sequence of inputs (default 1) |
 //! | `IOLITE_FUZZ_INPUT` | run this file alone |
 //! | `IOLITE_FUZZ_KEEP` | save inputs with new outcomes in this directory, to be added to the corpus |
 
 pub mod memory;
 pub mod mutate;
 
+use iolite_testing::seed_or;
 use mutate::Random;
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -63,7 +64,8 @@ impl Target<'_> {
             Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")),
             Err(_) => default,
         };
-        let (seconds, seed) = (number("IOLITE_FUZZ_SECONDS", 1), number("IOLITE_FUZZ_SEED", 1));
+        let seconds = number("IOLITE_FUZZ_SECONDS", 1);
+        let seed = seed_or(1);
         let keep =
             std::env::var_os("IOLITE_FUZZ_KEEP").map(|directory| PathBuf::from(directory).join(self.name));
         let mut random = Random::new(seed);

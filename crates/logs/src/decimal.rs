@@ -80,6 +80,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn as_the_standard_library_writes_it(value in any::<u64>(), shift in 0u32..64) {
             prop_assert_eq!(written(value >> shift), (value >> shift).to_string());

@@ -142,6 +142,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(line in "[0-9, x-]{0,200}") {
             let _ = HistogramLine::read(&line);

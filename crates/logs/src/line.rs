@@ -255,6 +255,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn fast_and_plain_lines_are_the_same(
             samples in prop::collection::vec(any_sample(), 1..20),

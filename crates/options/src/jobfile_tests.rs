@@ -298,6 +298,8 @@ mod properties {
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             read_text(bytes);

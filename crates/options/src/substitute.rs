@@ -277,6 +277,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn any_value_has_an_answer(value in "[-+*/%^() .0-9k$]{0,40}(\\$ncpus)?[-+*/%^() .0-9]{0,40}") {
             let _ = reserved_words(&value, &FACTS);

@@ -186,6 +186,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn any_snapshot_has_a_line(
             (running, open_files, states, percent) in any::<(u32, u32, Vec<u8>, Option<f64>)>(),

@@ -291,6 +291,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn no_number_is_too_large(value in any::<u64>(), figures in any::<u32>(), kb_base in any::<u32>(), unit_base in 0u32..9) {
             let units = Units { kb_base, unit_base, figures };

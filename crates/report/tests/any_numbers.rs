@@ -193,7 +193,7 @@ fn disk() -> BoxedStrategy<DiskReport> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(iolite_testing::properties(100))]
 
     #[test]
     fn any_report_can_be_told(

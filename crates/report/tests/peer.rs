@@ -6,6 +6,7 @@
 
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::*;
+use iolite_testing::skip;
 use iolite_types::{Direction, PerDirection};
 use serde_json::Value;
 use std::process::Command;
@@ -21,17 +22,26 @@ struct Told {
     normal: String,
 }
 
-fn run(arguments: &str) -> Option<Told> {
+/// Leaves a test that has nothing to compare with.
+macro_rules! need_fio {
+    () => {
+        if Command::new("fio").arg("--version").output().is_err() {
+            skip!("fio is not installed");
+        }
+    };
+}
+
+fn run(arguments: &str) -> Told {
     let output = Command::new("fio")
         .args(["--eta=never", "--output-format=terse,json+,normal"])
         .args(arguments.split_whitespace())
         .output()
-        .ok()?;
+        .expect("fio can be run");
     let text = String::from_utf8(output.stdout).expect("text");
     let json = text.find("\n{\n").expect("JSON starts") + 1;
     let normal = json + text[json..].find("\n}\n").expect("JSON ends") + 3;
     let terse = text[..json].lines().filter(|line| line.starts_with("3;fio-")).collect::<Vec<_>>().join("\n");
-    Some(Told { terse: terse + "\n", json: text[json..normal].into(), normal: text[normal..].into() })
+    Told { terse: terse + "\n", json: text[json..normal].into(), normal: text[normal..].into() }
 }
 
 /// What the newer fio would have printed.
@@ -291,11 +301,8 @@ fn assert_json(ours: &str, theirs: &str, arguments: &str) {
     assert_eq!(ours.len(), theirs.len(), "{arguments}");
 }
 
-fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) -> bool {
-    let Some(told) = run(arguments) else {
-        eprintln!("fio is not installed: nothing to compare with");
-        return false;
-    };
+fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) {
+    let told = run(arguments);
     let json: Value = serde_json::from_str(&told.json).expect("fio's JSON is JSON");
     let mut display = Display { synchronous: false, ..Display::default() };
     adapt(&mut display);
@@ -315,16 +322,13 @@ fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) -> bool {
         assert!(same(ours, theirs, tolerance), "{arguments}\n ours: {ours}\n fio: {theirs}");
     }
     assert_eq!(terse.split(';').count(), told.terse.split(';').count(), "{arguments}");
-    true
 }
 
 #[test]
 fn jobs_without_a_device() {
+    need_fio!();
     let null = "--ioengine=null --bs=4k";
-    let compared = compare(&format!("{null} --name=a --size=40m --rw=randrw"), |_| ());
-    if !compared {
-        return;
-    }
+    compare(&format!("{null} --name=a --size=40m --rw=randrw"), |_| ());
     compare(&format!("{null} --name=a --size=4k --description=few"), |_| ());
     compare(
         &format!("{null} --name=a --size=1m --rw=randtrim --name=b --stonewall --rw=write --size=8m"),
@@ -344,6 +348,7 @@ fn jobs_without_a_device() {
 
 #[test]
 fn other_ways_to_show_the_same() {
+    need_fio!();
     let null = "--ioengine=null --name=a --bs=4k --size=20m";
     compare(&format!("{null} --kb_base=1000"), |display| display.kb_base = 1000);
     compare(&format!("{null} --unit_base=1"), |display| display.unit_base = 1);
@@ -360,6 +365,7 @@ fn other_ways_to_show_the_same() {
 
 #[test]
 fn jobs_on_files() {
+    need_fio!();
     let directory = tempfile::tempdir().expect("a directory for files");
     let files = format!("--directory={} --bs=4k --name=a --size=2m", directory.path().display());
     compare(&format!("{files} --rw=randwrite --fsync=8"), |_| ());

@@ -137,6 +137,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn a_bucket_holds_its_values(value in any::<u64>()) {
             let bucket = bucket_of(value);

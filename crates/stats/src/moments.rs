@@ -104,6 +104,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn merging_equals_recording_all(a in prop::collection::vec(0..1u64 << 40, 0..50),
                                         b in prop::collection::vec(0..1u64 << 40, 0..50)) {

@@ -484,6 +484,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn records_survive_both_byte_orders(records in prop::collection::vec(record(), 0..8), big: bool) {
             let order = if big { ByteOrder::Big } else { ByteOrder::Little };

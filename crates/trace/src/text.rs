@@ -404,6 +404,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut text = b"fio version 3 iolog\n0 f add\n0 f open\n".to_vec();

@@ -105,6 +105,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn version_3_keeps_everything(events in events()) {
             let read: Vec<_> = round_trip(TextVersion::V3, &events)

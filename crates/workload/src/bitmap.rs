@@ -261,6 +261,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         /// Against a plain vector of booleans, over lengths of one, two and three levels.
         #[test]
         fn behaves_like_a_vector_of_booleans(

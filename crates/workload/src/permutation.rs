@@ -152,6 +152,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn any_length_is_covered_exactly_once(length in 0u64..20_000, key: u64) {
             assert_bijection(length, key);

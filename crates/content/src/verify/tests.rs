@@ -331,6 +331,8 @@ mod properties {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         /// Whatever is read, with whatever settings: an answer, and words for it.
         #[test]
         fn any_bytes_are_checked(

@@ -1,7 +1,7 @@
 //! The command line and the job file language, as far as they show in what the program does.
 
 use crate::common::{Json, Program, files_in, program::Running, scratch, sizes};
-use crate::skip;
+use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};

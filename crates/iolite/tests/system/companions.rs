@@ -37,7 +37,7 @@ fn dedupe_finds_what_a_job_was_asked_for() {
         assert!((number(&found, setting) - asked).abs() <= 2.0, "{found}");
     }
     let Some(theirs) = other("fio-dedupe", dir.path(), &["-B", "0", "-p", "0", "-t", "2", "f"]) else {
-        crate::skip!("fio-dedupe is not installed");
+        iolite_testing::skip!("fio-dedupe is not installed");
     };
     // Line for line the same, but for what the program adds on compression.
     let ours: Vec<&str> = found.lines().take(theirs.lines().count()).collect();
@@ -154,7 +154,7 @@ fn zipf_shows_the_shares_of_the_peer() {
         let table = ours().line(dir.path(), &format!("zipf {line}")).ok().stdout;
         let words: Vec<&str> = line.split(' ').collect();
         let Some(theirs) = other("fio-genzipf", dir.path(), &words) else {
-            crate::skip!("fio-genzipf is not installed");
+            iolite_testing::skip!("fio-genzipf is not installed");
         };
         let shares = |text: &str| -> Vec<f64> {
             let rows = text.lines().filter(|line| line.starts_with("Top") || line.starts_with("|->"));
@@ -260,7 +260,7 @@ fn fish_completes() {
         other("fish", dir.path(), &["--no-config", "-c", &command])
     };
     let Some(engines) = offered("iolite --ioengine=io_u") else {
-        crate::skip!("fish is not installed");
+        iolite_testing::skip!("fish is not installed");
     };
     assert_eq!(engines.split_whitespace().next(), Some("--ioengine=io_uring"), "{engines}");
     assert!(offered("iolite --rw=rand").unwrap().contains("--rw=randread"));
@@ -299,7 +299,7 @@ fn zsh_completes() {
         other("zsh", dir.path(), &["-f", "-c", &command])
     };
     let Some(engines) = offered("iolite --ioengine=io_u") else {
-        crate::skip!("zsh is not installed");
+        iolite_testing::skip!("zsh is not installed");
     };
     assert!(engines.lines().any(|line| line == "io_uring"), "{engines}");
     assert_eq!(offered("iolite --direct=").unwrap(), "0\n1\n");

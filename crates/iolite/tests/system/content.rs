@@ -200,7 +200,7 @@ fn two_runs_write_the_same() {
 fn what_has_no_effect_is_told() {
     let program = Program::under_test();
     if program.is_peer {
-        crate::skip!("fio says nothing");
+        iolite_testing::skip!("fio says nothing");
     }
     let dir = scratch();
     let run = |line: &str| {

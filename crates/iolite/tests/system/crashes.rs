@@ -4,7 +4,7 @@
 
 use crate::common::program::{Finished, Running};
 use crate::common::{Json, Program, scratch};
-use crate::skip;
+use iolite_testing::{Luck, skip};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -39,8 +39,7 @@ fn reads(run: Finished) -> u64 {
 
 #[test]
 fn killed_at_random_moments() {
-    // A simple generator of moments: the times must differ, not be random.
-    let mut moment = u64::from(std::process::id());
+    let mut luck = Luck::new();
     for (job, blocks) in [
         ("--size=8m --bs=4k --rw=write --loops=100", "--bs=4k"),
         ("--size=8m --bs=4k --rw=randwrite --norandommap --time_based --runtime=60", "--bs=4k"),
@@ -64,9 +63,8 @@ fn killed_at_random_moments() {
     ] {
         let (mut checked, mut begun) = (0, 0);
         for _ in 0..kills() {
-            moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let dir = scratch();
-            begun += u64::from(kill(dir.path(), job, Duration::from_micros(moment >> 45)));
+            begun += u64::from(kill(dir.path(), job, Duration::from_millis(luck.below(500))));
             checked += reads(check(dir.path(), blocks));
             checked += reads(check(dir.path(), &format!("{blocks} --verify_policy=fsynced")));
         }
@@ -97,7 +95,7 @@ fn a_lost_write_is_found_after_a_kill() {
 /// time to write one.)
 #[test]
 fn clones_that_are_killed_in_one_file() {
-    let mut moment = u64::from(std::process::id());
+    let mut luck = Luck::new();
     let base =
         "--name=v --filename=data --size=2m --verify=crc32c --numjobs=2 --eta=never --output-format=json";
     for job in [
@@ -107,13 +105,12 @@ fn clones_that_are_killed_in_one_file() {
         "--rw=write --bs=128k --ioengine=mmap",
     ] {
         for _ in 0..kills() {
-            moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let dir = scratch();
             let line = format!("{base} {job} --time_based --runtime=60 --do_verify=0");
             let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
             let states = [0, 1].map(|clone| dir.path().join(format!("local-v-{clone}-verify.state")));
             running.wait_until("its states", |_| states.iter().all(|state| state.exists()));
-            std::thread::sleep(Duration::from_micros(100_000 + (moment >> 45)));
+            std::thread::sleep(Duration::from_millis(100 + luck.below(500)));
             running.signal(libc::SIGKILL);
             running.wait();
             // Workers end with their run, and what they had under way in the kernel with them.

@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, Mounted};
 use crate::common::{Json, Program, files_in, scratch, sizes};
-use crate::{or_skip, skip};
+use iolite_testing::{or_skip, skip};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 

@@ -10,7 +10,7 @@ use crate::common::program::Finished;
 use crate::common::skeleton::{assert_same, skeleton_of};
 use crate::common::trace::{Call, io_calls};
 use crate::common::{Json, Program, files_in, peer_differences, scratch, words};
-use crate::skip;
+use iolite_testing::{partly_skipped, skip, this_test};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -532,7 +532,7 @@ fn compare_calls(ours: &Program, peer: &Program, beyond: Beyond, line: &str) {
         Some(calls)
     };
     let (Some(our_calls), Some(their_calls)) = (calls_of(ours), calls_of(peer)) else {
-        crate::common::skipped(line, "no strace: the calls are not compared");
+        partly_skipped(&this_test!(), &format!("no strace to compare the calls of {line}"));
         return;
     };
     let at = our_calls.iter().zip(&their_calls).take_while(|(a, b)| a == b).count();

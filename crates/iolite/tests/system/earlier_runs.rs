@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
 use crate::common::{Json, Program, scratch};
-use crate::or_skip;
+use iolite_testing::or_skip;
 use std::fs;
 use std::path::Path;
 

@@ -24,10 +24,10 @@ mod see;
 mod timing;
 mod verify;
 
-use crate::common::{Finished, Program, scratch, skipped};
-use crate::skip;
+use crate::common::{Finished, Program, scratch};
 use iolite_options::definition::Status;
 use iolite_options::{engines as engine_table, registry};
+use iolite_testing::{partly_skipped, skip, this_test};
 use see::{See, Stage};
 use std::collections::HashSet;
 use std::path::Path;
@@ -139,7 +139,8 @@ impl Row {
     fn problem(&self) -> Option<String> {
         let [one, other] = self.values;
         let Some((first, line)) = self.seen(one) else {
-            skipped(&format!("effect of {}", self.option), "strace or fincore is not installed");
+            let reason = format!("effect of {}: strace or fincore is not installed", self.option);
+            partly_skipped(&this_test!(), &reason);
             return None;
         };
         let (second, _) = self.seen(one)?;

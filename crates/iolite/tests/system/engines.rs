@@ -3,7 +3,7 @@
 
 use crate::common::devices::Loop;
 use crate::common::{Json, Program, files_in, scratch, sizes};
-use crate::or_skip;
+use iolite_testing::or_skip;
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
 use crate::common::{Json, Program, files_in, is_root, scratch, sizes};
-use crate::{or_skip, skip};
+use iolite_testing::{or_skip, skip};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use crate::common::devices::Loop;
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
-use crate::{or_skip, skip};
+use iolite_testing::{or_skip, skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

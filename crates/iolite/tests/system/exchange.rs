@@ -1,7 +1,7 @@
 //! Verified files that fio wrote are read here, and the other way round: every type in every shape. One run does all types.
 
 use crate::common::{Json, Program, scratch};
-use crate::skip;
+use iolite_testing::skip;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

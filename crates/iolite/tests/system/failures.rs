@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
 use crate::common::{Json, Program, scratch};
-use crate::{or_skip, skip};
+use iolite_testing::{or_skip, skip};
 use std::fs::{self, File};
 use std::path::Path;
 

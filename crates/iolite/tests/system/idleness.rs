@@ -1,7 +1,7 @@
 //! `--idle-prof`: how idle the CPUs are.
 
 use crate::common::{Json, Program, scratch};
-use crate::skip;
+use iolite_testing::skip;
 
 const JOB: &str = "--name=j --ioengine=null --size=1G --rate_iops=100 --time_based --runtime=1";
 

@@ -57,7 +57,7 @@ fn fio_jsonplus_clat2csv_and_log2csv_make_the_same_tables() {
     let told = ours().line(dir.path(), "log2csv -o ours.csv report.json").ok().stdout;
     assert_eq!(told, "ours_job0.csv generated\nours_job1.csv generated\n");
     let Some(converter) = find("fio_jsonplus_clat2csv") else {
-        crate::skip!("fio_jsonplus_clat2csv is not installed")
+        iolite_testing::skip!("fio_jsonplus_clat2csv is not installed")
     };
     tool(&converter, dir.path(), "report.json theirs.csv").ok();
     for job in ["job0", "job1"] {
@@ -165,10 +165,10 @@ fn fio_histo_log_pctiles_reads_our_histograms() {
     // Debian has it among the documentation, which small systems leave out.
     const SCRIPT: &str = "/usr/share/doc/fio/fio-histo-log-pctiles.py.gz";
     let (Some(python), Some(gzip)) = (find("python3"), find("gzip")) else {
-        crate::skip!("python3 or gzip is missing")
+        iolite_testing::skip!("python3 or gzip is missing")
     };
     if !Path::new(SCRIPT).exists() {
-        crate::skip!("{SCRIPT} is not installed");
+        iolite_testing::skip!("{SCRIPT} is not installed");
     }
     let dir = scratch();
     let script = tool(&gzip, dir.path(), &format!("-dc {SCRIPT}")).ok().stdout;
@@ -200,10 +200,10 @@ fn fio_histo_log_pctiles_reads_our_histograms() {
 #[test]
 fn fio2gnuplot_and_fio_generate_plots_draw_our_logs() {
     let (Some(fio2gnuplot), Some(generate)) = (find("fio2gnuplot"), find("fio_generate_plots")) else {
-        crate::skip!("fio's scripts are not installed")
+        iolite_testing::skip!("fio's scripts are not installed")
     };
     if find("gnuplot").is_none() {
-        crate::skip!("gnuplot is not installed");
+        iolite_testing::skip!("gnuplot is not installed");
     }
     let dir = scratch();
     measure(dir.path());
@@ -220,7 +220,7 @@ fn fio2gnuplot_and_fio_generate_plots_draw_our_logs() {
 #[test]
 fn fio_plot_draws_our_reports_and_logs() {
     let Some(plot) = find("fio-plot") else {
-        crate::skip!("fio-plot is not installed (pip install fio-plot, or run scripts/test)")
+        iolite_testing::skip!("fio-plot is not installed (pip install fio-plot, or run scripts/test)")
     };
     let dir = scratch();
     for depth in [1, 2] {

@@ -87,7 +87,7 @@ fn without_a_name_a_log_has_the_jobs() {
 
 #[test]
 fn the_same_files_and_lines_as_the_peer() {
-    let Some(peer) = Program::peer() else { crate::skip!("fio is not installed") };
+    let Some(peer) = Program::peer() else { iolite_testing::skip!("fio is not installed") };
     for job in [
         QUEUED,
         "--ioengine=psync --filename=f --size=64k --rw=write --log_offset=1 --log_prio=1 --prio=3 --numjobs=2",
@@ -488,7 +488,7 @@ pub fn compressed_logs_go_both_ways() {
     assert!(entries.iter().all(|line| line.len() == 6 && line[3] == 4096));
     let size = fs::metadata(dir.path().join("ours_lat.1.log.fz")).unwrap().len();
     assert!(size < text.len() as u64 / 2, "{size} of {}", text.len());
-    let Some(peer) = Program::peer() else { crate::skip!("fio is not installed") };
+    let Some(peer) = Program::peer() else { iolite_testing::skip!("fio is not installed") };
     assert_eq!(inflate(&peer, "ours"), text, "fio reads ours");
     peer.line(dir.path(), &format!("{job}theirs")).ok();
     assert_eq!(inflate(&ours(), "theirs"), inflate(&peer, "theirs"), "and we read its");

@@ -2,8 +2,8 @@
 
 use crate::common::devices::{Loop, Mounted, tool};
 use crate::common::program::Running;
-use crate::common::{Json, Program, is_root, scratch, skipped, trace, words};
-use crate::{or_skip, skip};
+use crate::common::{Json, Program, is_root, scratch, trace, words};
+use iolite_testing::{or_skip, skip};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ fn workers_have_the_name_that_comm_gives() {
 #[test]
 fn a_job_can_run_as_somebody_else() {
     if !is_root() {
-        return skipped("a_job_can_run_as_somebody_else", "only root can change the user");
+        skip!("only root can change the user");
     }
     let dir = scratch();
     for thread in ["", "--thread"] {

@@ -2,7 +2,7 @@
 
 use crate::common::{Json, Program, scratch, trace, words};
 use crate::engines::FILE_ENGINES;
-use crate::skip;
+use iolite_testing::skip;
 use std::collections::BTreeSet;
 
 const JOB: &str = "--name=j --filename=f --size=4m --iodepth=4 --io_submit_mode=offload --output-format=json";

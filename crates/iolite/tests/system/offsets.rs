@@ -3,7 +3,7 @@
 
 use crate::common::trace::{Call, io_calls};
 use crate::common::{Program, scratch, words};
-use crate::skip;
+use iolite_testing::skip;
 use std::collections::BTreeMap;
 
 const K: u64 = 1024;

@@ -3,7 +3,7 @@
 use crate::common::program::send;
 use crate::common::{Json, Program, scratch, trace, words};
 use crate::signals::workers_on;
-use crate::skip;
+use iolite_testing::skip;
 
 /// The I/Os that each job has read, by its name and in order.
 fn ios(program: &Program, line: &str) -> Vec<(String, f64)> {

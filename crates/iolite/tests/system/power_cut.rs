@@ -7,7 +7,7 @@ use crate::common::devices::Loop;
 use crate::common::program::Finished;
 use crate::common::volatile::VolatileDisk;
 use crate::common::{Program, scratch};
-use crate::or_skip;
+use iolite_testing::{Luck, or_skip};
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -16,17 +16,6 @@ const SIZE: usize = 4 << 20;
 
 /// What happens to a file.
 type Damage<'a> = &'a dyn Fn(&mut [u8]);
-
-/// Numbers that differ from run to run (SplitMix64).
-struct Luck(u64);
-
-impl Luck {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value ^ (value >> 29)
-    }
-}
 
 /// Lets a job run on a new disk, cuts the power at some moment, and checks what has to be there. None: there is no
 /// such disk here, and the reason was told.
@@ -41,10 +30,10 @@ fn power_cut(block: &str, job: &str, lies: bool, luck: &mut Luck) -> Result<Fini
     // What is not flushed stays pending: so many have been followed by what the disk calls a flush.
     let enough = if lies { 64 } else { 0 };
     running.wait_until("its first writes", |_| disk.pending() > enough);
-    std::thread::sleep(Duration::from_millis(luck.next() % 300));
+    std::thread::sleep(Duration::from_millis(luck.below(300)));
     running.signal(libc::SIGKILL);
     running.wait();
-    disk.power_cut(|| luck.next().is_multiple_of(2));
+    disk.power_cut(|| luck.below(2) == 0);
     let line = format!("{base} --rw=read --verify_state_load=1 --verify_policy=fsynced");
     Ok(Program::under_test().line(dir.path(), &line))
 }
@@ -55,7 +44,7 @@ fn rounds() -> u64 {
 
 #[test]
 fn what_was_flushed_is_there_after_the_power_failed() {
-    let mut luck = Luck(u64::from(std::process::id()));
+    let mut luck = Luck::new();
     for (block, job) in [
         ("4k", "--fsync=16 --size=4m"),
         ("4k", "--fdatasync=10 --size=1m --ioengine=libaio --iodepth=8"),
@@ -132,7 +121,7 @@ fn an_unflushed_write_may_be_torn() {
 
 #[test]
 fn a_disk_that_only_says_that_it_flushes_is_found_out() {
-    let mut luck = Luck(u64::from(std::process::id()));
+    let mut luck = Luck::new();
     for job in ["--fsync=16 --size=1m", "--fsync=16 --size=1m --ioengine=libaio --iodepth=4"] {
         or_skip!(power_cut("4k", job, true, &mut luck)).refused().says("verify");
     }

@@ -1,7 +1,7 @@
 //! I/O priorities: of the worker, and of single I/Os.
 
 use crate::common::{Program, is_root, scratch, trace, words};
-use crate::skip;
+use iolite_testing::skip;
 
 /// The priorities of all requests that libaio handed over, as strace names them; an empty one is none.
 fn priorities(line: &str) -> Option<Vec<String>> {

@@ -1,7 +1,7 @@
 //! `--profile`: the jobs it makes are those that fio makes, and its options change them.
 
 use crate::common::{Json, Program, files_in, scratch};
-use crate::skip;
+use iolite_testing::skip;
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 //! Run times are only ever checked against their least: a loaded machine is slow, never fast.
 
 use crate::common::{Json, Program, scratch, trace, words};
-use crate::skip;
+use iolite_testing::skip;
 use std::fs;
 
 fn report(line: &str) -> Json {

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, image};
 use crate::common::trace::{system_calls, whole_calls};
 use crate::common::{Program, scratch, words};
-use crate::{or_skip, skip};
+use iolite_testing::{or_skip, skip};
 use iolite_trace::blk::{self, BlkReader, BlkRecord, ByteOrder};
 use serde_json::Value;
 use std::fs;

@@ -2,7 +2,7 @@
 
 use crate::common::skeleton::mask;
 use crate::common::{Json, Program, scratch, words};
-use crate::skip;
+use iolite_testing::skip;
 
 const MIX: &str = "--name=j --ioengine=null --size=4M --rw=rw --bs=4k";
 

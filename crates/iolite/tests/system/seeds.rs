@@ -5,7 +5,8 @@
 use crate::common::devices::Loop;
 use crate::common::program::Finished;
 use crate::common::skeleton::{assert_same, skeleton};
-use crate::common::{Program, files_in, scratch, sizes, skipped, words};
+use crate::common::{Program, files_in, scratch, sizes, words};
+use iolite_testing::{partly_skipped, this_test};
 use std::fs;
 use std::path::Path;
 
@@ -366,7 +367,7 @@ fn run_all(seeds: &[Seed]) {
             Target::Device => match Loop::new(dir.path(), 64 * MIB) {
                 Ok(device) => Some(device),
                 Err(reason) => {
-                    skipped(seed.command, &reason);
+                    partly_skipped(&this_test!(), &format!("{}: {reason}", seed.command));
                     continue;
                 }
             },

@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, image};
 use crate::common::{Json, Program, scratch};
-use crate::or_skip;
+use iolite_testing::or_skip;
 use std::fs;
 
 const ENGINES: &[&str] = &[

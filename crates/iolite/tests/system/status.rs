@@ -3,7 +3,7 @@
 use crate::common::program::{Finished, Running};
 use crate::common::skeleton::skeleton_of;
 use crate::common::{Json, Program, files_in, scratch, sizes};
-use crate::skip;
+use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -4,7 +4,7 @@
 
 use crate::common::skeleton::mask;
 use crate::common::{Json, Program, scratch};
-use crate::skip;
+use iolite_testing::skip;
 
 /// A job that would run for a minute.
 const LONG: &str = "--ioengine=null --size=1G --rate_iops=200 --time_based --runtime=60 --ss_dur=1";

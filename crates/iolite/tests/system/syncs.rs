@@ -3,7 +3,7 @@
 use crate::common::json::Json;
 use crate::common::trace::{system_calls, whole_calls};
 use crate::common::{Program, scratch, words};
-use crate::skip;
+use iolite_testing::skip;
 
 /// What the job did to its files, which were there before: `W0 S0 C0` is a write, an fsync and a close of the first.
 /// `None` when it cannot be seen.

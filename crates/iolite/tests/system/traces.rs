@@ -5,7 +5,7 @@ use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Running;
 use crate::common::trace::{Call, io_calls, system_calls, whole_calls};
 use crate::common::{Finished, Json, Program, files_in, scratch, words};
-use crate::{or_skip, skip};
+use iolite_testing::{or_skip, skip};
 use iolite_trace::blk::{self, BlkRecord, ByteOrder, action, category};
 use std::fs;
 use std::path::Path;

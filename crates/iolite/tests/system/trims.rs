@@ -4,7 +4,7 @@ use crate::common::devices::{Loop, Ramfs, image};
 use crate::common::program::Finished;
 use crate::common::trace::system_calls;
 use crate::common::{Json, Program, scratch, words};
-use crate::{or_skip, skip};
+use iolite_testing::{or_skip, skip};
 use std::fs;
 
 /// The I/Os of the only job.

@@ -6,7 +6,7 @@ use crate::common::trace::{Call, io_calls};
 use crate::common::{Json, Program, scratch, words};
 use crate::traces::{READ, WRITE, binary, shell};
 use crate::verify::TYPES;
-use crate::{or_skip, skip};
+use iolite_testing::{Luck, or_skip, skip};
 use iolite_trace::blk::{BlkRecord, ByteOrder};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -415,7 +415,7 @@ fn little_is_kept_of_a_few_writes_far_apart() {
 
 #[test]
 fn a_killed_replay_is_checked_by_its_state() {
-    let mut moment = u64::from(std::process::id());
+    let mut luck = Luck::new();
     let writes: Vec<String> = (0..2000u64)
         .map(|number| {
             let place = number.wrapping_mul(2_654_435_761) % 500;
@@ -430,14 +430,13 @@ fn a_killed_replay_is_checked_by_its_state() {
     ] {
         let mut checked = 0;
         for _ in 0..3 {
-            moment = moment.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let dir = scratch();
             log_of(dir.path(), &writes.iter().map(String::as_str).collect::<Vec<_>>());
             let line = format!("{JOB} --verify=crc32c --loops=1000 --eta=never {job}");
             let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
             let state = dir.path().join("local-v-0-verify.state");
             running.wait_until("its state", |_| state.exists());
-            std::thread::sleep(Duration::from_micros(moment >> 45));
+            std::thread::sleep(Duration::from_millis(luck.below(500)));
             running.signal(libc::SIGKILL);
             running.wait();
             let more = format!("--verify_state_load=1 --verify_only --output-format=json {check}");

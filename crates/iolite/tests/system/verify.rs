@@ -3,7 +3,7 @@
 use crate::common::program::Finished;
 use crate::common::trace::{io_calls, system_calls};
 use crate::common::{Json, Program, scratch, words};
-use crate::skip;
+use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
 

@@ -382,6 +382,8 @@ fn a_refused_value_changes_nothing() {
 }
 
 proptest! {
+    #![proptest_config(iolite_testing::properties(256))]
+
     #[test]
     fn no_option_panics_on_any_value(index in 0usize..400, value in "[ -~é]{0,20}") {
         // Quoted patterns open files of that name: harmless, but not wanted in a test.

@@ -29,6 +29,8 @@ fn section() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(iolite_testing::properties(256))]
+
     #[test]
     fn any_words_have_an_answer(words in proptest::collection::vec(
         "(--?)?(name|bs|rw|thread|size|ioengine|output|section|debug|x|v|o|[a-zäß]{0,3})?(=[a-z0-9,:=$*-]{0,6})?",

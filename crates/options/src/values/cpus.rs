@@ -74,6 +74,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(text in "[0-9,:x-]{0,20}") {
             let _ = cpu_list(&text, &mut Vec::new());

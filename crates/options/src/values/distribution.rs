@@ -261,6 +261,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(word in "(zipf|pareto|normal|zoned|zoned_abs|sequence)", rest in "[0-9a-z:/%,.-]{0,30}") {
             let _ = read(&format!("{word}:{rest}"));

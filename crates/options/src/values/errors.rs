@@ -89,6 +89,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(text in "[-A-Z0-9:, ]{0,30}") {
             let _ = read(&text);

@@ -68,6 +68,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(text in ".{0,40}") {
             let _ = read(&text);

@@ -34,6 +34,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn reads_back_what_was_written(list in prop::collection::vec("[a-z/:]{1,10}", 1..5)) {
             let text: Vec<String> = list.iter().map(|name| name.replace(':', r"\:")).collect();

@@ -161,6 +161,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(text in "[-0-9a-fx\"%oé ]{0,30}") {
             let _ = pattern(&text);

@@ -46,6 +46,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(text in ".{0,30}") {
             let _ = read(&text);

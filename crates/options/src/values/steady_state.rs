@@ -83,6 +83,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn never_panics(text in "(iops|bw_slope|lat):[-0-9.a-z%]{0,12}") {
             let _ = read(&text);

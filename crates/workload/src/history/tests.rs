@@ -145,6 +145,8 @@ fn a_few_writes_far_apart_are_listed() {
 }
 
 proptest! {
+    #![proptest_config(iolite_testing::properties(256))]
+
     /// Any writes in blocks of 512: a map and the list of extents agree, also on what was forgotten.
     #[test]
     fn map_and_extents_agree(

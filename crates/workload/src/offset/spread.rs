@@ -76,6 +76,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         #[test]
         fn it_is_the_remainder(n in 1u64..1 << 62, rank: u64, first: u64) {
             let (rank, first) = (rank % n, first % n);

@@ -237,7 +237,7 @@ fn allowed(spec: &Spec, io: &Io) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(iolite_testing::properties(600))]
 
     #[test]
     fn ios_stay_inside_and_have_a_size_that_was_asked_for(spec in any_spec()) {

@@ -1,0 +1,12 @@
+//! What the tests of all crates share: skips that are counted, and seeds that can be given again.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `IOLITE_TEST_SEED` | the seed of everything that tests draw at random (default: another one each time) |
+//! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
+
+pub mod seed;
+pub mod skip;
+
+pub use seed::{Luck, properties, seed, seed_or};
+pub use skip::partly_skipped;
