@@ -9,6 +9,7 @@
 //! commit share their issue stamp, units of one reap their completion stamp.
 
 mod blocks;
+mod buffers;
 mod errors;
 mod extras;
 mod failure;
@@ -20,6 +21,7 @@ mod spans;
 mod verify;
 
 pub use blocks::BlockLives;
+use buffers::UnitBuffers;
 pub use errors::ErrorPolicy;
 pub use extras::Extras;
 pub use failure::{Attempt, Failure, Missed};
@@ -158,9 +160,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     limit: u32,
     units: Vec<Unit>,
     stamps: Vec<Stamps>,
-    /// Where each unit's buffer begins.
-    buffers: *mut u8,
-    stride: usize,
+    buffers: UnitBuffers,
     free: Vec<u32>,
     /// Queued, not committed yet.
     pending: Vec<u32>,
@@ -222,13 +222,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Puts the loop together. The clock starts with [`IoLoop::start`].
     pub fn new(engine: E, generator: G, parts: Parts<'a>) -> Self {
         let depth = parts.rules.depth as usize;
-        let units = (0..depth)
+        let buffers = UnitBuffers::new(parts.buffers, parts.stride);
+        let units = (0..parts.rules.depth)
             .map(|index| Unit {
-                // Stays inside of the worker's buffers: there is one of `stride` bytes for each unit.
-                buffer: parts.buffers.wrapping_add(index * parts.stride),
+                buffer: buffers.start_of(index),
                 length: 0,
                 offset: 0,
-                index: index as u32,
+                index,
                 file: 0,
                 operation: Operation::Read,
                 priority: parts.priority,
@@ -252,8 +252,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             limit: parts.rules.depth,
             units,
             stamps: vec![Stamps::default(); depth],
-            buffers: parts.buffers,
-            stride: parts.stride,
+            buffers,
             free: (0..depth as u32).rev().collect(),
             pending: Vec::with_capacity(depth),
             done: Vec::with_capacity(depth),
@@ -393,7 +392,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         };
         let slot = index as usize;
         let unit = &mut self.units[slot];
-        unit.buffer = self.buffers.wrapping_add(slot * self.stride);
+        let bytes = self.buffers.of_io(index, &io);
+        unit.buffer = bytes.cast();
         unit.length = io.length;
         unit.offset = io.offset;
         unit.file = io.file;
@@ -403,8 +403,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         if FULL && let Some(verification) = &mut self.extras.verification {
             // SAFETY: as below.
-            let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, io.length as usize) };
-            verification.made(index, &io, buffer);
+            verification.made(index, &io, unsafe { &mut *bytes });
             if !E::SYNCHRONOUS && io.direction == Direction::Write && self.rules.timed() {
                 ready = self.clock.now();
             }
@@ -412,10 +411,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if io.direction == Direction::Write
             && let Some(content) = &mut self.content
         {
-            // SAFETY: the buffer is `stride` bytes long, which is at least the largest block size, and belongs to
-            // this unit, which is not in flight.
-            let buffer = unsafe { std::slice::from_raw_parts_mut(unit.buffer, io.length as usize) };
-            content.prepare_write(buffer, io.offset);
+            // SAFETY: the bytes are within the buffer of this unit, which is not in flight.
+            content.prepare_write(unsafe { &mut *bytes }, io.offset);
             let takes_time = content.refills() || (!E::SYNCHRONOUS && io.length > SOON_SCRAMBLED);
             if takes_time && self.rules.timed() {
                 ready = self.clock.now();

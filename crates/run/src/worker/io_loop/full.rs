@@ -256,7 +256,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The whole I/O of a unit, which may be the rest of a short one now.
     fn whole(&self, unit: &Unit) -> Attempt {
-        let start = self.buffers.wrapping_add(self.start_of(unit.index));
+        let start = self.buffers.start_of(unit.index);
         let moved = (unit.buffer.addr() - start.addr()) as u64;
         let rest = Attempt::of(unit);
         Attempt { offset: rest.offset - moved, length: rest.length + moved, ..rest }
@@ -278,7 +278,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         self.await_unit();
         let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
-        let buffer = self.buffers.wrapping_add(self.start_of(index));
+        let buffer = self.buffers.start_of(index);
         let unit = &mut self.units[index as usize];
         unit.buffer = buffer;
         unit.operation = sync.operation;

@@ -80,14 +80,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Whether this I/O can be done at all: there is a buffer for it, and the file may be changed.
     pub(super) fn is_possible(&mut self, io: &Io) -> bool {
-        let has_room = io.direction == Direction::Trim || io.length <= self.stride as u64;
+        let has_room = io.direction == Direction::Trim || io.length <= self.buffers.stride as u64;
         if !has_room {
             let why = format!(
                 "an I/O of {} bytes at offset {} of {} is larger than the buffers, which have {}; bs={0} makes room",
                 io.length,
                 io.offset,
                 self.files.name(io.file),
-                self.stride
+                self.buffers.stride
             );
             self.give_up(libc::EINVAL, why);
             return false;

@@ -280,9 +280,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             Role::Look(io) => self.look(index, io),
             Role::Check(io, expect) => {
                 let Some(question) = verification.question(&io, expect) else { return false };
-                let start = self.buffers.wrapping_add(index as usize * self.stride);
-                // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
-                let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
+                // SAFETY: the bytes are within the buffer of a unit that is not in flight.
+                let block = unsafe { &*self.buffers.part(index, 0, io.length) };
                 if let Some(pool) = &mut verification.pool {
                     // What is to be checked has been read, and whose it was has been asked: others need not wait until
                     // the unit comes back.
@@ -297,7 +296,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 }
                 let mismatches = verification.checker.check(block, question);
                 if verification.checked(expect, &mismatches) {
-                    self.found_wrong(self.start_of(index), io, &mismatches);
+                    self.found_wrong(index, 0, io, &mismatches);
                 }
                 false
             }
@@ -330,19 +329,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Checks a part of what was read.
     fn look_at(&mut self, index: u32, read: &Io, part: Io, expect: Expect) {
-        let start = self.start_of(index) + (part.offset - read.offset) as usize;
+        let from = (part.offset - read.offset) as usize;
         let Some(verification) = &mut self.extras.verification else { return };
         let Some(question) = verification.question(&part, expect) else { return };
-        // SAFETY: the buffer of a unit that is not in flight; it has room for the read, and so for a part of it.
-        let block =
-            unsafe { std::slice::from_raw_parts(self.buffers.wrapping_add(start), part.length as usize) };
+        // SAFETY: the bytes are within the buffer of a unit that is not in flight.
+        let block = unsafe { &*self.buffers.part(index, from, part.length) };
         let mismatches = verification.checker.check(block, question);
-        self.found_wrong(start, part, &mismatches);
-    }
-
-    /// Where in the buffers that of a unit begins.
-    pub(super) fn start_of(&self, index: u32) -> usize {
-        index as usize * self.stride
+        self.found_wrong(index, from, part, &mismatches);
     }
 
     /// Takes back units that were checked: one that is waited for, or all that are there. Whether there was any.
@@ -362,7 +355,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 && let Some(verification) = &mut self.extras.verification
                 && verification.checked(expect, &mismatches)
             {
-                self.found_wrong(self.start_of(index), io, &mismatches);
+                self.found_wrong(index, 0, io, &mismatches);
             }
             self.release(index);
         }
@@ -446,27 +439,27 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Role::Check(io, expect) = verification.role(index) {
             let mismatch = verification.checker.cut_off(&io, end, expect);
             if verification.checked(expect, mismatch.as_slice()) {
-                self.found_wrong(self.start_of(index), io, mismatch.as_slice());
+                self.found_wrong(index, 0, io, mismatch.as_slice());
             }
         }
         true
     }
 
-    /// A block, which is in the buffers from `start` on, has been checked.
-    fn found_wrong(&mut self, start: usize, io: Io, mismatches: &[Mismatch]) {
+    /// A block has been checked, which begins `from` bytes into the buffer of a unit.
+    fn found_wrong(&mut self, index: u32, from: usize, io: Io, mismatches: &[Mismatch]) {
         if !mismatches.is_empty() {
-            self.tell_wrong(start, io, mismatches);
+            self.tell_wrong(index, from, io, mismatches);
         }
     }
 
     #[cold]
-    fn tell_wrong(&mut self, start: usize, io: Io, mismatches: &[Mismatch]) {
+    fn tell_wrong(&mut self, index: u32, from: usize, io: Io, mismatches: &[Mismatch]) {
         let attempt = Attempt::at(&io);
         let name = self.files.name(io.file);
         let Some(verification) = &self.extras.verification else { return };
         let (fatal, first) = (verification.policy.fatal, verification.wrong() == 0);
         for mismatch in mismatches {
-            self.describe(start, io, &name, mismatch);
+            self.describe(index, from, io, &name, mismatch);
         }
         self.count_wrong_data(WRONG_DATA);
         if self.errors.tolerates_wrong_data(WRONG_DATA) {
@@ -490,10 +483,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     /// Says what is wrong with a block, and saves it where that was asked for.
-    fn describe(&mut self, start: usize, io: Io, name: &str, mismatch: &Mismatch) {
-        let start = self.buffers.wrapping_add(start);
-        // SAFETY: the buffer of a unit that is not in flight; it has room for the largest block.
-        let block = unsafe { std::slice::from_raw_parts(start, io.length as usize) };
+    fn describe(&mut self, index: u32, from: usize, io: Io, name: &str, mismatch: &Mismatch) {
+        // SAFETY: the bytes are within the buffer of a unit that is not in flight.
+        let block = unsafe { &*self.buffers.part(index, from, io.length) };
         let Some(verification) = &mut self.extras.verification else { return };
         let telling = verification.count_wrong();
         if telling == Telling::Nothing {

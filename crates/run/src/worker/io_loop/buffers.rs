@@ -1,0 +1,85 @@
+//! Where the buffers of the units are.
+//!
+//! A generator is safe code, but engines and content trust the length of its I/Os where they use the buffer. So every
+//! pointer into the buffers is made here, and is asserted to stay within the buffer of its unit.
+
+use iolite_types::Direction;
+use iolite_workload::Io;
+
+/// The buffers of all units, one behind the other. Unit `i` owns the one that begins `i × stride` bytes from the first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnitBuffers {
+    /// The first buffer.
+    first: *mut u8,
+    /// Bytes from one buffer to the next: the most that an I/O can move.
+    pub stride: usize,
+}
+
+impl UnitBuffers {
+    pub fn new(first: *mut u8, stride: usize) -> Self {
+        UnitBuffers { first, stride }
+    }
+
+    /// The first byte of a unit's buffer.
+    #[inline(always)]
+    pub fn start_of(self, index: u32) -> *mut u8 {
+        self.first.wrapping_add(index as usize * self.stride)
+    }
+
+    /// The bytes that an I/O moves. A trim moves none, so it may be longer than the buffer.
+    ///
+    /// # Panics
+    ///
+    /// When the I/O is longer than the buffer: the generator has broken its promise.
+    #[inline(always)]
+    pub fn of_io(self, index: u32, io: &Io) -> *mut [u8] {
+        let length = if io.direction == Direction::Trim { 0 } else { io.length };
+        assert!(length <= self.stride as u64, "an I/O is longer than its buffer");
+        std::ptr::slice_from_raw_parts_mut(self.start_of(index), length as usize)
+    }
+
+    /// `length` bytes of a unit's buffer, of which the first is the one at `from`.
+    ///
+    /// # Panics
+    ///
+    /// When they are not all in the buffer.
+    pub fn part(self, index: u32, from: usize, length: u64) -> *const [u8] {
+        let stride = self.stride as u64;
+        assert!(length <= stride && from as u64 <= stride - length, "a block is not within its buffer");
+        std::ptr::slice_from_raw_parts(self.start_of(index).wrapping_add(from), length as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn io(direction: Direction, length: u64) -> Io {
+        Io { offset: 0, length, file: 0, direction }
+    }
+
+    fn buffers() -> UnitBuffers {
+        UnitBuffers::new(std::ptr::without_provenance_mut(0x10000), 4096)
+    }
+
+    #[test]
+    fn an_io_has_the_bytes_of_its_units_buffer() {
+        let whole = buffers().of_io(2, &io(Direction::Write, 4096));
+        assert_eq!((whole.addr(), whole.len()), (0x12000, 4096));
+        assert_eq!(buffers().of_io(0, &io(Direction::Trim, 1 << 40)).len(), 0);
+        let part = buffers().part(1, 512, 3584);
+        assert_eq!((part.addr(), part.len()), (0x11200, 3584));
+    }
+
+    #[test]
+    #[should_panic(expected = "longer than its buffer")]
+    fn a_longer_io_is_not_issued() {
+        buffers().of_io(0, &io(Direction::Read, 4097));
+    }
+
+    #[test]
+    #[should_panic(expected = "not within its buffer")]
+    fn a_block_beyond_the_buffer_is_not_looked_at() {
+        buffers().part(0, 512, 4096);
+    }
+}
