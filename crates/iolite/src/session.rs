@@ -228,15 +228,8 @@ fn exporters(run: &RunOptions) -> Vec<Box<dyn Exporter>> {
 
 fn job_header(options: &JobOptions, group: u32) -> JobHeader {
     let sizes = |direction: Direction| {
-        let split = options.bssplit.as_ref().map(|split| &split[direction]).filter(|split| !split.is_empty());
-        match (split, &options.bsrange) {
-            (Some(split), _) => {
-                let sizes = || split.iter().map(|entry| entry.size);
-                (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
-            }
-            (None, Some(range)) => (range[direction].low, range[direction].high),
-            (None, None) => (options.bs[direction], options.bs[direction]),
-        }
+        let sizes = options.block_size(direction);
+        (sizes.min(), sizes.max())
     };
     JobHeader {
         name: options.name.clone(),

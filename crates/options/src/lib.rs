@@ -4,6 +4,7 @@ mod assemble;
 mod command_line;
 pub mod commands;
 pub mod completion;
+mod decided;
 mod defaults;
 pub mod definition;
 mod defs;

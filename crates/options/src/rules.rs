@@ -54,16 +54,11 @@ fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.norandommap || !job.rw.is_random() {
         return;
     }
-    let used = [
-        (Direction::Read, job.rw.reads()),
-        (Direction::Write, job.rw.writes()),
-        (Direction::Trim, job.rw.trims()),
-    ];
     let own_alignment = |direction: Direction| {
         let alignment = job.ba[direction];
-        alignment != 0 && alignment != smallest_block(job, direction)
+        alignment != 0 && alignment != job.block_size(direction).min()
     };
-    if used.into_iter().any(|(direction, used)| used && own_alignment(direction)) {
+    if job.rw.directions().any(own_alignment) {
         job.norandommap = true;
         warnings.push(Diagnostic {
             origin: origin(job, "ba"),
@@ -71,14 +66,6 @@ fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
                 .to_owned(),
         });
     }
-}
-
-/// The smallest block size of a direction, from whichever option says so.
-fn smallest_block(job: &JobOptions, direction: Direction) -> u64 {
-    if let Some(splits) = &job.bssplit {
-        return splits[direction].iter().map(|entry| entry.size).min().unwrap_or(job.bs[direction]);
-    }
-    job.bsrange.as_ref().map_or(job.bs[direction], |ranges| ranges[direction].low)
 }
 
 /// Batches are never larger than the queue.

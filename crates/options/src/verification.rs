@@ -106,9 +106,10 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         warn("verify_only", "verify_only: without verify there is nothing to check".to_owned());
     }
     let interval = verification.verify_interval;
+    let direction = if job.rw.writes() { Direction::Write } else { Direction::Read };
     if verification.is_on()
         && interval > 0
-        && let Some(size) = sizes(job).into_iter().find(|size| !size.is_multiple_of(interval))
+        && let Some(size) = job.block_size(direction).not_multiple_of(interval, job.bs_unaligned)
     {
         warn(
             "verify_interval",
@@ -116,19 +117,5 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
                 "verify_interval={interval}: does not divide blocks of {size} bytes, they get one header each"
             ),
         );
-    }
-}
-
-/// The block sizes of what is written, or else read; of a range, its ends.
-fn sizes(job: &JobOptions) -> Vec<u64> {
-    let direction = if job.rw.writes() { Direction::Write } else { Direction::Read };
-    if let Some(split) = &job.bssplit
-        && !split[direction].is_empty()
-    {
-        return split[direction].iter().map(|entry| entry.size).collect();
-    }
-    match &job.bsrange {
-        Some(range) => vec![range[direction].low, range[direction].high],
-        None => vec![job.bs[direction]],
     }
 }

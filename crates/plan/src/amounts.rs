@@ -1,6 +1,5 @@
 //! Whether there is anything to do, and an end to it.
 
-use crate::layout::smallest_block;
 use iolite_options::{JobOptions, SizeValue};
 
 /// What stands in the way: the option to blame, and why.
@@ -15,7 +14,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     if options.time_based && options.runtime == 0 {
         found.push(("time_based", "time_based needs a runtime= to say when the job ends".into()));
     }
-    let block = smallest_block(options);
+    let block = options.smallest_block();
     if let (Some(SizeValue::Bytes(size)), None) = (options.size, options.filesize)
         && size < block
         && options.read_iolog.is_empty()

@@ -179,7 +179,7 @@ fn one(
     facts: FileFacts,
 ) -> Result<FileLayout, LayoutError> {
     let real = facts.size.unwrap_or(0);
-    let min_block = smallest_block(options);
+    let min_block = options.smallest_block();
     let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, real, offset };
     let length = found.length(options, seed, count, min_block)?;
@@ -311,26 +311,6 @@ fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> 
     }
     let align = if options.offset_align > 0 { options.offset_align } else { min_block };
     sum.checked_next_multiple_of(align).unwrap_or(sum)
-}
-
-/// The smallest block size of the directions that the job uses.
-pub fn smallest_block(options: &JobOptions) -> u64 {
-    use iolite_types::Direction::{Read, Trim, Write};
-    let used = [(Read, options.rw.reads()), (Write, options.rw.writes()), (Trim, options.rw.trims())];
-    used.into_iter()
-        .filter(|&(_, used)| used)
-        .map(|(direction, _)| {
-            let split =
-                options.bssplit.as_ref().map(|split| &split[direction]).filter(|split| !split.is_empty());
-            match (split, &options.bsrange) {
-                (Some(split), _) => split.iter().map(|entry| entry.size).min().unwrap_or(1),
-                (None, Some(range)) => range[direction].low,
-                (None, None) => options.bs[direction],
-            }
-        })
-        .min()
-        .unwrap_or(1)
-        .max(1)
 }
 
 fn share(of: u64, percent: u32) -> u64 {

@@ -19,6 +19,7 @@ mod priorities;
 mod rates;
 mod replay;
 mod reporting;
+pub mod resolve;
 mod room;
 mod safety;
 mod trims;
@@ -26,9 +27,7 @@ mod workers;
 
 pub use dedupe::SharedContent;
 pub use iolite_types::FileKind;
-pub use layout::{
-    FileFacts, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout, smallest_block,
-};
+pub use layout::{FileFacts, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout};
 pub use memory::holds_data;
 pub use priorities::MOST_PRIORITIES;
 pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};

@@ -1,6 +1,5 @@
 //! What zones and preconditioning demand of the rest of a job.
 
-use crate::layout::smallest_block;
 use iolite_options::{JobOptions, RandomDistribution, ReadWrite, ZoneMode};
 use iolite_types::Direction;
 
@@ -27,11 +26,7 @@ fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
         return None;
     }
     let writes = Direction::Write;
-    let several_sizes = match (&options.bssplit, &options.bsrange) {
-        (Some(split), _) => split[writes].len() > 1,
-        (None, Some(range)) => range[writes].low != range[writes].high,
-        (None, None) => false,
-    };
+    let several_sizes = options.block_size(writes).only().is_none();
     let align = options.ba[writes];
     let why = if options.rw != ReadWrite::RandWrite || options.rw_modifier.0 > 1 {
         "needs rw=randwrite"
@@ -43,7 +38,7 @@ fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
         "does not go with random_distribution"
     } else if options.zonemode != ZoneMode::None {
         "does not go with zonemode"
-    } else if align != 0 && align != smallest_block(options) {
+    } else if align != 0 && align != options.smallest_block() {
         "does not go with a blockalign other than the block size"
     } else {
         return None;

@@ -241,11 +241,7 @@ fn one(
     trace: &Path,
     is_there: bool,
 ) -> Result<Replay, String> {
-    let largest = Direction::ALL.map(|direction| match (&options.bssplit, &options.bsrange) {
-        (Some(split), _) => split[direction].iter().map(|entry| entry.size).max().unwrap_or(0),
-        (None, Some(range)) => range[direction].high,
-        (None, None) => options.bs[direction],
-    });
+    let largest = Direction::ALL.map(|direction| options.block_size(direction).max());
     let largest = largest.into_iter().max().unwrap_or(0);
     let is_stream = iolite_trace::is_stream(trace);
     let mut replay = ReplayPlan {

@@ -62,7 +62,7 @@ fn atomic_writes(job: &JobPlan, worker: &WorkerPlan) -> Option<String> {
     if !options.atomic || !options.rw.writes() {
         return None;
     }
-    let sizes = crate::worker::translate::block_size(options, Direction::Write);
+    let sizes = options.block_size(Direction::Write);
     worker.files.iter().find_map(|file| {
         // A file that is still to be made is like the directory it will be in as far as that can be said: nothing is.
         let unit = AtomicUnit::of(file)?;

@@ -1,10 +1,10 @@
 //! Files before the run: what is there, what it has to become, and making it so.
 
-use crate::content;
 use crate::sys;
 use iolite_content::Content;
 use iolite_options::{Fallocate, JobOptions};
 use iolite_os::explained;
+use iolite_plan::resolve::content;
 use iolite_plan::{
     FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan,
 };
@@ -145,7 +145,7 @@ pub fn fills(job: &JobPlan) -> bool {
 /// When there was no room for as much as one block.
 pub fn reached(job: &JobPlan, layout: &Layout) -> io::Result<Layout> {
     let size_of = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let reached = layout.reached(iolite_plan::smallest_block(&job.options), size_of);
+    let reached = layout.reached(job.options.smallest_block(), size_of);
     if reached.files.is_empty() {
         let error = io::Error::from_raw_os_error(libc::ENOSPC);
         return Err(explained(&error, "fill_device: there is no room for one block".into()));

@@ -9,7 +9,6 @@
 mod abilities;
 mod cgroup;
 mod collect;
-mod content;
 mod controller;
 mod debug;
 mod disk;

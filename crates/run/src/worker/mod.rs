@@ -17,12 +17,12 @@ mod ramp;
 mod reading_back;
 mod record;
 mod replay;
+mod rules;
 #[cfg(test)]
 mod short_tests;
 mod syncs;
 mod target;
 mod telling;
-pub(crate) mod translate;
 mod usage;
 pub(crate) mod verify;
 
@@ -31,7 +31,6 @@ pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::cgroup::ControlGroups;
 use crate::clock::Clock;
-use crate::content;
 use crate::layout;
 use crate::message::Message;
 use crate::scheduler;
@@ -45,6 +44,7 @@ use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Vi
 use iolite_logs::Recorder;
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_os::{ClockSource, errno_of};
+use iolite_plan::resolve::{content, workload_spec};
 use iolite_plan::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_types::Direction;
 use iolite_types::describe_error;
@@ -56,12 +56,12 @@ use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
 use replay::Replay;
+use rules::{needs_full_loop, rules, sync_schedule};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use target::LatencyTarget;
 use tracing::debug;
-use translate::{counts_after_ramp, needs_full_loop, rules, sync_schedule, workload_spec};
 use verify::Verification;
 
 /// What a worker is given.
@@ -317,7 +317,7 @@ impl Worker<'_> {
         let workload = workload_spec(self.job, self.plan, self.layout);
         let full = needs_full_loop(options, &workload);
         // A pace steers a mix, and a ramp makes I/Os that do not count: only the general generator understands that.
-        let generator = if full || counts_after_ramp(options) {
+        let generator = if full || options.counts_after_ramp() {
             General::new(&workload).map(AnyGenerator::from)
         } else {
             iolite_workload::new(&workload)

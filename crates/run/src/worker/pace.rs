@@ -106,17 +106,6 @@ pub struct Pause {
     pub cycles: u64,
 }
 
-/// Whether the next I/O may be a read or a write: not in a mix all of which is one direction.
-pub fn has_choice(options: &JobOptions) -> bool {
-    options.rw.reads() && options.rw.writes() && (1..100).contains(&options.rwmixread)
-}
-
-/// Whether rates say which direction of a mix is next.
-pub fn is_steered(options: &JobOptions) -> bool {
-    let has_rate = |&direction: &Direction| options.rate[direction] > 0 || options.rate_iops[direction] > 0;
-    has_choice(options) && [Direction::Read, Direction::Write].iter().any(has_rate)
-}
-
 impl Pace {
     /// The pace of a job; `None` when it has none.
     pub fn new(options: &JobOptions, seed: u64) -> Option<Pace> {
@@ -175,7 +164,7 @@ impl Pace {
             since: 0,
         });
         let paced = all(&|direction| limits[direction].is_some() || minima[direction].is_some());
-        let mix = has_choice(options).then_some([Direction::Read, Direction::Write]);
+        let mix = options.has_choice().then_some([Direction::Read, Direction::Write]);
         (paced || think.is_some()).then_some(Pace {
             limits,
             minima,

@@ -5,9 +5,9 @@
 //! the same method. For patterns it takes that each byte of them depends on its place in the file alone.
 
 use super::setup;
-use crate::worker::translate::workload_spec;
 use iolite_content::verify::{Kind, Spec};
 use iolite_content::{Fill, PatternPiece};
+use iolite_plan::resolve::workload_spec;
 use iolite_plan::{JobPlan, Layout, WorkerPlan};
 use iolite_types::Direction;
 use iolite_workload::BlockSize;

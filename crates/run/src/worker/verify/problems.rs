@@ -3,10 +3,9 @@
 use super::setup::{checked_direction, keeps_state, spec};
 use super::state::{self, Demands, State};
 use super::{Alike, Rivals, loads_state, others, setup};
-use crate::worker::pace::is_steered;
-use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::verify::{Spec, SpecError};
 use iolite_options::{JobOptions, SizeValue};
+use iolite_plan::resolve;
 use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use iolite_trace::{Blocks, Place, TraceError};
 use iolite_types::common_multiple;
@@ -57,7 +56,7 @@ fn unforeseeable(options: &JobOptions) -> Option<String> {
     let may_fail = !ignored.is_empty() || (goes_on.write && !goes_on.read && !goes_on.verify);
     if options.time_based {
         cannot_know("what a time_based job has written; verify_state_load=1 does")
-    } else if counts_after_ramp(options) {
+    } else if options.counts_after_ramp() {
         cannot_know(
             "how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job that writes, or load its \
              state (verify_state_load=1)",
@@ -67,7 +66,7 @@ fn unforeseeable(options: &JobOptions) -> Option<String> {
             "how many I/Os the search for latency_target took; leave it out and give the size that was written, or load the \
              job's state (verify_state_load=1)",
         )
-    } else if is_mix && is_steered(options) {
+    } else if is_mix && options.is_steered() {
         cannot_know(
             "which I/Os of a mix with rates were writes: when they were due depends on the time; leave rate and rate_iops \
              out of the job that writes, or load its state (verify_state_load=1)",
@@ -103,14 +102,14 @@ fn unknown_files(options: &JobOptions, replay: &ReplayPlan) -> Option<(&'static 
 fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
     let direction = checked_direction(options);
     if options.read_iolog.is_empty() {
-        let (sizes, unaligned) = (translate::block_size(options, direction), options.bs_unaligned);
+        let (sizes, unaligned) = (options.block_size(direction), options.bs_unaligned);
         let Some(spec) = spec(options, &sizes, unaligned) else { return Vec::new() };
         let cut = sizes.multiple_of(spec.interval as u64, unaligned);
         let mut blocks = [Some(sizes.min()), cut].into_iter().flatten();
         return blocks.find_map(|block| unfit(options, &spec, block)).into_iter().collect();
     }
     let of_replay = |replay: &&ReplayPlan| {
-        let sizes = translate::replayed_sizes(replay, direction);
+        let sizes = resolve::replayed_sizes(replay, direction);
         let spec = spec(options, &sizes, replay.is_live)?;
         let Blocks { smallest, smallest_at, largest, common, .. } = replay.blocks[direction];
         let smallest_at = smallest_at.unwrap_or(Place::Whole);
@@ -185,7 +184,7 @@ fn of_worker(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout]) -> Option<(&'
     if worker.replay.as_ref().is_some_and(|replay| replay.is_live) {
         return None;
     }
-    let workload = translate::workload_spec(job, worker, layout);
+    let workload = resolve::workload_spec(job, worker, layout);
     if assumes_writes(options) {
         let message = unforeseeable_end(options, layout)
             .or_else(|| unforeseeable_start(plan, worker, layouts))

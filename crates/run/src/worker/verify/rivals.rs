@@ -12,7 +12,7 @@ use super::turns::SharedFile;
 use super::{loads_state, reads_back};
 use iolite_content::verify::Kind;
 use iolite_options::JobOptions;
-use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan, smallest_block};
+use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
 use iolite_types::Direction;
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -349,7 +349,7 @@ impl<'a> Search<'a> {
     /// The smallest that a worker writes or trims.
     fn smallest_change(&self, party: &Party) -> u64 {
         let Some(replay) = &self.worker(party).replay else {
-            return smallest_block(&self.job(party).options);
+            return self.job(party).options.smallest_block();
         };
         let smallest = [Direction::Write, Direction::Trim].map(|direction| replay.blocks[direction].smallest);
         smallest.into_iter().filter(|&bytes| bytes > 0).min().unwrap_or(LARGEST_GRANULE)

@@ -6,12 +6,10 @@ use super::plan::Backlog;
 use super::reach::Reach;
 use super::state::{self, Demands, LoadError, State};
 use super::{Alike, Checker, Policy, Pool, ReadBack, Rivalry, Trims, Turns, Verification};
-use crate::content;
-use crate::worker::pace::{has_choice, is_steered};
-use crate::worker::translate::{self, counts_after_ramp};
 use iolite_content::Fill;
 use iolite_content::verify::{HeaderFormat, Kind, Spec, SpecError, Stamper};
 use iolite_options::{JobOptions, VerifyHeaderFormat};
+use iolite_plan::resolve::content;
 use iolite_plan::{Layout, ReplayPlan};
 use iolite_types::Direction;
 use iolite_workload::history::{Need, Replay, Standing, can_repeat};
@@ -105,7 +103,7 @@ pub fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> Option<
     let common = if !options.read_iolog.is_empty() {
         // What a trace has in common may be known only at its end: its blocks are cut into those of the job, which is
         // what a later job reads.
-        translate::block_size(options, checked_direction(options)).common() as usize
+        options.block_size(checked_direction(options)).common() as usize
     } else if unaligned {
         0
     } else {
@@ -152,10 +150,10 @@ pub fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bo
 /// Whether the job does the I/Os that its generator says: no mix is steered, no writes may fail, and their number does
 /// not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
-    let steered = matches!(workload.mix, Mix::ReadWrite(_)) && is_steered(options);
+    let steered = matches!(workload.mix, Mix::ReadWrite(_)) && options.is_steered();
     let may_fail =
         options.fill_device || options.continue_on_error.write || !options.ignore_error.write.is_empty();
-    !steered && !may_fail && !counts_after_ramp(options)
+    !steered && !may_fail && !options.counts_after_ramp()
 }
 
 /// What an earlier run with another seed has in common with this job.
@@ -189,7 +187,7 @@ pub(super) fn alike(
     }
     let is_random = options.rw.is_random();
     // In a mix the seed says which I/Os are writes, and so how many each file gets in a pass.
-    if has_choice(options) {
+    if options.has_choice() {
         let is_one_pass = options.loops <= 1 && !can_repeat(workload);
         let is_one_row = is_one_file && is_one_pass && sizes_are_fixed && !is_random;
         return if is_one_row { Alike::Beginning } else { Alike::Nothing };

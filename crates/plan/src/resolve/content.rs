@@ -1,8 +1,8 @@
 //! What the options say about the content of buffers and of new files.
 
+use crate::{Layout, SharedContent, WorkerPlan};
 use iolite_content::{Compress, Dedupe, Fill, PatternPiece, Share, Spec, WorkingSet};
 use iolite_options::{DedupeMode, JobOptions};
-use iolite_plan::{Layout, SharedContent, WorkerPlan};
 use iolite_types::Direction;
 
 /// Duplicates of fewer bytes are of no use to anybody.
@@ -47,7 +47,7 @@ pub fn layout_spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> 
 
 /// The smallest write.
 pub fn block(options: &JobOptions) -> usize {
-    crate::worker::translate::block_size(options, Direction::Write).min().max(SMALLEST_BLOCK) as usize
+    options.block_size(Direction::Write).min().max(SMALLEST_BLOCK) as usize
 }
 
 /// How buffers are made compressible; `None` = they are not.

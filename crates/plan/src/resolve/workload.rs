@@ -1,96 +1,16 @@
-//! From the options of a job to what the loop and the workload understand.
+//! A worker's workload: which I/Os it issues, in which order.
 
-use super::io_loop::Rules;
-use super::pace::Pace;
-use super::priority::Priorities;
-use super::syncs::SyncSchedule;
+use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan};
 use iolite_options::{
     FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
     SkewLaw, ZoneMode, ZoneSkip,
 };
-use iolite_plan::{JobPlan, Layout, ReplayPlan, WorkerPlan};
 use iolite_trace::Blocks;
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::{BlockSize, Distribution, FileOrder, Mix, Region, StridedZones, Zone, ZoneSize};
 
-/// Whether the job needs anything that the plain loop leaves out.
-pub(super) fn needs_full_loop(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
-    !sync_schedule(options).is_empty()
-        || options.write_iolog.is_some()
-        || options.write_barrier > 0
-        || (options.serialize_overlap && options.iodepth > 1)
-        || options.lockfile != iolite_options::LockFile::None
-        || workload.open_files < workload.files.len()
-        || options.max_latency.values.iter().any(|&limit| limit > 0)
-        || Pace::new(options, 1).is_some()
-        || options.latency_target > 0
-        // Only a full loop tells about single I/Os.
-        || tracing::enabled!(target: "io", tracing::Level::TRACE)
-        || tracing::enabled!(target: "random", tracing::Level::TRACE)
-        || Priorities::new(options, 1).is_some()
-        || options.flow > 0
-        || options.block_error_percentiles
-        || options.ramp_size > 0
-        || options.logs.any()
-        || options.verification.is_on()
-        || options.verify_only
-}
-
-/// Whether the job ends after a number of I/Os, of which those of its ramp are none.
-pub fn counts_after_ramp(options: &JobOptions) -> bool {
-    options.number_ios > 0 && (options.ramp_time > 0 || options.ramp_size > 0)
-}
-
-pub(super) fn sync_schedule(options: &JobOptions) -> SyncSchedule {
-    let range = options.sync_file_range.map_or(0, |range| range.interval);
-    SyncSchedule::new(u64::from(options.fsync), u64::from(options.fdatasync), range)
-}
-
-pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> Rules {
-    let depth = options.iodepth.max(1);
-    let complete_min = options.iodepth_batch_complete_min.min(depth);
-    let complete_max = match options.iodepth_batch_complete_max {
-        0 => complete_min.max(1),
-        max => max.clamp(complete_min.max(1), depth.max(complete_min)),
-    };
-    let measured = |disabled: bool| !disabled && options.stats;
-    Rules {
-        depth,
-        batch: options.iodepth_batch.clamp(1, depth),
-        complete_min,
-        complete_max,
-        low: if options.iodepth_low == 0 { depth } else { options.iodepth_low.min(depth) },
-        slat: measured(options.disable_slat),
-        clat: measured(options.disable_clat),
-        lat: measured(options.disable_lat),
-        slat_buckets: options.slat_percentiles,
-        // The latency classes of the report come from this histogram, so it is kept in any case.
-        clat_buckets: true,
-        lat_buckets: options.lat_percentiles,
-        // What a trace does is not known before it is done.
-        moves: [options.rw.reads(), options.rw.writes(), options.rw.trims()]
-            .map(|moves| moves || !options.read_iolog.is_empty()),
-        ramp_ns: options.ramp_time.saturating_mul(1000),
-        runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
-        fill_device: options.fill_device,
-        // Of two overlapping writes in flight nobody knows which one is the last.
-        serialize_overlap: depth > 1
-            && (options.serialize_overlap || super::verify::needs_order(options, workload)),
-        write_barrier: options.write_barrier,
-        time_decides: options.lat_from_intended_start
-            || options.ramp_size > 0
-            || options.latency_target > 0
-            || options.max_latency.values.iter().any(|&limit| limit > 0)
-            || options.logs.any(),
-        max_latency_ns: options.max_latency.values.map(|limit| match limit {
-            0 => u64::MAX,
-            limit => limit.saturating_mul(1000),
-        }),
-    }
-}
-
 /// The worker's workload, from its options and files, or from its trace.
-pub(super) fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> iolite_workload::Spec {
+pub fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> iolite_workload::Spec {
     let workload = generated(&job.options, job.engine.diskless, layout, worker.seed);
     match &worker.replay {
         Some(replay) => replayed(replay, workload),
@@ -122,7 +42,7 @@ fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_work
 
 /// The sizes of the I/Os of a direction of a trace: the smallest, the largest, and one so that what divides them all
 /// divides these.
-pub(super) fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
+pub fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
     let Blocks { smallest, largest, common, .. } = replay.blocks[direction];
     match direction {
         // They need no buffers.
@@ -144,7 +64,7 @@ fn generated(options: &JobOptions, diskless: bool, layout: &Layout, seed: u64) -
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => Mix::TrimWrite,
     };
     let random = rw.is_random();
-    let block_size = per_direction(|direction| block_size(options, direction));
+    let block_size = per_direction(|direction| options.block_size(direction));
     let modifier = options.rw_modifier.0;
     let count = layout.files.len();
     iolite_workload::Spec {
@@ -234,20 +154,4 @@ fn strided_zones(options: &JobOptions) -> Option<StridedZones> {
 
 fn per_direction<T>(mut value: impl FnMut(Direction) -> T) -> PerDirection<T> {
     PerDirection::new(value(Direction::Read), value(Direction::Write), value(Direction::Trim))
-}
-
-/// The sizes of the I/Os of a direction.
-pub fn block_size(options: &JobOptions, direction: Direction) -> BlockSize {
-    if let Some(split) = &options.bssplit
-        && !split[direction].is_empty()
-    {
-        return BlockSize::Split(split[direction].iter().map(|entry| (entry.size, entry.percent)).collect());
-    }
-    match &options.bsrange {
-        Some(range) if range[direction].low != range[direction].high => {
-            BlockSize::Range(range[direction].low, range[direction].high)
-        }
-        Some(range) => BlockSize::Fixed(range[direction].low),
-        None => BlockSize::Fixed(options.bs[direction]),
-    }
 }

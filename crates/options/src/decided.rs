@@ -1,0 +1,107 @@
+//! What several options say together, decided once.
+//!
+//! Whoever needs one of these values asks here, and never looks at the options behind it.
+
+use crate::{JobOptions, ReadWrite};
+use iolite_types::{BlockSize, Direction};
+
+impl ReadWrite {
+    /// Whether the workload has I/Os of this direction.
+    pub fn uses(self, direction: Direction) -> bool {
+        match direction {
+            Direction::Read => self.reads(),
+            Direction::Write => self.writes(),
+            Direction::Trim => self.trims(),
+        }
+    }
+
+    /// The directions of the workload.
+    pub fn directions(self) -> impl Iterator<Item = Direction> {
+        Direction::ALL.into_iter().filter(move |&direction| self.uses(direction))
+    }
+
+    /// The workload writes or trims.
+    pub fn changes(self) -> bool {
+        self.writes() || self.trims()
+    }
+}
+
+impl JobOptions {
+    /// The block sizes of a direction: `bssplit` where it has entries for this direction, else `bsrange`, else `bs`.
+    pub fn block_size(&self, direction: Direction) -> BlockSize {
+        if let Some(split) = &self.bssplit
+            && !split[direction].is_empty()
+        {
+            return BlockSize::Split(
+                split[direction].iter().map(|entry| (entry.size, entry.percent)).collect(),
+            );
+        }
+        match &self.bsrange {
+            Some(range) if range[direction].low != range[direction].high => {
+                BlockSize::Range(range[direction].low, range[direction].high)
+            }
+            Some(range) => BlockSize::Fixed(range[direction].low),
+            None => BlockSize::Fixed(self.bs[direction]),
+        }
+    }
+
+    /// The smallest block size of the directions that the job uses, at least 1.
+    pub fn smallest_block(&self) -> u64 {
+        self.rw.directions().map(|direction| self.block_size(direction).min()).min().unwrap_or(1).max(1)
+    }
+
+    /// Whether the job verifies what an earlier run has written, from the state that the run left behind.
+    pub fn loads_state(&self) -> bool {
+        self.verification.is_on() && self.verification.verify_state_load
+    }
+
+    /// Whether the next I/O may be a read or a write: not in a mix all of which is one direction.
+    pub fn has_choice(&self) -> bool {
+        self.rw.reads() && self.rw.writes() && (1..100).contains(&self.rwmixread)
+    }
+
+    /// Whether rates decide which direction of a mix is next.
+    pub fn is_steered(&self) -> bool {
+        let has_rate = |&direction: &Direction| self.rate[direction] > 0 || self.rate_iops[direction] > 0;
+        self.has_choice() && [Direction::Read, Direction::Write].iter().any(has_rate)
+    }
+
+    /// Whether the job ends after a number of I/Os, of which those of its ramp are none.
+    pub fn counts_after_ramp(&self) -> bool {
+        self.number_ios > 0 && (self.ramp_time > 0 || self.ramp_size > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Range, SplitEntry};
+    use iolite_types::PerDirection;
+
+    #[test]
+    fn a_split_comes_before_a_range_and_a_range_before_a_size() {
+        let mut job = JobOptions { bs: PerDirection::new(4096, 8192, 512), ..JobOptions::default() };
+        assert_eq!(job.block_size(Direction::Write), BlockSize::Fixed(8192));
+        job.bsrange = Some(PerDirection::new(
+            Range { low: 1024, high: 4096 },
+            Range { low: 2048, high: 2048 },
+            Range { low: 512, high: 1024 },
+        ));
+        assert_eq!(job.block_size(Direction::Read), BlockSize::Range(1024, 4096));
+        assert_eq!(job.block_size(Direction::Write), BlockSize::Fixed(2048));
+        let entries = vec![SplitEntry { size: 4096, percent: 30 }, SplitEntry { size: 512, percent: 70 }];
+        job.bssplit = Some(PerDirection::new(entries, Vec::new(), Vec::new()));
+        assert_eq!(job.block_size(Direction::Read), BlockSize::Split(vec![(4096, 30), (512, 70)]));
+        // A direction without entries is as if there were no split.
+        assert_eq!(job.block_size(Direction::Trim), BlockSize::Range(512, 1024));
+    }
+
+    #[test]
+    fn only_directions_that_are_used_count_for_the_smallest_block() {
+        let sizes = PerDirection::new(4096, 512, 256);
+        let smallest = |rw| JobOptions { rw, bs: sizes, ..JobOptions::default() }.smallest_block();
+        assert_eq!(smallest(ReadWrite::RandRead), 4096);
+        assert_eq!(smallest(ReadWrite::Rw), 512);
+        assert_eq!(smallest(ReadWrite::TrimWrite), 256);
+    }
+}
