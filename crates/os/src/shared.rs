@@ -10,7 +10,7 @@ use std::sync::atomic::{
     AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-/// How far a worker has come. Written by the worker; the controller sets [`Phase::Reaped`] and its kin for itself.
+/// How far a worker has come. Only the worker writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Phase {

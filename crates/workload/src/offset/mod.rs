@@ -7,18 +7,18 @@
 //! |---|---|---|
 //! | `zipf:θ` | rank i = 1 … n has a share in proportion to 1 / i^θ | Gray et al., below |
 //! | `pareto:h` | the first x of the ranks get x^k, k = ln(1 - h) / ln h, so with h = 0.2 a fifth of them gets 80% | the "self-similar" law of Gray et al. |
-//! | `normal:d` | a bell around the middle rank, see [`law`] | measured, below |
-//! | `zoned`, `zoned_abs` | evenly within zones that have shares | [`zones`] |
-//! | `sequence` | no randomness: a list of blocks, over and over | [`sequence`] |
+//! | `normal:d` | a bell around the middle rank, see `law` | measured, below |
+//! | `zoned`, `zoned_abs` | evenly within zones that have shares | `zones` |
+//! | `sequence` | no randomness: a list of blocks, over and over | `sequence` |
 //!
 //! Jim Gray, Prakash Sundaresan, Susanne Englert, Ken Baclawski, Peter Weinberger: "Quickly generating billion-record
 //! synthetic databases", SIGMOD 1994. Its generator for the zipf law approximates all ranks beyond the second (the third
-//! comes 15% too often for θ = 1.2) and cannot do θ = 1; ours ([`skew`]) follows the law itself, in the same time for
+//! comes 15% too often for θ = 1.2) and cannot do θ = 1; ours (`skew`) follows the law itself, in the same time for
 //! every rank and any n.
 //!
 //! What was learned from fio's I/O logs and holds here as well: a distribution other than `random` turns coverage off,
 //! so any block may come again; neighbouring ranks are not neighbours on the device but spread over it
-//! ([`spread`]); `centre` (0 to 1) is where the most popular rank lies, from the start to the end of the region;
+//! (`spread`); `centre` (0 to 1) is where the most popular rank lies, from the start to the end of the region;
 //! without it that place is drawn from the seed, and in the middle for `normal`; reads, writes and trims share the
 //! hot places; `randread:N` and `percentage_random` work as with even offsets.
 
