@@ -14,6 +14,7 @@ mod measure;
 mod memory;
 mod place;
 mod rates;
+mod rounds;
 mod table;
 
 use arguments::Arguments;
@@ -45,16 +46,16 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         }
         return Ok(());
     }
-    let programs = [measure::find(&arguments.iolite)?, measure::find(&arguments.peer)?];
+    let programs = [rounds::find(&arguments.iolite)?, rounds::find(&arguments.peer)?];
     if arguments.rates {
         return rates::run(arguments, &programs);
     }
-    let versions = [measure::identify(&programs[0])?, measure::identify(&programs[1])?];
+    let versions = [rounds::identify(&programs[0])?, rounds::identify(&programs[1])?];
     println!("{}", table::heading(&versions, arguments));
     let mut failures = Vec::new();
     for case in cases {
         eprintln!("{}: {}", case.name, case.about);
-        match measure::alternate(case, &programs, arguments) {
+        match rounds::alternate(case, &programs, arguments) {
             Ok(samples) => println!("{}", table::row(case, &samples)),
             // The other rows are worth having all the same.
             Err(error) => failures.push(error),

@@ -1,15 +1,6 @@
-//! Running a case and reading the number out of the report.
+//! The numbers that are compared, and how they are read from a report.
 
-use crate::arguments::Arguments;
-use crate::cases::{Against, Case};
-use crate::place::Place;
-use crate::{bare, memory};
 use serde_json::Value;
-use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +43,7 @@ impl Measure {
     }
 
     /// The number in the last report of a run, of all its jobs.
-    fn read(self, reports: &[Value]) -> Result<f64, String> {
+    pub fn read(self, reports: &[Value]) -> Result<f64, String> {
         let report = reports.last().ok_or("no report")?;
         let totals = Totals::of(report)?;
         if totals.ios == 0.0 {
@@ -95,6 +86,11 @@ impl Totals {
     }
 }
 
+/// The I/Os of all jobs in the last report of a run.
+pub fn total_ios(reports: &[Value]) -> Result<f64, String> {
+    Ok(Totals::of(reports.last().ok_or("no report")?)?.ios)
+}
+
 /// From the reports of equal intervals of one pass: the I/Os of the last whole interval over those of the first.
 /// The very first has the start of the job in it, and the last report is that of the end, so neither counts.
 fn tail_speed(reports: &[Value]) -> Result<f64, String> {
@@ -105,126 +101,6 @@ fn tail_speed(reports: &[Value]) -> Result<f64, String> {
         [first, .., last, _] if *first > 0.0 => Ok(last / first),
         _ => Err(format!("{} reports are too few for a whole pass", reports.len())),
     }
-}
-
-/// A program where it can be run from any directory. A bare name is left to `PATH`.
-pub fn find(program: &Path) -> Result<PathBuf, String> {
-    if program.components().count() == 1 {
-        return Ok(program.into());
-    }
-    program.canonicalize().map_err(|error| {
-        format!("{}: {error} (cargo build --release makes target/release/iolite)", program.display())
-    })
-}
-
-/// What a program calls itself.
-pub fn identify(program: &Path) -> Result<String, String> {
-    let output = Command::new(program).arg("--version").output();
-    match output {
-        Ok(output) if output.status.success() => {
-            Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
-        }
-        Ok(output) => Err(format!("{} --version: {}", program.display(), output.status)),
-        Err(error) => Err(format!("{}: {error}", program.display())),
-    }
-}
-
-/// The numbers of each side, in the order of the rounds. The second is empty when there is nothing to compare with.
-pub type Samples = [Vec<f64>; 2];
-
-/// Runs both sides of a case in turns, the one that begins changing with each round.
-pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) -> Result<Samples, String> {
-    let place = Place::new(case.place, arguments).map_err(|error| format!("{}: {error}", case.name))?;
-    let mut samples: Samples = [Vec::new(), Vec::new()];
-    for round in 0..arguments.rounds {
-        for turn in 0..2 {
-            let side = (round + turn) % 2;
-            let number = match (side, case.against) {
-                (0, _) => run(case, "", &programs[0], &place, arguments),
-                (_, Against::Nothing) => continue,
-                (_, Against::Peer) => run(case, "", &programs[1], &place, arguments),
-                (_, Against::Itself(options)) => run(case, options, &programs[0], &place, arguments),
-                (_, Against::BareRing(pattern)) => {
-                    let device = place.device().ok_or("a bare ring needs a device")?;
-                    let limit = Duration::from_secs(arguments.seconds.into());
-                    bare::run(device, pattern, limit)
-                        .map(|rate| rate / 1e6)
-                        .map_err(|error| error.to_string())
-                }
-            };
-            samples[side].push(number.map_err(|error| format!("{}: {error}", case.name))?);
-            place.tidy()?;
-        }
-    }
-    Ok(samples)
-}
-
-fn run(
-    case: &Case,
-    options: &str,
-    program: &Path,
-    place: &Place,
-    arguments: &Arguments,
-) -> Result<f64, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", program.display());
-    let report = place.directory().join("report.json");
-    let mut command = Command::new(program);
-    command
-        .args(["--output-format=json", "--eta=never", "--name=bench"])
-        .arg(format!("--output={}", report.display()))
-        .args(place.fill_in(case.job).split_whitespace())
-        .args(options.split_whitespace())
-        .current_dir(place.directory())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    if case.job.contains("--time_based") {
-        command.arg(format!("--runtime={}", arguments.seconds));
-    }
-    let began = Instant::now();
-    let mut child = command.spawn().map_err(|error| failed(&error))?;
-    let peak = if case.measure == Measure::PeakMemory { memory::peak(&mut child) } else { Ok(0) };
-    let output = child.wait_with_output().map_err(|error| failed(&error))?;
-    let wall = began.elapsed().as_secs_f64();
-    if !output.status.success() {
-        return Err(failed(&format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr))));
-    }
-    match case.measure {
-        Measure::WallSeconds => return Ok(wall),
-        Measure::PeakMemory => return Ok(peak.map_err(|error| failed(&error))? as f64 / (1 << 20) as f64),
-        _ => {}
-    }
-    let text = fs::read_to_string(&report).map_err(|error| failed(&error))?;
-    let reports: Vec<Value> = serde_json::Deserializer::from_str(&text)
-        .into_iter()
-        .collect::<Result<_, _>>()
-        .map_err(|error| failed(&format!("not JSON: {error}")))?;
-    if case.measure == Measure::LoggedIops {
-        all_logged(&reports, place.directory()).map_err(|error| failed(&error))?;
-    }
-    case.measure.read(&reports).map_err(|error| failed(&error))
-}
-
-/// Is there a line for each I/O in the log of total latencies?
-fn all_logged(reports: &[Value], directory: &Path) -> Result<(), String> {
-    let ios = Totals::of(reports.last().ok_or("no report")?)?.ios;
-    let log = directory.join("log_lat.1.log");
-    let file = fs::File::open(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-    let mut lines = 0u64;
-    let mut file = BufReader::with_capacity(1 << 20, file);
-    loop {
-        let bytes = file.fill_buf().map_err(|error| error.to_string())?;
-        if bytes.is_empty() {
-            break;
-        }
-        lines += bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
-        let length = bytes.len();
-        file.consume(length);
-    }
-    if lines as f64 == ios {
-        return Ok(());
-    }
-    Err(format!("{lines} lines in the log of {ios} I/Os"))
 }
 
 #[cfg(test)]

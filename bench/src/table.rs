@@ -2,7 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
-use crate::measure::Samples;
+use crate::rounds::Samples;
 
 /// The lines above the rows: what was measured, and the columns.
 pub fn heading(programs: &[String; 2], arguments: &Arguments) -> String {

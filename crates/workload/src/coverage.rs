@@ -29,6 +29,7 @@ use crate::{
     lfsr::Lfsr,
     offset::{Chooser, Tables},
     permutation::Permutation,
+    place::Place,
     precondition::Regions,
     rng::{Rng, SplitMix64},
     sizes::Sizes,
@@ -106,15 +107,6 @@ pub(crate) fn sequential_size(spec: &Spec, direction: Direction) -> &BlockSize {
     &spec.block_size[if spec.size_by_randomness { Direction::Read } else { direction }]
 }
 
-/// A place for an I/O, in bytes from the start of the region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Its first byte.
-    pub offset: u64,
-    /// How many there are.
-    pub length: u64,
-}
-
 /// The random offsets of one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Coverage {
@@ -154,7 +146,7 @@ impl Coverage {
                 Kind::Permutation { block, order: Permutation::new(length / block, keys.next_u64()) }
             }
             Strategy::Lfsr(block) => Kind::Lfsr { block, order: Lfsr::new(length / block, keys.next_u64()) },
-            Strategy::Bitmap(block) => match Unvisited::of(spec, length, block) {
+            Strategy::Bitmap(block) => match unvisited(spec, length, block) {
                 Ok(unvisited) => Kind::Unvisited(unvisited),
                 Err(_) if spec.cover_softly => uniform(spec),
                 Err(error) => return Err(error),
@@ -207,12 +199,12 @@ impl Coverage {
                 order.next().map(|index| Place { offset: index * *block, length: *block })
             }
             Kind::Uniform { align } => {
-                at_random(self.length, align[direction.index()], sizes, offsets, lengths)
+                Place::at_random(self.length, align[direction.index()], sizes, offsets, lengths)
             }
             Kind::Chosen { align, choosers } => {
                 let align = align[direction.index()];
                 let Some(chooser) = &mut choosers[direction.index()] else {
-                    return at_random(self.length, align, sizes, offsets, lengths);
+                    return Place::at_random(self.length, align, sizes, offsets, lengths);
                 };
                 let offset = chooser.next(offsets) * align;
                 Some(Place { offset, length: sizes.draw(lengths, self.length - offset) })
@@ -253,8 +245,14 @@ pub(crate) fn choosers(spec: &Spec, length: u64, file: usize, tables: &mut Table
     })
 }
 
+/// A map of blocks of `block` bytes for the `length` bytes of a file of `spec`; nothing has been visited. Fails when there
+/// is no memory for the map.
+pub(crate) fn unvisited(spec: &Spec, length: u64, block: u64) -> Result<Unvisited, Error> {
+    Unvisited::new(length, reachable(spec, length) / block, block)
+}
+
 /// How much of a region the directions can reach with whole I/Os at multiples of their smallest sizes.
-pub(crate) fn reachable(spec: &Spec, length: u64) -> u64 {
+fn reachable(spec: &Spec, length: u64) -> u64 {
     directions(spec)
         .iter()
         .filter(|&&d| spec.random_percent[d] > 0)
@@ -264,18 +262,4 @@ pub(crate) fn reachable(spec: &Spec, length: u64) -> u64 {
         })
         .max()
         .unwrap_or(0)
-}
-
-/// Any aligned offset at which the smallest size fits.
-#[inline(always)]
-pub(crate) fn at_random(
-    length: u64,
-    align: u64,
-    sizes: &Sizes,
-    offsets: &mut Rng,
-    lengths: &mut Rng,
-) -> Option<Place> {
-    let slots = length.checked_sub(sizes.min())? / align + 1;
-    let offset = offsets.below(slots) * align;
-    Some(Place { offset, length: sizes.draw(lengths, length - offset) })
 }

@@ -6,10 +6,11 @@
 
 use crate::{
     Generator, Io, Mix, Next, Spec,
-    coverage::{Place, Strategy, choosers, directions, lap_keys, random_size, sequential_size},
+    coverage::{Strategy, choosers, directions, lap_keys, random_size, sequential_size, unvisited},
     general::{Streams, byte_limit, draw_mix, has_laps, io_limit},
     offset::{Chooser, Tables},
     permutation::Permutation,
+    place::Place,
     rng::{Rng, SplitMix64},
     sizes::Sizes,
     unvisited::Unvisited,
@@ -370,7 +371,7 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
 fn mapped(spec: &Spec, strategy: Strategy, sizes: Sizes, direction: OneDirection) -> Option<FastGenerator> {
     // Bytes do not tell how many I/Os of several sizes there were.
     let (Strategy::Bitmap(block), u64::MAX) = (strategy, io_limit(spec)) else { return None };
-    let unvisited = Unvisited::of(spec, spec.files[0].length, block).ok()?;
+    let unvisited = unvisited(spec, spec.files[0].length, block).ok()?;
     let Streams { offsets, lengths, .. } = Streams::new(spec.seed);
     let parts = Parts::new(spec, sizes.min(), byte_limit(spec));
     let offsets = Mapped { unvisited, sizes, offsets, lengths, seed: spec.seed };

@@ -23,8 +23,9 @@
 
 use crate::{
     Error, Generator, Io, Mix, Next, Region, Spec,
-    coverage::{Coverage, Place, Strategy, directions, random_size, sequential_size},
+    coverage::{Coverage, Strategy, directions, random_size, sequential_size},
     offset::Tables,
+    place::Place,
     rng::Rng,
     rotation::Rotation,
     sizes::Sizes,

@@ -25,6 +25,7 @@ pub use replay::Replay;
 
 use crate::{
     BlockSize, Distribution, Error, Io, Mix, Region, Spec, coverage::Strategy, coverage::directions,
+    general::has_laps,
 };
 use iolite_types::{Direction, greatest_common_divisor};
 
@@ -83,9 +84,7 @@ impl Need {
 
 /// Whether a pass may write a byte more than once.
 pub fn can_repeat(spec: &Spec) -> bool {
-    let bytes: u64 = spec.files.iter().fold(0, |sum, region| sum.saturating_add(region.length));
-    let laps = spec.endless || spec.pass_bytes.is_some_and(|limit| limit > bytes);
-    if laps || spec.identical || spec.zones.is_some() {
+    if has_laps(spec) || spec.identical || spec.zones.is_some() {
         return true;
     }
     let directions = directions(spec);

@@ -13,6 +13,7 @@ pub mod history;
 pub mod lfsr;
 pub mod offset;
 pub mod permutation;
+mod place;
 pub mod precondition;
 pub mod rng;
 mod rotation;
@@ -24,6 +25,7 @@ mod unvisited;
 pub use fast::{FastGenerator, fast};
 pub use general::General;
 pub use iolite_types::BlockSize;
+pub use place::Place;
 pub use spec::*;
 
 use iolite_types::{Direction, Operation};

@@ -8,9 +8,9 @@
 //! those before it are issued: a map of a large device does not fit into a processor's caches.
 
 use crate::{
-    Error, Spec,
+    Error,
     bitmap::Bitmap,
-    coverage::{Place, at_random, reachable},
+    place::Place,
     rng::{Rng, scale},
     sizes::Sizes,
 };
@@ -60,10 +60,11 @@ impl Block {
 }
 
 impl Unvisited {
-    /// Nothing of the `length` bytes of a file of `spec` has been visited. Fails when the map's memory cannot be had.
-    pub(crate) fn of(spec: &Spec, length: u64, block: u64) -> Result<Unvisited, Error> {
+    /// A map of the first `blocks` blocks of `block` bytes in a range of `length` bytes; none has been visited. Fails when
+    /// there is no memory for the map.
+    pub(crate) fn new(length: u64, blocks: u64, block: u64) -> Result<Unvisited, Error> {
         Ok(Unvisited {
-            map: Bitmap::new(reachable(spec, length) / block)?,
+            map: Bitmap::new(blocks)?,
             block: Block::new(block),
             length,
             ahead: [0; AHEAD],
@@ -109,7 +110,7 @@ impl Unvisited {
             return self.at_a_block(fraction, sizes, lengths);
         }
         let place = self.at_a_multiple(fraction, sizes, lengths);
-        place.or_else(|| at_random(self.length, sizes.min(), sizes, offsets, lengths))
+        place.or_else(|| Place::at_random(self.length, sizes.min(), sizes, offsets, lengths))
     }
 
     /// All I/Os begin at a block of the map, which ends where the last one fits.

@@ -8,6 +8,8 @@
 //! The remainder costs no division: with `ratio = floor(step * 2^64 / n)`, the high half of `r * ratio` is the quotient
 //! or one less (Shoup's trick for products with a constant).
 
+use iolite_types::greatest_common_divisor;
+
 /// A bijection of `0..n`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
@@ -17,16 +19,12 @@ pub(crate) struct Spread {
     ratio: u64,
 }
 
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
 impl Spread {
     /// The spread of `n` ranks (1 to 2^62), of which the one called `rank` is at `place`.
     pub(crate) fn new(n: u64, rank: u64, place: u64) -> Self {
         let golden = (n as f64 * 0.618_033_988_749_895) as u64;
         let mut step = golden.clamp(1, n.max(2) - 1);
-        while common_divisor(step, n) != 1 {
+        while greatest_common_divisor(step, n) != 1 {
             step += 1;
         }
         // One place: every step leads back to it.
