@@ -41,6 +41,19 @@ pub fn run_on(cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
+/// The numbers of the processors that this process could use if it asked to: all but those that are offline or that its
+/// cpuset leaves out.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn every_processor() -> io::Result<Vec<u32>> {
+    // A thread of its own, so that nothing has to be put back. The kernel takes what it can of those that are asked for.
+    let all: Vec<u32> = (0..libc::CPU_SETSIZE as u32).collect();
+    let ask = move || run_on(&all).and_then(|()| processors());
+    let asked = std::thread::Builder::new().spawn(ask)?.join();
+    asked.unwrap_or_else(|_| Err(io::Error::other("the thread that asked has panicked")))
+}
+
 /// Has the calling thread run only when nothing else wants to.
 ///
 /// # Errors
@@ -64,6 +77,9 @@ mod tests {
         let last = *all.last().unwrap();
         let tied = std::thread::spawn(move || run_on(&[last]).and_then(|()| processors())).join().unwrap();
         assert_eq!(tied.unwrap(), [last]);
+        let tied =
+            std::thread::spawn(move || run_on(&[last]).and_then(|()| every_processor())).join().unwrap();
+        assert!(all.iter().all(|cpu| tied.as_ref().unwrap().contains(cpu)), "{tied:?}");
         assert!(run_on(&[u32::MAX]).is_err());
     }
 }

@@ -1,0 +1,234 @@
+//! Disks: which one holds a file, and what its queue can do. Sysfs tells (Linux: Documentation/ABI/stable/sysfs-block).
+
+use crate::DeviceNumber;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// A disk, or a device that is built on disks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// The kernel's name for it: `nvme0n1`.
+    pub name: String,
+    /// Where sysfs describes it.
+    pub directory: PathBuf,
+    /// Its queue.
+    pub queue: Queue,
+    /// What it is built on, for LVM, md and dm.
+    pub below: Vec<Disk>,
+}
+
+/// What a disk's queue can do; `None` = the kernel does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// The smallest unit that can be addressed, in bytes.
+    pub logical_block: Option<u64>,
+    /// The smallest unit that the disk can write without reading it first, in bytes.
+    pub physical_block: Option<u64>,
+    /// The largest request that the kernel sends to it, in bytes.
+    pub largest_request: Option<u64>,
+    /// How many requests wait in the queue at most.
+    pub requests: Option<u64>,
+    /// The unit of discards, in bytes; 0 = it knows no discards.
+    pub discard_granularity: Option<u64>,
+    /// The largest discard, in bytes; 0 = it knows no discards.
+    pub largest_discard: Option<u64>,
+    /// Whether it turns.
+    pub rotational: Option<bool>,
+    /// Its I/O scheduler.
+    pub scheduler: Option<Scheduler>,
+    /// Its zones; `None` = it has none.
+    pub zones: Option<Zones>,
+}
+
+/// The I/O schedulers of a disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduler {
+    /// The one that is used.
+    pub chosen: Option<String>,
+    /// All that can be used.
+    pub known: Vec<String>,
+}
+
+impl Scheduler {
+    /// The schedulers of the disk that sysfs describes there, as they are now.
+    pub fn read(directory: &Path) -> Option<Scheduler> {
+        Some(Scheduler::parse(&fs::read_to_string(directory.join("queue/scheduler")).ok()?))
+    }
+
+    /// `none [mq-deadline] bfq`: the one that is used is in brackets.
+    fn parse(text: &str) -> Scheduler {
+        let within = |name: &str| Some(name.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+        Scheduler {
+            chosen: text.split_whitespace().find_map(within),
+            known: text.split_whitespace().map(|name| name.trim_matches(['[', ']']).to_owned()).collect(),
+        }
+    }
+}
+
+/// Who keeps the rule that zones are written in sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ZoneModel {
+    /// The host may, and the disk copes when it does not.
+    HostAware,
+    /// The host must: other writes fail.
+    HostManaged,
+}
+
+/// The zones of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zones {
+    /// Who keeps the rule.
+    pub model: ZoneModel,
+    /// The size of a zone in bytes; the last one may be smaller.
+    pub size: u64,
+    /// How many there are.
+    pub count: u64,
+    /// How many can be open at once; 0 = all.
+    pub most_open: u64,
+    /// How many can be open or partly written at once; 0 = all.
+    pub most_active: u64,
+}
+
+/// How much can be written so that it is stored as a whole or not at all. Zeros = nothing can.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtomicWrites {
+    /// The smallest such write, in bytes.
+    pub least: u64,
+    /// The largest such write, in bytes.
+    pub most: u64,
+}
+
+impl AtomicWrites {
+    /// What the system says about the file at a path; `None` where it says nothing.
+    pub(crate) fn of(path: &Path) -> Option<AtomicWrites> {
+        let found = iolite_os::sys::statx(path, libc::STATX_WRITE_ATOMIC)?;
+        Some(AtomicWrites {
+            least: u64::from(found.stx_atomic_write_unit_min),
+            most: u64::from(found.stx_atomic_write_unit_max),
+        })
+    }
+}
+
+impl Disk {
+    /// The disk that sysfs describes in this directory.
+    pub(crate) fn read(directory: &Path) -> Option<Disk> {
+        let name = directory.file_name()?.to_string_lossy().into_owned();
+        let entries = fs::read_dir(directory.join("slaves")).into_iter().flatten().flatten();
+        let below = entries.filter_map(|entry| Disk::read(&whole_disk(fs::canonicalize(entry.path()).ok()?)));
+        Some(Disk {
+            name,
+            below: below.collect(),
+            queue: Queue::read(directory),
+            directory: directory.to_owned(),
+        })
+    }
+}
+
+impl Queue {
+    fn read(directory: &Path) -> Queue {
+        let number = |name: &str| {
+            let text = fs::read_to_string(directory.join("queue").join(name)).ok()?;
+            text.trim().parse::<u64>().ok()
+        };
+        Queue {
+            logical_block: number("logical_block_size"),
+            physical_block: number("physical_block_size"),
+            largest_request: number("max_sectors_kb").map(|kib| kib << 10),
+            requests: number("nr_requests"),
+            discard_granularity: number("discard_granularity"),
+            largest_discard: number("discard_max_bytes"),
+            rotational: number("rotational").map(|value| value != 0),
+            scheduler: Scheduler::read(directory),
+            zones: zones(directory, number),
+        }
+    }
+}
+
+fn zones(directory: &Path, number: impl Fn(&str) -> Option<u64>) -> Option<Zones> {
+    let model = match fs::read_to_string(directory.join("queue/zoned")).ok()?.trim() {
+        "host-aware" => ZoneModel::HostAware,
+        "host-managed" => ZoneModel::HostManaged,
+        _ => return None,
+    };
+    Some(Zones {
+        model,
+        // Sectors have 512 bytes whatever the size of a block is.
+        size: number("chunk_sectors")?.saturating_mul(512),
+        count: number("nr_zones")?,
+        most_open: number("max_open_zones").unwrap_or(0),
+        most_active: number("max_active_zones").unwrap_or(0),
+    })
+}
+
+/// The number of the device that holds a file (or the nearest directory above it that exists), or that is the file.
+pub(crate) fn device_below(path: &Path) -> Option<DeviceNumber> {
+    let absolute = std::path::absolute(path).ok()?;
+    let metadata = absolute.ancestors().find_map(|path| fs::metadata(path).ok())?;
+    let is_device = metadata.file_type().is_block_device();
+    Some(DeviceNumber::of(if is_device { metadata.rdev() } else { metadata.dev() }))
+}
+
+/// Where sysfs describes the disk that this device is, or is a partition of.
+pub(crate) fn directory_of(device: DeviceNumber) -> Option<PathBuf> {
+    Some(whole_disk(fs::canonicalize(device.directory()).ok()?))
+}
+
+/// A partition has neither counters nor a queue of its own worth looking at: its disk has.
+fn whole_disk(directory: PathBuf) -> PathBuf {
+    match directory.parent() {
+        Some(parent) if directory.join("partition").exists() => parent.to_owned(),
+        _ => directory,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_that_is_used_is_in_brackets() {
+        let chosen = |text: &str| Scheduler::parse(text).chosen;
+        assert_eq!(chosen("none [mq-deadline] kyber bfq\n").as_deref(), Some("mq-deadline"));
+        assert_eq!(chosen("[none]").as_deref(), Some("none"));
+        assert_eq!(chosen("none\n"), None);
+        assert_eq!(Scheduler::parse("none [mq-deadline] bfq\n").known, ["none", "mq-deadline", "bfq"]);
+    }
+
+    #[test]
+    fn files_without_a_disk_have_none() {
+        assert_eq!(device_below(Path::new("/proc/self/stat")).and_then(directory_of), None);
+    }
+
+    #[test]
+    fn a_zoned_disk() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let directory = sysfs.path().join("nvme1n1");
+        fs::create_dir_all(directory.join("queue")).unwrap();
+        let values = [
+            ("zoned", "host-managed\n"),
+            ("chunk_sectors", "524288\n"),
+            ("nr_zones", "904\n"),
+            ("max_open_zones", "14\n"),
+            ("max_active_zones", "14\n"),
+            ("logical_block_size", "4096\n"),
+            ("max_sectors_kb", "128\n"),
+            ("rotational", "0\n"),
+        ];
+        values.iter().for_each(|(name, text)| fs::write(directory.join("queue").join(name), text).unwrap());
+        let disk = Disk::read(&directory).unwrap();
+        let model = ZoneModel::HostManaged;
+        let zones = Zones { model, size: 256 << 20, count: 904, most_open: 14, most_active: 14 };
+        assert_eq!((disk.name.as_str(), disk.queue.zones), ("nvme1n1", Some(zones)));
+        assert_eq!((disk.queue.logical_block, disk.queue.largest_request), (Some(4096), Some(128 << 10)));
+        assert_eq!((disk.queue.rotational, disk.queue.physical_block), (Some(false), None));
+        fs::write(directory.join("queue/zoned"), "none\n").unwrap();
+        assert_eq!(Disk::read(&directory).unwrap().queue.zones, None);
+    }
+
+    #[test]
+    fn file_systems_of_memory_write_nothing_atomically() {
+        assert_eq!(AtomicWrites::of(Path::new("/proc/self/stat")), Some(AtomicWrites::default()));
+    }
+}

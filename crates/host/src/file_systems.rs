@@ -1,0 +1,60 @@
+//! File systems.
+
+use crate::Refusal;
+use serde::{Deserialize, Serialize};
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The file system that a file is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem {
+    /// The kernel's number for its kind (linux/magic.h).
+    pub magic: i64,
+    /// The unit in which it hands out space, in bytes.
+    pub block: u64,
+    /// Its size in bytes; 0 where it has none.
+    pub bytes: u64,
+    /// What an unprivileged process can still write, in bytes.
+    pub available: u64,
+}
+
+impl FileSystem {
+    /// hugetlbfs: its files are huge pages.
+    pub const HUGE_PAGES: i64 = 0x958_458f6;
+    /// sysfs: its files are windows into devices.
+    pub const SYSFS: i64 = 0x6265_6572;
+
+    pub(crate) fn of(path: &Path) -> Result<FileSystem, Refusal> {
+        let text = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
+        // SAFETY: zero bytes are a valid statfs.
+        let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the path ends in NUL, and the structure is large enough for what is written there.
+        if unsafe { libc::statfs(text.as_ptr(), &raw mut found) } != 0 {
+            return Err(io::Error::last_os_error().into());
+        }
+        let block = found.f_frsize.unsigned_abs();
+        Ok(FileSystem {
+            magic: found.f_type,
+            block,
+            bytes: found.f_blocks.saturating_mul(block),
+            available: found.f_bavail.saturating_mul(block),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_sizes() {
+        assert_eq!(FileSystem::of(Path::new("/sys/kernel")).unwrap().magic, FileSystem::SYSFS);
+        assert_eq!(FileSystem::HUGE_PAGES, libc::HUGETLBFS_MAGIC);
+        let directory = tempfile::tempdir().unwrap();
+        let found = FileSystem::of(directory.path()).unwrap();
+        assert!(found.bytes >= found.available && found.block > 0, "{found:?}");
+        assert!(FileSystem::of(&directory.path().join("none")).unwrap_err().is_not_found());
+    }
+}

@@ -1,0 +1,297 @@
+//! What is there under a name.
+
+use crate::Refusal;
+use iolite_types::FileKind;
+use serde::{Deserialize, Serialize};
+use std::ffi::CString;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The kind of a directory's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EntryKind {
+    /// A regular file.
+    Regular,
+    /// A directory.
+    Directory,
+    /// A block device.
+    Block,
+    /// A character device.
+    Char,
+    /// A pipe or a socket.
+    Pipe,
+}
+
+impl EntryKind {
+    fn of(metadata: &Metadata) -> EntryKind {
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            EntryKind::Directory
+        } else if kind.is_block_device() {
+            EntryKind::Block
+        } else if kind.is_char_device() {
+            EntryKind::Char
+        } else if kind.is_fifo() || kind.is_socket() {
+            EntryKind::Pipe
+        } else {
+            EntryKind::Regular
+        }
+    }
+
+    /// The kind of file that a job can use; `None` for a directory.
+    pub fn file_kind(self) -> Option<FileKind> {
+        match self {
+            EntryKind::Regular => Some(FileKind::Regular),
+            EntryKind::Block => Some(FileKind::Block),
+            EntryKind::Char => Some(FileKind::Char),
+            EntryKind::Pipe => Some(FileKind::Pipe),
+            EntryKind::Directory => None,
+        }
+    }
+}
+
+/// The number of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DeviceNumber {
+    /// The part that stands for the driver.
+    pub major: u32,
+    /// The part that stands for one of the driver's devices.
+    pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// From the kernel's form of it.
+    pub(crate) fn of(device: u64) -> DeviceNumber {
+        DeviceNumber { major: libc::major(device), minor: libc::minor(device) }
+    }
+
+    /// From `8:16`.
+    pub(crate) fn parse(text: &str) -> Option<DeviceNumber> {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+
+    /// Where sysfs describes the block device of this number.
+    pub(crate) fn directory(self) -> PathBuf {
+        PathBuf::from(format!("/sys/dev/block/{}:{}", self.major, self.minor))
+    }
+}
+
+/// What two names of the same file have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// The number of the file system's device.
+    pub device: u64,
+    /// The number of the file in it.
+    pub inode: u64,
+}
+
+/// What is known of a directory's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileFacts {
+    /// What it is.
+    pub kind: EntryKind,
+    /// The size of a regular file in bytes; 0 for all else. ([`Machine::size`](crate::Machine::size) knows that of
+    /// block devices, too.)
+    pub bytes: u64,
+    /// What its other names would share. Standard input and output have zeros.
+    pub identity: Identity,
+    /// The number of a device.
+    pub device: Option<DeviceNumber>,
+}
+
+impl FileFacts {
+    /// Whether this is a block device.
+    pub fn is_block_device(&self) -> bool {
+        self.kind == EntryKind::Block
+    }
+
+    /// Its number, if it is a block device.
+    pub fn block_device(&self) -> Option<DeviceNumber> {
+        self.device.filter(|_| self.is_block_device())
+    }
+
+    fn of(metadata: &Metadata) -> FileFacts {
+        let kind = EntryKind::of(metadata);
+        let is_device = matches!(kind, EntryKind::Block | EntryKind::Char);
+        FileFacts {
+            kind,
+            bytes: if kind == EntryKind::Regular { metadata.len() } else { 0 },
+            identity: Identity { device: metadata.dev(), inode: metadata.ino() },
+            device: is_device.then(|| DeviceNumber::of(metadata.rdev())),
+        }
+    }
+
+    /// Standard input or output.
+    pub(crate) fn standard_stream() -> FileFacts {
+        FileFacts {
+            kind: EntryKind::Pipe,
+            bytes: 0,
+            identity: Identity { device: 0, inode: 0 },
+            device: None,
+        }
+    }
+}
+
+/// What a process may want to do with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Access {
+    /// Write to it.
+    Write,
+    /// Make files in it: it is a directory.
+    MakeFiles,
+}
+
+pub(crate) fn look(path: &Path) -> Result<Option<FileFacts>, Refusal> {
+    if path == Path::new("-") {
+        return Ok(Some(FileFacts::standard_stream()));
+    }
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(FileFacts::of(&metadata))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The size of the block device at a path.
+pub(crate) fn device_size(path: &Path) -> Result<u64, Refusal> {
+    Ok(File::open(path)?.seek(SeekFrom::End(0))?)
+}
+
+/// All regular files below a directory, sorted.
+pub(crate) fn list(directory: &Path) -> Result<Vec<PathBuf>, Refusal> {
+    let mut files = Vec::new();
+    collect(directory, &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            collect(&entry.path(), files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn access(path: &Path, access: Access) -> Result<(), Refusal> {
+    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else {
+        return Err(Refusal { errno: Some(libc::EINVAL), words: "its name has a zero byte".to_owned() });
+    };
+    let wanted = match access {
+        Access::Write => libc::W_OK,
+        Access::MakeFiles => libc::W_OK | libc::X_OK,
+    };
+    // SAFETY: the string is terminated and lives through the call.
+    match unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), wanted, libc::AT_EACCESS) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error().into()),
+    }
+}
+
+pub(crate) fn among_devices(path: &Path) -> bool {
+    // Directories that are missing would be made as well.
+    let existing = path.ancestors().skip(1).find_map(|ancestor| {
+        let ancestor = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
+        fs::canonicalize(ancestor).ok()
+    });
+    let Some(place) = existing else { return false };
+    let number = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    // Where /dev is only a directory of the root file system, the name has to tell.
+    number(&place).is_some_and(|device| number(Path::new("/dev")) == Some(device))
+        && (place.starts_with("/dev") || number(Path::new("/")) != number(&place))
+}
+
+/// The node below /dev of a block device.
+pub(crate) fn device_node(number: DeviceNumber) -> Option<PathBuf> {
+    let event = fs::read_to_string(number.directory().join("uevent")).ok()?;
+    let name = event.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
+    let path = Path::new("/dev").join(name);
+    let found = look(&path).ok()??;
+    (found.block_device() == Some(number)).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(path: &Path) -> Option<EntryKind> {
+        look(path).unwrap().map(|found| found.kind)
+    }
+
+    #[test]
+    fn kinds_of_entries() {
+        assert_eq!(kind(Path::new("-")), Some(EntryKind::Pipe));
+        assert_eq!(kind(Path::new("/dev/null")), Some(EntryKind::Char));
+        assert_eq!(kind(Path::new("/proc/self/exe")), Some(EntryKind::Regular));
+        assert_eq!(kind(Path::new("/proc/self")), Some(EntryKind::Directory));
+        let null = look(Path::new("/dev/null")).unwrap().unwrap();
+        assert_eq!(null.device, Some(DeviceNumber { major: 1, minor: 3 }));
+    }
+
+    #[test]
+    fn what_is_not_there_is_nothing_and_what_cannot_be_there_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("f");
+        assert_eq!(look(&file), Ok(None));
+        fs::write(&file, "123").unwrap();
+        assert_eq!(look(&file).unwrap().unwrap().bytes, 3);
+        assert_eq!(look(&file.join("g")), Err(Refusal::of(libc::ENOTDIR)));
+    }
+
+    #[test]
+    fn two_names_of_a_file_have_one_identity() {
+        let directory = tempfile::tempdir().unwrap();
+        let [one, other, third] = ["one", "other", "third"].map(|name| directory.path().join(name));
+        fs::write(&one, "").unwrap();
+        fs::hard_link(&one, &other).unwrap();
+        fs::write(&third, "").unwrap();
+        let identity = |path: &Path| look(path).unwrap().unwrap().identity;
+        assert_eq!(identity(&one), identity(&other));
+        assert_ne!(identity(&one), identity(&third));
+    }
+
+    #[test]
+    fn directories_are_listed_with_what_is_below_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let [below, other, inside] = ["sub", "b", "sub/a"].map(|name| directory.path().join(name));
+        fs::create_dir(&below).unwrap();
+        fs::write(&inside, "").unwrap();
+        fs::write(&other, "").unwrap();
+        std::os::unix::fs::symlink(&other, directory.path().join("link")).unwrap();
+        assert_eq!(list(directory.path()), Ok(vec![other, inside]));
+        assert_eq!(list(&directory.path().join("none")), Err(Refusal::of(libc::ENOENT)));
+    }
+
+    #[test]
+    fn access_is_what_the_kernel_says() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(access(directory.path(), Access::MakeFiles), Ok(()));
+        assert_eq!(access(&directory.path().join("none"), Access::Write), Err(Refusal::of(libc::ENOENT)));
+        let nameless = Path::new(std::ffi::OsStr::from_bytes(b"a\0b"));
+        assert_eq!(access(nameless, Access::Write).unwrap_err().to_string(), "its name has a zero byte");
+    }
+
+    #[test]
+    fn places_among_the_device_nodes() {
+        for name in ["/dev/no-such-device", "/dev/../dev/./no-such-device", "/dev/no/such/device"] {
+            assert!(among_devices(Path::new(name)), "{name}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        assert!(!among_devices(&directory.path().join("new")));
+        assert!(!among_devices(Path::new("new")));
+        // Other file systems may be mounted below.
+        let number = |path: &str| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+        if number("/dev/shm").is_some_and(|shm| number("/dev") != Some(shm)) {
+            assert!(!among_devices(Path::new("/dev/shm/new")));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Facts about the machine, and what is wrong with them, as plain values that can be stored and sent.
+//!
+//! Nothing is decided here. Whoever decides (the plan, above all) asks a [`Machine`], which is one of two things:
+//! [`ThisMachine`] reads what it is asked for from the system and remembers the answer, so that everything in a run is
+//! decided from the same facts; [`MadeUp`] answers with values that a test has chosen.
+
+mod control_groups;
+mod cpus;
+mod disks;
+mod file_systems;
+mod files;
+mod in_use;
+mod limits;
+mod made_up;
+mod memory;
+mod refusal;
+mod this_machine;
+
+pub use control_groups::{ControlGroupVersion, Hierarchy};
+pub use cpus::{Cpus, Node};
+pub use disks::{AtomicWrites, Disk, Queue, Scheduler, ZoneModel, Zones};
+pub use file_systems::FileSystem;
+pub use files::{Access, DeviceNumber, EntryKind, FileFacts, Identity};
+pub use in_use::InUse;
+pub use limits::{AioRequests, Limit, Limits};
+pub use made_up::MadeUp;
+pub use memory::{HugePages, Memory};
+pub use refusal::Refusal;
+pub use this_machine::ThisMachine;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What can be asked about a machine.
+///
+/// Answers are found when they are asked for, because most plans need few of them, and stay the same as long as the
+/// value lives. Whoever needs to know what has changed since (how large an earlier job has made a file) asks a new
+/// [`ThisMachine`].
+pub trait Machine: fmt::Debug {
+    /// What is there under a name, symbolic links followed; `None` = nothing. The name `-` is standard input or output,
+    /// which is a pipe.
+    ///
+    /// # Errors
+    /// The system does not tell, for a reason other than that nothing is there.
+    fn file(&self, path: &Path) -> Result<Option<FileFacts>, Refusal>;
+
+    /// The size in bytes of a regular file or block device; `None` = nothing is there, or it is something else. A block
+    /// device is opened for this.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    fn size(&self, path: &Path) -> Result<Option<u64>, Refusal>;
+
+    /// All regular files in a directory and the directories in it, sorted. Symbolic links are left out.
+    ///
+    /// # Errors
+    /// One of the directories cannot be read.
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, Refusal>;
+
+    /// Whether this process has this kind of access.
+    ///
+    /// # Errors
+    /// Why it does not.
+    fn access(&self, path: &Path, access: Access) -> Result<(), Refusal>;
+
+    /// Whether a file that is made under this name would lie among the device nodes, on the file system that /dev is.
+    /// (Other file systems that are mounted below /dev, such as /dev/shm, are for files.)
+    fn among_devices(&self, path: &Path) -> bool;
+
+    /// Why the block device at this path is in use, or may be; `None` = it is free, or no block device.
+    fn in_use(&self, path: &Path) -> Option<InUse>;
+
+    /// The node below /dev of the block device with this number; `None` = there is none.
+    fn device_node(&self, number: DeviceNumber) -> Option<PathBuf>;
+
+    /// The disk that holds a file, or the nearest directory above it that exists; for a block device, the disk that it
+    /// is (a part of). `None` = no disk of this machine.
+    fn disk(&self, path: &Path) -> Option<Disk>;
+
+    /// How much of the file at a path can be written as a whole or not at all; `None` = the system does not tell, as
+    /// for a file that is still to be made.
+    fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites>;
+
+    /// The file system that a file is on.
+    ///
+    /// # Errors
+    /// The system does not tell, or there is no such file.
+    fn file_system(&self, path: &Path) -> Result<FileSystem, Refusal>;
+
+    /// The directory that relative names begin in.
+    ///
+    /// # Errors
+    /// It is gone, or cannot be read.
+    fn current_directory(&self) -> Result<PathBuf, Refusal>;
+
+    /// The CPUs.
+    fn cpus(&self) -> Cpus;
+
+    /// The memory (NUMA) nodes, in ascending order.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    fn nodes(&self) -> Result<Vec<Node>, Refusal>;
+
+    /// The memory.
+    fn memory(&self) -> Memory;
+
+    /// What this process, and the system as a whole, may use.
+    fn limits(&self) -> Limits;
+
+    /// Whether the system has the clock of this number (clock_gettime(2)).
+    ///
+    /// # Errors
+    /// What the system says about a clock that it does not have.
+    fn clock(&self, number: i32) -> Result<(), Refusal>;
+
+    /// Where control groups for block I/O are made; `None` = none are mounted.
+    ///
+    /// # Errors
+    /// The list of what is mounted cannot be read.
+    fn control_groups(&self) -> Result<Option<Hierarchy>, Refusal>;
+
+    /// A random number, a new one each time.
+    fn random(&self) -> u64;
+}

@@ -1,0 +1,82 @@
+//! Limits: of this process, and of the system as a whole.
+
+use serde::{Deserialize, Serialize};
+
+/// A limit of this process (getrlimit(2)); `None` = there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// The limit that holds now.
+    pub soft: Option<u64>,
+    /// How far the process may raise it.
+    pub hard: Option<u64>,
+}
+
+impl Limit {
+    fn of(resource: libc::__rlimit_resource_t) -> Limit {
+        let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the structure lives through the call. Where the call fails there is no such limit.
+        unsafe { libc::getrlimit(resource, &raw mut limit) };
+        let finite = |value| (value != libc::RLIM_INFINITY).then_some(value);
+        Limit { soft: finite(limit.rlim_cur), hard: finite(limit.rlim_max) }
+    }
+}
+
+/// The kernel's account of asynchronous requests (libaio).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AioRequests {
+    /// How many there may be: `fs.aio-max-nr`.
+    pub most: u64,
+    /// How many are taken: `fs.aio-nr`.
+    pub taken: u64,
+}
+
+/// What this process, and the system as a whole, may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Open files.
+    pub open_files: Limit,
+    /// Locked memory in bytes.
+    pub locked_memory: Limit,
+    /// Processes and threads of the user.
+    pub processes: Limit,
+    /// Addresses of a process, in bytes.
+    pub address_space: Limit,
+    /// Asynchronous requests of all processes; `None` = the kernel does not tell.
+    pub aio: Option<AioRequests>,
+    /// Threads of all processes; `None` = the kernel does not tell.
+    pub threads: Option<u64>,
+    /// Mappings of a process; `None` = the kernel does not tell.
+    pub mappings: Option<u64>,
+}
+
+impl Limits {
+    pub(crate) fn read() -> Limits {
+        let number = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
+            text.trim().parse::<u64>().ok()
+        };
+        let aio = || Some(AioRequests { most: number("fs/aio-max-nr")?, taken: number("fs/aio-nr")? });
+        Limits {
+            open_files: Limit::of(libc::RLIMIT_NOFILE),
+            locked_memory: Limit::of(libc::RLIMIT_MEMLOCK),
+            processes: Limit::of(libc::RLIMIT_NPROC),
+            address_space: Limit::of(libc::RLIMIT_AS),
+            aio: aio(),
+            threads: number("kernel/threads-max"),
+            mappings: number("vm/max_map_count"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_limits() {
+        let limits = Limits::read();
+        let Limit { soft: Some(soft), hard } = limits.open_files else { panic!("{limits:?}") };
+        assert!(soft > 0 && hard.is_none_or(|hard| hard >= soft));
+        assert!(limits.threads.is_none_or(|threads| threads > 0));
+    }
+}

@@ -1,0 +1,63 @@
+//! Errors of the system as plain values.
+
+use iolite_types::describe_error;
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// What the system has refused to tell or to allow, in its words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{words}")]
+pub struct Refusal {
+    /// The number of the error, where it has one.
+    pub errno: Option<i32>,
+    /// The words, without the number.
+    pub words: String,
+}
+
+impl Refusal {
+    /// The refusal with this error number.
+    pub fn of(errno: i32) -> Refusal {
+        io::Error::from_raw_os_error(errno).into()
+    }
+
+    /// Whether what was asked about is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.errno == Some(libc::ENOENT)
+    }
+
+    /// The same refusal, with the name of what it is about in front: `/proc/swaps: Permission denied`.
+    pub(crate) fn about(self, what: impl std::fmt::Display) -> Refusal {
+        Refusal { words: format!("{what}: {}", self.words), ..self }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Refusal {
+        Refusal { errno: error.raw_os_error(), words: describe_error(&error) }
+    }
+}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> io::Error {
+        match refusal.errno {
+            Some(errno) => iolite_os::explained(&io::Error::from_raw_os_error(errno), refusal.words),
+            None => io::Error::other(refusal.words),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_os::errno_of;
+
+    #[test]
+    fn refusals_keep_words_and_number() {
+        let refusal = Refusal::of(libc::EACCES).about("/x");
+        assert_eq!(refusal.to_string(), "/x: Permission denied");
+        assert!(!refusal.is_not_found() && Refusal::of(libc::ENOENT).is_not_found());
+        let error = io::Error::from(refusal);
+        assert_eq!((errno_of(&error), error.to_string()), (libc::EACCES, "/x: Permission denied".into()));
+        assert_eq!(Refusal::from(io::Error::other("lost")), Refusal { errno: None, words: "lost".into() });
+    }
+}

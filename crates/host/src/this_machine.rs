@@ -1,0 +1,182 @@
+//! The machine that the program runs on.
+
+use crate::files::{access, among_devices, device_node, device_size, list, look};
+use crate::{
+    Access, AtomicWrites, Cpus, DeviceNumber, Disk, EntryKind, FileFacts, FileSystem, Hierarchy, InUse,
+    Limits, Machine, Memory, Node, Refusal, disks, in_use,
+};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+
+/// Answers that were given before, by what was asked about.
+#[derive(Debug)]
+struct Known<K, V>(RefCell<HashMap<K, V>>);
+
+impl<K, V> Default for Known<K, V> {
+    fn default() -> Self {
+        Known(RefCell::default())
+    }
+}
+
+impl<K: Hash + Eq, V: Clone> Known<K, V> {
+    fn get<Q>(&self, asked: &Q, find: impl FnOnce() -> V) -> V
+    where
+        Q: ?Sized + Hash + Eq + ToOwned<Owned = K>,
+        K: std::borrow::Borrow<Q>,
+    {
+        if let Some(known) = self.0.borrow().get(asked) {
+            return known.clone();
+        }
+        let found = find();
+        self.0.borrow_mut().insert(asked.to_owned(), found.clone());
+        found
+    }
+}
+
+/// The machine that the program runs on: it is asked once about each thing, and then answers from memory.
+#[derive(Debug, Default)]
+pub struct ThisMachine {
+    files: Known<PathBuf, Result<Option<FileFacts>, Refusal>>,
+    device_sizes: Known<PathBuf, Result<u64, Refusal>>,
+    lists: Known<PathBuf, Result<Vec<PathBuf>, Refusal>>,
+    in_use: Known<PathBuf, Option<InUse>>,
+    disks: Known<DeviceNumber, Option<Disk>>,
+    cpus: OnceCell<Cpus>,
+    nodes: OnceCell<Result<Vec<Node>, Refusal>>,
+    memory: OnceCell<Memory>,
+    limits: OnceCell<Limits>,
+    control_groups: OnceCell<Result<Option<Hierarchy>, Refusal>>,
+}
+
+impl ThisMachine {
+    /// This machine as it is from now on: nothing has been asked yet.
+    pub fn new() -> ThisMachine {
+        ThisMachine::default()
+    }
+}
+
+impl Machine for ThisMachine {
+    fn file(&self, path: &Path) -> Result<Option<FileFacts>, Refusal> {
+        self.files.get(path, || look(path))
+    }
+
+    fn size(&self, path: &Path) -> Result<Option<u64>, Refusal> {
+        Ok(match self.file(path)? {
+            Some(FileFacts { kind: EntryKind::Regular, bytes, .. }) => Some(bytes),
+            Some(found) if found.is_block_device() => {
+                Some(self.device_sizes.get(path, || device_size(path))?)
+            }
+            _ => None,
+        })
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<PathBuf>, Refusal> {
+        self.lists.get(directory, || list(directory))
+    }
+
+    fn access(&self, path: &Path, wanted: Access) -> Result<(), Refusal> {
+        access(path, wanted)
+    }
+
+    fn among_devices(&self, path: &Path) -> bool {
+        among_devices(path)
+    }
+
+    fn in_use(&self, path: &Path) -> Option<InUse> {
+        self.in_use.get(path, || in_use::in_use(path))
+    }
+
+    fn device_node(&self, number: DeviceNumber) -> Option<PathBuf> {
+        device_node(number)
+    }
+
+    fn disk(&self, path: &Path) -> Option<Disk> {
+        let device = disks::device_below(path)?;
+        self.disks.get(&device, || Disk::read(&disks::directory_of(device)?))
+    }
+
+    fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites> {
+        AtomicWrites::of(path)
+    }
+
+    fn file_system(&self, path: &Path) -> Result<FileSystem, Refusal> {
+        FileSystem::of(path)
+    }
+
+    fn current_directory(&self) -> Result<PathBuf, Refusal> {
+        Ok(std::env::current_dir()?)
+    }
+
+    fn cpus(&self) -> Cpus {
+        self.cpus.get_or_init(Cpus::read).clone()
+    }
+
+    fn nodes(&self) -> Result<Vec<Node>, Refusal> {
+        self.nodes.get_or_init(Node::all).clone()
+    }
+
+    fn memory(&self) -> Memory {
+        self.memory.get_or_init(Memory::now).clone()
+    }
+
+    fn limits(&self) -> Limits {
+        *self.limits.get_or_init(Limits::read)
+    }
+
+    fn clock(&self, number: i32) -> Result<(), Refusal> {
+        iolite_os::sys::clock_ms(number as u32).map(|_| ()).map_err(Refusal::from)
+    }
+
+    fn control_groups(&self) -> Result<Option<Hierarchy>, Refusal> {
+        self.control_groups.get_or_init(Hierarchy::read).clone()
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        // SAFETY: the buffer is valid for its length.
+        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        if got == bytes.len() as isize {
+            return u64::from_ne_bytes(bytes);
+        }
+        // Only very old kernels get here; the time is random enough for a workload.
+        std::time::UNIX_EPOCH.elapsed().map_or(1, |elapsed| elapsed.as_nanos() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_asked_once_and_a_new_one_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("f");
+        let machine = ThisMachine::new();
+        assert_eq!(machine.size(&file), Ok(None));
+        std::fs::write(&file, "123").unwrap();
+        assert_eq!(machine.size(&file), Ok(None));
+        assert_eq!(ThisMachine::new().size(&file), Ok(Some(3)));
+    }
+
+    #[test]
+    fn clocks_are_known_by_number() {
+        let machine = ThisMachine::new();
+        assert_eq!(machine.clock(libc::CLOCK_REALTIME), Ok(()));
+        assert_eq!(machine.clock(12345), Err(Refusal::of(libc::EINVAL)));
+    }
+
+    #[test]
+    fn random_numbers_differ() {
+        let machine = ThisMachine::new();
+        assert_ne!(machine.random(), machine.random());
+    }
+
+    #[test]
+    fn what_has_no_size() {
+        let machine = ThisMachine::new();
+        assert_eq!(machine.size(Path::new("/dev/null")), Ok(None));
+        assert_eq!(machine.size(Path::new("/proc")), Ok(None));
+    }
+}
