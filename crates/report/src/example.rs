@@ -2,8 +2,8 @@
 
 use crate::{Exporter, Program};
 use iolite_stats::{
-    Depths, DirectionReport, DiskCounters, DiskReport, Display, GroupDirection, GroupReport, Histogram,
-    JobReport, Latency, LatencyClasses, Moments, Report, Samples, Usage,
+    ContinuedErrors, Depths, DirectionReport, DiskCounters, DiskReport, Display, First, GroupDirection,
+    GroupReport, Histogram, JobReport, Latency, LatencyClasses, Moments, Report, Samples, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 
@@ -37,7 +37,12 @@ pub fn moments(count: u64, min: u64, max: u64, mean: f64, deviation: f64) -> Lat
 
 /// Samples with these moments.
 pub fn samples(count: u64, min: u64, max: u64, mean: f64, deviation: f64) -> Samples {
-    Samples { count, min, max, mean, spread: deviation * deviation * (count as f64 - 1.0) }
+    Samples::new(count, min, max, mean, deviation * deviation * (count as f64 - 1.0))
+}
+
+/// Errors that a job went on after, of which the first had this errno.
+pub fn errors(count: u64, errno: i32) -> ContinuedErrors {
+    ContinuedErrors { count, first: Some(First { worker: 0, value: errno }) }
 }
 
 /// A group in which one worker moved these bytes.

@@ -62,7 +62,7 @@ impl Json {
         json.text("jobname", &job.name)?;
         json.integer("groupid", job.group.into())?;
         json.integer("job_start", job.start_ms)?;
-        json.signed("error", job.error.as_ref().map_or(0, |error| error.errno.into()))?;
+        json.signed("error", job.error.as_ref().map_or(0, |error| error.value.errno.into()))?;
         json.integer("eta", job.eta_s.unwrap_or(NO_ETA))?;
         json.integer("elapsed", job.elapsed_s)?;
         options(json, "job options", &job.options)?;
@@ -79,9 +79,9 @@ impl Json {
         mixed.iter().try_for_each(|block| self.block(json, job, block))?;
         usage(json, job)?;
         distributions(json, job)?;
-        if let Some((count, first)) = job.continued_errors {
-            json.integer("total_err", count)?;
-            json.signed("first_error", first.into())?;
+        if let Some(errors) = &job.continued_errors {
+            json.integer("total_err", errors.count)?;
+            json.signed("first_error", errors.first_errno().into())?;
         }
         latency_target(json, job)?;
         if job.lateness.moments.count > 0 {
@@ -127,12 +127,12 @@ impl Json {
         json.integer("bw_min", measured.bw.min)?;
         json.integer("bw_max", measured.bw.max)?;
         json.float("bw_agg", rates::share_of_group(block))?;
-        json.float("bw_mean", measured.bw.mean)?;
+        json.float("bw_mean", measured.bw.mean())?;
         json.float("bw_dev", measured.bw.deviation())?;
         json.integer("bw_samples", measured.bw.count)?;
         json.integer("iops_min", measured.iops.min)?;
         json.integer("iops_max", measured.iops.max)?;
-        json.float("iops_mean", measured.iops.mean)?;
+        json.float("iops_mean", measured.iops.mean())?;
         json.float("iops_stddev", measured.iops.deviation())?;
         json.integer("iops_samples", measured.iops.count)?;
         json.close()

@@ -8,7 +8,7 @@ use crate::rates::Block;
 use crate::units::{self, Units};
 use crate::{Exporter, Program, clock, idleness, percentiles, rates};
 use iolite_stats::{
-    BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, GroupDirection, GroupReport,
+    BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, First, GroupDirection, GroupReport,
     JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
 };
 use iolite_types::describe_errno;
@@ -114,7 +114,7 @@ fn write_heading(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::R
     write!(out, "{}: (groupid={}, jobs={}): ", job.name, job.group, job.members)?;
     match &job.error {
         None => write!(out, "err= 0")?,
-        Some(error) => {
+        Some(First { value: error, .. }) => {
             let reason = describe_errno(error.errno);
             write!(out, "err={:2} ({}, error={reason})", error.errno, error.what)?;
         }
@@ -185,7 +185,7 @@ fn write_block(job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::R
             "   iops        : min={:5}, max={:5}, avg={:5.2}, stdev={:5.2}, samples={}",
             iops.min,
             iops.max,
-            iops.mean,
+            iops.mean(),
             iops.deviation(),
             iops.count
         )?;
@@ -217,14 +217,14 @@ fn write_bandwidth_samples(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (base, small) = if kb_base == 1000 { (1000u32, "kB") } else { (1024, "KiB") };
-    let (divisor, unit) = if samples.mean >= f64::from(base * base) { (base, "MiB") } else { (1, small) };
+    let (divisor, unit) = if samples.mean() >= f64::from(base * base) { (base, "MiB") } else { (1, small) };
     let scale = f64::from(divisor);
     writeln!(
         out,
         "   bw ({unit:>5}/s): min={:5}, max={:5}, per={share:3.2}%, avg={:5.2}, stdev={:5.2}, samples={}",
         samples.min / u64::from(divisor),
         samples.max / u64::from(divisor),
-        samples.mean / scale,
+        samples.mean() / scale,
         samples.deviation() / scale,
         samples.count
     )
@@ -310,7 +310,8 @@ fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
         write.dropped,
         trim.dropped
     )?;
-    if let Some((count, first)) = job.continued_errors {
+    if let Some(errors) = &job.continued_errors {
+        let (count, first) = (errors.count, errors.first_errno());
         writeln!(out, "     errors    : total={count}, first_error={first}/<{}>", describe_errno(first))?;
     }
     Ok(())

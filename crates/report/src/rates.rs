@@ -106,7 +106,7 @@ fn share(samples: &Samples, mean: fn(f64) -> f64, moved: f64) -> f64 {
     match samples.count {
         0 => 0.0,
         _ if moved < 1.0 => 100.0,
-        _ => percent(mean(samples.mean), moved).min(100.0),
+        _ => percent(mean(samples.mean()), moved).min(100.0),
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
         for (mean, bandwidth, exact, whole) in vectors {
             let mut report = crate::example::mixed();
             report.groups[0].directions[Direction::Read].bandwidth = bandwidth;
-            report.jobs[0].directions[Direction::Read].bw.mean = mean;
+            report.jobs[0].directions[Direction::Read].bw = Samples::new(6, 0, 0, mean, 0.0);
             let shares = [share_of_group, share_of_group_in_kib]
                 .map(|share| format!("{:.2}", share(&blocks(&report, &report.jobs[0])[0])));
             assert_eq!(shares, [exact, whole], "{mean} of {bandwidth}");

@@ -52,7 +52,7 @@ impl Exporter for Terse {
 
 impl Terse {
     fn job(self, report: &Report, job: &JobReport, program: &Program, out: &mut dyn Write) -> io::Result<()> {
-        let error = job.error.as_ref().map_or(0, |error| error.errno);
+        let error = job.error.as_ref().map_or(0, |error| error.value.errno);
         match self.version {
             TerseVersion::V2 => write!(out, "2;{};{};{error}", job.name, job.group)?,
             version => {
@@ -69,8 +69,8 @@ impl Terse {
         if self.version != TerseVersion::V2 {
             report.disks.iter().try_for_each(|disk| disk_util(disk, out))?;
         }
-        if let Some((count, first)) = job.continued_errors {
-            write!(out, ";{count};{first}")?;
+        if let Some(errors) = &job.continued_errors {
+            write!(out, ";{};{}", errors.count, errors.first_errno())?;
         }
         if let Some(description) = &job.description {
             // Version 2 has ended its line by then.
@@ -115,7 +115,7 @@ impl Terse {
 
     fn samples(self, measured: &DirectionReport, share: f64, out: &mut dyn Write) -> io::Result<()> {
         let (bw, iops) = (&measured.bw, &measured.iops);
-        write!(out, ";{};{};{share:.6}%;{:.6};{:.6}", bw.min, bw.max, bw.mean, bw.deviation())?;
+        write!(out, ";{};{};{share:.6}%;{:.6};{:.6}", bw.min, bw.max, bw.mean(), bw.deviation())?;
         if self.version < TerseVersion::V5 {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl Terse {
             bw.count,
             iops.min,
             iops.max,
-            iops.mean,
+            iops.mean(),
             iops.deviation(),
             iops.count
         )
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn errors_and_description_come_last() {
         let mut report = example::mixed();
-        report.jobs[0].continued_errors = Some((3, 5));
+        report.jobs[0].continued_errors = Some(example::errors(3, 5));
         report.jobs[0].description = Some("what for".into());
         let line = lines(TerseVersion::V3, &report).remove(0);
         assert_eq!(line[line.len() - 3..], ["3", "5", "what for"]);

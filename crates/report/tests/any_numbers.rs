@@ -25,7 +25,7 @@ fn latency() -> BoxedStrategy<Latency> {
 
 fn samples() -> BoxedStrategy<Samples> {
     (prop::array::uniform3(number()), float(), float())
-        .prop_map(|([count, min, max], mean, spread)| Samples { count, min, max, mean, spread })
+        .prop_map(|([count, min, max], mean, spread)| Samples::new(count, min, max, mean, spread))
         .boxed()
 }
 
@@ -34,7 +34,11 @@ fn direction() -> BoxedStrategy<DirectionReport> {
         .prop_map(
             |([bytes, ios, issued, short, dropped, runtime_ms], [slat, clat, lat, intended], bw, iops)| {
                 let priorities = [7, 8192, u16::MAX]
-                    .map(|priority| PriorityLatency { priority, latency: lat.clone() })
+                    .map(|priority| PriorityLatency {
+                        priority,
+                        latency: lat.clone(),
+                        ..PriorityLatency::default()
+                    })
                     .to_vec();
                 DirectionReport {
                     bytes,
@@ -111,11 +115,16 @@ fn job() -> BoxedStrategy<JobReport> {
                 name,
                 description,
                 pid,
-                error: (errno != 0).then(|| JobError { errno, what: "write".into() }),
+                error: (errno != 0)
+                    .then(|| First { worker: 0, value: JobError { errno, what: "write".into() } }),
                 group: group % 3,
                 members,
                 depth,
-                continued_errors: (first != 0).then_some((n[0], first)),
+                continued_errors: (first != 0).then_some(ContinuedErrors {
+                    count: n[0],
+                    first: Some(First { worker: 0, value: first }),
+                }),
+                identity: Identity { block: depth, worker: group },
                 blocks: display.intended.then(|| BlockReport {
                     states: [n[0], n[1], n[2], n[3], n[4]],
                     lifetimes: values[0].lat.histogram.clone(),

@@ -100,13 +100,8 @@ fn samples(value: &Value, of: &str, deviation: &str) -> Samples {
     let get = |what: &str| &value[format!("{of}_{what}")];
     let count = integer(get("samples"));
     let deviation = float(get(deviation));
-    Samples {
-        count,
-        min: integer(get("min")),
-        max: integer(get("max")),
-        mean: float(get("mean")),
-        spread: deviation * deviation * count.saturating_sub(1) as f64,
-    }
+    let spread = deviation * deviation * count.saturating_sub(1) as f64;
+    Samples::new(count, integer(get("min")), integer(get("max")), float(get("mean")), spread)
 }
 
 fn direction(value: &Value) -> DirectionReport {

@@ -1,12 +1,12 @@
-//! The report, from what the workers published.
+//! The report, from what the workers published: the values of each worker, which [`Report::merge`] makes one report of.
 
 use crate::shared::{Control, Slot};
 use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
 use iolite_plan::Plan;
 use iolite_stats::live::LiveStats;
 use iolite_stats::{
-    Depths, DirectionReport, DiskReport, Display, GroupDirection, GroupReport, JobError, JobReport, Latency,
-    LatencyClasses, Report, Samples, SteadyReport, SyncReport, Unified, Usage,
+    ContinuedErrors, Depths, DirectionReport, DiskReport, Display, First, GroupReport, Identity, IdleReport,
+    JobError, JobReport, Latency, Moments, Report, Samples, SteadyReport, SyncReport, Unified, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,10 +18,10 @@ pub struct Known {
     pub error: Option<JobError>,
     /// The first error that it went on after.
     pub went_on: Option<JobError>,
-    /// Samples of bandwidth and IOPS.
-    pub bw: PerDirection<Samples>,
+    /// Samples of bandwidth, in KiB/s.
+    pub bw: PerDirection<Moments>,
     /// Samples of IOPS.
-    pub iops: PerDirection<Samples>,
+    pub iops: PerDirection<Moments>,
     /// What was found of the steady state of its group.
     pub steady_state: Option<SteadyReport>,
 }
@@ -42,6 +42,8 @@ pub struct Circumstances<'a> {
     pub eta_s: Option<u64>,
     /// The disks.
     pub disks: Vec<DiskReport>,
+    /// How idle the CPUs were, where that is measured.
+    pub idleness: Option<IdleReport>,
 }
 
 /// Makes the report. `slot` and `known` give what there is of each worker.
@@ -51,87 +53,91 @@ pub fn report<'a>(
     known: impl Fn(usize) -> &'a Known,
 ) -> Report {
     let plan = at.plan;
-    let mut report = Report { timestamp_ms: at.timestamp_ms, disks: Vec::new(), ..Report::default() };
-    for block in plan.reporting_blocks() {
-        let mut members =
-            block.into_iter().filter(|&index| plan.job_of(&plan.workers[index]).options.stats).map(|index| {
-                let job = plan.job_of(&plan.workers[index]);
-                one(&at, &job.options, job.group, slot(index), known(index))
-            });
-        let Some(mut first) = members.next() else { continue };
-        members.for_each(|member| merge(&mut first, &member));
-        report.jobs.push(first);
+    let mut jobs = Vec::new();
+    for (block, members) in (0..).zip(plan.reporting_blocks()) {
+        for index in members.into_iter().filter(|&index| options(plan, index).stats) {
+            let identity = Identity { block, worker: index as u32 };
+            let mut job = unmeasured(plan, identity);
+            measure(&mut job, &at, options(plan, index), slot(index), known(index));
+            jobs.push(job);
+        }
     }
-    for job in &mut report.jobs {
-        let mut all = Latency::default();
-        job.directions.values.iter().for_each(|direction| all += &direction.clat);
-        job.latency_classes = LatencyClasses::of(&all);
-        job.mixed = (job.display.unified != Unified::Apart).then(|| {
-            let mut mixed = DirectionReport::default();
-            job.directions.values.iter().for_each(|direction| mixed += direction);
-            mixed
-        });
-        // Units that complete when they are queued have no submission latency.
-        job.display.synchronous =
-            job.directions.values.iter().all(|direction| direction.slat.moments.count == 0);
-    }
-    report.global_options = plan.jobs.last().map_or_else(Vec::new, |job| job.options.given_global.clone());
-    report.groups = groups(plan, &report.jobs);
-    report.disks = at.disks;
-    report
+    Report::merge([Report {
+        timestamp_ms: at.timestamp_ms,
+        global_options: plan.jobs.last().map_or_else(Vec::new, |job| job.options.given_global.clone()),
+        jobs,
+        groups: groups(plan),
+        disks: at.disks,
+        idleness: at.idleness,
+    }])
 }
 
-fn one(at: &Circumstances<'_>, options: &JobOptions, group: u32, slot: &Slot, known: &Known) -> JobReport {
-    let control = &slot.control;
-    let end_ns = end_ns(control, at.now_ns);
-    let measured = slot.stats.consistent(|stats| Measured::of(stats, end_ns, known));
+fn options(plan: &Plan, worker: usize) -> &JobOptions {
+    &plan.job_of(&plan.workers[worker]).options
+}
+
+/// What is told of a worker whatever it measures.
+fn unmeasured(plan: &Plan, identity: Identity) -> JobReport {
+    let job = plan.job_of(&plan.workers[identity.worker as usize]);
+    let options = &job.options;
     JobReport {
+        identity,
         name: options.name.clone(),
         description: options.description.clone(),
-        group,
+        group: job.group,
         members: 1,
-        pid: control.id.load(Relaxed),
-        error: known.error.as_ref().or(known.went_on.as_ref()).cloned(),
-        start_ms: match options.job_start_clock_id {
-            // As with any other clock: 0 = it never began.
-            0 => match control.started_ns.load(Relaxed) {
-                0 => 0,
-                started_ns => at.origin_ms + started_ns / 1_000_000,
-            },
-            _ => control.own_start_ms.load(Relaxed),
-        },
-        elapsed_s: at.now_ns.saturating_sub(at.begun_ns).div_ceil(1_000_000_000).max(1),
-        eta_s: at.eta_s,
         options: options.given.clone(),
-        directions: measured.directions,
-        mixed: None,
-        sync: measured.sync,
-        lateness: measured.lateness,
-        job_runtime_ms: job_runtime_ms(control, end_ns),
-        log_wait_ms: control.log_wait_ns.load(Relaxed) / 1_000_000,
-        usage: Usage {
-            user_ms: control.user_us.load(Relaxed) / 1000,
-            system_ms: control.system_us.load(Relaxed) / 1000,
-            context_switches: control.context_switches.load(Relaxed),
-            major_faults: control.major_faults.load(Relaxed),
-            minor_faults: control.minor_faults.load(Relaxed),
-        },
-        depths: measured.depths,
-        latency_classes: LatencyClasses::default(),
-        continued_errors: goes_on(options).then_some(measured.errors),
-        // A worker that never began has met no depth.
-        depth: match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
-            (0, _) => 0,
-            (_, 0) => options.iodepth,
-            (_, found) => found,
-        },
+        continued_errors: goes_on(options).then(ContinuedErrors::default),
         latency_target_ns: options.latency_target.saturating_mul(1000),
         latency_window_ns: options.latency_window.saturating_mul(1000),
         latency_percentile: options.latency_percentile,
-        blocks: options.block_error_percentiles.then(|| slot.stats.blocks.read()),
-        steady_state: known.steady_state.clone(),
         display: display(options),
+        ..JobReport::default()
     }
+}
+
+/// Adds what the worker published, and what the controller knows of it.
+fn measure(job: &mut JobReport, at: &Circumstances<'_>, options: &JobOptions, slot: &Slot, known: &Known) {
+    let control = &slot.control;
+    let worker = job.identity.worker;
+    let end_ns = end_ns(control, at.now_ns);
+    let measured = slot.stats.consistent(|stats| Measured::of(stats, worker, end_ns, known));
+    job.pid = control.id.load(Relaxed);
+    job.error = known.error.as_ref().or(known.went_on.as_ref()).cloned().map(|value| First { worker, value });
+    job.start_ms = match options.job_start_clock_id {
+        // As with any other clock: 0 = it never began.
+        0 => match control.started_ns.load(Relaxed) {
+            0 => 0,
+            started_ns => at.origin_ms + started_ns / 1_000_000,
+        },
+        _ => control.own_start_ms.load(Relaxed),
+    };
+    job.elapsed_s = at.now_ns.saturating_sub(at.begun_ns).div_ceil(1_000_000_000).max(1);
+    job.eta_s = at.eta_s;
+    job.directions = measured.directions;
+    job.sync = measured.sync;
+    job.lateness = measured.lateness;
+    job.job_runtime_ms = job_runtime_ms(control, end_ns);
+    job.log_wait_ms = control.log_wait_ns.load(Relaxed) / 1_000_000;
+    job.usage = Usage {
+        user_ms: control.user_us.load(Relaxed) / 1000,
+        system_ms: control.system_us.load(Relaxed) / 1000,
+        context_switches: control.context_switches.load(Relaxed),
+        major_faults: control.major_faults.load(Relaxed),
+        minor_faults: control.minor_faults.load(Relaxed),
+    };
+    job.depths = measured.depths;
+    if let Some(errors) = &mut job.continued_errors {
+        *errors = measured.errors;
+    }
+    // A worker that never began has met no depth.
+    job.depth = match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
+        (0, _) => 0,
+        (_, 0) => options.iodepth,
+        (_, found) => found,
+    };
+    job.blocks = options.block_error_percentiles.then(|| slot.stats.blocks.read());
+    job.steady_state = known.steady_state.clone();
 }
 
 /// What a worker counted, all of it at one moment.
@@ -140,13 +146,13 @@ struct Measured {
     sync: SyncReport,
     lateness: Latency,
     depths: Depths,
-    /// How many, and the first.
-    errors: (u64, i32),
+    errors: ContinuedErrors,
 }
 
 impl Measured {
-    fn of(stats: &LiveStats, end_ns: u64, known: &Known) -> Measured {
-        let direction = |direction| direction_of(stats, direction, end_ns, known);
+    fn of(stats: &LiveStats, worker: u32, end_ns: u64, known: &Known) -> Measured {
+        let direction = |direction| direction_of(stats, direction, worker, end_ns, known);
+        let first_error = i32::try_from(stats.first_error.get()).ok().filter(|&errno| errno != 0);
         Measured {
             depths: stats.depths(),
             directions: PerDirection::new(
@@ -156,12 +162,21 @@ impl Measured {
             ),
             sync: SyncReport { ios: stats.syncs.get(), lat: stats.sync_latency() },
             lateness: stats.lateness(),
-            errors: (stats.errors.get(), i32::try_from(stats.first_error.get()).unwrap_or(0)),
+            errors: ContinuedErrors {
+                count: stats.errors.get(),
+                first: first_error.map(|value| First { worker, value }),
+            },
         }
     }
 }
 
-fn direction_of(stats: &LiveStats, direction: Direction, end_ns: u64, known: &Known) -> DirectionReport {
+fn direction_of(
+    stats: &LiveStats,
+    direction: Direction,
+    worker: u32,
+    end_ns: u64,
+    known: &Known,
+) -> DirectionReport {
     let live = &stats.directions[direction.index()];
     let issued = live.issued.get();
     if issued == 0 {
@@ -180,9 +195,9 @@ fn direction_of(stats: &LiveStats, direction: Direction, end_ns: u64, known: &Kn
         clat,
         lat,
         intended: stats.intended_latency(direction.index()),
-        priorities: live.priorities.read(),
-        bw: known.bw[direction],
-        iops: known.iops[direction],
+        priorities: live.priorities.read(direction, worker),
+        bw: Samples::of(&known.bw[direction]),
+        iops: Samples::of(&known.iops[direction]),
     }
 }
 
@@ -231,89 +246,21 @@ fn display(options: &JobOptions) -> Display {
     }
 }
 
-/// Adds a member to a group's block.
-fn merge(into: &mut JobReport, other: &JobReport) {
-    into.members += 1;
-    if into.error.is_none() {
-        into.error.clone_from(&other.error);
-    }
-    for (mine, theirs) in into.directions.values.iter_mut().zip(&other.directions.values) {
-        *mine += theirs;
-    }
-    if let Some((count, first)) = other.continued_errors {
-        let (sum, earliest) = into.continued_errors.get_or_insert((0, 0));
-        *sum += count;
-        *earliest = if *earliest == 0 { first } else { *earliest };
-    }
-    if let Some(blocks) = &other.blocks {
-        *into.blocks.get_or_insert_default() += blocks;
-    }
-    into.sync.ios += other.sync.ios;
-    into.sync.lat += &other.sync.lat;
-    into.lateness += &other.lateness;
-    into.job_runtime_ms += other.job_runtime_ms;
-    into.log_wait_ms += other.log_wait_ms;
-    into.usage.user_ms += other.usage.user_ms;
-    into.usage.system_ms += other.usage.system_ms;
-    into.usage.context_switches += other.usage.context_switches;
-    into.usage.major_faults += other.usage.major_faults;
-    into.usage.minor_faults += other.usage.minor_faults;
-    into.depths += &other.depths;
-}
-
-fn groups(plan: &Plan, jobs: &[JobReport]) -> Vec<GroupReport> {
-    let count = plan.jobs.iter().map(|job| job.group + 1).max().unwrap_or(0);
-    (0..count)
-        .map(|id| {
-            let members = || jobs.iter().filter(move |job| job.group == id);
-            let first = plan.jobs.iter().find(|job| job.group == id);
-            let apart = |direction: Direction| {
-                let shown = members().filter(|job| job.display.unified != Unified::Mixed);
-                group_direction(shown.map(|job| &job.directions[direction]))
-            };
-            // The slowest and the fastest are single directions where they are shown apart, too.
-            let mixed = members().flat_map(|job| match job.display.unified {
-                Unified::Apart => &[],
-                Unified::Mixed => job.mixed.as_slice(),
-                Unified::Both => &job.directions.values[..],
+/// The groups and their units; what they moved follows from their jobs.
+fn groups(plan: &Plan) -> Vec<GroupReport> {
+    let mut groups: Vec<GroupReport> = Vec::new();
+    for job in &plan.jobs {
+        if groups.iter().all(|group| group.id != job.group) {
+            groups.push(GroupReport {
+                id: job.group,
+                kb_base: job.options.kb_base,
+                unit_base: job.options.unit_base,
+                significant_figures: job.options.significant_figures,
+                ..GroupReport::default()
             });
-            GroupReport {
-                id,
-                directions: PerDirection::new(
-                    apart(Direction::Read),
-                    apart(Direction::Write),
-                    apart(Direction::Trim),
-                ),
-                mixed: group_direction(mixed),
-                kb_base: first.map_or(1024, |job| job.options.kb_base),
-                unit_base: first.map_or(0, |job| job.options.unit_base),
-                significant_figures: first.map_or(4, |job| job.options.significant_figures),
-            }
-        })
-        .collect()
-}
-
-/// What these moved side by side.
-fn group_direction<'a>(parts: impl Iterator<Item = &'a DirectionReport>) -> GroupDirection {
-    let mut sum =
-        parts.filter(|part| part.runtime_ms > 0).fold(GroupDirection::default(), |mut sum, part| {
-            let bandwidth = bandwidth(part.bytes, part.runtime_ms);
-            let is_first = sum.max_runtime_ms == 0;
-            let least = |a: u64, b: u64| if is_first { b } else { a.min(b) };
-            sum.min_bandwidth = least(sum.min_bandwidth, bandwidth);
-            sum.min_runtime_ms = least(sum.min_runtime_ms, part.runtime_ms);
-            sum.max_bandwidth = sum.max_bandwidth.max(bandwidth);
-            sum.max_runtime_ms = sum.max_runtime_ms.max(part.runtime_ms);
-            sum.bytes += part.bytes;
-            sum
-        });
-    sum.bandwidth = bandwidth(sum.bytes, sum.max_runtime_ms);
-    sum
-}
-
-/// Bytes per second.
-fn bandwidth(bytes: u64, runtime_ms: u64) -> u64 {
-    if runtime_ms == 0 { 0 } else { (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64 }
+        }
+    }
+    groups
 }
 
 #[cfg(test)]
@@ -321,6 +268,7 @@ mod tests {
     use super::*;
     use crate::shared::Arena;
     use iolite_options::{RunOptions, SizeValue};
+    use iolite_stats::GroupDirection;
 
     fn plan(groupings: &[(&str, u32, bool)]) -> Plan {
         let jobs = groupings
@@ -346,6 +294,7 @@ mod tests {
             origin_ms: 1000,
             eta_s: None,
             disks: Vec::new(),
+            idleness: None,
         };
         report(at, |worker| arena.slot(worker), |worker| &known[worker])
     }

@@ -45,7 +45,7 @@ pub struct Depths {
 impl AddAssign<&Depths> for Depths {
     fn add_assign(&mut self, other: &Depths) {
         let add = |mine: &mut [u64], theirs: &[u64]| {
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs)
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs))
         };
         add(&mut self.level, &other.level);
         add(&mut self.submit, &other.submit);
@@ -90,11 +90,12 @@ impl LatencyClasses {
         for (bucket, count) in latency.histogram.occupied() {
             let value = midpoint(bucket).max(min).min(max);
             let class = LATENCY_ENDS.partition_point(|&end| end <= value);
-            match class {
-                0..10 => classes.ns[class] += count,
-                10..20 => classes.us[class - 10] += count,
-                _ => classes.ms[class - 20] += count,
-            }
+            let class = match class {
+                0..10 => &mut classes.ns[class],
+                10..20 => &mut classes.us[class - 10],
+                _ => &mut classes.ms[class - 20],
+            };
+            *class = class.saturating_add(count);
         }
         classes
     }

@@ -63,7 +63,7 @@ impl Histogram {
 
     /// How many values.
     pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
 
     /// The buckets that are not empty, ascending, with their counts.
@@ -108,7 +108,8 @@ impl AddAssign<&Histogram> for Histogram {
         if self.counts.is_empty() {
             self.counts.clone_from(&other.counts);
         } else {
-            self.counts.iter_mut().zip(&other.counts).for_each(|(mine, theirs)| *mine += theirs);
+            let pairs = self.counts.iter_mut().zip(&other.counts);
+            pairs.for_each(|(mine, theirs)| *mine = mine.saturating_add(*theirs));
         }
     }
 }

@@ -40,6 +40,12 @@ impl IdleReport {
         if self.cpus.len() < 2 { 0.0 } else { (squares / (self.cpus.len() - 1) as f64).sqrt() }
     }
 
+    /// Adds the CPUs of another machine or part of it.
+    pub(crate) fn append(&mut self, other: IdleReport) {
+        self.cpus.extend(other.cpus);
+        self.per_cpu |= other.per_cpu;
+    }
+
     fn mean(&self, of: impl Fn(&IdleCpu) -> f64) -> f64 {
         let sum: f64 = self.cpus.iter().map(of).sum();
         if self.cpus.is_empty() { 0.0 } else { sum / self.cpus.len() as f64 }

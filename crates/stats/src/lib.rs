@@ -4,14 +4,18 @@
 //! asking over all their I/Os. [`live`] is the form in which a worker publishes its numbers to readers in other
 //! processes; the rest are plain values.
 
+#[cfg(test)]
+mod arbitrary;
 mod distribution;
 mod histogram;
 mod idle;
 pub mod live;
+mod merge;
 mod moments;
 mod rate;
 mod report;
 mod samples;
+mod serial;
 mod steady;
 
 pub use distribution::*;

@@ -463,15 +463,16 @@ mod tests {
     fn priorities_are_told_apart() {
         let stats = zeroed();
         let priorities = &stats.directions[0].priorities;
-        assert_eq!(priorities.read(), []);
+        let read = || priorities.read(iolite_types::Direction::Read, 4);
+        assert_eq!(read(), []);
         priorities.prepare([0, 8192, 3].into_iter());
         for (priority, latency) in [(8192, 5), (0, 7), (8192, 6), (99, 1)] {
             priorities.record(priority, latency);
         }
-        let seen = || -> Vec<_> {
-            priorities.read().iter().map(|seen| (seen.priority, seen.latency.moments.count)).collect()
-        };
+        let seen =
+            || -> Vec<_> { read().iter().map(|seen| (seen.priority, seen.latency.moments.count)).collect() };
         assert_eq!(seen(), [(0, 1), (8192, 2)]);
+        assert_eq!(read()[1].order, [0, 4, 1]);
         stats.reset(0);
         assert_eq!(seen(), []);
         priorities.record(3, 1);

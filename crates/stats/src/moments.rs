@@ -51,24 +51,32 @@ impl Moments {
         if self.count < 2 {
             return 0.0;
         }
-        // n·Σx² − (Σx)² is a difference of integers; in floating point it would cancel. Where it does not fit
-        // into 128 bits, the values are so large that the rounding of doubles does not matter any more.
+        (self.scaled_spread() / (self.count as f64 * (self.count - 1) as f64)).sqrt()
+    }
+
+    /// The sum of squared distances from the mean.
+    pub fn spread(&self) -> f64 {
+        if self.count < 2 { 0.0 } else { self.scaled_spread() / self.count as f64 }
+    }
+
+    /// n·Σx² − (Σx)², which is n times the spread. It is a difference of integers; in floating point it would cancel. Where
+    /// it does not fit into 128 bits, the values are so large that the rounding of doubles does not matter any more.
+    fn scaled_spread(&self) -> f64 {
         let n = u128::from(self.count);
-        let scaled = match (n.checked_mul(self.sum_squares), self.sum.checked_mul(self.sum)) {
+        match (n.checked_mul(self.sum_squares), self.sum.checked_mul(self.sum)) {
             (Some(a), Some(b)) => a.saturating_sub(b) as f64,
             _ => (n as f64 * self.sum_squares as f64 - self.sum as f64 * self.sum as f64).max(0.0),
-        };
-        (scaled / (n as f64 * (n - 1) as f64)).sqrt()
+        }
     }
 }
 
 impl AddAssign<&Moments> for Moments {
     fn add_assign(&mut self, other: &Moments) {
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        self.sum += other.sum;
-        self.sum_squares += other.sum_squares;
+        self.sum = self.sum.saturating_add(other.sum);
+        self.sum_squares = self.sum_squares.saturating_add(other.sum_squares);
     }
 }
 

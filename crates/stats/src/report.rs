@@ -3,7 +3,6 @@
 use crate::{Depths, Histogram, IdleReport, LatencyClasses, Moments, Samples, SteadyReport};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
-use std::ops::AddAssign;
 
 /// The whole report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,9 +30,45 @@ pub struct JobError {
     pub what: String,
 }
 
-/// A job's (or merged group's) measurements, and what decides how they are printed.
+/// What one of the merged workers tells: the lowest-numbered of those that have something to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct First<T> {
+    /// The number of that worker.
+    pub worker: u32,
+    /// What it tells.
+    pub value: T,
+}
+
+/// Errors that a job went on after (`continue_on_error`, `ignore_error`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContinuedErrors {
+    /// How many there were.
+    pub count: u64,
+    /// The errno of the first of them.
+    pub first: Option<First<i32>>,
+}
+
+impl ContinuedErrors {
+    /// The errno of the first error, 0 where there was none.
+    pub fn first_errno(&self) -> i32 {
+        self.first.map_or(0, |first| first.value)
+    }
+}
+
+/// Which worker's results these are, and with whose they are added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Identity {
+    /// The number of the block in which they are reported. Workers of the same block are reported as one.
+    pub block: u32,
+    /// The worker's number, which no other worker in the report has; of merged ones the lowest.
+    pub worker: u32,
+}
+
+/// The measurements of a worker, or of several that are reported as one, and what decides how they are printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobReport {
+    /// Where it belongs. What is not a sum comes from the lowest-numbered worker.
+    pub identity: Identity,
     /// The job's name.
     pub name: String,
     /// Its description.
@@ -44,8 +79,8 @@ pub struct JobReport {
     pub members: u32,
     /// The process or thread id (of the first, when merged).
     pub pid: i32,
-    /// The error that ended it, the first of the members that had one.
-    pub error: Option<JobError>,
+    /// The error that ended it, of the first of the members that had one.
+    pub error: Option<First<JobError>>,
     /// Milliseconds since the epoch at which it started its I/O.
     pub start_ms: u64,
     /// Whole seconds from the start of the run (not the job) to now, at least 1.
@@ -56,7 +91,7 @@ pub struct JobReport {
     pub options: Vec<(String, String)>,
     /// Per direction.
     pub directions: PerDirection<DirectionReport>,
-    /// All directions together, where that is asked for.
+    /// All directions together, where that is asked for. Derived when reports are merged.
     pub mixed: Option<DirectionReport>,
     /// fsync, fdatasync, sync_file_range and syncfs.
     pub sync: SyncReport,
@@ -68,10 +103,10 @@ pub struct JobReport {
     pub usage: Usage,
     /// Depth distributions.
     pub depths: Depths,
-    /// Latency classes (of completion latency, all directions).
+    /// Latency classes (of completion latency, all directions). Derived when reports are merged.
     pub latency_classes: LatencyClasses,
-    /// Errors that `continue_on_error` went on after: how many, and the first errno.
-    pub continued_errors: Option<(u64, i32)>,
+    /// Errors that it went on after; `None` = it goes on after none.
+    pub continued_errors: Option<ContinuedErrors>,
     /// The configured (or, for a latency target, found) depth.
     pub depth: u32,
     /// latency_target in ns, 0 = none.
@@ -119,7 +154,7 @@ pub struct Display {
     pub clat_percentiles: bool,
     /// Show percentiles of total latency.
     pub lat_percentiles: bool,
-    /// The engine completes in `queue`: no submission latency is shown.
+    /// The engine completes in `queue`: no submission latency is shown. Derived when reports are merged.
     pub synchronous: bool,
     /// Whether directions are shown apart.
     pub unified: Unified,
@@ -156,16 +191,12 @@ pub struct Latency {
     pub histogram: Histogram,
 }
 
-impl AddAssign<&Latency> for Latency {
-    fn add_assign(&mut self, other: &Latency) {
-        self.moments += &other.moments;
-        self.histogram += &other.histogram;
-    }
-}
-
 /// The latency of the I/Os of one priority.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorityLatency {
+    /// Priorities are listed in ascending order of this: the direction, the worker, and its place in that worker's list; of
+    /// merged ones the lowest.
+    pub order: [u32; 3],
     /// As the kernel writes it.
     pub priority: u16,
     /// Completion latency, or total latency where percentiles of that are asked for.
@@ -201,30 +232,6 @@ pub struct DirectionReport {
     pub bw: Samples,
     /// IOPS samples.
     pub iops: Samples,
-}
-
-/// Adds what was measured beside this: counts and rates add up, the longest run time counts.
-impl AddAssign<&DirectionReport> for DirectionReport {
-    fn add_assign(&mut self, other: &DirectionReport) {
-        self.bytes += other.bytes;
-        self.ios += other.ios;
-        self.issued += other.issued;
-        self.short += other.short;
-        self.dropped += other.dropped;
-        self.runtime_ms = self.runtime_ms.max(other.runtime_ms);
-        self.slat += &other.slat;
-        self.clat += &other.clat;
-        self.lat += &other.lat;
-        self.intended += &other.intended;
-        for theirs in &other.priorities {
-            match self.priorities.iter_mut().find(|mine| mine.priority == theirs.priority) {
-                Some(mine) => mine.latency += &theirs.latency,
-                None => self.priorities.push(theirs.clone()),
-            }
-        }
-        self.bw += &other.bw;
-        self.iops += &other.iops;
-    }
 }
 
 /// fsync and its relatives.
@@ -295,7 +302,7 @@ pub struct Usage {
     pub minor_faults: u64,
 }
 
-/// A run status group: the jobs that ran side by side.
+/// A run status group: the jobs that ran side by side. What they moved is derived when reports are merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupReport {
     /// Its number.

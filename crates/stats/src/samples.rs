@@ -1,10 +1,14 @@
 //! Samples of a rate: what bandwidth and IOPS were in each averaging period.
 
+use crate::{Moments, serial};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// Minimum, maximum, mean and deviation of a series of samples, without keeping the series (Welford's method).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The unit of fractions: sums of integers do not depend on the order in which they were added up.
+const BILLION: f64 = 1e9;
+
+/// Minimum, maximum, mean and deviation of a series of samples, or of several series whose rates add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
     /// How many samples.
     pub count: u64,
@@ -12,26 +16,36 @@ pub struct Samples {
     pub min: u64,
     /// The largest, 0 for none.
     pub max: u64,
-    /// Their mean.
-    pub mean: f64,
-    /// Sum of squared distances from the mean.
-    pub spread: f64,
+    /// Their mean, in billionths.
+    #[serde(with = "serial::decimal")]
+    mean_billionths: u128,
+    /// Sum of squared distances from the mean, in billionths.
+    #[serde(with = "serial::decimal")]
+    spread_billionths: u128,
 }
 
 impl Samples {
-    /// Adds a sample.
-    pub fn record(&mut self, value: u64) {
-        self.min = if self.count == 0 { value } else { self.min.min(value) };
-        self.max = self.max.max(value);
-        self.count += 1;
-        let delta = value as f64 - self.mean;
-        self.mean += delta / self.count as f64;
-        self.spread += delta * (value as f64 - self.mean);
+    /// Samples with this mean and this sum of squared distances from it. Both are kept to nine decimals; what is negative or
+    /// not a number is 0.
+    pub fn new(count: u64, min: u64, max: u64, mean: f64, spread: f64) -> Samples {
+        let billionths = |value: f64| (value * BILLION).round() as u128;
+        Samples { count, min, max, mean_billionths: billionths(mean), spread_billionths: billionths(spread) }
+    }
+
+    /// The samples of one series, from its moments.
+    pub fn of(series: &Moments) -> Samples {
+        Samples::new(series.count, series.minimum(), series.max, series.mean(), series.spread())
+    }
+
+    /// Their mean, 0 for none.
+    pub fn mean(&self) -> f64 {
+        self.mean_billionths as f64 / BILLION
     }
 
     /// The sample standard deviation, 0 for fewer than two samples.
     pub fn deviation(&self) -> f64 {
-        if self.count < 2 { 0.0 } else { (self.spread / (self.count - 1) as f64).sqrt() }
+        let spread = self.spread_billionths as f64 / BILLION;
+        if self.count < 2 { 0.0 } else { (spread / (self.count - 1) as f64).sqrt() }
     }
 }
 
@@ -39,14 +53,11 @@ impl Samples {
 /// all samples around their own means is kept together.
 impl AddAssign<&Samples> for Samples {
     fn add_assign(&mut self, other: &Samples) {
-        if other.count == 0 {
-            return;
-        }
-        self.count += other.count;
-        self.min += other.min;
-        self.max += other.max;
-        self.mean += other.mean;
-        self.spread += other.spread;
+        self.count = self.count.saturating_add(other.count);
+        self.min = self.min.saturating_add(other.min);
+        self.max = self.max.saturating_add(other.max);
+        self.mean_billionths = self.mean_billionths.saturating_add(other.mean_billionths);
+        self.spread_billionths = self.spread_billionths.saturating_add(other.spread_billionths);
     }
 }
 
@@ -54,21 +65,33 @@ impl AddAssign<&Samples> for Samples {
 mod tests {
     use super::*;
 
+    fn series(values: &[u64]) -> Samples {
+        let mut moments = Moments::default();
+        values.iter().for_each(|&value| moments.record(value));
+        Samples::of(&moments)
+    }
+
     #[test]
     fn a_series() {
-        let mut samples = Samples::default();
-        [4, 7, 13, 16].into_iter().for_each(|value| samples.record(value));
-        assert_eq!((samples.count, samples.min, samples.max, samples.mean), (4, 4, 16, 10.0));
-        assert!((samples.deviation() - 30f64.sqrt()).abs() < 1e-12);
+        let samples = series(&[4, 7, 13, 16]);
+        assert_eq!((samples.count, samples.min, samples.max, samples.mean()), (4, 4, 16, 10.0));
+        assert!((samples.deviation() - 30f64.sqrt()).abs() < 1e-9);
+        assert_eq!(series(&[]), Samples::default());
     }
 
     #[test]
     fn rates_of_jobs_side_by_side_add_up() {
-        let mut one = Samples::default();
-        let mut two = Samples::default();
-        [10, 20].into_iter().for_each(|value| one.record(value));
-        [1, 3].into_iter().for_each(|value| two.record(value));
-        one += &two;
-        assert_eq!((one.count, one.min, one.max, one.mean), (4, 11, 23, 17.0));
+        let mut one = series(&[10, 20]);
+        one += &series(&[1, 3]);
+        assert_eq!((one.count, one.min, one.max, one.mean()), (4, 11, 23, 17.0));
+    }
+
+    #[test]
+    fn decimals_are_kept() {
+        for mean in [0.0, 0.1, 218_960.333_333, 4_294_967_295.999_999] {
+            assert_eq!(Samples::new(3, 0, 0, mean, 0.0).mean(), mean);
+        }
+        let impossible = Samples::new(1, 0, 0, f64::NAN, -1.0);
+        assert_eq!((impossible.mean(), impossible.deviation()), (0.0, 0.0));
     }
 }

@@ -37,7 +37,7 @@ fn the_frame() {
 #[test]
 fn keys_of_a_job_in_order() {
     let mut report = example::mixed();
-    report.jobs[0].continued_errors = Some((2, 5));
+    report.jobs[0].continued_errors = Some(example::errors(2, 5));
     report.jobs[0].description = Some("what for".into());
     let text = masked(Json { bins: false }, &report);
     let expected = [

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::example::{self, latency, moments, samples};
-use iolite_stats::{DirectionReport, JobError, Measurement};
+use iolite_stats::{DirectionReport, First, JobError, Measurement};
 use iolite_types::{Direction, PerDirection};
 
 /// The report's lines, the local time masked.
@@ -88,8 +88,9 @@ fn a_job_that_failed_before_it_moved_anything() {
     let mut report = example::mixed();
     let job = &mut report.jobs[0];
     job.description = Some("fills a full disk".into());
-    job.error = Some(JobError { errno: 28, what: "write on file /dev/full at offset 0, length 4096".into() });
-    job.continued_errors = Some((1, 28));
+    let error = JobError { errno: 28, what: "write on file /dev/full at offset 0, length 4096".into() };
+    job.error = Some(First { worker: 0, value: error });
+    job.continued_errors = Some(example::errors(1, 28));
     job.directions = PerDirection::default();
     job.directions.values[1].issued = 1;
     job.depths = Default::default();

@@ -6,7 +6,7 @@
 use super::Controller;
 use crate::shared::{Phase, Slot};
 use iolite_options::JobOptions;
-use iolite_stats::{Samples, kib_per_second, per_second};
+use iolite_stats::{Moments, kib_per_second, per_second};
 use iolite_types::{Direction, PerDirection};
 
 /// Turns counters into samples per averaging period.
@@ -80,8 +80,8 @@ impl Sampler {
         slot: &Slot,
         options: &JobOptions,
         now: u64,
-        bw: &mut PerDirection<Samples>,
-        iops: &mut PerDirection<Samples>,
+        bw: &mut PerDirection<Moments>,
+        iops: &mut PerDirection<Moments>,
     ) {
         let bw_period = period(options, options.bwavgtime, options.logs.write_bw_log.is_some());
         let iops_period = period(options, options.iopsavgtime, options.logs.write_iops_log.is_some());
@@ -164,7 +164,7 @@ mod tests {
         let mut look = |now: u64| {
             sampler.look(slot, &options, now, &mut bw, &mut iops);
             [(bw[Direction::Read], iops[Direction::Read]), (bw[Direction::Write], iops[Direction::Write])]
-                .map(|(bw, iops): (Samples, Samples)| (bw.count, bw.max, iops.max))
+                .map(|(bw, iops): (Moments, Moments)| (bw.count, bw.max, iops.max))
         };
         slot.control.set_phase(Phase::Running);
         slot.stats.begin_span([false, true, false], SECOND);

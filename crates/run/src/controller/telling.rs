@@ -147,11 +147,9 @@ impl Controller<'_> {
             origin_ms: self.origin_ms,
             eta_s: self.told_eta(now),
             disks: self.disks.report(),
+            idleness: self.idle_meter.as_ref().map(IdleMeter::report),
         };
-        let mut report =
-            collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known);
-        report.idleness = self.idle_meter.as_ref().map(IdleMeter::report);
-        report
+        collect::report(at, |index| self.arena.slot(index), |index| &self.members[index].known)
     }
 }
 

@@ -2,7 +2,7 @@
 //! have lived through that failed.
 
 use super::{LiveLatency, Word};
-use crate::{BlockReport, BlockState, Histogram};
+use crate::{BlockReport, BlockState};
 
 /// Counts of blocks.
 #[derive(Debug)]
@@ -35,15 +35,5 @@ impl LiveBlocks {
     pub fn read(&self) -> BlockReport {
         let lifetimes = self.lifetimes.read().histogram;
         BlockReport { states: std::array::from_fn(|state| self.states[state].get()), lifetimes }
-    }
-}
-
-/// Merging jobs adds their blocks up.
-impl std::ops::AddAssign<&BlockReport> for BlockReport {
-    fn add_assign(&mut self, other: &BlockReport) {
-        self.states.iter_mut().zip(other.states).for_each(|(mine, theirs)| *mine += theirs);
-        let mut lifetimes: Histogram = std::mem::take(&mut self.lifetimes);
-        lifetimes += &other.lifetimes;
-        self.lifetimes = lifetimes;
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{LiveLatency, Word};
 use crate::PriorityLatency;
+use iolite_types::Direction;
 
 /// Priorities that are told apart in each direction of a worker.
 pub const MOST_PRIORITIES: usize = 16;
@@ -32,11 +33,12 @@ impl LivePriorities {
         }
     }
 
-    /// Those that I/Os were seen of.
-    pub fn read(&self) -> Vec<PriorityLatency> {
+    /// Those of which I/Os were seen. They are the ones of this worker in this direction.
+    pub fn read(&self, direction: Direction, worker: u32) -> Vec<PriorityLatency> {
         let used = self.keys.iter().zip(&self.latencies).take_while(|(key, _)| key.get() != 0);
-        let seen = used.filter(|(_, latency)| latency.count() > 0);
-        seen.map(|(key, latency)| PriorityLatency {
+        let seen = (0..).zip(used).filter(|(_, (_, latency))| latency.count() > 0);
+        seen.map(|(place, (key, latency))| PriorityLatency {
+            order: [direction as u32, worker, place],
             priority: u16::try_from(key.get() - 1).unwrap_or(u16::MAX),
             latency: latency.read(),
         })

@@ -1,0 +1,221 @@
+//! Reports of any content, for tests of properties.
+
+use crate::*;
+use iolite_types::PerDirection;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+/// Moments of some values, and a histogram of the first of them.
+pub fn latency() -> BoxedStrategy<Latency> {
+    (vec(0..1u64 << 45, 0..6), 0..6usize)
+        .prop_map(|(values, bucketed)| {
+            let mut latency = Latency::default();
+            values.iter().for_each(|&value| latency.moments.record(value));
+            values.iter().take(bucketed).for_each(|&value| latency.histogram.record(value));
+            latency
+        })
+        .boxed()
+}
+
+fn samples() -> BoxedStrategy<Samples> {
+    let of = |values: Vec<u64>| {
+        let mut moments = Moments::default();
+        values.iter().for_each(|&value| moments.record(value));
+        Samples::of(&moments)
+    };
+    vec(0..1u64 << 30, 0..5).prop_map(of).boxed()
+}
+
+fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
+    let priorities = subsequence(vec![0, 1, 2, 3], 0..4).prop_shuffle();
+    let latencies = prop::array::uniform5(latency());
+    (any::<[u32; 5]>(), 0..9000u64, latencies, samples(), samples(), priorities)
+        .prop_map(move |(n, runtime_ms, latencies, bw, iops, priorities)| {
+            let [slat, clat, lat, intended, of_each] = latencies;
+            let priority = |(place, priority)| {
+                let order = [direction, worker, place];
+                PriorityLatency { order, priority, latency: of_each.clone() }
+            };
+            DirectionReport {
+                bytes: n[0].into(),
+                ios: n[1].into(),
+                issued: n[2].into(),
+                short: n[3].into(),
+                dropped: n[4].into(),
+                runtime_ms,
+                slat,
+                clat,
+                lat,
+                intended,
+                priorities: (0..).zip(priorities).map(priority).collect(),
+                bw,
+                iops,
+            }
+        })
+        .boxed()
+}
+
+fn display() -> BoxedStrategy<Display> {
+    let unified = select(vec![Unified::Apart, Unified::Mixed, Unified::Both]);
+    (any::<[u32; 3]>(), any::<[bool; 5]>(), vec(0.0..=100.0, 0..4), unified)
+        .prop_map(|([kb_base, unit_base, significant_figures], flags, percentiles, unified)| Display {
+            kb_base,
+            unit_base,
+            significant_figures,
+            percentiles,
+            slat_percentiles: flags[0],
+            clat_percentiles: flags[1],
+            lat_percentiles: flags[2],
+            synchronous: flags[3],
+            intended: flags[4],
+            unified,
+        })
+        .boxed()
+}
+
+fn steady_state() -> BoxedStrategy<SteadyReport> {
+    let quantity = select(vec![Quantity::Iops, Quantity::Bandwidth, Quantity::Latency]);
+    let measurement = any::<[u32; 3]>().prop_map(|[iops, bandwidth, latency]| Measurement {
+        iops: iops.into(),
+        bandwidth: bandwidth.into(),
+        latency: latency.into(),
+    });
+    (quantity, any::<[bool; 3]>(), 0.0..1e9, any::<[u16; 2]>(), vec(measurement, 0..3))
+        .prop_map(|(quantity, flags, limit, [duration_s, size], window)| SteadyReport {
+            quantity,
+            slope: flags[0],
+            limit,
+            percent: flags[1],
+            duration_s: duration_s.into(),
+            size: size.into(),
+            attained: flags[2],
+            window: window.into(),
+        })
+        .boxed()
+}
+
+/// A worker's report, in this block. Its group is that of the block.
+pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
+    let words = (any::<String>(), option::of(any::<String>()), vec(any::<(String, String)>(), 0..3));
+    let errors = (option::of(1..200i32), option::of((any::<u32>(), option::of(1..200i32))));
+    let directions = [direction(0, worker), direction(1, worker), direction(2, worker)];
+    let latencies = [latency(), latency(), latency()];
+    let classes = (any::<[u32; 7]>(), option::of(any::<[u32; 5]>()));
+    let rest = (display(), option::of(steady_state()), 0.0..=100.0);
+    (words, errors, directions, latencies, classes, any::<[u32; 20]>(), rest)
+        .prop_map(
+            move |(
+                (name, description, options),
+                (error, continued),
+                values,
+                [sync, lateness, lifetimes],
+                (counts, states),
+                n,
+                (display, steady_state, latency_percentile),
+            )| JobReport {
+                identity: Identity { block, worker },
+                group: block / 2,
+                members: 1,
+                error: error.map(|errno| {
+                    let value = JobError { errno, what: name.clone() };
+                    First { worker, value }
+                }),
+                continued_errors: continued.map(|(count, first)| ContinuedErrors {
+                    count: count.into(),
+                    first: first.map(|value| First { worker, value }),
+                }),
+                name,
+                description,
+                options,
+                directions: PerDirection { values },
+                sync: SyncReport { ios: n[0].into(), lat: sync },
+                lateness,
+                blocks: states.map(|states| BlockReport {
+                    states: states.map(u64::from),
+                    lifetimes: lifetimes.histogram,
+                }),
+                depths: Depths {
+                    level: counts.map(u64::from),
+                    submit: counts.map(u64::from),
+                    complete: counts.map(u64::from),
+                },
+                usage: Usage {
+                    user_ms: n[1].into(),
+                    system_ms: n[2].into(),
+                    context_switches: n[3].into(),
+                    major_faults: n[4].into(),
+                    minor_faults: n[5].into(),
+                },
+                pid: n[6] as i32,
+                start_ms: n[7].into(),
+                elapsed_s: n[8].into(),
+                eta_s: (n[9] % 2 == 0).then_some(n[9].into()),
+                job_runtime_ms: n[10].into(),
+                log_wait_ms: n[11].into(),
+                depth: n[12],
+                latency_target_ns: n[13].into(),
+                latency_window_ns: n[14].into(),
+                latency_percentile,
+                display,
+                steady_state,
+                ..JobReport::default()
+            },
+        )
+        .boxed()
+}
+
+fn disk() -> BoxedStrategy<DiskReport> {
+    let leaf = (any::<String>(), any::<[u32; 9]>(), 0.0..=100.0).prop_map(|(name, n, utilisation)| {
+        let [read_ios, write_ios, read_sectors, write_sectors, read_merges, write_merges, ..] =
+            n.map(u64::from);
+        let [.., read_ticks, write_ticks, in_queue] = n.map(u64::from);
+        let counters = DiskCounters {
+            read_ios,
+            write_ios,
+            read_sectors,
+            write_sectors,
+            read_merges,
+            write_merges,
+            read_ticks,
+            write_ticks,
+            in_queue,
+        };
+        DiskReport { name, counters, utilisation, slaves: Vec::new() }
+    });
+    (leaf.clone(), vec(leaf, 0..2)).prop_map(|(disk, slaves)| DiskReport { slaves, ..disk }).boxed()
+}
+
+fn idleness() -> BoxedStrategy<IdleReport> {
+    let cpu = (any::<u32>(), 0.0..=100.0, 0.0..1e6).prop_map(|(cpu, percent, unit_us)| IdleCpu {
+        cpu,
+        percent,
+        unit_us,
+    });
+    (vec(cpu, 0..3), any::<bool>()).prop_map(|(cpus, per_cpu)| IdleReport { cpus, per_cpu }).boxed()
+}
+
+/// The group of a block.
+pub fn group(id: u32) -> GroupReport {
+    GroupReport { id, kb_base: 1000 + id, unit_base: id, significant_figures: 4, ..GroupReport::default() }
+}
+
+/// The unmerged reports of some workers, in up to three blocks.
+pub fn jobs() -> BoxedStrategy<Vec<JobReport>> {
+    (1..6u32)
+        .prop_flat_map(|count| (0..count).map(|worker| job(worker * 3 / 5, worker)).collect::<Vec<_>>())
+        .boxed()
+}
+
+/// A report that was merged.
+pub fn report() -> BoxedStrategy<Report> {
+    let options = vec(any::<(String, String)>(), 0..3);
+    (any::<u32>(), options, jobs(), vec(disk(), 0..2), option::of(idleness()))
+        .prop_map(|(timestamp_ms, global_options, jobs, disks, idleness)| {
+            let groups = vec![group(0), group(1)];
+            let timestamp_ms = timestamp_ms.into();
+            Report::merge([Report { timestamp_ms, global_options, jobs, groups, disks, idleness }])
+        })
+        .boxed()
+}

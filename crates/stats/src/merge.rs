@@ -1,0 +1,223 @@
+//! Merging: how the results of many workers become one report.
+//!
+//! Each worker's results are a [`JobReport`] that says itself where it belongs ([`Identity`]), and a [`Report`] is made of any
+//! number of them by [`Report::merge`]. Merged reports can be merged again: whether results come one by one, in batches, or
+//! from several machines, and in which order, makes no difference to jobs and groups. That holds because
+//!
+//! - sums are sums of integers, and extremes are extremes (a sum that does not fit stays at its largest value);
+//! - what only one worker can tell (a name, an error) comes from the lowest-numbered worker that has something to tell;
+//! - what follows from the sums (latency classes, all directions as one, the groups' rates) is derived anew each time.
+
+use crate::{
+    BlockReport, ContinuedErrors, DirectionReport, First, GroupDirection, GroupReport, IdleReport, JobReport,
+    Latency, LatencyClasses, Report, SyncReport, Unified, Usage,
+};
+use iolite_types::{Direction, PerDirection};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry::{Occupied, Vacant};
+use std::ops::AddAssign;
+
+impl Report {
+    /// Makes one report of the parts. Jobs of the same block are added up; blocks and groups are listed in ascending order.
+    ///
+    /// What concerns a whole run or machine is not added up: the report was made when its latest part was; global options
+    /// and the units of a group are those of the first part that has any; disks and CPUs of all parts are listed one after
+    /// the other. Groups that no part lists are not reported.
+    pub fn merge(parts: impl IntoIterator<Item = Report>) -> Report {
+        let mut whole = Report::default();
+        let mut blocks: BTreeMap<u32, JobReport> = BTreeMap::new();
+        let mut groups: BTreeMap<u32, GroupReport> = BTreeMap::new();
+        for part in parts {
+            whole.timestamp_ms = whole.timestamp_ms.max(part.timestamp_ms);
+            if whole.global_options.is_empty() {
+                whole.global_options = part.global_options;
+            }
+            for job in part.jobs {
+                match blocks.entry(job.identity.block) {
+                    Occupied(mut block) => block.get_mut().merge(job),
+                    Vacant(place) => drop(place.insert(job)),
+                }
+            }
+            for group in part.groups {
+                groups.entry(group.id).or_insert(group);
+            }
+            whole.disks.extend(part.disks);
+            if let Some(idleness) = part.idleness {
+                whole.idleness.get_or_insert_with(IdleReport::default).append(idleness);
+            }
+        }
+        whole.jobs = blocks.into_values().collect();
+        whole.jobs.iter_mut().for_each(JobReport::derive);
+        whole.groups = groups.into_values().collect();
+        whole.groups.iter_mut().for_each(|group| group.derive(&whole.jobs));
+        whole
+    }
+}
+
+impl JobReport {
+    /// Adds workers that are reported as one with these. What [`derive`](JobReport::derive) derives is out of date
+    /// afterwards.
+    fn merge(&mut self, mut other: JobReport) {
+        if other.identity < self.identity {
+            std::mem::swap(self, &mut other);
+        }
+        self.members = self.members.saturating_add(other.members);
+        self.error = First::of(self.error.take(), other.error);
+        for (mine, theirs) in self.directions.values.iter_mut().zip(&other.directions.values) {
+            *mine += theirs;
+        }
+        if let Some(theirs) = other.continued_errors {
+            *self.continued_errors.get_or_insert_default() += theirs;
+        }
+        if let Some(blocks) = &other.blocks {
+            *self.blocks.get_or_insert_default() += blocks;
+        }
+        self.sync += &other.sync;
+        self.lateness += &other.lateness;
+        add(&mut self.job_runtime_ms, other.job_runtime_ms);
+        add(&mut self.log_wait_ms, other.log_wait_ms);
+        self.usage += &other.usage;
+        self.depths += &other.depths;
+    }
+
+    /// Derives what follows from the sums.
+    fn derive(&mut self) {
+        let mut all = Latency::default();
+        self.directions.values.iter().for_each(|direction| all += &direction.clat);
+        self.latency_classes = LatencyClasses::of(&all);
+        self.mixed = (self.display.unified != Unified::Apart).then(|| {
+            let mut mixed = DirectionReport::default();
+            self.directions.values.iter().for_each(|direction| mixed += direction);
+            mixed
+        });
+        // Units that complete when they are queued have no submission latency.
+        self.display.synchronous =
+            self.directions.values.iter().all(|direction| direction.slat.moments.count == 0);
+    }
+}
+
+impl GroupReport {
+    /// Derives what the group's jobs moved together.
+    fn derive(&mut self, jobs: &[JobReport]) {
+        let members = || jobs.iter().filter(|job| job.group == self.id);
+        let apart = |direction: Direction| {
+            let shown = members().filter(|job| job.display.unified != Unified::Mixed);
+            GroupDirection::of(shown.map(|job| &job.directions[direction]))
+        };
+        // The slowest and the fastest are single directions where they are shown apart, too.
+        let mixed = members().flat_map(|job| match job.display.unified {
+            Unified::Apart => &[],
+            Unified::Mixed => job.mixed.as_slice(),
+            Unified::Both => &job.directions.values[..],
+        });
+        self.mixed = GroupDirection::of(mixed);
+        self.directions =
+            PerDirection::new(apart(Direction::Read), apart(Direction::Write), apart(Direction::Trim));
+    }
+}
+
+impl GroupDirection {
+    /// What these moved side by side.
+    fn of<'a>(parts: impl Iterator<Item = &'a DirectionReport>) -> GroupDirection {
+        let mut sum =
+            parts.filter(|part| part.runtime_ms > 0).fold(GroupDirection::default(), |mut sum, part| {
+                let bandwidth = bandwidth(part.bytes, part.runtime_ms);
+                let is_first = sum.max_runtime_ms == 0;
+                let least = |a: u64, b: u64| if is_first { b } else { a.min(b) };
+                sum.min_bandwidth = least(sum.min_bandwidth, bandwidth);
+                sum.min_runtime_ms = least(sum.min_runtime_ms, part.runtime_ms);
+                sum.max_bandwidth = sum.max_bandwidth.max(bandwidth);
+                sum.max_runtime_ms = sum.max_runtime_ms.max(part.runtime_ms);
+                add(&mut sum.bytes, part.bytes);
+                sum
+            });
+        sum.bandwidth = bandwidth(sum.bytes, sum.max_runtime_ms);
+        sum
+    }
+}
+
+/// Bytes per second.
+fn bandwidth(bytes: u64, runtime_ms: u64) -> u64 {
+    let rate = (u128::from(bytes) * 1000).checked_div(u128::from(runtime_ms)).unwrap_or(0);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
+}
+
+impl<T> First<T> {
+    /// What the lower-numbered worker tells.
+    fn of(one: Option<First<T>>, other: Option<First<T>>) -> Option<First<T>> {
+        one.into_iter().chain(other).min_by_key(|told| told.worker)
+    }
+}
+
+impl AddAssign for ContinuedErrors {
+    fn add_assign(&mut self, other: ContinuedErrors) {
+        add(&mut self.count, other.count);
+        self.first = First::of(self.first.take(), other.first);
+    }
+}
+
+impl AddAssign<&Latency> for Latency {
+    fn add_assign(&mut self, other: &Latency) {
+        self.moments += &other.moments;
+        self.histogram += &other.histogram;
+    }
+}
+
+impl AddAssign<&SyncReport> for SyncReport {
+    fn add_assign(&mut self, other: &SyncReport) {
+        add(&mut self.ios, other.ios);
+        self.lat += &other.lat;
+    }
+}
+
+impl AddAssign<&Usage> for Usage {
+    fn add_assign(&mut self, other: &Usage) {
+        add(&mut self.user_ms, other.user_ms);
+        add(&mut self.system_ms, other.system_ms);
+        add(&mut self.context_switches, other.context_switches);
+        add(&mut self.major_faults, other.major_faults);
+        add(&mut self.minor_faults, other.minor_faults);
+    }
+}
+
+impl AddAssign<&BlockReport> for BlockReport {
+    fn add_assign(&mut self, other: &BlockReport) {
+        self.states.iter_mut().zip(other.states).for_each(|(mine, theirs)| add(mine, theirs));
+        self.lifetimes += &other.lifetimes;
+    }
+}
+
+/// Adds what was measured beside this: counts and rates add up, the longest run time counts.
+impl AddAssign<&DirectionReport> for DirectionReport {
+    fn add_assign(&mut self, other: &DirectionReport) {
+        add(&mut self.bytes, other.bytes);
+        add(&mut self.ios, other.ios);
+        add(&mut self.issued, other.issued);
+        add(&mut self.short, other.short);
+        add(&mut self.dropped, other.dropped);
+        self.runtime_ms = self.runtime_ms.max(other.runtime_ms);
+        self.slat += &other.slat;
+        self.clat += &other.clat;
+        self.lat += &other.lat;
+        self.intended += &other.intended;
+        for theirs in &other.priorities {
+            match self.priorities.iter_mut().find(|mine| mine.priority == theirs.priority) {
+                Some(mine) => {
+                    mine.order = mine.order.min(theirs.order);
+                    mine.latency += &theirs.latency;
+                }
+                None => self.priorities.push(theirs.clone()),
+            }
+        }
+        self.priorities.sort_by_key(|priority| priority.order);
+        self.bw += &other.bw;
+        self.iops += &other.iops;
+    }
+}
+
+#[cfg(test)]
+mod tests;
