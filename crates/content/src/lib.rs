@@ -32,14 +32,14 @@ mod dedupe;
 mod pattern;
 mod random;
 mod scramble;
-pub mod verify;
+mod source;
 
 pub use compress::Compress;
 pub use dedupe::{Dedupe, Share, WorkingSet};
+pub use random::mix;
+pub use source::Source;
 
 use dedupe::{Duplicates, Run};
-use pattern::Pattern;
-use random::Random;
 use scramble::Scrambler;
 use serde::{Deserialize, Serialize};
 
@@ -122,68 +122,6 @@ impl Held {
     }
 }
 
-#[derive(Clone, Debug)]
-enum Source {
-    Zeros,
-    Random(Random),
-    Pattern(Pattern),
-    /// Random data, and zeros or a pattern.
-    Mixture(Random, Compress, Option<Pattern>),
-}
-
-impl Source {
-    fn new(spec: &Spec) -> Source {
-        let random = || Random::new(spec.seed);
-        let pattern = match &spec.fill {
-            Fill::Pattern(pieces) => Some(Pattern::new(pieces)),
-            Fill::Zeros | Fill::Random => None,
-        };
-        match (spec.compress.filter(|compress| compress.percentage > 0), pattern) {
-            (Some(compress), pattern) if compress.percentage < 100 => {
-                Source::Mixture(random(), compress, pattern)
-            }
-            (_, Some(pattern)) => Source::Pattern(pattern),
-            (Some(_), None) => Source::Zeros,
-            (None, None) if spec.fill == Fill::Zeros => Source::Zeros,
-            (None, None) => Source::Random(random()),
-        }
-    }
-
-    #[inline]
-    fn fill(&mut self, buffer: &mut [u8], offset: u64, has_fixed: bool) {
-        match self {
-            Source::Zeros => buffer.fill(0),
-            Source::Random(random) => random.fill(buffer),
-            Source::Pattern(pattern) => pattern.fill(buffer, offset),
-            Source::Mixture(random, compress, pattern) => {
-                compress.fill_random(buffer, random);
-                if !has_fixed || pattern.as_ref().is_some_and(Pattern::has_offset) {
-                    compress.fill_fixed(buffer, pattern.as_mut(), offset);
-                }
-            }
-        }
-    }
-
-    /// Starts the random data anew.
-    #[inline]
-    fn reseed(&mut self, seed: u64) {
-        if let Source::Random(random) | Source::Mixture(random, ..) = self {
-            *random = Random::new(seed);
-        }
-    }
-
-    fn is_random(&self) -> bool {
-        matches!(self, Source::Random(_) | Source::Mixture(..))
-    }
-
-    fn has_offset(&self) -> bool {
-        match self {
-            Source::Pattern(pattern) | Source::Mixture(_, _, Some(pattern)) => pattern.has_offset(),
-            _ => false,
-        }
-    }
-}
-
 impl Content {
     /// The content that `spec` describes.
     pub fn new(spec: &Spec) -> Self {
@@ -192,7 +130,7 @@ impl Content {
         let duplicates = duplicates.map(|dedupe| Duplicates::new(dedupe, spec.seed));
         let asked = spec.compress.is_some() || spec.dedupe.is_some();
         let changes = source.is_random() && (spec.refill || asked);
-        let refill = changes || matches!(source, Source::Pattern(_));
+        let refill = changes || source.is_pattern();
         let scrambler = (spec.scramble && !changes && !asked).then(|| Scrambler::new(spec.seed));
         Content { source, duplicates, refill, scrambler, held: None }
     }
@@ -201,7 +139,7 @@ impl Content {
     /// from write to write need not be prepared.
     #[must_use]
     pub fn for_writes_only(mut self) -> Self {
-        if matches!(self.source, Source::Pattern(_)) {
+        if self.source.is_pattern() {
             self.refill = self.source.has_offset();
         }
         self.held = Some(Held::default());

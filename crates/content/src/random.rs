@@ -30,7 +30,7 @@ fn nth_split_mix(state: u64, number: u64) -> u64 {
 
 /// SplitMix64's bijection: different numbers stay different, and look random.
 #[inline(always)]
-pub(crate) fn mix(value: u64) -> u64 {
+pub fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)

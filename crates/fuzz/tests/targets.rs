@@ -2,13 +2,13 @@
 //!
 //! `IOLITE_FUZZ_SECONDS=600 cargo test --release -p iolite-fuzz --test targets` runs each for ten minutes.
 
-use iolite_content::verify::{
-    Expected, HeaderFormat, Identity, Kind, Spec, Stamper, Verifier, Write as Written,
-};
 use iolite_fuzz::{Target, memory::Counting};
 use iolite_options::Invocation;
 use iolite_trace::blk::{self, BlkReader, BlkRecord, ByteOrder, action, category};
 use iolite_trace::{FileName, Mapping, MergeInput, TextReader, TextWriter, TraceReader};
+use iolite_verify::block::{
+    Expected, HeaderFormat, Identity, Kind, Spec, Stamper, Verifier, Write as Written,
+};
 use std::ffi::OsString;
 use std::io::{BufReader, Write as _};
 use std::os::unix::ffi::OsStringExt;

@@ -1,7 +1,7 @@
 //! `--crctest`: how fast each checksum of `verify` is calculated.
 
 use super::{Write, black_box, chosen, speed};
-use iolite_content::verify::{Kind, checksum};
+use iolite_verify::block::{Kind, checksum};
 
 /// Bytes that are summed at a time.
 const BLOCK: usize = 128 << 10;

@@ -1,5 +1,5 @@
 //! Damage to verified files is found by the program, over every type and every local engine, and called by its name.
-//! (`content/tests/verify_campaign.rs` does the same with many more damages, on blocks in memory.)
+//! (`verify/tests/campaign.rs` does the same with many more damages, on blocks in memory.)
 //!
 //! Each case is a job with a file of its own, and one run does all cases.
 

@@ -33,8 +33,8 @@ pub use state::{State, StateUse, of_worker as state_of, sync_all as sync_states}
 pub use trims::Trims;
 pub use turns::{Aim, Part, Turns};
 
-use iolite_content::verify::{Field, Identity, Mismatch, Spec, SpecError, Stamper};
 use iolite_types::Direction;
+use iolite_verify::block::{Field, Identity, Mismatch, Spec, SpecError, Stamper};
 use iolite_workload::Io;
 use iolite_workload::history::Written;
 use owners::Owner;

@@ -4,7 +4,7 @@ use super::MOST_TOLD;
 use super::others::{Candidates, OtherStates};
 use super::reach::may_be_unwritten;
 use crate::verify_state::Accepted;
-use iolite_content::verify::{
+use iolite_verify::block::{
     Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write,
 };
 use iolite_workload::Io;

@@ -1,6 +1,6 @@
 //! `verify_dump`: what was read and what was expected, as files.
 
-use iolite_content::verify::{Field, Mismatch};
+use iolite_verify::block::{Field, Mismatch};
 use std::path::Path;
 
 /// Saves the interval that is wrong as `NAME.OFFSET.received` (`.hdr_fail` when its header is wrong) and, where it is

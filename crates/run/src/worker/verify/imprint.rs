@@ -5,11 +5,11 @@
 //! the same method. For patterns it takes that each byte of them depends on its place in the file alone.
 
 use super::setup;
-use iolite_content::verify::{Kind, Spec};
 use iolite_content::{Fill, PatternPiece};
 use iolite_plan::resolve::workload_spec;
 use iolite_plan::{JobPlan, Layout, WorkerPlan};
 use iolite_types::Direction;
+use iolite_verify::block::{Kind, Spec};
 use iolite_workload::BlockSize;
 use iolite_workload::history::step;
 

@@ -7,7 +7,7 @@ use super::Rivalry;
 use super::check::seed_of;
 use super::state::LoadError;
 use crate::verify_state::{Accepted, Policy, Saved, SavedFile, StateError};
-use iolite_content::verify::{Named, Part};
+use iolite_verify::block::{Named, Part};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -139,7 +139,7 @@ mod tests {
     use super::super::{Checker, Expect, Question};
     use super::*;
     use crate::verify_state::{Recorder, Setup, StateFile};
-    use iolite_content::verify::{Identity, Kind, Spec, Stamper};
+    use iolite_verify::block::{Identity, Kind, Spec, Stamper};
     use std::sync::Arc;
 
     const BLOCK: usize = 4096;

@@ -5,7 +5,7 @@
 
 use super::{Checker, Question};
 use crate::processors::run_on;
-use iolite_content::verify::Mismatch;
+use iolite_verify::block::Mismatch;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::processors::processors;
     use crate::worker::verify::Expect;
-    use iolite_content::verify::{Identity, Kind, Spec, Stamper};
+    use iolite_verify::block::{Identity, Kind, Spec, Stamper};
     use std::sync::Arc;
 
     #[test]

@@ -3,12 +3,12 @@
 use super::setup::{checked_direction, keeps_state, spec};
 use super::state::{self, Demands, State};
 use super::{Alike, Rivals, loads_state, others, setup};
-use iolite_content::verify::{Spec, SpecError};
 use iolite_options::{JobOptions, SizeValue};
 use iolite_plan::resolve;
 use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use iolite_trace::{Blocks, Place, TraceError};
 use iolite_types::common_multiple;
+use iolite_verify::block::{Spec, SpecError};
 use std::collections::HashSet;
 use std::path::Path;
 

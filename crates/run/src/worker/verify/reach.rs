@@ -3,8 +3,8 @@
 //! Who does the writes of an earlier run in its mind does all of them. The run may have ended before its last one:
 //! its time was over, it was interrupted, an error came. Then nothing of what follows is there, which is no damage.
 
-use iolite_content::verify::{Diagnosis, Mismatch};
 use iolite_options::JobOptions;
+use iolite_verify::block::{Diagnosis, Mismatch};
 
 /// Which writes of an earlier run are there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,7 +80,7 @@ pub fn may_be_unwritten(diagnosis: &Diagnosis) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_content::verify::Kind;
+    use iolite_verify::block::Kind;
 
     fn wrong(diagnosis: Diagnosis) -> Vec<Mismatch> {
         vec![Mismatch { diagnosis, ..Mismatch::cut_off(Kind::Md5, 0, 4096, 0) }]

@@ -13,7 +13,7 @@ use super::foreign::wrong_bit;
 use super::mismatch::{Differences, Fault, hex};
 use super::stamp::{Data, swap};
 use super::{Diagnosis, Expected, Header, HeaderFormat, Kind, Spec, Write};
-use crate::{Fill, PatternPiece};
+use iolite_content::{Fill, PatternPiece};
 use std::ops::Range;
 
 /// What storage writes at once: a write that was cut off ends at a multiple of it.

@@ -1,7 +1,7 @@
 //! The ways in which storage damages data, and what each has to be called.
 
-use iolite_content::verify::{Diagnosis, Identity, Mismatch, Spec, Stamper, Write};
 use iolite_content::{Fill, PatternPiece};
+use iolite_verify::block::{Diagnosis, Identity, Mismatch, Spec, Stamper, Write};
 
 pub const BLOCK: usize = 4096;
 pub const BLOCKS: usize = 6;
@@ -260,7 +260,7 @@ fn overwritten(image: &Image, _: &Spec, sample: u64) -> Damage {
         // The part of it that is in this interval.
         let first = at.max(found.offset as usize);
         let end = (at + 20).min(found.offset as usize + found.length);
-        let is_all = |differences: iolite_content::verify::Differences| {
+        let is_all = |differences: iolite_verify::block::Differences| {
             (differences.first, differences.last, differences.bytes)
                 == (first as u64, end as u64 - 1, (end - first) as u64)
         };

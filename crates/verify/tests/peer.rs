@@ -1,9 +1,9 @@
 //! Blocks that the peer wrote are checked here, and blocks that were written here by the peer. Its headers are those
 //! of 3.33. Without fio there is nothing to exchange with, and the tests say so.
 
-use iolite_content::verify::{Expected, HeaderFormat, Identity, Kind, Spec, Stamper, Verifier};
 use iolite_content::{Fill, PatternPiece};
 use iolite_testing::skip;
+use iolite_verify::block::{Expected, HeaderFormat, Identity, Kind, Spec, Stamper, Verifier};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! What is written is found again, and nothing that was not written.
 
 use super::*;
-use crate::PatternPiece;
+use iolite_content::PatternPiece;
 
 pub(super) fn pattern() -> Fill {
     Fill::Pattern(vec![PatternPiece::Bytes(b"\xabxy".to_vec()), PatternPiece::Offset])

@@ -39,7 +39,7 @@ pub use mismatch::{Differences, Field, Mismatch};
 pub use mixture::{Mixture, Named, Part};
 pub use stamp::{Identity, Stamper};
 
-use crate::{Compress, Fill};
+use iolite_content::{Compress, Fill};
 
 /// How blocks are written and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 mod corruption;
 
 use corruption::{BLOCK, BLOCKS, Corrupt, Image, all};
-use iolite_content::verify::{Diagnosis, Expected, HeaderFormat, Kind, Mismatch, Spec, Verifier, Write};
 use iolite_content::{Compress, Fill, PatternPiece};
+use iolite_verify::block::{Diagnosis, Expected, HeaderFormat, Kind, Mismatch, Spec, Verifier, Write};
 
 /// Damages of each sort for the table.
 const SAMPLES: u64 = 700;

@@ -2,8 +2,7 @@
 
 use super::digest::digest;
 use super::{Header, Spec};
-use crate::Source;
-use crate::random::{Random, mix};
+use iolite_content::{Source, mix};
 
 /// Which write a block belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,8 +81,11 @@ impl Data {
     pub(super) fn new(spec: &Spec) -> Data {
         // A pattern that is compared is nothing but that.
         let compress = spec.compress.filter(|_| !spec.kind.compares_pattern());
-        let source =
-            Source::new(&crate::Spec { fill: spec.fill.clone(), compress, ..crate::Spec::random(0) });
+        let source = Source::new(&iolite_content::Spec {
+            fill: spec.fill.clone(),
+            compress,
+            ..iolite_content::Spec::random(0)
+        });
         Data { spec: spec.clone(), source }
     }
 
@@ -116,7 +118,7 @@ impl Data {
 
     /// A word of what an interval is filled with, if that is random bytes and nothing else.
     pub(super) fn word(&self, offset: u64, seed: u64, place: usize) -> Option<u64> {
-        matches!(self.source, Source::Random(_)).then(|| Random::word(seed_at(seed, offset), place))
+        self.source.random_word(seed_at(seed, offset), place)
     }
 
     /// Fills an interval with random data.

@@ -5,7 +5,7 @@ use super::header::Bad;
 use super::mismatch::Fault;
 use super::stamp::{Data, swap};
 use super::{Header, HeaderFormat, Kind, Mismatch, Spec};
-use crate::{Fill, PatternPiece};
+use iolite_content::{Fill, PatternPiece};
 
 /// The longest header without the checksum behind it.
 pub(super) const HEADER: usize = HeaderFormat::V342.size();

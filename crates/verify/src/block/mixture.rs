@@ -330,7 +330,7 @@ mod tests {
     use super::super::tests::{block, identity, pattern, spec};
     use super::super::{Identity, Kind};
     use super::*;
-    use crate::Fill;
+    use iolite_content::Fill;
 
     const SIZE: usize = 1536;
     const OFFSET: u64 = 12_288;

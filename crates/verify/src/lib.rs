@@ -1,0 +1,5 @@
+//! What was written, what came back: what is wrong, and why.
+//!
+//! [`block`] makes blocks that can be checked, checks them, and says what has happened to a wrong one.
+
+pub mod block;
