@@ -346,7 +346,7 @@ fn verify_headers() {
 
 #[test]
 fn state_files() {
-    use iolite_run::verify_state::{Policy, Recorder, Saved, Setup, StateFile};
+    use iolite_verify::state::{Policy, Recorder, Saved, Setup, StateFile};
     let directory = tempfile::tempdir().expect("a directory can be made");
     let path = directory.path().join("state");
     let state = |is_uniform, files: u64| {

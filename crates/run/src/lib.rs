@@ -23,7 +23,6 @@ mod scheduler;
 mod signals;
 mod spawner;
 mod ticker;
-pub mod verify_state;
 mod worker;
 
 pub use controller::Trigger;

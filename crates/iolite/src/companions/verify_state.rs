@@ -2,7 +2,7 @@
 
 use crate::console::Shown;
 use iolite_options::commands::Asked;
-use iolite_run::verify_state::{Accepted, Demand, Policy, Saved, SavedFile, StateError, StateFile, Summary};
+use iolite_verify::state::{Accepted, Demand, Policy, Saved, SavedFile, StateError, StateFile, Summary};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -187,7 +187,7 @@ fn demand(demand: &Demand) -> Value {
 mod tests {
     use super::*;
     use iolite_options::commands;
-    use iolite_run::verify_state::{Recorder, Setup, StateFile};
+    use iolite_verify::state::{Recorder, Setup, StateFile};
     use std::ffi::OsString;
     use std::fs;
 

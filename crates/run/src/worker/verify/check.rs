@@ -3,10 +3,10 @@
 use super::MOST_TOLD;
 use super::others::{Candidates, OtherStates};
 use super::reach::may_be_unwritten;
-use crate::verify_state::Accepted;
 use iolite_verify::block::{
     Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write,
 };
+use iolite_verify::state::Accepted;
 use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
 use iolite_workload::rng::SplitMix64;

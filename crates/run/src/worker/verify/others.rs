@@ -6,8 +6,8 @@
 use super::Rivalry;
 use super::check::seed_of;
 use super::state::LoadError;
-use crate::verify_state::{Accepted, Policy, Saved, SavedFile, StateError};
 use iolite_verify::block::{Named, Part};
+use iolite_verify::state::{Accepted, Policy, Saved, SavedFile, StateError};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -138,8 +138,8 @@ mod tests {
     use super::super::rivals::FileRivals;
     use super::super::{Checker, Expect, Question};
     use super::*;
-    use crate::verify_state::{Recorder, Setup, StateFile};
     use iolite_verify::block::{Identity, Kind, Spec, Stamper};
+    use iolite_verify::state::{Recorder, Setup, StateFile};
     use std::sync::Arc;
 
     const BLOCK: usize = 4096;

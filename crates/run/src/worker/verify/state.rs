@@ -2,13 +2,13 @@
 
 use super::check::Saved as SavedExpectation;
 use super::setup;
-use crate::verify_state::{
-    Covered, Policy, Recorder, Saved, SavedFile, Setup, StateError, StateFile, StateImprint,
-};
 use iolite_options::engines::engine;
 use iolite_options::{JobOptions, PatternPiece, SyncMode, VerifyPolicy};
 use iolite_plan::{Layout, Plan, WorkerPlan};
 use iolite_types::Direction;
+use iolite_verify::state::{
+    Covered, Policy, Recorder, Saved, SavedFile, Setup, StateError, StateFile, StateImprint,
+};
 use iolite_workload::Io;
 use iolite_workload::history::{Need, Written, is_uniform};
 use std::fs::File;

@@ -4,7 +4,7 @@
 //! the process at whatever instruction. [`Saved`] reads such a file and tells for each block what has to be there.
 //!
 //! The file is a description in JSON ([`Setup`]) and, behind it, words that change while the worker runs
-//! (`verify_state/layout.rs` has the places):
+//! (`state/layout.rs` has the places):
 //!
 //! - how many writes were issued and acknowledged;
 //! - the writes in flight, one place for each unit of the depth: filled in before a write is issued, and emptied

@@ -1,6 +1,6 @@
 //! A state file in memory.
 
-use crate::sys;
+use iolite_os::sys;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
