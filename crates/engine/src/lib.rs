@@ -34,7 +34,7 @@ pub use self::posixaio::PosixAioEngine;
 pub use self::psync::PsyncEngine;
 pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
-pub use self::registry::{EngineName, Visitor, build, is_implemented, is_known, probe};
+pub use self::registry::{Visitor, build, probe};
 pub use self::sync::SyncEngine;
 pub use self::vsync::VsyncEngine;
 pub use iolite_types::FileKind;

@@ -1,10 +1,11 @@
-//! The engines by name, and the one place that turns a name into an engine.
+//! The one place that turns the name of an engine into the engine. What engines are is in their catalogue
+//! ([`iolite_options::engines`]).
 
 use crate::{
     Engine, EngineConfig, EngineError, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine,
     PsyncEngine, Pvsync2Engine, PvsyncEngine, SyncEngine, VsyncEngine,
 };
-use std::fmt;
+use iolite_options::engines::engine;
 
 /// Something to be done with an engine whose type is not known before the job is read.
 pub trait Visitor {
@@ -15,41 +16,21 @@ pub trait Visitor {
 }
 
 macro_rules! engines {
-    ($($variant:ident = $name:literal, $type:ident, $help:literal;)+) => {
-        /// The engines that are built in.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[expect(missing_docs, reason = "the variants are the engines' own names")]
-        pub enum EngineName { $($variant),+ }
-
-        impl EngineName {
-            /// All of them, in the order in which they are listed to users.
-            pub const ALL: &[EngineName] = &[$(EngineName::$variant),+];
-
-            /// The name as it is written in a job file.
-            pub const fn name(self) -> &'static str {
-                match self { $(EngineName::$variant => $name),+ }
-            }
-
-            /// What it does, in one line.
-            pub const fn help(self) -> &'static str {
-                match self { $(EngineName::$variant => $help),+ }
-            }
-
-            /// Whether its units are done when they are queued ([`Engine::SYNCHRONOUS`]).
-            pub const fn is_synchronous(self) -> bool {
-                match self { $(EngineName::$variant => <$type as Engine>::SYNCHRONOUS),+ }
-            }
-        }
-
+    ($($name:literal => $type:ident,)+) => {
         /// Makes the engine of that name and hands it to the visitor.
         ///
         /// # Errors
         /// What the system refuses, with the remedy.
         pub fn build<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) -> Result<V::Out, EngineError> {
-            match EngineName::find(name)? {
-                $(EngineName::$variant => hand_over($type::new, config, visitor),)+
+            match name {
+                $($name => hand_over($type::new, config, visitor),)+
+                _ => Err(missing(name)),
             }
         }
+
+        /// The names of all engines that are built in.
+        #[cfg(test)]
+        const NAMES: &[&str] = &[$($name),+];
     };
 }
 
@@ -65,90 +46,24 @@ fn hand_over<E: Engine + 'static, V: Visitor>(
 }
 
 engines! {
-    Null = "null", NullEngine, "transfers no data, does nothing";
-    Sync = "sync", SyncEngine, "read(2) and write(2), positioned with lseek(2)";
-    Psync = "psync", PsyncEngine, "pread(2) and pwrite(2)";
-    Vsync = "vsync", VsyncEngine, "readv(2) and writev(2), adjacent I/Os in one call";
-    Pvsync = "pvsync", PvsyncEngine, "preadv(2) and pwritev(2)";
-    Pvsync2 = "pvsync2", Pvsync2Engine, "preadv2(2) and pwritev2(2)";
-    Mmap = "mmap", MmapEngine, "the file is mapped, data is copied";
-    Libaio = "libaio", LibaioEngine, "Linux native asynchronous I/O";
-    IoUring = "io_uring", IoUringEngine, "Linux io_uring";
-    PosixAio = "posixaio", PosixAioEngine, "POSIX asynchronous I/O (aio_read(3), aio_write(3))";
+    "null" => NullEngine,
+    "sync" => SyncEngine,
+    "psync" => PsyncEngine,
+    "vsync" => VsyncEngine,
+    "pvsync" => PvsyncEngine,
+    "pvsync2" => Pvsync2Engine,
+    "mmap" => MmapEngine,
+    "libaio" => LibaioEngine,
+    "io_uring" => IoUringEngine,
+    "posixaio" => PosixAioEngine,
 }
 
-/// Engines of the language that are not built in.
-const NOT_IMPLEMENTED: &[&str] = &[
-    "cpuio",
-    "net",
-    "netsplice",
-    "ftruncate",
-    "filecreate",
-    "filestat",
-    "filedelete",
-    "dircreate",
-    "dirstat",
-    "dirdelete",
-    "exec",
-    "page_fault",
-    "nfs",
-    "falloc",
-    "e4defrag",
-    "splice",
-    "gfapi",
-    "gfapi_async",
-    "mtd",
-    "sg",
-    "io_uring_cmd",
-    "rdma",
-    "rados",
-    "rbd",
-    "http",
-    "dev-dax",
-    "libpmem",
-];
-
-impl EngineName {
-    /// The engine of that name.
-    pub fn parse(name: &str) -> Option<EngineName> {
-        EngineName::ALL.iter().copied().find(|engine| engine.name() == name)
+/// Why there is no engine of this name.
+fn missing(name: &str) -> EngineError {
+    match engine(name) {
+        Some(_) => EngineError::NotImplemented(name.to_owned()),
+        None => EngineError::Unknown(name.to_owned()),
     }
-
-    fn find(name: &str) -> Result<EngineName, EngineError> {
-        EngineName::parse(name).ok_or_else(|| {
-            if is_known(name) {
-                EngineError::NotImplemented(name.to_string())
-            } else {
-                EngineError::Unknown(name.to_string())
-            }
-        })
-    }
-
-    /// Whether it needs no files: nothing is opened, laid out or measured.
-    pub const fn is_diskless(self) -> bool {
-        matches!(self, EngineName::Null)
-    }
-
-    /// Whether it can only touch what the file holds already, so that files are extended before a job starts.
-    pub const fn cannot_extend(self) -> bool {
-        matches!(self, EngineName::Mmap)
-    }
-}
-
-impl fmt::Display for EngineName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// Whether the language has an engine of that name, built in or not.
-pub fn is_known(name: &str) -> bool {
-    is_implemented(name) || NOT_IMPLEMENTED.contains(&name)
-}
-
-/// Whether the engine of that name is built in.
-pub fn is_implemented(name: &str) -> bool {
-    EngineName::parse(name).is_some()
 }
 
 /// Whether the engine is usable with this configuration, for the controlling process: what it tries is undone.
@@ -169,25 +84,33 @@ pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
 mod tests {
     use super::*;
     use crate::config::tests::options;
+    use iolite_options::engines::{Facets, engines};
 
-    #[test]
-    fn names_round_trip() {
-        for &engine in EngineName::ALL {
-            assert_eq!(EngineName::parse(engine.name()), Some(engine));
-            assert!(is_known(engine.name()) && is_implemented(engine.name()));
+    /// Compares an engine with its entry.
+    struct Agrees(Facets);
+
+    impl Visitor for Agrees {
+        type Out = bool;
+
+        fn visit<E: Engine + 'static>(self, _engine: E) -> bool {
+            E::SYNCHRONOUS == self.0.is_synchronous()
         }
-        assert!(is_known("rados") && !is_implemented("rados"));
-        assert!(!is_known("libaoi"));
     }
 
     #[test]
-    fn the_synchronous_ones_are_known() {
-        let synchronous: Vec<_> = EngineName::ALL
-            .iter()
-            .filter(|engine| engine.is_synchronous())
-            .map(|engine| engine.name())
-            .collect();
-        assert_eq!(synchronous, ["sync", "psync", "pvsync", "pvsync2", "mmap"]);
+    fn entries_and_implementations_agree() {
+        let config = EngineConfig::new(options(), 1);
+        for entry in engines() {
+            let built = build(entry.name, &config, Agrees(entry.facets));
+            match (entry.supported, built) {
+                (true, Ok(agrees)) => assert!(agrees, "{}: who completes its units?", entry.name),
+                (false, Err(EngineError::NotImplemented(_))) => {}
+                // Where the system forbids an engine, that it knows the engine is all that can be seen.
+                (true, Err(error)) if error.errno() == libc::EPERM || error.errno() == libc::ENOSYS => {}
+                (supported, built) => panic!("{}: supported: {supported}, built: {built:?}", entry.name),
+            }
+        }
+        assert!(NAMES.iter().all(|name| engine(name).is_some_and(|entry| entry.supported)));
     }
 
     #[test]

@@ -179,7 +179,7 @@ fn writes_to_output(plan: &Plan) -> bool {
     plan.workers.iter().any(|worker| {
         let job = plan.job_of(worker);
         job.options.rw.writes()
-            && !job.engine.diskless
+            && job.engine.facets.has_local_files()
             && worker.files.iter().any(|file| file == Path::new("-"))
     })
 }

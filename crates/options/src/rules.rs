@@ -77,7 +77,7 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.min(depth);
     job.iodepth_batch_complete_max =
         job.iodepth_batch_complete_max.max(job.iodepth_batch_complete_min).min(depth);
-    let synchronous = engines::engine(&job.ioengine).is_some_and(|engine| engine.synchronous);
+    let synchronous = engines::engine(&job.ioengine).is_some_and(|engine| engine.facets.is_synchronous());
     // Submitters beside the worker make a depth of any engine.
     let inline = job.io_submit_mode == SubmitMode::Inline;
     if depth > 1 && synchronous && inline && job.is_set("iodepth") {

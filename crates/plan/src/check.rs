@@ -9,7 +9,7 @@ use crate::{
     Problem, amounts, dedupe, files, in_use, measuring, memory, offsets, placement, priorities, rates,
     replay, trims,
 };
-use iolite_options::engines::EngineInfo;
+use iolite_options::engines::{self, Capability, EngineInfo};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
@@ -48,14 +48,12 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, replays:
 
 /// What the engine cannot do.
 fn of_engine(options: &JobOptions, engine: &EngineInfo) -> Vec<Obstacle> {
-    /// The engines that can ask for writes that are whole or not at all.
-    const ATOMIC: [&str; 3] = ["pvsync2", "libaio", "io_uring"];
     let mut found = Vec::new();
     if !engine.supported {
         found.push(("ioengine", format!("ioengine={}: this engine is not supported yet", engine.name)));
     }
-    if options.atomic && options.rw.writes() && !ATOMIC.contains(&engine.name) {
-        let (name, can) = (engine.name, ATOMIC.join(", "));
+    if options.atomic && options.rw.writes() && !engine.facets.can(Capability::AtomicWrites) {
+        let (name, can) = (engine.name, engines::capable(Capability::AtomicWrites));
         let message = format!("atomic=1: ioengine={name} cannot ask for atomic writes; {can} can");
         found.push(("atomic", message));
     }
@@ -103,7 +101,7 @@ fn of_files(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> Ve
         return found;
     }
     let is_replay = !replays.is_empty();
-    if !is_replay && !engine.diskless {
+    if !is_replay && engine.facets.has_local_files() {
         // Names of devices that are missing have been told.
         let there = names.iter().filter(|name| !is_missing_device(name));
         found.extend(trims::obstacles(options, there));
@@ -130,7 +128,7 @@ fn of_files(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> Ve
 
 /// The files that are known by name now: those of a directory are looked for later.
 fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTreeSet<PathBuf> {
-    if engine.diskless {
+    if !engine.facets.has_local_files() {
         return BTreeSet::new();
     }
     if !replays.is_empty() {

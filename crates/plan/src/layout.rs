@@ -133,8 +133,9 @@ pub enum LayoutError {
 pub struct LayoutContext {
     /// Which clone of the job.
     pub clone: u32,
-    /// The engine touches no files: sizes are taken as given.
-    pub diskless: bool,
+    /// What is written is kept, so files have to be there, and as large as the job needs them. Otherwise sizes are taken
+    /// as given.
+    pub keeps_data: bool,
     /// Seed for `filesize` ranges.
     pub seed: u64,
 }
@@ -184,9 +185,9 @@ fn one(
     let found = Found { path, facts, real, offset };
     let length = found.length(options, seed, count, min_block)?;
     let offset = if options.file_append && facts.kind == FileKind::Regular { real } else { offset };
-    let needs_data = facts.kind == FileKind::Regular && !context.diskless;
+    let needs_data = facts.kind == FileKind::Regular && context.keeps_data;
     let end = offset.saturating_add(length);
-    if end > i64::MAX as u64 && !context.diskless {
+    if end > i64::MAX as u64 && context.keeps_data {
         return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length });
     }
     // What a verified job writes where must be the same in the run that checks it, and files become longer.
@@ -349,7 +350,7 @@ mod tests {
         change(&mut options);
         let files: Vec<_> =
             facts.iter().enumerate().map(|(i, facts)| (PathBuf::from(format!("f{i}")), *facts)).collect();
-        layout(&options, LayoutContext { clone, diskless: false, seed: 12345 }, &files)
+        layout(&options, LayoutContext { clone, keeps_data: true, seed: 12345 }, &files)
     }
 
     fn size(bytes: u64) -> impl Fn(&mut JobOptions) {

@@ -14,7 +14,7 @@ pub use layout::replay_layout;
 pub use target::Target;
 
 use crate::Problem;
-use iolite_options::engines::EngineInfo;
+use iolite_options::engines::{Capability, EngineInfo};
 use iolite_options::{JobOptions, ReadWrite, RunOptions};
 use iolite_trace::{Blocks, Format, Kinds, Mapping, Place, Scan, TraceReader};
 use iolite_types::{Direction, PerDirection};
@@ -172,7 +172,7 @@ pub fn of_job(
         origin: options.origins.get(option).cloned(),
         message,
     };
-    if let Some((option, message)) = obstacle(options, recorded) {
+    if let Some((option, message)) = obstacle(options, engine, recorded) {
         return Err(problem(option, message));
     }
     let traces = &options.read_iolog;
@@ -203,7 +203,11 @@ pub fn of_job(
 }
 
 /// What cannot go with the way in which this job reads its traces.
-fn obstacle(options: &JobOptions, recorded: Option<(&str, &str)>) -> Option<(&'static str, String)> {
+fn obstacle(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    recorded: Option<(&str, &str)>,
+) -> Option<(&'static str, String)> {
     let repeats = options.loops > 1 || options.time_based;
     let stream = options.read_iolog.iter().find(|trace| iolite_trace::is_stream(Path::new(trace)));
     if options.filename.iter().any(|name| name == "-") && options.read_iolog.iter().any(|name| name == "-") {
@@ -228,8 +232,8 @@ fn obstacle(options: &JobOptions, recorded: Option<(&str, &str)>) -> Option<(&'s
     if options.engine.registerfiles {
         return chunked("files that are not known beforehand cannot be registered; leave registerfiles out");
     }
-    if options.ioengine == "mmap" {
-        return chunked("ioengine=mmap has to know the sizes of files beforehand");
+    if !engine.facets.can(Capability::Extend) {
+        return chunked(&format!("ioengine={} has to know the sizes of files beforehand", engine.name));
     }
     None
 }
@@ -276,9 +280,9 @@ fn one(
     let format = reader.format();
     let scan = iolite_trace::scan(reader, trace, &replay.mapping, largest.max(LARGEST))
         .map_err(|error| words(&error))?;
-    let files = replay.learn(&scan, !engine.diskless)?;
+    let files = replay.learn(&scan, engine.facets.has_local_files())?;
     tell(&options.name, &replay, format, &scan, &files);
-    if !engine.diskless {
+    if engine.facets.has_local_files() {
         layout::check_kinds(&replay, &files)?;
     }
     Ok((Arc::new(replay), files))

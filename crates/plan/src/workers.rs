@@ -275,7 +275,7 @@ fn worker_files(
 ) -> Result<Vec<PathBuf>, files::Blame> {
     match replay {
         Some((_, files)) => Ok(files.clone()),
-        None if engine.diskless || run.parse_only => Ok(files::nominal(options, clone)),
+        None if !engine.facets.has_local_files() || run.parse_only => Ok(files::nominal(options, clone)),
         None => files::names(options, clone),
     }
 }

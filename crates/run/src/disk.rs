@@ -39,7 +39,7 @@ impl Disks {
         let mut disks: Vec<Disk> = Vec::new();
         for worker in &plan.workers {
             let job = plan.job_of(worker);
-            if !job.options.disk_util || job.engine.diskless {
+            if !job.options.disk_util || !job.engine.facets.has_local_files() {
                 continue;
             }
             for file in &worker.files {

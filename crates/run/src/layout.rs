@@ -2,6 +2,7 @@
 
 use crate::sys;
 use iolite_content::Content;
+use iolite_options::engines::Facets;
 use iolite_options::{Fallocate, JobOptions};
 use iolite_os::explained;
 use iolite_plan::resolve::content;
@@ -47,10 +48,10 @@ fn of_worker(
     known: &mut HashMap<PathBuf, FileFacts>,
 ) -> Result<Layout, String> {
     let options = &job.options;
-    let diskless = job.engine.diskless;
+    let facets = job.engine.facets;
     let mut files = Vec::with_capacity(worker.files.len());
     for path in &worker.files {
-        let found = if diskless {
+        let found = if !facets.has_local_files() {
             FileFacts { kind: FileKind::Regular, size: None }
         } else if let Some(known) = known.get(path) {
             *known
@@ -61,22 +62,22 @@ fn of_worker(
         files.push((path.clone(), found));
     }
     if let Some(replay) = &worker.replay {
-        let layout = iolite_plan::replay_layout(replay, &files, diskless)?;
-        return checked(options, layout, diskless, known);
+        let layout = iolite_plan::replay_layout(replay, &files, facets.keeps_data())?;
+        return checked(options, layout, facets, known);
     }
-    let context = LayoutContext { clone: worker.clone, diskless, seed: worker.seed };
+    let context = LayoutContext { clone: worker.clone, keeps_data: facets.keeps_data(), seed: worker.seed };
     let layout = iolite_plan::layout(options, context, &files).map_err(|error| error.to_string())?;
-    checked(options, layout, diskless, known)
+    checked(options, layout, facets, known)
 }
 
 /// The layout, if its files may be made; then they are known to become what it says.
 fn checked(
     options: &JobOptions,
     layout: Layout,
-    diskless: bool,
+    facets: Facets,
     known: &mut HashMap<PathBuf, FileFacts>,
 ) -> Result<Layout, String> {
-    if !diskless {
+    if facets.has_local_files() {
         for file in &layout.files {
             if !file.exists && !options.allow_file_create {
                 return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
@@ -135,7 +136,7 @@ pub fn fills(job: &JobPlan) -> bool {
     job.options.fill_device
         && job.options.read_iolog.is_empty()
         && job.options.rw.reads()
-        && !job.engine.diskless
+        && job.engine.facets.has_local_files()
         && !job.options.create_on_open
 }
 
@@ -162,7 +163,7 @@ pub fn create(
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     let options = &job.options;
-    if job.engine.diskless {
+    if !job.engine.facets.has_local_files() {
         return Ok(());
     }
     for file in &layout.files {

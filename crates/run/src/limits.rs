@@ -52,7 +52,7 @@ fn checking_threads(plan: &Plan) -> Option<Problem> {
 }
 
 fn requests(plan: &Plan, account: AioAccount) -> Option<Problem> {
-    let uses = |index: usize| plan.job_of(&plan.workers[index]).engine.name == "libaio";
+    let uses = |index: usize| plan.job_of(&plan.workers[index]).engine.takes_aio_requests;
     // Those that start later may find room that others have given back.
     let together = |index: usize| {
         let worker = &plan.workers[index];

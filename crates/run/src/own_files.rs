@@ -39,7 +39,7 @@ pub fn overwritten(plan: &Plan, layouts: &[Layout]) -> Vec<Problem> {
     if own.is_empty() {
         return found;
     }
-    for worker in plan.workers.iter().filter(|worker| !plan.job_of(worker).engine.diskless) {
+    for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
         for (file, is_changed) in files(plan, worker, &layouts[worker.index]) {
             let own = own.get(&FileIdentity::of(&file.path));
             found.extend(
@@ -119,7 +119,7 @@ fn written_by<'a>(
 /// The names of the jobs whose data is in these files.
 fn data<'a>(plan: &'a Plan, layouts: &[Layout]) -> HashMap<FileIdentity, &'a str> {
     let mut data = HashMap::new();
-    for worker in plan.workers.iter().filter(|worker| !plan.job_of(worker).engine.diskless) {
+    for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
         let name = plan.job_of(worker).options.name.as_str();
         let files = layouts[worker.index].files.iter();
         // Into a device that keeps nothing both may go.

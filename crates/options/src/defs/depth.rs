@@ -2,7 +2,6 @@
 
 use crate::definition::{Category, Definition, Kind};
 use crate::engines;
-use crate::values::not_one_of;
 
 const fn depth(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Depth, kind, help)
@@ -12,51 +11,10 @@ const fn depth(name: &'static str, kind: Kind, help: &'static str) -> Definition
 pub static ENGINE: &[Definition] = &[
     depth("ioengine", Kind::Str, "How I/O is issued; --enghelp lists the engines and their options")
         .default("psync")
-        .keywords(&[
-            ("sync", "lseek(2), read(2) and write(2)"),
-            ("psync", "pread(2) and pwrite(2)"),
-            ("vsync", "readv(2) and writev(2), neighbouring I/Os in one call"),
-            ("pvsync", "preadv(2) and pwritev(2)"),
-            ("pvsync2", "preadv2(2) and pwritev2(2)"),
-            ("libaio", "The kernel's asynchronous I/O, io_submit(2)"),
-            ("io_uring", "The kernel's submission and completion rings"),
-            ("posixaio", "POSIX asynchronous I/O, aio_read(3) and aio_write(3)"),
-            ("rbd", "Ceph block devices by librbd"),
-            ("mmap", "Files mapped into memory"),
-            ("splice", "splice(2) and vmsplice(2)"),
-            ("netsplice", "splice(2) over the network"),
-            ("sg", "SCSI commands by the generic driver"),
-            ("null", "No I/O at all: what the tester itself costs"),
-            ("net", "Network sockets"),
-            ("cpuio", "Processor cycles in place of I/O"),
-            ("rdma", "Remote memory access over InfiniBand or RoCE"),
-            ("e4defrag", "Defragmentation of ext4 files"),
-            ("falloc", "Space reserved and released by fallocate(2)"),
-            ("gfapi", "GlusterFS by its library"),
-            ("gfapi_async", "GlusterFS by its library, asynchronously"),
-            ("dev-dax", "Persistent memory by a DAX device"),
-            ("filecreate", "Files created, without data"),
-            ("external", "An engine in a file of its own (external:FILE)"),
-            ("libpmem", "Persistent memory by libpmem"),
-            ("http", "Objects over HTTP: WebDAV, S3, Swift"),
-            ("nbd", "Network block devices"),
-            ("nfs", "NFS servers by libnfs"),
-        ])
+        .keywords(&engines::KEYWORDS)
         .lands(|job, given| {
-            let name = given.required()?;
-            let word = name.split_once(':').map_or(name, |(word, _)| word);
-            let listed = given.definition.keywords.iter().map(|(keyword, _)| *keyword);
-            let supported =
-                engines::engines().iter().filter(|engine| engine.supported).map(|engine| engine.name);
-            match engines::engine(word) {
-                Some(engine) if engine.supported && word == name => {
-                    job.ioengine = engine.name.to_owned();
-                    Ok(())
-                }
-                Some(engine) if engine.supported => Err(format!("{word} takes nothing behind a colon")),
-                None if !listed.clone().any(|keyword| keyword == word) => Err(not_one_of(supported, word)),
-                _ => Err(format!("the engine {word} is not supported yet")),
-            }
+            job.ioengine = engines::choose(given.required()?)?.name.to_owned();
+            Ok(())
         }),
     depth("iodepth", Kind::Int, "I/Os that each worker keeps in flight")
         .default("1")

@@ -1,15 +1,32 @@
-//! The I/O engines by name, with what they can do and their own options.
+//! The I/O engines by name, with what they are, what they can do, and their own options.
 //!
-//! This is the catalogue only: it knows what can be asked of an engine, not how the engine works. An option that
-//! several engines have is declared once and listed by each of them.
+//! # The seam
+//!
+//! An engine touches four places, and nothing else lists engines:
+//!
+//! 1. its entry in the catalogue (`catalogue.rs`): names, help, [`Facets`], options. Whoever has to know something
+//!    about an engine (the checks of a plan, layout, verification, limits of the system, the manual) asks its entry, and
+//!    there the facet that the question is about;
+//! 2. the declarations of its own options, beside the catalogue; an option that several engines have is declared once
+//!    and listed by each of them;
+//! 3. its implementation: one file in the crate `engine`;
+//! 4. one line in the registry of that crate, which ties the name to the type. A test there proves that entries and
+//!    implementations agree.
+//!
+//! This is the catalogue only: it knows what can be asked of an engine, not how the engine works.
 
+mod catalogue;
+mod facets;
 mod files;
 mod local;
 mod network;
 mod objects;
 mod rings;
 
+pub use facets::{Capabilities, Capability, Completion, Data, Facets, UnitKind};
+
 use crate::definition::Definition;
+use crate::values::not_one_of;
 
 /// One I/O engine as the option language knows it.
 #[derive(Debug)]
@@ -22,158 +39,115 @@ pub struct EngineInfo {
     pub help: &'static str,
     /// It can be used; otherwise only its name and options are known.
     pub supported: bool,
-    /// Each I/O is complete when the call that issues it returns: a depth above 1 means nothing.
-    pub synchronous: bool,
-    /// It needs no file to exist: nothing is laid out, opened or sized on disk.
-    pub diskless: bool,
-    /// It copies the data into its place itself, into memory that is mapped: a write ends where it is interrupted.
-    pub copies: bool,
+    /// What it is.
+    pub facets: Facets,
+    /// Its requests count among those that `fs.aio-max-nr` limits.
+    pub takes_aio_requests: bool,
     /// Its own options, in the order in which the help lists them.
     pub options: &'static [&'static Definition],
 }
 
 impl EngineInfo {
-    /// An engine that exists, works on files and completes later than it submits.
-    const fn new(name: &'static str, help: &'static str) -> Self {
-        EngineInfo {
-            name,
-            aliases: &[],
-            help,
-            supported: true,
-            synchronous: false,
-            diskless: false,
-            copies: false,
-            options: &[],
-        }
-    }
-
-    const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
-        self.aliases = aliases;
-        self
-    }
-
-    const fn synchronous(mut self) -> Self {
-        self.synchronous = true;
-        self
-    }
-
-    const fn diskless(mut self) -> Self {
-        self.diskless = true;
-        self
-    }
-
-    const fn copies(mut self) -> Self {
-        self.copies = true;
-        self
-    }
-
-    const fn not_yet(mut self) -> Self {
-        self.supported = false;
-        self
-    }
-
-    const fn options(mut self, options: &'static [&'static Definition]) -> Self {
-        self.options = options;
-        self
-    }
-
     /// Its option of this name or alias.
     pub fn option(&self, name: &str) -> Option<&'static Definition> {
         self.options.iter().copied().find(|definition| definition.answers_to(name))
     }
 }
 
-static ENGINES: &[EngineInfo] = &[
-    EngineInfo::new("cpuio", "Burns processor cycles in place of I/O")
-        .synchronous()
-        .diskless()
-        .not_yet()
-        .options(local::CPUIO),
-    EngineInfo::new("mmap", "Copies from and to files mapped into memory")
-        .synchronous()
-        .copies()
-        .options(local::MMAP),
-    EngineInfo::new("sync", "lseek(2), then read(2) or write(2)").synchronous(),
-    EngineInfo::new("psync", "pread(2) and pwrite(2)").synchronous(),
-    EngineInfo::new("vsync", "readv(2) and writev(2); neighbouring I/Os go in one call"),
-    EngineInfo::new("pvsync", "preadv(2) and pwritev(2)").synchronous(),
-    EngineInfo::new("pvsync2", "preadv2(2) and pwritev2(2) with their flags")
-        .synchronous()
-        .options(local::PVSYNC2),
-    EngineInfo::new("null", "Completes everything at once: shows what the tester itself costs").diskless(),
-    EngineInfo::new("net", "Sends and receives over sockets")
-        .synchronous()
-        .diskless()
-        .not_yet()
-        .options(network::NET),
-    EngineInfo::new("netsplice", "Sends and receives over sockets by splice(2)")
-        .synchronous()
-        .diskless()
-        .not_yet()
-        .options(network::NET),
-    EngineInfo::new("ftruncate", "Sets file sizes").synchronous().not_yet(),
-    EngineInfo::new("filecreate", "Creates files").synchronous().diskless().not_yet(),
-    EngineInfo::new("filestat", "Looks up files").synchronous().diskless().not_yet().options(files::STAT),
-    EngineInfo::new("filedelete", "Deletes files").synchronous().diskless().not_yet(),
-    EngineInfo::new("dircreate", "Creates directories").synchronous().diskless().not_yet(),
-    EngineInfo::new("dirstat", "Looks up directories")
-        .synchronous()
-        .diskless()
-        .not_yet()
-        .options(files::STAT),
-    EngineInfo::new("dirdelete", "Deletes directories").synchronous().diskless().not_yet(),
-    EngineInfo::new("exec", "Runs another program").synchronous().diskless().not_yet().options(local::EXEC),
-    EngineInfo::new("page_fault", "Touches pages of anonymous memory").synchronous().diskless().not_yet(),
-    EngineInfo::new("nfs", "Talks to an NFS server by libnfs").not_yet().options(network::NFS),
-    EngineInfo::new("posixaio", "aio_read(3) and aio_write(3)"),
-    EngineInfo::new("falloc", "Reserves and releases space by fallocate(2)").synchronous().not_yet(),
-    EngineInfo::new("e4defrag", "Swaps extents of ext4 files")
-        .synchronous()
-        .not_yet()
-        .options(files::E4DEFRAG),
-    EngineInfo::new("splice", "splice(2) and vmsplice(2)").synchronous().not_yet(),
-    EngineInfo::new("gfapi", "Talks to GlusterFS by its library")
-        .synchronous()
-        .diskless()
-        .not_yet()
-        .options(objects::GFAPI),
-    EngineInfo::new("gfapi_async", "Talks to GlusterFS by its library, asynchronously")
-        .diskless()
-        .not_yet()
-        .options(objects::GFAPI),
-    EngineInfo::new("mtd", "Reads, writes and erases flash devices")
-        .synchronous()
-        .not_yet()
-        .options(local::MTD),
-    EngineInfo::new("sg", "SCSI commands by the generic driver").not_yet().options(rings::SG),
-    EngineInfo::new("io_uring", "The kernel's submission and completion rings").options(rings::IO_URING),
-    EngineInfo::new("io_uring_cmd", "Commands passed through to the device by io_uring")
-        .not_yet()
-        .options(rings::IO_URING),
-    EngineInfo::new("libaio", "The kernel's asynchronous I/O, io_submit(2)")
-        .aliases(&["aio", "linuxaio"])
-        .options(rings::LIBAIO),
-    EngineInfo::new("rdma", "Remote memory access over InfiniBand or RoCE")
-        .diskless()
-        .not_yet()
-        .options(network::RDMA),
-    EngineInfo::new("rados", "Ceph objects by librados").diskless().not_yet().options(objects::RADOS),
-    EngineInfo::new("rbd", "Ceph block devices by librbd").diskless().not_yet().options(objects::RBD),
-    EngineInfo::new("http", "Objects over HTTP: WebDAV, S3, Swift")
-        .synchronous()
-        .diskless()
-        .not_yet()
-        .options(network::HTTP),
-    EngineInfo::new("dev-dax", "Persistent memory by a DAX device").synchronous().copies().not_yet(),
-    EngineInfo::new("libpmem", "Persistent memory by libpmem").synchronous().copies().not_yet(),
-];
+static ENGINES: [EngineInfo; catalogue::ALL.len()] = catalogue::ALL;
+
+/// The names of all engines with their help, as keywords of `ioengine`.
+pub(crate) static KEYWORDS: [(&str, &str); catalogue::ALL.len()] = {
+    let mut all = [("", ""); catalogue::ALL.len()];
+    let mut index = 0;
+    while index < all.len() {
+        all[index] = (ENGINES[index].name, ENGINES[index].help);
+        index += 1;
+    }
+    all
+};
 
 /// All engines, in the order in which the help lists them.
 pub fn engines() -> &'static [EngineInfo] {
-    ENGINES
+    &ENGINES
+}
+
+/// Those that can be used.
+pub fn supported() -> impl Iterator<Item = &'static EngineInfo> + Clone {
+    ENGINES.iter().filter(|engine| engine.supported)
+}
+
+/// The names of the engines that can do this, for a message: `pvsync2, io_uring, libaio`.
+pub fn capable(capability: Capability) -> String {
+    let names: Vec<&str> =
+        supported().filter(|engine| engine.facets.can(capability)).map(|engine| engine.name).collect();
+    names.join(", ")
 }
 
 /// The engine of this name or alias.
 pub fn engine(name: &str) -> Option<&'static EngineInfo> {
     ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))
+}
+
+/// The engine that a value of `ioengine` chooses.
+///
+/// # Errors
+/// Why it cannot be used, and what can be used instead.
+pub fn choose(value: &str) -> Result<&'static EngineInfo, String> {
+    let word = value.split_once(':').map_or(value, |(word, _)| word);
+    if let Some((_, instead)) = catalogue::ELSEWHERE.iter().find(|(name, _)| *name == word) {
+        return Err(format!("the engine {word} is not part of this program; {instead}"));
+    }
+    match engine(word) {
+        Some(engine) if engine.supported && word == value => Ok(engine),
+        Some(engine) if engine.supported => Err(format!("{word} takes nothing behind a colon")),
+        Some(_) => Err(format!("the engine {word} is not supported yet")),
+        None => Err(not_one_of(supported().map(|engine| engine.name), word)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut seen = std::collections::BTreeSet::new();
+        let elsewhere = catalogue::ELSEWHERE.iter().map(|(name, _)| *name);
+        for name in engines()
+            .iter()
+            .flat_map(|engine| engine.aliases.iter().copied().chain([engine.name]))
+            .chain(elsewhere)
+        {
+            assert!(seen.insert(name), "{name} is listed twice");
+        }
+    }
+
+    #[test]
+    fn engines_are_chosen_by_any_of_their_names() {
+        assert_eq!(choose("linuxaio").unwrap().name, "libaio");
+        assert_eq!(choose("psync:x").unwrap_err(), "psync takes nothing behind a colon");
+        assert_eq!(choose("rbd").unwrap_err(), "the engine rbd is not supported yet");
+        assert!(choose("libaoi").unwrap_err().ends_with("did you mean \"libaio\"?"));
+    }
+
+    #[test]
+    fn what_is_not_here_names_what_is() {
+        for (name, instead) in catalogue::ELSEWHERE {
+            let refusal = choose(name).unwrap_err();
+            assert_eq!(refusal, format!("the engine {name} is not part of this program; {instead}"));
+            let named = supported().any(|engine| instead.contains(engine.name));
+            assert!(named, "{instead}");
+        }
+    }
+
+    #[test]
+    fn capabilities_go_with_the_options_that_ask_for_them() {
+        for engine in supported() {
+            let has = |option: &str| engine.option(option).is_some();
+            assert_eq!(engine.facets.can(Capability::Priorities), has("cmdprio"), "{}", engine.name);
+            assert_eq!(engine.facets.can(Capability::Polling), has("hipri"), "{}", engine.name);
+        }
+        assert_eq!(capable(Capability::AtomicWrites), "pvsync2, io_uring, libaio");
+    }
 }

@@ -47,7 +47,14 @@ fn every_job_option_is_declared_once_in_order() {
     for row in rows(OPTIONS) {
         let mut wanted: Vec<&str> = row[1..].to_vec();
         wanted.resize(5, "");
-        assert_eq!(columns(find_job(row[0]).unwrap()).to_vec(), wanted, "{}", row[0]);
+        let mut declared = columns(find_job(row[0]).unwrap());
+        if row[0] == "ioengine" {
+            // The keywords are all engines of the catalogue, in its order. Those of fio have to be among them.
+            let known: Vec<&str> = declared[4].split(' ').collect();
+            assert!(wanted[4].split(' ').all(|keyword| known.contains(&keyword)), "{known:?}");
+            declared[4] = wanted[4].to_owned();
+        }
+        assert_eq!(declared.to_vec(), wanted, "{}", row[0]);
     }
 }
 
@@ -89,8 +96,7 @@ fn names_are_unique_and_everything_has_help() {
 
 #[test]
 fn supported_engines() {
-    let supported: Vec<&str> =
-        engines::engines().iter().filter(|engine| engine.supported).map(|e| e.name).collect();
+    let supported: Vec<&str> = engines::supported().map(|engine| engine.name).collect();
     assert_eq!(
         supported,
         ["mmap", "sync", "psync", "vsync", "pvsync", "pvsync2", "null", "posixaio", "io_uring", "libaio"]

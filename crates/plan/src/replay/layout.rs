@@ -33,14 +33,14 @@ fn words(place: Place) -> String {
 }
 
 /// The layout of a replay's files: regions reach as far as the trace does, and regular files are made as large as it
-/// reads.
+/// reads (where they are kept).
 ///
 /// # Errors
 /// A device is too small for the trace.
 pub fn replay_layout(
     replay: &ReplayPlan,
     files: &[(PathBuf, FileFacts)],
-    diskless: bool,
+    keeps_data: bool,
 ) -> Result<Layout, String> {
     let laid_out = files.iter().zip(&replay.needs).map(|((path, facts), needs)| {
         let end = needs.end.values.into_iter().max().unwrap_or(0);
@@ -49,7 +49,7 @@ pub fn replay_layout(
             return Err(format!("{}: {}", replay.name.display(), too_small(path, needs, size)));
         }
         let read_end = needs.end[Direction::Read];
-        let is_file = facts.kind == FileKind::Regular && !diskless;
+        let is_file = facts.kind == FileKind::Regular && keeps_data;
         Ok(FileLayout {
             path: path.clone(),
             kind: facts.kind,

@@ -35,12 +35,12 @@ fn the_trace_says_what_the_job_does_to_which_files() {
     assert!(!replay.needs[0].changes() && replay.needs[1].changes());
     let facts = FileFacts { kind: FileKind::Regular, size: None };
     let files: Vec<_> = worker.files.iter().map(|file| (file.clone(), facts)).collect();
-    let layout = replay_layout(replay, &files, false).unwrap();
+    let layout = replay_layout(replay, &files, true).unwrap();
     assert_eq!((layout.files[0].length, layout.files[0].extend_to), (12_288, Some(12_288)));
     assert_eq!((layout.files[1].length, layout.files[1].extend_to), (512, Some(512)));
     let small =
         [(PathBuf::from("/dev/x"), FileFacts { kind: FileKind::Block, size: Some(4096) }), files[1].clone()];
-    let error = replay_layout(replay, &small, false).unwrap_err();
+    let error = replay_layout(replay, &small, true).unwrap_err();
     let expected = "line 6 reaches byte 12288 of /dev/x, which has 4096; replay_scale=3 would make it fit";
     assert_eq!(error, format!("{}: {expected}", path.display()));
 }

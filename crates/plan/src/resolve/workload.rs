@@ -1,6 +1,7 @@
 //! A worker's workload: which I/Os it issues, in which order.
 
 use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan};
+use iolite_options::engines::Facets;
 use iolite_options::{
     FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
     SkewLaw, ZoneMode, ZoneSkip,
@@ -11,7 +12,7 @@ use iolite_workload::{BlockSize, Distribution, FileOrder, Mix, Region, StridedZo
 
 /// The worker's workload, from its options and files, or from its trace.
 pub fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> iolite_workload::Spec {
-    let workload = generated(&job.options, job.engine.diskless, layout, worker.seed);
+    let workload = generated(&job.options, job.engine.facets, layout, worker.seed);
     match &worker.replay {
         Some(replay) => replayed(replay, workload),
         None => workload,
@@ -54,7 +55,7 @@ pub fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
     }
 }
 
-fn generated(options: &JobOptions, diskless: bool, layout: &Layout, seed: u64) -> iolite_workload::Spec {
+fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -> iolite_workload::Spec {
     let rw = options.rw;
     let mix = match rw {
         ReadWrite::Read | ReadWrite::RandRead => Mix::Single(Direction::Read),
@@ -99,7 +100,7 @@ fn generated(options: &JobOptions, diskless: bool, layout: &Layout, seed: u64) -
         sequential_skip: if random { 0 } else { modifier },
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
         // What the page cache holds is dropped before each lap, or later laps would measure the cache.
-        announce_laps: options.invalidate && !options.direct && !diskless,
+        announce_laps: options.invalidate && !options.direct && facets.has_local_files(),
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
         identical: options.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,

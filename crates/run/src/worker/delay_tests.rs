@@ -219,7 +219,7 @@ pub(super) fn run<E: Engine>(
     let job = plan.job_of(worker_plan);
     let layout = iolite_plan::layout(
         &job.options,
-        iolite_plan::LayoutContext { clone: 0, diskless: job.engine.diskless, seed: 1 },
+        iolite_plan::LayoutContext { clone: 0, keeps_data: job.engine.facets.keeps_data(), seed: 1 },
         &[("data".into(), iolite_plan::FileFacts { kind: iolite_plan::FileKind::Regular, size: None })],
     )
     .expect("the layout is in order");

@@ -43,7 +43,12 @@ pub struct FileTable {
 
 impl FileTable {
     /// The files of this layout, none of them open.
-    pub fn new(options: &JobOptions, layout: &Layout, replay: Option<&ReplayPlan>, diskless: bool) -> Self {
+    pub fn new(
+        options: &JobOptions,
+        layout: &Layout,
+        replay: Option<&ReplayPlan>,
+        has_local_files: bool,
+    ) -> Self {
         use iolite_options::SyncMode;
         let specs: Vec<FileSpec> = layout
             .files
@@ -75,7 +80,7 @@ impl FileTable {
             usual: mode,
             protected: Vec::new(),
             names: options.verification.is_on().then(Names::default),
-            live: replay.and_then(|replay| LiveRules::new(options, replay, diskless)),
+            live: replay.and_then(|replay| LiveRules::new(options, replay, has_local_files)),
             recorder: None,
             specs,
             random: options.rw.is_random(),

@@ -286,7 +286,7 @@ impl Worker<'_> {
     fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
         let clock = self.own_clock();
         let engine = self.job.engine;
-        let pool = Offload::new(engine.name, config, engine.diskless, clock, self.control())
+        let pool = Offload::new(engine.name, config, engine.facets.has_local_files(), clock, self.control())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
         if let Some(plan) = &self.plan.replay {
             return self.replay(plan, pool, logs);
@@ -302,7 +302,7 @@ impl Worker<'_> {
     #[inline(never)]
     fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, logs: Logs) -> Result<(), Stop> {
         let workload = workload_spec(self.job, self.plan, self.layout);
-        let replay = Replay::new(plan, self.options(), !self.job.engine.diskless);
+        let replay = Replay::new(plan, self.options(), self.job.engine.facets.has_local_files());
         self.work::<E, Replay, true>(engine, replay, &workload, logs)
     }
 
@@ -336,7 +336,8 @@ impl Worker<'_> {
     fn set_up(&self, workload: &iolite_workload::Spec, logs: Logs) -> Result<SetUp<'_>, Stop> {
         let options = self.options();
         let replay = self.plan.replay.as_deref();
-        let mut files = FileTable::new(options, self.layout, replay, self.job.engine.diskless);
+        let mut files =
+            FileTable::new(options, self.layout, replay, self.job.engine.facets.has_local_files());
         if let Some(recorder) = logs.trace {
             files.record_to(recorder);
         }
@@ -587,7 +588,7 @@ impl Worker<'_> {
         engine: &mut E,
         workload: &iolite_workload::Spec,
     ) -> Result<(), Stop> {
-        if self.job.engine.diskless {
+        if !self.job.engine.facets.has_local_files() {
             // Nothing to open, but something to count: users see the files of such a job as open.
             self.control().open_files.store(files.len() as u32, Relaxed);
         }
@@ -596,7 +597,7 @@ impl Worker<'_> {
                 .open(engine, file)
                 .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
         }
-        if self.job.engine.diskless {
+        if !self.job.engine.facets.has_local_files() {
             // There is nothing to lock either.
             return Ok(());
         }

@@ -103,7 +103,7 @@ impl<'a> Offload<'a> {
     pub fn new(
         name: &'static str,
         config: &EngineConfig,
-        diskless: bool,
+        has_local_files: bool,
         clock: Clock,
         control: &'a Control,
     ) -> Result<Self, EngineError> {
@@ -120,7 +120,7 @@ impl<'a> Offload<'a> {
             in_flight: 0,
             early: Vec::with_capacity(depth),
             times: Vec::new(),
-            files: if diskless { None } else { Some(PsyncEngine::new(config)?) },
+            files: if has_local_files { Some(PsyncEngine::new(config)?) } else { None },
             control,
         };
         for number in 0..depth as u32 {

@@ -18,7 +18,7 @@ impl Worker<'_> {
             job: self.plan.number(),
             rivalry: self.rivals.of_worker(self.plan.index),
             owners: self.rivals.owners().clone(),
-            moves_nothing: self.job.engine.diskless,
+            keeps_data: self.job.engine.facets.keeps_data(),
             directory: self.job.auxiliary.clone(),
             worker: self.plan.index,
             replay: self.plan.replay.clone(),

@@ -16,7 +16,8 @@ use std::time::Duration;
 /// What is demanded of files that become known on the way.
 #[derive(Clone, Debug)]
 pub(super) struct LiveRules {
-    diskless: bool,
+    /// Names are paths of this machine.
+    has_local_files: bool,
     readonly: bool,
     allow_mounted_write: bool,
     allow_file_create: bool,
@@ -26,9 +27,9 @@ pub(super) struct LiveRules {
 
 impl LiveRules {
     /// The rules of this replay, if it is live.
-    pub(super) fn new(options: &JobOptions, replay: &ReplayPlan, diskless: bool) -> Option<LiveRules> {
+    pub(super) fn new(options: &JobOptions, replay: &ReplayPlan, has_local_files: bool) -> Option<LiveRules> {
         replay.is_live.then_some(LiveRules {
-            diskless,
+            has_local_files,
             readonly: replay.readonly,
             allow_mounted_write: options.allow_mounted_write,
             allow_file_create: options.allow_file_create,
@@ -89,7 +90,7 @@ impl FileTable {
         if (file as usize) < self.specs.len() {
             return Ok(());
         }
-        if let (Some(names), false) = (&mut self.names, rules.diskless) {
+        if let (Some(names), true) = (&mut self.names, rules.has_local_files) {
             names.note(&path)?;
         }
         if let Some(recorder) = &mut self.recorder {
@@ -97,12 +98,12 @@ impl FileTable {
         }
         let named =
             |error: &io::Error| format!("{}: {}", path.display(), iolite_types::describe_error(error));
-        let kind = if rules.diskless {
-            FileKind::Regular
-        } else {
+        let kind = if rules.has_local_files {
             iolite_engine::kind_of(&path).map_err(|error| named(&error))?
+        } else {
+            FileKind::Regular
         };
-        let is_new = kind == FileKind::Regular && !path.exists() && !rules.diskless;
+        let is_new = kind == FileKind::Regular && rules.has_local_files && !path.exists();
         if is_new && iolite_plan::is_missing_device(&path) {
             return Err(format!("{} does not exist, and no file is made among devices", path.display()));
         }
@@ -115,7 +116,7 @@ impl FileTable {
         };
         let protected = if rules.readonly {
             Some("--readonly forbids that".to_owned())
-        } else if !rules.diskless && rules.traces.contains(&FileIdentity::of(&path)) {
+        } else if rules.has_local_files && rules.traces.contains(&FileIdentity::of(&path)) {
             Some(
                 "it is the trace that is replayed; send it elsewhere with replay_redirect or directory"
                     .to_owned(),

@@ -200,7 +200,7 @@ fn of_worker(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout]) -> Option<(&'
         let error = Demands::load(&path, options, &workload, layout).err().filter(|_| !comes_later)?;
         return Some(("verify_state_load", format!("verify_state_load: {error}")));
     }
-    let insists = setup::insists_on_state(options) && keeps_state(options, job.engine.diskless);
+    let insists = setup::insists_on_state(options) && keeps_state(options, job.engine.facets.keeps_data());
     (insists && !State::has_table(&workload))
         .then(|| ("verify_state_save", format!("verify_state_save=1: {}", state::NO_TABLE)))
 }
@@ -248,7 +248,7 @@ fn unforeseeable_start(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout]) -> 
     };
     let has_grown = |file: &&FileLayout| {
         file.kind == FileKind::Regular
-            && !job.engine.diskless
+            && job.engine.facets.keeps_data()
             && plan.workers.iter().any(|other| may_extend(plan, other, layouts, &file.path))
     };
     let path = layouts[worker.index].files.iter().find(has_grown)?.path.display();

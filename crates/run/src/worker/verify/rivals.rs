@@ -179,7 +179,7 @@ impl<'a> Search<'a> {
         let mut of_path: HashMap<&Path, usize> = HashMap::new();
         let mut places: Vec<Vec<Party>> = Vec::new();
         for (worker, layout) in self.layouts.iter().enumerate() {
-            if self.plan.job_of(&self.plan.workers[worker]).engine.diskless {
+            if !self.plan.job_of(&self.plan.workers[worker]).engine.facets.has_local_files() {
                 continue;
             }
             let has_bytes = |file: &FileLayout| matches!(file.kind, FileKind::Regular | FileKind::Block);
@@ -210,7 +210,7 @@ impl<'a> Search<'a> {
         for one in &self.plan.workers {
             let job = self.plan.job_of(one);
             let is_live = one.replay.as_ref().is_some_and(|replay| replay.is_live);
-            if !is_live || !checks_own(job) || job.engine.diskless {
+            if !is_live || !checks_own(job) || !job.engine.facets.has_local_files() {
                 continue;
             }
             let is_rival = |other: &&WorkerPlan| {
@@ -218,7 +218,7 @@ impl<'a> Search<'a> {
                 other.index != one.index
                     && self.run_together(one.index, other.index)
                     && changes(&rival.options)
-                    && !rival.engine.diskless
+                    && rival.engine.facets.has_local_files()
             };
             if let Some(rival) = self.plan.workers.iter().find(is_rival) {
                 let message = format!(

@@ -31,8 +31,8 @@ pub struct Identity {
     pub rivalry: Rivalry,
     /// Who wrote last to what is shared.
     pub owners: Arc<Owners>,
-    /// Whether its engine moves no data.
-    pub moves_nothing: bool,
+    /// Whether what its engine writes is kept.
+    pub keeps_data: bool,
     /// Where dumps and states go.
     pub directory: PathBuf,
     /// Its number in the run, from 0.
@@ -244,10 +244,10 @@ fn has_few_writes(replay: &ReplayPlan, workload: &iolite_workload::Spec) -> bool
 }
 
 /// Whether the job keeps a state, if it can be kept.
-pub(super) fn keeps_state(options: &JobOptions, moves_nothing: bool) -> bool {
+pub(super) fn keeps_state(options: &JobOptions, keeps_data: bool) -> bool {
     let wanted = &options.verification;
     let checks = Kind::from_name(wanted.verify.keyword()).is_some_and(|kind| kind != Kind::Null);
-    options.rw.writes() && !options.verify_only && wanted.verify_state_save && !moves_nothing && checks
+    options.rw.writes() && !options.verify_only && wanted.verify_state_save && keeps_data && checks
 }
 
 /// Whether a job that cannot keep a state must not run.
@@ -320,8 +320,7 @@ impl Verification {
     ) -> Result<Option<Verification>, SetupError> {
         let Some(spec) = spec_of(options, workload) else { return Ok(None) };
         let wanted = &options.verification;
-        let Identity { seed, job, rivalry, owners, moves_nothing, directory, worker, place, replay } =
-            identity;
+        let Identity { seed, job, rivalry, owners, keeps_data, directory, worker, place, replay } = identity;
         let replay = replay.as_deref();
         let state_path = state::path(&directory, &options.name, place);
         let (mut read_back, mut seed, mut writer) = (read_back(options, workload, replay)?, seed, job);
@@ -340,7 +339,7 @@ impl Verification {
             }
             checker = checker.beside(OtherStates::load(policy, &rivalry)?);
         }
-        if moves_nothing {
+        if !keeps_data {
             checker = checker.that_pretends();
         }
         checker = checker.that_stops_at_the_first(wanted.verify_fatal);
@@ -357,7 +356,7 @@ impl Verification {
             count => Some(Pool::start(count, &wanted.verify_async_cpus, units, &checker)?),
         };
         let writes = options.rw.writes() && !options.verify_only;
-        let (state, warning) = if keeps_state(options, moves_nothing) {
+        let (state, warning) = if keeps_state(options, keeps_data) {
             begin_state(&state_path, options, workload, (layout, replay), (seed, job))?
         } else {
             (None, None)

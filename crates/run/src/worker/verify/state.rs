@@ -2,7 +2,7 @@
 
 use super::check::Saved as SavedExpectation;
 use super::setup;
-use iolite_options::engines::engine;
+use iolite_options::engines::{Capability, engine};
 use iolite_options::{JobOptions, PatternPiece, SyncMode, VerifyPolicy};
 use iolite_plan::{Layout, Plan, WorkerPlan};
 use iolite_types::Direction;
@@ -37,12 +37,13 @@ pub enum StateUse {
 pub fn of_worker(plan: &Plan, worker: &WorkerPlan) -> Option<(PathBuf, StateUse)> {
     let job = plan.job_of(worker);
     let options = &job.options;
-    let used = match (setup::loads_state(options), setup::keeps_state(options, job.engine.diskless)) {
-        _ if options.create_only => return None,
-        (true, _) => StateUse::Loaded,
-        (false, true) => StateUse::Kept,
-        (false, false) => return None,
-    };
+    let used =
+        match (setup::loads_state(options), setup::keeps_state(options, job.engine.facets.keeps_data())) {
+            _ if options.create_only => return None,
+            (true, _) => StateUse::Loaded,
+            (false, true) => StateUse::Kept,
+            (false, false) => return None,
+        };
     Some((path(&job.auxiliary, &options.name, worker.place), used))
 }
 
@@ -101,7 +102,8 @@ impl State {
             depth,
             is_uniform: is_uniform(workload),
             is_durable: options.sync != SyncMode::None,
-            is_copied: engine(&options.ioengine).is_none_or(|engine| engine.copies),
+            is_copied: engine(&options.ioengine)
+                .is_none_or(|engine| engine.facets.can(Capability::CopyIntoFile)),
             has_flushes: flushes || options.fsync > 0 || options.fdatasync > 0 || options.end_fsync,
             imprint: imprint(options, workload),
             files: files.collect(),

@@ -1,0 +1,191 @@
+//! The engines: one entry holds all that anybody asks about an engine before it runs.
+
+use super::{Capabilities, EngineInfo};
+use super::{Capability, Completion, Data, Facets, UnitKind, files, local, network, objects, rings};
+
+use Capability::{AtomicWrites, CopyIntoFile, Extend, Polling, Priorities, Sync, Trim};
+
+/// What the engines can do that read and write local files by system calls.
+const USUAL: &[Capability] = &[Sync, Trim, Extend];
+
+/// An engine that transfers data to and from local files, and completes it in the call that issues it.
+const fn engine(name: &'static str, help: &'static str) -> EngineInfo {
+    EngineInfo {
+        name,
+        aliases: &[],
+        help,
+        supported: true,
+        facets: Facets {
+            data: Data::LocalFiles,
+            unit: UnitKind::Transfers,
+            completion: Completion::Call,
+            capabilities: Capabilities::of(USUAL),
+        },
+        takes_aio_requests: false,
+        options: &[],
+    }
+}
+
+impl EngineInfo {
+    const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    const fn data(mut self, data: Data) -> Self {
+        self.facets.data = data;
+        self
+    }
+
+    const fn unit(mut self, unit: UnitKind) -> Self {
+        self.facets.unit = unit;
+        self
+    }
+
+    const fn completion(mut self, completion: Completion) -> Self {
+        self.facets.completion = completion;
+        self
+    }
+
+    /// Sets what it can do: all of it.
+    const fn can(mut self, list: &[Capability]) -> Self {
+        self.facets.capabilities = Capabilities::of(list);
+        self
+    }
+
+    const fn takes_aio_requests(mut self) -> Self {
+        self.takes_aio_requests = true;
+        self
+    }
+
+    const fn not_yet(mut self) -> Self {
+        self.supported = false;
+        self
+    }
+
+    const fn options(mut self, options: &'static [&'static crate::definition::Definition]) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+/// All engines, in the order in which the help lists them.
+pub(super) const ALL: [EngineInfo; 39] = [
+    engine("cpuio", "Burns processor cycles in place of I/O")
+        .data(Data::Nowhere)
+        .unit(UnitKind::Works)
+        .options(local::CPUIO)
+        .not_yet(),
+    engine("mmap", "Copies from and to files mapped into memory")
+        .can(&[Sync, Trim, CopyIntoFile])
+        .options(local::MMAP),
+    engine("sync", "lseek(2), then read(2) or write(2)"),
+    engine("psync", "pread(2) and pwrite(2)"),
+    engine("vsync", "readv(2) and writev(2); neighbouring I/Os go in one call")
+        .completion(Completion::Engine),
+    engine("pvsync", "preadv(2) and pwritev(2)"),
+    engine("pvsync2", "preadv2(2) and pwritev2(2) with their flags")
+        .can(&[Sync, Trim, Extend, AtomicWrites, Polling])
+        .options(local::PVSYNC2),
+    engine("null", "Completes everything at once: shows what the tester itself costs")
+        .data(Data::Nowhere)
+        .completion(Completion::Engine),
+    engine("net", "Sends and receives over sockets").data(Data::Nowhere).options(network::NET).not_yet(),
+    engine("netsplice", "Sends and receives over sockets by splice(2)")
+        .data(Data::Nowhere)
+        .options(network::NET)
+        .not_yet(),
+    engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents).not_yet(),
+    engine("filecreate", "Creates files").unit(UnitKind::ActsOnNames).not_yet(),
+    engine("filestat", "Looks up files").unit(UnitKind::ActsOnNames).options(files::STAT).not_yet(),
+    engine("filedelete", "Deletes files").unit(UnitKind::ActsOnNames).not_yet(),
+    engine("dircreate", "Creates directories").unit(UnitKind::ActsOnNames).not_yet(),
+    engine("dirstat", "Looks up directories").unit(UnitKind::ActsOnNames).options(files::STAT).not_yet(),
+    engine("dirdelete", "Deletes directories").unit(UnitKind::ActsOnNames).not_yet(),
+    engine("exec", "Runs another program")
+        .data(Data::Nowhere)
+        .unit(UnitKind::Works)
+        .options(local::EXEC)
+        .not_yet(),
+    engine("page_fault", "Touches pages of anonymous memory").data(Data::Nowhere).not_yet(),
+    engine("nfs", "Talks to an NFS server by libnfs")
+        .data(Data::OwnStorage)
+        .completion(Completion::Engine)
+        .options(network::NFS)
+        .not_yet(),
+    engine("nbd", "Network block devices by libnbd")
+        .data(Data::OwnStorage)
+        .completion(Completion::Engine)
+        .not_yet(),
+    engine("posixaio", "aio_read(3) and aio_write(3)").completion(Completion::LibraryThreads),
+    engine("falloc", "Reserves and releases space by fallocate(2)").unit(UnitKind::ActsOnExtents).not_yet(),
+    engine("e4defrag", "Swaps extents of ext4 files")
+        .unit(UnitKind::ActsOnExtents)
+        .options(files::E4DEFRAG)
+        .not_yet(),
+    engine("splice", "splice(2) and vmsplice(2)").not_yet(),
+    engine("gfapi", "Talks to GlusterFS by its library")
+        .data(Data::OwnStorage)
+        .options(objects::GFAPI)
+        .not_yet(),
+    engine("gfapi_async", "Talks to GlusterFS by its library, asynchronously")
+        .data(Data::OwnStorage)
+        .completion(Completion::LibraryThreads)
+        .options(objects::GFAPI)
+        .not_yet(),
+    engine("mtd", "Reads, writes and erases flash devices").options(local::MTD).not_yet(),
+    engine("sg", "SCSI commands by the generic driver")
+        .completion(Completion::Kernel)
+        .options(rings::SG)
+        .not_yet(),
+    engine("io_uring", "The kernel's submission and completion rings")
+        .completion(Completion::Kernel)
+        .can(&[Sync, Trim, Extend, AtomicWrites, Priorities, Polling])
+        .options(rings::IO_URING),
+    engine("io_uring_cmd", "Commands passed through to the device by io_uring")
+        .completion(Completion::Kernel)
+        .options(rings::IO_URING)
+        .not_yet(),
+    engine("libaio", "The kernel's asynchronous I/O, io_submit(2)")
+        .aliases(&["aio", "linuxaio"])
+        .completion(Completion::Kernel)
+        .can(&[Sync, Trim, Extend, AtomicWrites, Priorities])
+        .takes_aio_requests()
+        .options(rings::LIBAIO),
+    engine("rdma", "Remote memory access over InfiniBand or RoCE")
+        .data(Data::Nowhere)
+        .completion(Completion::Kernel)
+        .options(network::RDMA)
+        .not_yet(),
+    engine("rados", "Ceph objects by librados")
+        .data(Data::OwnStorage)
+        .completion(Completion::LibraryThreads)
+        .options(objects::RADOS)
+        .not_yet(),
+    engine("rbd", "Ceph block devices by librbd")
+        .data(Data::OwnStorage)
+        .completion(Completion::LibraryThreads)
+        .options(objects::RBD)
+        .not_yet(),
+    engine("http", "Objects over HTTP: WebDAV, S3, Swift")
+        .data(Data::OwnStorage)
+        .options(network::HTTP)
+        .not_yet(),
+    engine("dev-dax", "Persistent memory by a DAX device").can(&[Sync, CopyIntoFile]).not_yet(),
+    engine("libpmem", "Persistent memory by libpmem").can(&[Sync, CopyIntoFile]).not_yet(),
+    engine("external", "An engine in a file of its own (external:FILE)").not_yet(),
+];
+
+/// Engines of fio for hardware, libraries or systems that this program does not serve, and what does the same job here.
+pub(super) static ELSEWHERE: &[(&str, &str)] = &[
+    ("libblkio", "use io_uring or libaio on the same device"),
+    ("libzbc", "a zoned disk is a block device as well: use psync, libaio or io_uring on it"),
+    ("xnvme", "use io_uring or libaio on the same device"),
+    ("dfs", "mount the DAOS container with dfuse, and use psync or io_uring there"),
+    ("ime", "use psync or libaio on the mount point of the IME client"),
+    ("libcufile", "use io_uring or libaio, whose buffers are in the memory of the machine, not of the GPU"),
+    ("libhipfile", "use io_uring or libaio, whose buffers are in the memory of the machine, not of the GPU"),
+    ("windowsaio", "it is for Windows; use libaio or io_uring"),
+    ("solarisaio", "it is for Solaris; use posixaio, libaio or io_uring"),
+    ("guasi", "its library is not maintained any more; use posixaio, libaio or io_uring"),
+];

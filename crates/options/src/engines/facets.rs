@@ -1,0 +1,172 @@
+//! What an engine is, as far as the rest of the program has to know.
+//!
+//! Each facet answers one question, and whoever has a question asks the facet that it is about. Nothing follows from one
+//! facet for another: an engine without file descriptors may keep data (an object store), and one that does no transfers
+//! may work on local files (one that creates them).
+
+use serde::{Deserialize, Serialize};
+
+/// Where the data of an engine lives, and so what the names of its files mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Data {
+    /// In files and devices of this machine: names are paths, and the engine opens them.
+    LocalFiles,
+    /// In a storage of its own (images, objects, exports). Names mean something to the engine alone, which tells how
+    /// large one is, creates, extends and removes it.
+    OwnStorage,
+    /// Nowhere: there is nothing to lay out, to sync or to read back.
+    Nowhere,
+}
+
+/// What one unit of an engine does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum UnitKind {
+    /// It moves data between a buffer and a place.
+    Transfers,
+    /// It acts on a name: creates, looks up or removes what has it.
+    ActsOnNames,
+    /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it.
+    ActsOnExtents,
+    /// It works without I/O.
+    Works,
+}
+
+/// Who completes a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Completion {
+    /// The call that issues it: a depth above 1 means nothing.
+    Call,
+    /// The engine itself, later, when it is told to submit or asked for completions.
+    Engine,
+    /// The kernel, later.
+    Kernel,
+    /// A thread that a library has started in the worker.
+    LibraryThreads,
+}
+
+/// Something that some engines can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Capability {
+    /// Put what was written on stable storage (`fsync`, `end_fsync` and the like). Engines without data have nothing to
+    /// sync, and can.
+    Sync,
+    /// Trim (`rw=trim` and its mixes).
+    Trim,
+    /// Ask for writes that are whole or not at all (`atomic`).
+    AtomicWrites,
+    /// Give each I/O a priority of its own (`cmdprio_percentage`, `cmdprio_bssplit`).
+    Priorities,
+    /// Poll the device for completions (`hipri`).
+    Polling,
+    /// Write behind the end of a file, which makes it longer. Others have to know its size when they open it.
+    Extend,
+    /// Copy data into memory that is a part of the file. A write may then end where the worker is interrupted.
+    CopyIntoFile,
+}
+
+impl Capability {
+    const ALL: [Capability; 7] = [
+        Capability::Sync,
+        Capability::Trim,
+        Capability::AtomicWrites,
+        Capability::Priorities,
+        Capability::Polling,
+        Capability::Extend,
+        Capability::CopyIntoFile,
+    ];
+}
+
+/// A set of capabilities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Vec<Capability>", into = "Vec<Capability>")]
+pub struct Capabilities(u32);
+
+impl Capabilities {
+    /// What is listed.
+    pub const fn of(list: &[Capability]) -> Capabilities {
+        let (mut bits, mut index) = (0, 0);
+        while index < list.len() {
+            bits |= 1 << list[index] as u32;
+            index += 1;
+        }
+        Capabilities(bits)
+    }
+
+    /// Whether this is one of them.
+    pub const fn has(self, one: Capability) -> bool {
+        self.0 & (1 << one as u32) != 0
+    }
+}
+
+impl From<Vec<Capability>> for Capabilities {
+    fn from(list: Vec<Capability>) -> Self {
+        Capabilities::of(&list)
+    }
+}
+
+impl From<Capabilities> for Vec<Capability> {
+    fn from(set: Capabilities) -> Self {
+        Capability::ALL.into_iter().filter(|&one| set.has(one)).collect()
+    }
+}
+
+/// What an engine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facets {
+    /// Where its data lives.
+    pub data: Data,
+    /// What one of its units does.
+    pub unit: UnitKind,
+    /// Who completes a unit.
+    pub completion: Completion,
+    /// What it can do.
+    pub capabilities: Capabilities,
+}
+
+impl Facets {
+    /// Whether its files are files and devices of this machine: names are paths, which others may use as well.
+    pub const fn has_local_files(&self) -> bool {
+        matches!(self.data, Data::LocalFiles)
+    }
+
+    /// Whether what is written is there to be synced and read back.
+    pub const fn keeps_data(&self) -> bool {
+        !matches!(self.data, Data::Nowhere)
+    }
+
+    /// Whether a unit is complete when the call that issues it returns.
+    pub const fn is_synchronous(&self) -> bool {
+        matches!(self.completion, Completion::Call)
+    }
+
+    /// Whether it can do this.
+    pub const fn can(&self, what: Capability) -> bool {
+        self.capabilities.has(what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_was_listed() {
+        let set = Capabilities::of(&[Capability::Sync, Capability::CopyIntoFile]);
+        assert!(set.has(Capability::Sync) && set.has(Capability::CopyIntoFile));
+        assert!(!set.has(Capability::Trim) && !Capabilities::default().has(Capability::Sync));
+        assert_eq!(Vec::from(set), [Capability::Sync, Capability::CopyIntoFile]);
+    }
+
+    #[test]
+    fn facets_travel() {
+        let facets = Facets {
+            data: Data::OwnStorage,
+            unit: UnitKind::Transfers,
+            completion: Completion::LibraryThreads,
+            capabilities: Capabilities::of(&[Capability::Trim]),
+        };
+        let text = serde_json::to_string(&facets).unwrap();
+        assert!(text.contains(r#""capabilities":["Trim"]"#), "{text}");
+        assert_eq!(serde_json::from_str::<Facets>(&text).unwrap(), facets);
+    }
+}
