@@ -37,10 +37,53 @@ pub const fn midpoint(bucket: usize) -> u64 {
 }
 
 /// Counts per bucket. Empty histograms take no memory.
+///
+/// Serialised, it is a list of the buckets that are not empty: pairs of their number, ascending, and their count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<(usize, u64)>", try_from = "Vec<(usize, u64)>")]
 pub struct Histogram {
-    /// Either empty or [`BUCKETS`] long.
+    /// [`BUCKETS`] of them; none while there is no value.
     counts: Vec<u64>,
+}
+
+impl From<Histogram> for Vec<(usize, u64)> {
+    fn from(histogram: Histogram) -> Self {
+        histogram.occupied().collect()
+    }
+}
+
+/// Why a list of buckets is no histogram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BucketError {
+    /// There is no bucket with this number.
+    #[error("bucket {0}: there are only {BUCKETS}")]
+    Unknown(usize),
+    /// This one does not come after the one before it.
+    #[error("bucket {0} is out of order")]
+    Unordered(usize),
+}
+
+impl TryFrom<Vec<(usize, u64)>> for Histogram {
+    type Error = BucketError;
+
+    fn try_from(buckets: Vec<(usize, u64)>) -> Result<Self, BucketError> {
+        let mut histogram = Histogram::default();
+        let mut next = 0;
+        for (bucket, count) in buckets {
+            if bucket >= BUCKETS {
+                return Err(BucketError::Unknown(bucket));
+            }
+            if bucket < next {
+                return Err(BucketError::Unordered(bucket));
+            }
+            next = bucket + 1;
+            if count > 0 {
+                histogram.counts.resize(BUCKETS, 0);
+                histogram.counts[bucket] = count;
+            }
+        }
+        Ok(histogram)
+    }
 }
 
 impl Histogram {
@@ -50,7 +93,8 @@ impl Histogram {
     /// If there are not exactly [`BUCKETS`] counts.
     pub fn from_counts(counts: Vec<u64>) -> Self {
         assert_eq!(counts.len(), BUCKETS);
-        Histogram { counts }
+        let is_empty = counts.iter().all(|&count| count == 0);
+        Histogram { counts: if is_empty { Vec::new() } else { counts } }
     }
 
     /// Adds one value in nanoseconds.
@@ -135,6 +179,20 @@ mod tests {
         (1..=100).for_each(|value| histogram.record(value));
         assert_eq!(histogram.percentiles(&[0.0, 1.0, 50.0, 99.0, 100.0]), [1, 1, 50, 99, 100]);
         assert_eq!(Histogram::default().percentiles(&[50.0, 99.0]), [0, 0]);
+    }
+
+    #[test]
+    fn the_serial_form() {
+        let mut histogram = Histogram::default();
+        [0, 1000, 1001, u64::MAX].into_iter().for_each(|value| histogram.record(value));
+        let text = serde_json::to_string(&histogram).unwrap();
+        assert_eq!(text, "[[0,1],[317,2],[1855,1]]");
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        assert_eq!(serde_json::from_str::<Histogram>("[]").unwrap(), Histogram::default());
+        assert_eq!(Histogram::from_counts(vec![0; BUCKETS]), Histogram::default());
+        for wrong in ["[[1856,1]]", "[[3,1],[3,1]]", "[[3,1],[2,1]]", "[[3,-1]]"] {
+            assert!(serde_json::from_str::<Histogram>(wrong).is_err(), "{wrong}");
+        }
     }
 
     proptest! {

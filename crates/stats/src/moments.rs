@@ -1,11 +1,15 @@
 //! Exact integer moments: count, minimum, maximum, sum and sum of squares.
 
+use crate::serial;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
 /// The moments of a set of latencies in nanoseconds. Exact for any set that fits: 2⁶⁴ values up to 2⁶⁴ in the
 /// sum, and squares that add up to less than 2¹²⁸.
+///
+/// Serialised, the sums are decimal text, and the minimum of no values is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Serial", from = "Serial")]
 pub struct Moments {
     /// How many values.
     pub count: u64,
@@ -22,6 +26,33 @@ pub struct Moments {
 impl Default for Moments {
     fn default() -> Self {
         Moments { count: 0, min: u64::MAX, max: 0, sum: 0, sum_squares: 0 }
+    }
+}
+
+/// [`Moments`] as they leave the process.
+#[derive(Serialize, Deserialize)]
+struct Serial {
+    count: u64,
+    min: u64,
+    max: u64,
+    #[serde(with = "serial::decimal")]
+    sum: u128,
+    #[serde(with = "serial::decimal")]
+    sum_squares: u128,
+}
+
+impl From<Moments> for Serial {
+    fn from(moments: Moments) -> Serial {
+        let Moments { count, max, sum, sum_squares, .. } = moments;
+        Serial { count, min: moments.minimum(), max, sum, sum_squares }
+    }
+}
+
+impl From<Serial> for Moments {
+    fn from(serial: Serial) -> Moments {
+        let Serial { count, min, max, sum, sum_squares } = serial;
+        let min = if count == 0 { Moments::default().min } else { min };
+        Moments { count, min, max, sum, sum_squares }
     }
 }
 
@@ -109,6 +140,22 @@ mod tests {
     fn large_values_with_a_small_spread_do_not_cancel() {
         let base = 1 << 50;
         assert!((of(&[base, base + 2]).deviation() - 2f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_serial_form() {
+        let mut moments = of(&[3, u64::MAX]);
+        moments.sum_squares = u128::MAX;
+        let text = serde_json::to_string(&moments).unwrap();
+        let expected = r#"{"count":2,"min":3,"max":18446744073709551615,"sum":"18446744073709551618","sum_squares":"340282366920938463463374607431768211455"}"#;
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<Moments>(&text).unwrap(), moments);
+        let none = serde_json::to_string(&of(&[])).unwrap();
+        assert_eq!(none, r#"{"count":0,"min":0,"max":0,"sum":"0","sum_squares":"0"}"#);
+        assert_eq!(serde_json::from_str::<Moments>(&none).unwrap(), of(&[]));
+        let wrong = text.replace("340282366920938463463374607431768211455", "-1");
+        let why = serde_json::from_str::<Moments>(&wrong).unwrap_err().to_string();
+        assert!(why.contains("\"-1\" is no 128-bit number"), "{why}");
     }
 
     proptest! {

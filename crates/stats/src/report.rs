@@ -244,7 +244,7 @@ pub struct SyncReport {
 }
 
 /// What was last done to a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum BlockState {
     Unwritten = 0,

@@ -16,3 +16,27 @@ pub(crate) mod decimal {
         text.parse().map_err(|why| D::Error::custom(format_args!("{text:?} is no 128-bit number: {why}")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Report, arbitrary};
+    use proptest::prelude::*;
+
+    proptest! {
+        // A report is large.
+        #![proptest_config(iolite_testing::properties(64))]
+
+        #[test]
+        fn reports_come_back_as_they_were(report in arbitrary::report()) {
+            let text = serde_json::to_string(&report).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+        }
+
+        #[test]
+        fn workers_can_be_merged_elsewhere(jobs in arbitrary::jobs()) {
+            let parts = |jobs| [Report { jobs, groups: vec![arbitrary::group(0)], ..Report::default() }];
+            let there = serde_json::from_str(&serde_json::to_string(&jobs).unwrap()).unwrap();
+            prop_assert_eq!(Report::merge(parts(there)), Report::merge(parts(jobs)));
+        }
+    }
+}

@@ -15,7 +15,7 @@ fn merged(jobs: impl IntoIterator<Item = JobReport>) -> Report {
 
 proptest! {
     // A report is large.
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(iolite_testing::properties(64))]
 
     /// However workers are put together: one by one, in batches, batches of batches, in any order.
     #[test]
