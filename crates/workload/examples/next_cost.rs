@@ -6,11 +6,12 @@ use iolite_types::PerDirection;
 use iolite_workload::*;
 use std::{hint::black_box, time::Instant};
 
-/// Short rounds, of which the best counts: on a busy machine some of them run undisturbed.
+/// Calls per round. Rounds are short and the best one counts, because on a busy machine only some of them run
+/// undisturbed.
 const CALLS: u64 = 200_000;
 const ROUNDS: usize = 300;
 
-/// Nanoseconds per call; every I/O is used as an engine would use it.
+/// Measures nanoseconds per call. It uses every I/O as an engine would.
 struct Cost;
 
 impl Visitor for Cost {

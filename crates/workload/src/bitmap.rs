@@ -1,9 +1,9 @@
-//! Which blocks have been visited, where a permutation cannot know: I/Os of several sizes over one range.
+//! A map of visited blocks, for workloads that a permutation cannot serve: I/Os of several sizes over one range.
 //!
-//! One bit per block, and above it a bit per word of 64 that are all visited, and so on up to one word: the
-//! next free block is found with a few word operations even when one in a billion is left. When every block
-//! has been visited, the meaning of the bits is reversed instead of clearing them, so starting over costs
-//! nothing however large the map is.
+//! The lowest level has one bit per block. The level above has one bit per word of 64 blocks that are all visited, and
+//! so on up to a level of a single word. So a few word operations find the next free block, even if one in a billion is
+//! left. When every block has been visited, the meaning of the bits is reversed instead of clearing them, so starting
+//! over costs nothing, however large the map is.
 
 use crate::Error;
 
@@ -12,9 +12,9 @@ use crate::Error;
 pub struct Bitmap {
     length: u64,
     free: u64,
-    /// From the blocks' own bits up to the level that is a single word.
+    /// From the bits of the blocks up to the level of a single word.
     levels: Vec<Vec<u64>>,
-    /// XORed to every stored word to get "visited" as 1.
+    /// XORed with a stored word, gives 1 for "visited".
     reversed: u64,
 }
 
@@ -26,6 +26,10 @@ fn from_bit(bit: u64) -> u64 {
 
 impl Bitmap {
     /// A map of `length` blocks, none of them visited.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MapMemory`] if there is no memory for the map.
     pub fn new(length: u64) -> Result<Self, Error> {
         let mut levels = Vec::new();
         let mut bits = length.max(1);
@@ -46,13 +50,13 @@ impl Bitmap {
         Ok(map)
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     #[inline]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// How many blocks have not been visited.
+    /// The number of blocks that have not been visited.
     #[inline]
     pub fn free(&self) -> u64 {
         self.free
@@ -72,7 +76,7 @@ impl Bitmap {
         self.close_ends();
     }
 
-    /// Marks the bits beyond the end of each level as visited, so that nobody has to think of them.
+    /// Marks the bits beyond the end of each level as visited, so that no search finds them.
     fn close_ends(&mut self) {
         let mut bits = self.length;
         for level in &mut self.levels {
@@ -91,13 +95,13 @@ impl Bitmap {
         self.levels[level][index] ^ self.reversed
     }
 
-    /// The word of a block will be looked at soon: it may come nearer.
+    /// Prefetches the word of a block that will be needed soon.
     #[inline(always)]
     pub fn prefetch(&self, block: u64) {
         #[cfg(target_arch = "x86_64")]
         if let Some(word) = self.levels[0].get((block / 64) as usize) {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a hint about memory that is there; it changes nothing.
+            // SAFETY: a prefetch is only a hint, and the word exists.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(word).cast()) };
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -109,7 +113,7 @@ impl Bitmap {
         self.visited(0, (block / 64) as usize) >> (block % 64) & 1 == 1
     }
 
-    /// The first free block at or after `start`, or else the first of all; `None` when there is none.
+    /// The first free block at or after `start`, or else the first free block of all; `None` if no block is free.
     #[inline(always)]
     pub fn next_free(&self, start: u64) -> Option<u64> {
         if self.free == 0 {
@@ -143,7 +147,7 @@ impl Bitmap {
         None
     }
 
-    /// The first free block below a bit of `level` that says there is one.
+    /// Follows a bit of `level` that promises a free block down to that block.
     fn descend(&self, mut level: usize, mut position: u64) -> u64 {
         while level > 0 {
             level -= 1;
@@ -153,13 +157,13 @@ impl Bitmap {
         position
     }
 
-    /// How many blocks from `start` on are free without a gap, at most `limit`.
+    /// The number of consecutive free blocks from `start` on, at most `limit`.
     #[inline(always)]
     pub fn free_run(&self, start: u64, limit: u64) -> u64 {
         if limit > 64 || start >= self.length {
             return self.long_free_run(start, limit);
         }
-        // The 64 bits from there on, out of two words: nothing to predict.
+        // Combines the 64 bits from `start` on out of two words, without a branch.
         let (index, bit) = ((start / 64) as usize, start % 64);
         let words = &self.levels[0];
         let beyond = words.get(index + 1).map_or(u64::MAX, |word| word ^ self.reversed);
@@ -181,7 +185,7 @@ impl Bitmap {
         position.min(end).saturating_sub(start)
     }
 
-    /// Marks `count` blocks from `start` on as visited, as far as they exist.
+    /// Marks `count` blocks from `start` on as visited; blocks beyond the end are ignored.
     #[inline]
     pub fn visit(&mut self, start: u64, count: u64) {
         let end = start.saturating_add(count).min(self.length);
@@ -198,7 +202,7 @@ impl Bitmap {
         }
     }
 
-    /// Marks `count` blocks from `start` on as visited, which all exist and are free.
+    /// Marks `count` blocks from `start` on as visited. All of them must exist and be free.
     #[inline(always)]
     pub fn visit_free(&mut self, start: u64, count: u64) {
         if count == 0 || count > 64 {
@@ -214,7 +218,7 @@ impl Bitmap {
         }
     }
 
-    /// Marks free blocks of one word as visited. Flipping their bits does it, whatever the bits mean at present.
+    /// Marks free blocks of one word as visited. Flipping their bits does this, whether the meaning is reversed or not.
     #[inline(always)]
     fn flip(&mut self, index: usize, bits: u64) {
         let word = &mut self.levels[0][index];
@@ -224,7 +228,7 @@ impl Bitmap {
         }
     }
 
-    /// Sets bits of a word, and its bit on the level above when that fills it.
+    /// Marks bits of a word as visited, and if that fills the word, its bit on the level above.
     fn mark(&mut self, mut level: usize, mut index: usize, mut bits: u64) {
         loop {
             // "Visited" is stored as 1, or as 0 when reversed.
@@ -263,7 +267,7 @@ mod tests {
     proptest! {
         #![proptest_config(iolite_testing::properties(256))]
 
-        /// Against a plain vector of booleans, over lengths of one, two and three levels.
+        /// Compares the map with a plain vector of booleans, for lengths of one, two and three levels.
         #[test]
         fn behaves_like_a_vector_of_booleans(
             (length, steps) in prop_oneof![1u64..70, 1u64..5000, 4090u64..4100]

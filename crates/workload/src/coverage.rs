@@ -1,28 +1,27 @@
-//! Where random offsets come from, and which promise each kind of workload gets.
+//! Where random offsets come from, and how each kind of workload covers its blocks.
 //!
 //! | workload | strategy | promise for randomly chosen blocks |
 //! |---|---|---|
 //! | one block size, map wanted | permutation | each block once per lap, O(1) memory |
-//! | the same with `percentage_random` < 100 | permutation | each once as a random choice; sequential I/Os in between do not count |
-//! | the same with `rw=randread:N` | permutation | each once as the start of a run; the N - 1 that follow do not count |
+//! | the same with `percentage_random` < 100 | permutation | each once as a random choice; the sequential I/Os in between do not count |
+//! | the same with `rw=randread:N` | permutation | each once as the start of a run; the N - 1 I/Os that follow do not count |
 //! | `random_generator=lfsr`, any sizes, map or not | shift register over blocks of the smallest size | each once as a start; larger I/Os may overlap |
 //! | several block sizes (range, split, reads ≠ writes) | bitmap of blocks of the greatest common size | no byte twice while its I/O can avoid it (below) |
-//! | `random_distribution` other than `random` | a chooser, see [`offset`](crate::offset) | none: popular blocks come again and again |
-//! | `zonemode=strided` | as without, for each visit of a zone, see the module `strided` | as without, for each visit |
-//! | `sprandom` | overlapping regions, see [`precondition`](crate::precondition) | each block once, some again |
+//! | `random_distribution` other than `random` | a chooser, see [`offset`](crate::offset) | none: popular blocks are visited again and again |
+//! | `zonemode=strided` | as without zones, started anew for each visit of a zone; see the module `strided` | as without zones, for each visit |
+//! | `sprandom` | overlapping regions, see [`precondition`](crate::precondition) | each block once, and some blocks again |
 //! | `norandommap`, or `blockalign` other than the block size | none | none: every offset is equally likely each time |
-//! | a lap that starts over (`io_size` > `size`, time based) | new key, or the map forgets | as above, for each lap |
+//! | several laps (`io_size` > `size`, time based) | a new key, or a cleared map, for each lap | as above, for each lap |
 //!
-//! That sequential I/Os in between are not entered into the map is what fio does (seen in its I/O logs:
-//! `percentage_random=50` picks blocks at random that a sequential step has visited), and it is what lets the
-//! permutation serve.
+//! Sequential I/Os between the random ones do not enter the map. This is what fio does (its I/O logs show that
+//! `percentage_random=50` picks blocks at random that a sequential step has already visited), and only because of this
+//! can a permutation serve.
 //!
-//! With a bitmap, an I/O starts at the first free block at or after a random one (around the end of the range)
-//! and its size is drawn among those that fit the gap, so with one direction each byte is visited exactly
-//! once. With different sizes per direction an I/O begins at a multiple of its own smallest size, at the
-//! first such place that still has something free, and may overlap its neighbours when the gap is
-//! smaller than its smallest size. When a direction finds no place any more while another still would, it
-//! goes on at random.
+//! With a bitmap, an I/O starts at the first free block at or after a random one, wrapping at the end of the range. Its
+//! size is drawn and then cut to the gap, so with one direction each byte is visited exactly once. If the directions
+//! have different sizes, an I/O begins at a multiple of its own smallest size, at the first such place that is not
+//! fully visited; it may overlap its neighbours if the gap is smaller than its smallest size. If a direction finds no
+//! such place while another direction still would, its offsets are random.
 
 use crate::{
     BlockSize, Distribution, Error, Mix, Spec,
@@ -42,7 +41,7 @@ use iolite_types::{Direction, greatest_common_divisor};
 pub enum Strategy {
     /// Nothing is random.
     Sequential,
-    /// Each offset on its own.
+    /// Each offset is drawn independently.
     Uniform,
     /// Blocks of this many bytes in a keyed order.
     Permutation(u64),
@@ -50,9 +49,9 @@ pub enum Strategy {
     Lfsr(u64),
     /// A map of blocks of this many bytes.
     Bitmap(u64),
-    /// Offsets of which some come more often than others.
+    /// Some offsets come more often than others.
     Chosen,
-    /// Blocks of this many bytes, some of them again, for the sake of a flash device.
+    /// Blocks of this many bytes, some of them more than once, to precondition a flash device.
     Regions(u64),
 }
 
@@ -87,7 +86,7 @@ impl Strategy {
     }
 }
 
-/// The directions for which offsets are chosen (a write of trimwrite follows its trim).
+/// The directions for which offsets are chosen. (In trimwrite, each write goes where its trim went.)
 pub(crate) fn directions(spec: &Spec) -> &'static [Direction] {
     match spec.mix {
         Mix::Single(Direction::Read) => &[Direction::Read],
@@ -97,12 +96,12 @@ pub(crate) fn directions(spec: &Spec) -> &'static [Direction] {
     }
 }
 
-/// The sizes of random I/Os of a direction.
+/// The block sizes of random I/Os in a direction.
 pub(crate) fn random_size(spec: &Spec, direction: Direction) -> &BlockSize {
     &spec.block_size[if spec.size_by_randomness { Direction::Write } else { direction }]
 }
 
-/// The sizes of sequential I/Os of a direction.
+/// The block sizes of sequential I/Os in a direction.
 pub(crate) fn sequential_size(spec: &Spec, direction: Direction) -> &BlockSize {
     &spec.block_size[if spec.size_by_randomness { Direction::Read } else { direction }]
 }
@@ -164,7 +163,7 @@ impl Coverage {
         Ok(Coverage { length, keys, kind })
     }
 
-    /// Forgets what has been visited; the next lap has another order.
+    /// Forgets all visits; the next lap has a different order.
     pub(crate) fn restart(&mut self) {
         match &mut self.kind {
             Kind::Uniform { .. } => {}
@@ -176,7 +175,7 @@ impl Coverage {
         }
     }
 
-    /// Back to the first lap.
+    /// Goes back to the first lap.
     pub(crate) fn rewind(&mut self, seed: u64, file: usize) {
         self.keys = lap_keys(seed, file);
         self.restart();
@@ -185,7 +184,7 @@ impl Coverage {
         }
     }
 
-    /// A place for an I/O of `direction`; `None` when every block has been visited, or none can be.
+    /// A place for an I/O of `direction`; `None` if every block has been visited, or no I/O fits.
     #[inline(always)]
     pub(crate) fn next(
         &mut self,
@@ -228,12 +227,12 @@ fn uniform(spec: &Spec) -> Kind {
     Kind::Uniform { align: spec.align.values.map(|align| align.max(1)) }
 }
 
-/// How many aligned offsets there are at which an I/O of at least `smallest` bytes fits.
+/// The number of aligned offsets at which an I/O of at least `smallest` bytes fits.
 pub(crate) fn slots(length: u64, smallest: u64, align: u64) -> u64 {
     length.checked_sub(smallest).map_or(0, |room| room / align + 1)
 }
 
-/// What chooses the offsets of each direction in a region.
+/// The choosers of the offsets in a region, one per direction.
 pub(crate) fn choosers(spec: &Spec, length: u64, file: usize, tables: &mut Tables) -> [Option<Chooser>; 3] {
     Direction::ALL.map(|direction| {
         if !directions(spec).contains(&direction) || spec.random_percent[direction] == 0 {
@@ -245,8 +244,8 @@ pub(crate) fn choosers(spec: &Spec, length: u64, file: usize, tables: &mut Table
     })
 }
 
-/// A map of blocks of `block` bytes for the `length` bytes of a file of `spec`; nothing has been visited. Fails when there
-/// is no memory for the map.
+/// A map of blocks of `block` bytes for the `length` bytes of a file of `spec`; nothing has been visited. Fails when
+/// there is no memory for the map.
 pub(crate) fn unvisited(spec: &Spec, length: u64, block: u64) -> Result<Unvisited, Error> {
     Unvisited::new(length, reachable(spec, length) / block, block)
 }

@@ -1,8 +1,8 @@
-//! The generators for the workloads that most people run: one file, one direction or a mix of reads and writes, all
-//! random or all sequential, of one block size or over a map of what has been visited.
+//! The generators for the workloads that most people run: one file; one direction, or a mix of reads and writes; all
+//! random or all sequential; with one block size, or with several over a map of visited blocks.
 //!
-//! Each combination is a type of its own, for an I/O loop that is compiled for it: what the workload does not
-//! do costs nothing. They issue exactly what [`General`](crate::General) issues for the same spec.
+//! Each combination is a type of its own, and the I/O loop is compiled for it, so that a workload pays only for what it
+//! does. Each issues exactly the I/Os that [`General`](crate::General) issues for the same spec.
 
 use crate::{
     Generator, Io, Mix, Next, Spec,
@@ -17,11 +17,11 @@ use crate::{
 };
 use iolite_types::Direction;
 
-/// Which direction the next I/O has.
+/// Chooses the direction of the next I/O.
 pub trait Directions {
-    /// The next one.
+    /// The next direction.
     fn next(&mut self) -> Direction;
-    /// Back to the first.
+    /// Goes back to the first direction.
     fn rewind(&mut self);
 }
 
@@ -57,19 +57,19 @@ impl Directions for ReadsAndWrites {
     }
 }
 
-/// Where the next I/O goes.
+/// Chooses the place of the next I/O.
 pub trait Offsets {
-    /// The next place, relative to the region; `None` when there is none any more.
+    /// The next place, relative to the region; `None` if no place is left.
     fn next(&mut self, direction: Direction) -> Option<Place>;
-    /// Goes on where a direction has no offset any more and the workload has no end.
+    /// Continues an endless workload when a direction has no place left.
     fn wrap(&mut self, direction: Direction);
     /// Starts over for all directions.
     fn restart(&mut self);
-    /// Back to the first lap.
+    /// Goes back to the first lap.
     fn rewind(&mut self);
 }
 
-/// One after the other.
+/// Blocks one after the other.
 #[derive(Clone, Debug)]
 pub struct Sequential {
     positions: [u64; 3],
@@ -86,7 +86,7 @@ pub struct Covering {
     seed: u64,
 }
 
-/// At random.
+/// Offsets at random, all equally likely.
 #[derive(Clone, Debug)]
 pub struct Uniform {
     rng: Rng,
@@ -96,7 +96,7 @@ pub struct Uniform {
     seed: u64,
 }
 
-/// At random, some more often than others.
+/// Offsets at random, some more likely than others.
 #[derive(Clone, Debug)]
 pub struct Chosen {
     choosers: [Option<Chooser>; 3],
@@ -106,7 +106,7 @@ pub struct Chosen {
     seed: u64,
 }
 
-/// Several sizes, each byte once while that can be.
+/// Several block sizes; each byte is visited once as long as that is possible.
 #[derive(Clone, Debug)]
 pub struct Mapped {
     unvisited: Unvisited,
@@ -216,7 +216,7 @@ impl Offsets for Mapped {
     }
 }
 
-/// One file.
+/// A generator for one file.
 #[derive(Clone, Debug)]
 pub struct Fast<O, D> {
     offsets: O,
@@ -225,7 +225,7 @@ pub struct Fast<O, D> {
     smallest: u64,
     start: u64,
     bytes: u64,
-    /// Where the pass ends; lowered when it ends before.
+    /// The pass is over at this number of bytes. It is lowered if the pass ends earlier.
     stop: u64,
     byte_limit: u64,
     laps: bool,
@@ -233,7 +233,7 @@ pub struct Fast<O, D> {
 }
 
 impl<O: Offsets, D: Directions> Fast<O, D> {
-    /// No offset is left for a direction: wraps, starts over or ends the pass.
+    /// Called when no place is left for a direction: wraps, starts over or ends the pass.
     #[cold]
     #[inline(never)]
     fn exhausted(&mut self, direction: Direction) -> Option<Place> {
@@ -284,8 +284,8 @@ impl<O: Offsets, D: Directions> Generator for Fast<O, D> {
     }
 }
 
-/// The fast generators, one variant per combination. In boxes, as a worker hands its
-/// generator on through several calls, and a thread's stack is touched by each of them.
+/// The fast generators, one variant per combination. They are boxed because a worker passes its generator through
+/// several calls, and each of them would touch more of the thread's stack.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum FastGenerator {
@@ -300,7 +300,7 @@ pub enum FastGenerator {
     Mapped(Box<Fast<Mapped, OneDirection>>),
 }
 
-/// The fast generator of `spec`, when it is one of the common workloads.
+/// The fast generator of `spec`, if it is one of the common workloads.
 pub fn fast(spec: &Spec) -> Option<FastGenerator> {
     let [region] = spec.files[..] else { return None };
     let sizes = common_sizes(spec)?;
@@ -366,10 +366,10 @@ pub fn fast(spec: &Spec) -> Option<FastGenerator> {
     }
 }
 
-/// The generator for several sizes, where each byte is visited once. A map for which there is no memory is left to
-/// [`General`](crate::General), which knows what to do then.
+/// The generator for several block sizes where each byte is visited once. If there is no memory for the map,
+/// [`General`](crate::General) decides what to do.
 fn mapped(spec: &Spec, strategy: Strategy, sizes: Sizes, direction: OneDirection) -> Option<FastGenerator> {
-    // Bytes do not tell how many I/Os of several sizes there were.
+    // A fast generator counts only bytes, so with several sizes it cannot stop after a number of I/Os.
     let (Strategy::Bitmap(block), u64::MAX) = (strategy, io_limit(spec)) else { return None };
     let unvisited = unvisited(spec, spec.files[0].length, block).ok()?;
     let Streams { offsets, lengths, .. } = Streams::new(spec.seed);
@@ -378,7 +378,7 @@ fn mapped(spec: &Spec, strategy: Strategy, sizes: Sizes, direction: OneDirection
     Some(FastGenerator::Mapped(parts.with(offsets, direction)))
 }
 
-/// What all the fast generators have.
+/// The fields that all fast generators have.
 struct Parts {
     smallest: u64,
     start: u64,
@@ -400,7 +400,7 @@ impl Parts {
     }
 }
 
-/// The sizes of all I/Os, when they are all random or all sequential and all directions have the same.
+/// The sizes of all I/Os, if the I/Os are all random or all sequential and all directions have the same sizes.
 fn common_sizes(spec: &Spec) -> Option<Sizes> {
     let mut common = None;
     for &direction in directions(spec) {
@@ -416,7 +416,7 @@ fn common_sizes(spec: &Spec) -> Option<Sizes> {
     common.map(|(_, sizes)| sizes)
 }
 
-/// The alignment of all random offsets, when it is the same.
+/// The alignment of random offsets, if all directions have the same.
 fn only_align(spec: &Spec) -> Option<u64> {
     let mut aligns = directions(spec).iter().map(|&direction| spec.align[direction].max(1));
     let first = aligns.next()?;

@@ -1,25 +1,27 @@
-//! The generator for every workload: several files, several sizes, part random, with skips and runs.
+//! The generator for any workload: several files, several block sizes, partly random, with skips and runs.
 //!
-//! What was learned from fio's I/O logs and holds here as well:
+//! These rules were observed in fio's I/O logs and hold here as well:
 //!
 //! - Each direction has its own position in each file: in `rw=rw` the writes follow the writes. Random offsets
 //!   of reads and writes come from one map.
-//! - A mix is drawn anew for each I/O; it is not corrected afterwards, and counts I/Os, not bytes.
-//! - A sequential workload ends on a file where the next I/O of the drawn direction does not fit any more; the
-//!   rest that is smaller than the smallest size is not used.
-//! - `rw=write:4k` adds 4k after each I/O. A position past the end wraps to the start of the region when that
-//!   is the whole file, unless the last I/O reached its end: then, and at the end of a part of a file, the
-//!   file is finished. A negative skip wraps to as much before the end as it is long. A file that wraps is
-//!   never finished: the number of bytes ends the pass. Only where an I/O would straddle the end is it.
-//! - `rw=randread:8` counts its runs over all directions. A run that reaches the end of the region goes on at
-//!   another random place.
-//! - A pass of more bytes than there are (`io_size` > `size`) starts over on all files when all are finished,
-//!   unless less than one block is missing. A time based one wraps each direction by itself when there is one
-//!   file. Any other pass is over when all files are finished, even if rests of blocks remained unused.
-//! - `number_ios` does not end a time based job; with `loops` it counts for each of them. It ends a job in its ramp,
-//!   but the I/Os of a ramp that is over do not count.
-//! - Each trim of trimwrite is followed by the write of the same range; bytes and I/Os are counted in pairs.
-//! - Without coverage a file is never finished, so `file_service_type=sequential` stays with the first one.
+//! - The direction of a mix is drawn for each I/O independently. The mix counts I/Os, not bytes, and is not corrected
+//!   afterwards.
+//! - A sequential workload finishes a file when the next I/O of the drawn direction does not fit. A rest that is
+//!   smaller than the smallest size stays unused.
+//! - `rw=write:4k` adds 4k to the offset after each I/O. If the new offset is past the end of the region and the region
+//!   is the whole file, it wraps to the start. The file is finished instead if the last I/O reached the end, if the
+//!   region is a part of a file, or if the next I/O would straddle the end. A negative skip wraps to the end of the
+//!   region minus the length of the skip. As long as the offset wraps, the file is not finished, and the number of
+//!   bytes ends the pass.
+//! - The runs of `rw=randread:8` count the I/Os of all directions together. A run that reaches the end of the region
+//!   continues at another random offset.
+//! - A pass of more bytes than the files have (`io_size` > `size`) starts over when all files are finished, unless less
+//!   than one block is missing. In a time based pass over one file, each direction wraps by itself. Any other pass is
+//!   over when all files are finished, even if rests of blocks stay unused.
+//! - `number_ios` does not end a time based job. With `loops`, each loop counts separately. It can end a job during its
+//!   ramp, but when the ramp is over, the I/Os of the ramp do not count.
+//! - In trimwrite, each trim is followed by a write of the same range; the pair counts once, in bytes and in I/Os.
+//! - Without coverage a file is never finished, so `file_service_type=sequential` stays with the first file.
 
 use crate::{
     Error, Generator, Io, Mix, Next, Region, Spec,
@@ -50,7 +52,7 @@ impl Streams {
     }
 }
 
-/// What is needed to place the I/Os of one direction.
+/// The rules for placing the I/Os of one direction.
 #[derive(Clone, Debug)]
 struct Rules {
     random_percent: u32,
@@ -58,20 +60,20 @@ struct Rules {
     sequential: Sizes,
 }
 
-/// Where a worker is in one file. Offsets are relative to the region.
+/// The position of a worker in one file. Offsets are relative to the region.
 #[derive(Clone, Debug)]
 struct File {
     region: Region,
     coverage: Coverage,
     /// The last I/O of each direction.
     last: [Option<Place>; 3],
-    /// What has been trimmed and is still to be written.
+    /// The place that was trimmed and has yet to be written.
     trimmed: Option<Place>,
     /// The zones that the region is divided into.
     zones: Option<Box<Zoned>>,
 }
 
-/// The zones of a file. Its coverage is that of a zone; the last zone may be shorter and then has one of its own.
+/// The zones of a file. The file's `coverage` covers one full zone; if the last zone is shorter, `cut` covers it.
 #[derive(Clone, Debug)]
 struct Zoned {
     strides: Strides,
@@ -79,11 +81,11 @@ struct Zoned {
     in_cut: bool,
 }
 
-/// Tells the keys of the shorter last zone from those of the others.
+/// Added to the file's number, so that a shorter last zone has other keys than the full zones.
 const CUT_ZONE: usize = 1 << 32;
 
 impl File {
-    /// The `index`th file. `block` is a block of the direction with the largest ones.
+    /// The `index`th file. `block` is the largest of the smallest block sizes of the directions.
     fn new(
         spec: &Spec,
         index: usize,
@@ -105,7 +107,7 @@ impl File {
         Ok(File { region, coverage: full, last: [None; 3], trimmed: None, zones })
     }
 
-    /// Goes on to the next zone if there are zones and it is time; true if so.
+    /// Moves to the next zone if the I/O of the current zone is done. Returns whether it moved.
     #[inline]
     fn advance(&mut self) -> bool {
         let Some(zones) = &mut self.zones else { return false };
@@ -121,7 +123,7 @@ impl File {
         true
     }
 
-    /// Starts a lap.
+    /// Starts another lap.
     fn restart(&mut self) {
         self.coverage.restart();
         self.last = [None; 3];
@@ -135,7 +137,7 @@ impl File {
         }
     }
 
-    /// Back to the first lap.
+    /// Goes back to the first lap.
     fn rewind(&mut self, seed: u64, index: usize) {
         self.coverage.rewind(seed, index);
         if let Some(cut) = self.zones.as_mut().and_then(|zones| zones.cut.as_mut()) {
@@ -143,7 +145,7 @@ impl File {
         }
     }
 
-    /// First byte and end of what offsets may be in.
+    /// The first byte and the end of the range in which an I/O may begin.
     #[inline(always)]
     fn bounds(&self) -> (u64, u64) {
         match &self.zones {
@@ -156,7 +158,7 @@ impl File {
 /// Any workload.
 #[derive(Clone, Debug)]
 pub struct General {
-    /// The only direction of a mix, while somebody says so.
+    /// The direction that the mix is steered to, if it is.
     steered: Option<Direction>,
     mix: Mix,
     rules: [Rules; 3],
@@ -171,20 +173,20 @@ pub struct General {
     announce_laps: bool,
     ios_per_random: u64,
     identical: bool,
-    /// I/Os that are left of a run that follows a random offset.
+    /// I/Os that are left of the run that began at a random offset.
     run_left: u64,
-    /// A direction that was drawn but found no room on its file.
+    /// A direction that was drawn, but found no room in the file. The next I/O has this direction.
     held: Option<Direction>,
     bytes: u64,
     byte_limit: u64,
-    /// All files may be started over within a pass.
+    /// A pass may start over on all files.
     laps: bool,
     ios: u64,
-    /// The number of I/Os at which the pass is over; later than after `io_limit` of them where some did not count.
+    /// The pass is over when `ios` reaches this. It is more than `io_limit` if some I/Os did not count.
     last_io: u64,
     io_limit: u64,
     ios_at_lap: u64,
-    /// The last call of `next` began a lap.
+    /// Whether the last call of `next` began a lap.
     lap_began: bool,
     smallest: u64,
 }
@@ -199,7 +201,7 @@ pub(crate) fn byte_limit(spec: &Spec) -> u64 {
     match spec.pass_bytes {
         _ if spec.endless => u64::MAX,
         Some(bytes) => bytes,
-        // It writes some blocks again and knows when it is done.
+        // Preconditioning writes some blocks twice and knows when it is done.
         None if spec.precondition.is_some() => u64::MAX,
         None => region_bytes(spec),
     }
@@ -216,7 +218,12 @@ pub(crate) fn io_limit(spec: &Spec) -> u64 {
 }
 
 impl General {
-    /// The generator of `spec`. Fails when a map of visited blocks is needed and its memory cannot be had.
+    /// The generator of `spec`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MapMemory`] if the workload needs a map of visited blocks and there is no memory for it;
+    /// [`Error::TooManyFiles`] if there are more files than a worker can have.
     pub fn new(spec: &Spec) -> Result<Self, Error> {
         let strategy = Strategy::of(spec);
         let rules = Direction::ALL.map(|direction| Rules {
@@ -236,7 +243,7 @@ impl General {
             })
             .min()
             .unwrap_or(1);
-        // In every zone there has to be room for a block of every direction.
+        // Every zone must have room for a block of every direction.
         let block = directions(spec)
             .iter()
             .map(|&direction| &rules[direction.index()])
@@ -260,7 +267,7 @@ impl General {
             files,
             streams: Streams::new(spec.seed),
             seed: spec.seed,
-            // Laps that are announced are laps, also where there is no end to them.
+            // Announced laps start over as laps, even in an endless workload.
             endless: spec.endless && !spec.announce_laps,
             skip: spec.sequential_skip,
             skip_wraps: spec.skip_wraps,
@@ -298,7 +305,7 @@ impl General {
         }
     }
 
-    /// A place for an I/O on a file; `None` when there is none any more.
+    /// A place for the next I/O in a file; `None` if no place is left.
     #[inline(always)]
     fn place(&mut self, file: usize, direction: Direction) -> Option<Place> {
         let percent = self.rules[direction.index()].random_percent;
@@ -336,7 +343,7 @@ impl General {
         file.coverage.next(direction, sizes, offsets, lengths)
     }
 
-    /// The place after the last I/O of the direction.
+    /// The place that follows the last I/O of the direction.
     #[inline(always)]
     fn follow(&mut self, file: usize, direction: Direction, skip: i64) -> Option<Place> {
         let rules = &self.rules[direction.index()];
@@ -356,14 +363,14 @@ impl General {
             if offset >= end || offset.saturating_add(smallest) > region.length {
                 offset = start;
             }
-            // A block that is larger than the rest of the zone reaches beyond its end.
+            // A block that is larger than the rest of the zone extends beyond the end of the zone.
             let room = (end - offset).max(smallest).min(region.length - offset);
             return (room >= smallest)
                 .then(|| Place { offset, length: rules.sequential.draw(&mut self.streams.lengths, room) });
         }
         if offset.saturating_add(smallest) > region.length {
-            // Where a single file has no end, each direction wraps by itself. What is partly random has
-            // several ways on and wraps on any number of files.
+            // In an endless workload on a single file, each direction wraps by itself. A partly random workload wraps
+            // on any number of files.
             let wraps = self.endless && (self.files.len() == 1 || rules.random_percent > 0);
             if !wraps || smallest > region.length {
                 return None;
@@ -374,7 +381,7 @@ impl General {
         Some(Place { offset, length })
     }
 
-    /// The place of the last I/O of the direction once more.
+    /// The place of the last I/O of the direction, again.
     fn repeat(&mut self, file: usize, direction: Direction) -> Option<Place> {
         let sizes = &self.rules[direction.index()].random;
         let File { region, last, .. } = &self.files[file];
@@ -384,7 +391,7 @@ impl General {
         (room >= sizes.min()).then(|| Place { offset, length: sizes.draw(&mut self.streams.lengths, room) })
     }
 
-    /// Starts over on all files; false when the pass is over instead.
+    /// Starts over on all files. Returns false if the pass is over instead.
     #[cold]
     fn lap(&mut self) -> bool {
         let anything_issued = self.ios > self.ios_at_lap;
@@ -402,7 +409,7 @@ impl General {
         self.files.iter_mut().for_each(File::restart);
     }
 
-    /// Forgets the pass; what is random goes on from where it was.
+    /// Starts another pass. The streams of random numbers continue.
     fn reset_pass(&mut self) {
         self.bytes = 0;
         self.ios = 0;
@@ -418,14 +425,14 @@ impl General {
         Next::Io(Io { offset, length: place.length, file: file as u32, direction })
     }
 
-    /// The write that a trim of the file is waiting for.
+    /// The write that has to follow the last trim of the file, if it has not been issued yet.
     #[inline(always)]
     fn pending_write(&mut self, file: usize) -> Option<Next> {
         let place = self.files[file].trimmed.take()?;
         Some(self.io(file, Direction::Write, place))
     }
 
-    /// After the last trim: the writes that are still due.
+    /// The writes that are still due after the last trim.
     #[cold]
     fn last_writes(&mut self) -> Next {
         if self.mix == Mix::TrimWrite {
@@ -439,7 +446,7 @@ impl General {
     }
 }
 
-/// A random place in the current zone of a file; each visit of a zone has coverage of its own.
+/// A random place in the current zone of a file. Coverage starts anew for each visit of a zone.
 fn jump_in_zone(
     file: &mut File,
     direction: Direction,
@@ -463,7 +470,7 @@ pub(crate) fn draw_mix(rng: &mut Rng, percent: u32) -> Direction {
     if rng.percent(percent) { Direction::Read } else { Direction::Write }
 }
 
-/// The position after `end`, `skip` bytes on, wrapped into a region of `length` bytes or left at its end.
+/// The position `skip` bytes after `end`, wrapped into a region of `length` bytes, or `length` if it does not wrap.
 fn skipped(end: u64, skip: i64, length: u64, wraps: bool) -> u64 {
     match end.checked_add_signed(skip) {
         Some(position) if position < length => position,
@@ -498,7 +505,7 @@ impl Generator for General {
                 return write;
             }
             if self.files[index].advance() {
-                // The sequential rest of a run belongs to the zone in which it began.
+                // A run ends with the zone in which it began.
                 self.run_left = 0;
             }
             let direction = match self.held.take() {

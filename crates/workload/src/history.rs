@@ -1,19 +1,18 @@
-//! What was written where, for those who read it back.
+//! The history of writes: what was written where, for verification.
 //!
-//! The same spec and seed give the same I/Os, so where no byte is written twice nothing has to be kept: [`Replay`] runs
-//! the workload again. Where blocks can be written again the last write of each counts, and something per block is
-//! needed:
+//! The same spec and seed give the same I/Os. So if no byte is written twice, nothing has to be stored: [`Replay`] runs
+//! the workload again. If blocks can be written again, the last write of each counts, and the history needs memory:
 //!
 //! | workload | history | memory |
 //! |---|---|---|
-//! | each byte is written at most once in a pass | [`Replay`] | nothing (a second generator) |
-//! | bytes can be written again | [`WriteMap`] | 4 bytes for each block of the smallest size, touched when it is written |
-//! | sizes or offsets that are multiples of nothing (`bs_unaligned`, odd skips) | [`Extents`] | about 60 bytes for each write that has not been overwritten |
+//! | each byte is written at most once in a pass | [`Replay`] | none (a second generator) |
+//! | bytes can be written again | [`WriteMap`] | 4 bytes for each block of the smallest size, touched when the block is written |
+//! | sizes or offsets have no useful common divisor (`bs_unaligned`, odd skips) | [`Extents`] | about 60 bytes for each write that has not been overwritten |
 //!
-//! A trace can do anything: it has one of the latter two, whichever takes less.
+//! A trace can do anything, so it needs one of the latter two, whichever takes less memory.
 //!
-//! 100 million blocks of 4 KiB are 400 MB. A write of which a later one has overwritten a part is forgotten as a whole:
-//! its checksum covers bytes that are gone.
+//! A map of 100 million blocks of 4 KiB takes 400 MB. If a later write overwrites a part of an earlier one, the earlier
+//! one is forgotten as a whole: its checksum covers bytes that are gone.
 
 mod extents;
 mod map;
@@ -29,35 +28,35 @@ use crate::{
 };
 use iolite_types::{Direction, greatest_common_divisor};
 
-/// A write, and which one of its job it was (from 0).
+/// A write with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// What was written.
     pub io: Io,
-    /// The number of the write. A [`WriteMap`] keeps 30 bits of it.
+    /// The number of the write within its job, from 0. A [`WriteMap`] stores 30 bits of it.
     pub number: u64,
 }
 
-/// Which history a workload needs.
+/// The kind of history that a workload needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// No byte is written twice in a pass.
+    /// None: no byte is written twice in a pass, so the pass can be repeated.
     Replay,
     /// A map of blocks of this many bytes.
     Map(u64),
-    /// Each write for itself.
+    /// A list of the writes.
     Extents,
 }
 
-/// A map of more blocks is for regions without an end.
+/// The most blocks in a map. Larger regions (those without an end, for example) get a list.
 const MOST_BLOCKS: u64 = 1 << 38;
 
-/// A map that is finer than this many blocks per write is worth less than a list of the writes.
+/// A map with more blocks per write than this is worse than a list of the writes.
 const FINEST: u64 = 16;
 
 impl Need {
-    /// What `spec` needs. Without being `predictable`, a workload may do other I/Os than its generator says: those that
-    /// fail, or a mix that is steered.
+    /// The history that `spec` needs. A workload is not `predictable` if its I/Os may differ from those of its
+    /// generator: because I/Os may fail, or because its mix is steered.
     pub fn of(spec: &Spec, predictable: bool) -> Need {
         if predictable && !can_repeat(spec) {
             return Need::Replay;
@@ -69,14 +68,14 @@ impl Need {
         if is_too_fine || blocks > MOST_BLOCKS { Need::Extents } else { Need::Map(slot) }
     }
 
-    /// Bytes that a map of these files takes when all of it is touched; 0 where none is needed.
+    /// The bytes of memory that a map of these files takes when all of it is touched; 0 if no map is needed.
     pub fn map_bytes(self, files: &[Region]) -> u64 {
         let Need::Map(slot) = self else { return 0 };
         let blocks = files.iter().fold(0u64, |sum, region| sum.saturating_add(region.length.div_ceil(slot)));
         blocks.saturating_mul(size_of::<u32>() as u64)
     }
 
-    /// Whether that is more than a list of so many writes takes.
+    /// Whether a map of these files takes more memory than a list of `writes` writes.
     pub fn is_more_than_list(self, files: &[Region], writes: u64) -> bool {
         self.map_bytes(files) > writes.saturating_mul(extents::BYTES_PER_WRITE)
     }
@@ -98,22 +97,22 @@ pub fn can_repeat(spec: &Spec) -> bool {
     }
     match Strategy::of(spec) {
         Strategy::Permutation(_) => false,
-        // Larger I/Os than the blocks of the register overlap. The gaps of a map are hit exactly only by one direction.
+        // I/Os that are larger than the blocks of the register overlap.
         Strategy::Lfsr(block) => {
             directions.iter().any(|&direction| spec.block_size[direction] != BlockSize::Fixed(block))
         }
-        // A covering workload that may go on without its map (softrandommap) repeats itself then.
+        // I/Os of several directions do not fit the gaps of a map exactly. With softrandommap, there may be no map.
         Strategy::Bitmap(_) => spec.cover_softly || matches!(spec.mix, Mix::ReadWrite(_)),
         Strategy::Sequential | Strategy::Uniform | Strategy::Chosen | Strategy::Regions(_) => true,
     }
 }
 
-/// Whether all writes have one size, at multiples of it (within a region).
+/// Whether all writes have one size and begin at multiples of it (within a region).
 pub fn is_uniform(spec: &Spec) -> bool {
     spec.block_size[Direction::Write] == BlockSize::Fixed(step(spec))
 }
 
-/// What all offsets (within a region) and lengths of writes are multiples of.
+/// The common divisor of all offsets (within a region) and lengths of writes.
 pub fn step(spec: &Spec) -> u64 {
     if spec.unaligned {
         return 1;
@@ -125,7 +124,7 @@ pub fn step(spec: &Spec) -> u64 {
         Mix::ReadWrite(_) => &[Direction::Read, Direction::Write],
         Mix::Single(_) => &[Direction::Write],
     };
-    // Offsets and sizes by randomness are those of reads and writes, whatever the direction.
+    // With `size_by_randomness`, I/Os of any direction have the sizes of reads and writes.
     let by_randomness: &[Direction] =
         if spec.size_by_randomness { &[Direction::Read, Direction::Write] } else { &[] };
     for &direction in involved.iter().chain(by_randomness) {
@@ -145,17 +144,21 @@ pub fn step(spec: &Spec) -> u64 {
     common.max(1)
 }
 
-/// The writes of a pass that still stand, for a workload that can write again.
+/// The writes of a pass that have not been overwritten, for a workload that can write a byte more than once.
 #[derive(Clone, Debug)]
 pub enum Standing {
-    /// By block.
+    /// A map of blocks.
     Map(WriteMap),
-    /// By write.
+    /// A list of writes.
     Extents(Extents),
 }
 
 impl Standing {
-    /// An empty history of the kind that is needed; `None` where nothing has to be kept.
+    /// An empty history of the kind that is needed; `None` if nothing has to be stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HistoryMemory`] if there is no memory for a map.
     pub fn new(spec: &Spec, need: Need) -> Result<Option<Standing>, Error> {
         Ok(match need {
             Need::Replay => None,
@@ -164,7 +167,7 @@ impl Standing {
         })
     }
 
-    /// This was written last.
+    /// Records a write, which overwrites earlier ones.
     pub fn wrote(&mut self, written: Written) {
         match self {
             Standing::Map(map) => map.wrote(written),
@@ -172,7 +175,7 @@ impl Standing {
         }
     }
 
-    /// What is here now is not known.
+    /// Forgets all writes that touch this place: its content is unknown now.
     pub fn forget(&mut self, io: &Io) {
         match self {
             Standing::Map(map) => map.forget(io),
@@ -180,7 +183,8 @@ impl Standing {
         }
     }
 
-    /// The first write that stands at or after this place, files in order. `issued` is how many writes there were.
+    /// The first write at or after this place that has not been overwritten, in the order of files and offsets.
+    /// `issued` is the number of writes so far.
     pub fn next(&self, file: u32, offset: u64, issued: u64) -> Option<Written> {
         match self {
             Standing::Map(map) => map.next(file, offset, issued),
@@ -188,7 +192,8 @@ impl Standing {
         }
     }
 
-    /// The first write that stands and lies within this place as a whole. `issued` is how many writes there were.
+    /// The first write that lies entirely within this place and has not been overwritten. `issued` is the number of
+    /// writes so far.
     pub fn first_within(&self, place: &Io, issued: u64) -> Option<Written> {
         match self {
             Standing::Map(map) => map.first_within(place, issued),
@@ -196,7 +201,7 @@ impl Standing {
         }
     }
 
-    /// Bytes of memory that it may take.
+    /// The bytes of memory that the history takes: of a map, when all of it is touched.
     pub fn bytes(&self) -> u64 {
         match self {
             Standing::Map(map) => map.bytes(),

@@ -1,10 +1,9 @@
 //! Every block once in the order of a maximal linear feedback shift register (`random_generator=lfsr`).
 //!
-//! A register of `n` bits whose feedback polynomial is primitive walks through all 2^n - 1 non-zero states
-//! before one repeats. The smallest register that has enough states is taken; a state beyond the range is
-//! skipped; 0, which is no state, comes last. It costs a few instructions and no memory, but a value is mostly
-//! the last one shifted: a good shuffle for I/O, not a random one. A new pass starts elsewhere in the same
-//! cycle.
+//! A register of `n` bits whose feedback polynomial is primitive walks through all 2^n - 1 non-zero states before one
+//! repeats. The generator uses the smallest register that has enough states. It skips states beyond the range; 0, which
+//! is no state, comes last. It costs a few instructions and no memory, but a value is mostly the previous one shifted:
+//! this is a good shuffle for I/O, not a random one. A new pass starts at another place in the same cycle.
 //!
 //! The polynomials are the widely published ones of smallest weight (for example Xilinx application note
 //! XAPP 052); a test checks that each is primitive.
@@ -89,7 +88,7 @@ pub struct Lfsr {
 }
 
 impl Lfsr {
-    /// A walk over `0..length` that starts where `key` says. `length` is at most 2^62.
+    /// A walk over `0..length` whose start depends on `key`. `length` is at most 2^62.
     pub fn new(length: u64, key: u64) -> Self {
         assert!(length <= 1 << 62, "a range of at most 2^62 blocks");
         let bits = length.next_power_of_two().ilog2().max(1);
@@ -99,13 +98,13 @@ impl Lfsr {
         walk
     }
 
-    /// Starts another pass, elsewhere in the cycle.
+    /// Starts another pass, at another place in the cycle.
     pub fn rekey(&mut self, key: u64) {
         self.remaining = self.length;
         self.state = 1 + scale(key, self.states);
     }
 
-    /// The next value of the pass; `None` when all have been.
+    /// The next value of the pass; `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "a pass can be restarted, which no iterator promises")]
     #[inline(always)]
     pub fn next(&mut self) -> Option<u64> {

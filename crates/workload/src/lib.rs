@@ -1,9 +1,9 @@
 //! Which I/O comes next: direction, file, offset, length.
 //!
-//! A [`Generator`] knows nothing of time, engines or statistics: the same spec and seed give the same I/Os.
-//! [`new`] picks the generator of a [`Spec`]: one of the [`FastGenerator`]s for the common workloads,
-//! [`General`] for all others. They issue the same I/Os, so the choice is invisible. Where random offsets come
-//! from and which blocks they cover is told in [`coverage`]; what the sequential ones do, in [`general`].
+//! A [`Generator`] knows nothing of time, engines or statistics: the same spec and seed give the same I/Os. [`new`]
+//! picks the generator of a [`Spec`]: one of the [`FastGenerator`]s for the common workloads, [`General`] for all
+//! others. Both issue the same I/Os, so the choice is invisible. [`coverage`] explains where random offsets come from
+//! and which blocks they cover; [`general`] explains sequential offsets.
 
 pub mod bitmap;
 pub mod coverage;
@@ -34,11 +34,11 @@ use std::path::Path;
 /// One I/O to be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Offset in the file, bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The file's place in [`Spec::files`].
+    /// Index of the file in [`Spec::files`].
     pub file: u32,
     /// The direction.
     pub direction: Direction,
@@ -49,75 +49,75 @@ pub struct Io {
 pub enum Next {
     /// Issue this.
     Io(Io),
-    /// This file is finished with for this pass and another is to be opened in its place (only when fewer
-    /// files may be open than there are). It may be closed as soon as nothing is in flight on it. Files that are
-    /// in use when the pass ends are not announced; a new pass starts with the first files again.
+    /// The pass needs this file no more and continues with another one in its place. This happens only when fewer files
+    /// may be open than there are. The file may be closed as soon as no I/O is in flight on it. Files that are still in
+    /// use when the pass ends are not announced; the next pass starts with the first files again.
     Close(u32),
-    /// All files are finished, but not the pass: it starts over. Only where `Spec::announce_laps` asks for it.
+    /// All files are finished, but the pass is not: it starts over on them. Only if `Spec::announce_laps` asks for it.
     Lap,
     /// The pass is over.
     Done,
-    /// Something other than I/O. Only scripts (replays of traces) ask for that.
+    /// Do something other than I/O. Only scripts (replays of traces) give this.
     Script(Step),
 }
 
 /// What a script asks for besides I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// From now on the time counts for [`Step::At`]; before, it does since the pass began.
+    /// The times of [`Step::At`] count from now on; before this step, they count from the start of the pass.
     Begin,
-    /// What comes next has to wait until so many nanoseconds after the beginning.
+    /// The next step waits until this many nanoseconds after the beginning.
     At(u64),
     /// Issue this sync.
     Sync {
-        /// Which kind.
+        /// The kind of sync.
         operation: Operation,
-        /// Of which file.
+        /// Index of the file.
         file: u32,
-        /// The range, for those that have one.
+        /// First byte of the range, for syncs of a range.
         offset: u64,
-        /// The range, for those that have one.
+        /// Length of the range in bytes, for syncs of a range.
         length: u64,
     },
-    /// There is one file more from now on, whose name is [`Generator::path`].
+    /// The workload has one more file from now on; [`Generator::path`] gives its name.
     Added(u32),
     /// Open this file.
     Open(u32),
-    /// There is nothing at present: ask again after a while.
+    /// The next step is not known yet: ask again after a while.
     Idle,
-    /// It cannot go on; [`Generator::take_trouble`] says why.
+    /// The script cannot continue; [`Generator::take_trouble`] says why.
     Failed,
 }
 
 /// The source of a worker's I/Os.
 pub trait Generator {
-    /// The next I/O of the pass. After [`Next::Done`] it stays done until restarted.
+    /// The next I/O of the pass. After [`Next::Done`], the answer is the same until the generator is restarted.
     fn next(&mut self) -> Next;
 
-    /// Starts another pass (the next loop), also in the middle of one: positions, coverage and limits start
-    /// over, random choices go on, so the order is another one.
+    /// Starts another pass (the next loop), even in the middle of one. Positions, coverage and limits start over. The
+    /// streams of random numbers continue, so the pass has a different order.
     fn restart(&mut self);
 
-    /// From now on, a mix of reads and writes gives only this direction; `None` = as it chooses again. Of the
-    /// generators of mixes, only [`General`] can be steered; one direction has nothing to choose.
+    /// From now on, a mix of reads and writes gives only this direction; `None` lets the mix choose again. Only
+    /// [`General`] can be steered. Workloads with one direction have nothing to choose.
     fn steer(&mut self, direction: Option<Direction>) {
         let _ = direction;
     }
 
-    /// The I/Os given so far do not count as [`Spec::total_ios`], except the last one where that is still `in_hand`.
-    /// Only [`General`] knows how many I/Os there were; a workload that counts anew has to be one of its.
+    /// The I/Os given so far no longer count towards [`Spec::total_ios`], except for the last one if the caller still
+    /// has it `in_hand`. Only [`General`] counts I/Os, so a workload that needs this must use it.
     fn count_anew(&mut self, in_hand: bool) {
         let _ = in_hand;
     }
 
-    /// Whether the last call of `next` took much longer than usual, because a lap was begun: whoever times things
-    /// should look at the clock again.
+    /// Whether the last call of `next` took much longer than usual, because it began a lap. A caller that measures time
+    /// should read the clock again.
     #[inline(always)]
     fn took_long(&self) -> bool {
         false
     }
 
-    /// The name of a file that was [`Step::Added`].
+    /// The name of a file that a [`Step::Added`] announced.
     fn path(&self, file: u32) -> Option<&Path> {
         let _ = file;
         None
@@ -128,8 +128,8 @@ pub trait Generator {
         None
     }
 
-    /// Starts another pass with the same random choices as the very first one. This is what the loops of a job
-    /// do whose choices are repeatable (`randrepeat`).
+    /// Starts another pass with the same random choices as the very first one. The loops of a job with repeatable
+    /// choices (`randrepeat`) use this.
     fn rewind(&mut self);
 }
 
@@ -207,7 +207,11 @@ impl From<General> for AnyGenerator {
     }
 }
 
-/// The generator of `spec`. Fails when a map of visited blocks is needed and its memory cannot be had.
+/// The generator of `spec`: a fast one for the common workloads, [`General`] for all others.
+///
+/// # Errors
+///
+/// Those of [`General::new`].
 pub fn new(spec: &Spec) -> Result<AnyGenerator, Error> {
     match fast(spec) {
         Some(generator) => Ok(AnyGenerator::Fast(generator)),
@@ -215,12 +219,12 @@ pub fn new(spec: &Spec) -> Result<AnyGenerator, Error> {
     }
 }
 
-/// Something to be done with a generator of whatever type, compiled for each of them: an I/O loop.
+/// Something that is compiled for each type of generator: an I/O loop.
 pub trait Visitor {
-    /// What comes out of it.
+    /// The result.
     type Output;
 
-    /// Does it.
+    /// Runs with this generator.
     fn visit<G: Generator>(self, generator: G) -> Self::Output;
 }
 
@@ -243,7 +247,8 @@ macro_rules! each {
 }
 
 impl AnyGenerator {
-    /// Hands the concrete generator to `visitor`: the one `match` before the loop.
+    /// Calls `visitor` with the concrete generator. This is the only `match` on the kind of generator; it comes before
+    /// the loop.
     pub fn visit<V: Visitor>(self, visitor: V) -> V::Output {
         each!(self, generator => visitor.visit(generator))
     }

@@ -1,15 +1,15 @@
-//! Every block once, in random order, without remembering which: a keyed permutation of `0..length`.
+//! Every block once, in random order, without a map of visited blocks: a keyed permutation of `0..length`.
 //!
-//! The range is laid out as a rectangle, its rows a power of two near the square root of the range, and a
-//! counter walks through its cells. Three Feistel rounds (row ^= F(column), column += G(row) modulo the number
-//! of columns, row ^= H(column)) turn the cell into another one. Each round can be undone, so the whole is a
-//! bijection whatever the round functions are; they are keyed multiplicative hashes. The rectangle is larger
-//! than the range by less than one cell per row, so an image outside the range (which is skipped) is met about
-//! once in a square root of the length: the last block costs what the first did. Neither the next value nor
-//! its cost depends on the one before, so a processor works on several at once.
+//! The range is laid out as a rectangle whose number of rows is a power of two near the square root of the range, and a
+//! counter walks through its cells. Three Feistel rounds (row ^= F(column), column += G(row) modulo the number of
+//! columns, row ^= H(column)) map each cell to another one. Each round can be undone, so the map is a bijection,
+//! whatever the round functions are; they are keyed multiplicative hashes. The rectangle exceeds the range by less than
+//! one cell per row, so the image of only about one cell in the square root of the length is outside the range (it is
+//! skipped). So the last block costs as much as the first. No value depends on the one before, so a processor works on
+//! several at once.
 //!
-//! This is a shuffle for a load generator, not a cipher; what it has to deliver is tested below: coverage,
-//! uniform prefixes, no correlation of neighbours, a different order with every key.
+//! This is a shuffle for a load generator, not a cipher. The tests below check what it needs: coverage, uniform
+//! prefixes, no correlation of neighbours, and a different order for every key.
 
 use crate::rng::{SplitMix64, scale};
 
@@ -31,7 +31,7 @@ fn spread(value: u64, key: u64) -> u64 {
     (value ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A keyed hash of `value`; its upper bits are the good ones.
+/// A keyed hash of `value`. Only its upper bits are well mixed.
 #[inline(always)]
 fn hash(value: u64, key: u64) -> u64 {
     let mixed = spread(value, key);
@@ -62,12 +62,12 @@ impl Permutation {
     pub fn rekey(&mut self, key: u64) {
         let mut keys = SplitMix64::new(key);
         self.keys = std::array::from_fn(|_| keys.next_u64());
-        // Without any column the pass is over at once.
+        // An empty range has no columns, and the pass is over at once.
         self.row = if self.columns == 0 { 1 << self.row_bits } else { 0 };
         self.column = 0;
     }
 
-    /// The next value of the pass; `None` when all have been.
+    /// The next value of the pass; `None` at the end.
     #[expect(clippy::should_implement_trait, reason = "a pass can be restarted, which no iterator promises")]
     #[inline(always)]
     pub fn next(&mut self) -> Option<u64> {
@@ -85,8 +85,8 @@ impl Permutation {
         None
     }
 
-    /// The value at a place below the length, in an order that covers the range once as well (but is not that of
-    /// [`next`](Self::next), which leaves out what lies outside instead of following it back into the range).
+    /// The value at a place below the length, in an order that also covers the range once. It is not the order of
+    /// [`next`](Self::next), which skips images outside the range; this function follows them back into the range.
     #[inline]
     pub fn at(&self, place: u64) -> u64 {
         let mut value = place;
@@ -100,7 +100,7 @@ impl Permutation {
 
     #[inline(always)]
     fn image(&self, row: u64, column: u64) -> u64 {
-        // Shifts in two steps, because there may be a single row and a shift by 64 is none.
+        // Shifts in two steps: with a single row it would be a shift by 64, which overflows.
         let shift = 63 - self.row_bits;
         let row = row ^ (spread(column, self.keys[0]) >> 1 >> shift);
         let step = scale(hash(row, self.keys[1]), self.columns);
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(orders.len(), 6);
     }
 
-    /// Any stretch of a pass is spread evenly over the range: chi-square of 64 bins, for several lengths.
+    /// Every stretch of a pass is spread evenly over the range: chi-square of 64 bins, for several lengths.
     #[test]
     fn stretches_are_uniform() {
         for (length, key) in [(1 << 20, 1), (1_000_003, 2), (262_144 + 17, 3), (5_000_000_000, 4)] {
@@ -189,7 +189,7 @@ mod tests {
                 }
                 let expected = 16_384.0 / 64.0;
                 let chi: f64 = bins.iter().map(|n| (n - expected).powi(2) / expected).sum();
-                // 63 degrees of freedom: mean 63, standard deviation 11.2; without replacement a little less.
+                // 63 degrees of freedom: mean 63, standard deviation 11.2, and a little less without replacement.
                 assert!(chi < 63.0 + 5.0 * 11.2, "length {length}, stretch {stretch}: {chi}");
                 assert!(chi > 63.0 - 5.0 * 11.2, "length {length}, stretch {stretch}: {chi}, too even");
             }
@@ -200,8 +200,8 @@ mod tests {
         (u128::from(value) * u128::from(bins) / u128::from(length)) as usize
     }
 
-    /// Where one value lies says nothing of where the next lies, nor the one eight further: chi-square over
-    /// the 16 × 16 pairs of bins.
+    /// A value says nothing about the next value, nor about the eighth after it: chi-square over the 16 × 16 pairs of
+    /// bins.
     #[test]
     fn neighbours_are_independent() {
         for (length, key) in [(1u64 << 20, 11), (1_000_003, 12), (5_000_000_000, 13)] {
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// The step from one value to the next is spread evenly too (a generator with a constant stride fails).
+    /// The steps between consecutive values are spread evenly (a generator with a constant stride fails).
     #[test]
     fn steps_do_not_repeat() {
         let length = 1u64 << 20;

@@ -1,24 +1,26 @@
-//! Random writes that bring a flash device near the state of long random writing in one pass (`sprandom`).
+//! Random writes that bring a flash device, in one pass, near the state that it reaches after long random writing
+//! (`sprandom`).
 //!
-//! What is documented of fio's option: it "divides the storage into equally sized regions and calculates the required
-//! invalidation rate per region"; the regions overlap, by as much as the over-provisioning of each is to be, which
-//! decreases from the first to the last; each block is written at least once, and the writes together are one pass over
-//! the flash itself. The calculation is not documented; this one follows from the theory of garbage collection.
+//! fio documents this much of its option: it "divides the storage into equally sized regions and calculates the
+//! required invalidation rate per region". The regions overlap by the over-provisioning that each should have, which
+//! decreases from the first region to the last. Each block is written at least once, and all writes together are one
+//! pass over the flash itself. The calculation is not documented; the one here follows from the theory of garbage
+//! collection.
 //!
-//! **The state to reach.** A device with `α` times as much flash as addresses, under uniformly random writes, cleans its
-//! flash in the order in which it was written. Each write of the host makes a page of any address invalid, so of what
-//! was written t passes over the addresses ago, a part of e^-t is still valid. For each such write the device writes A
-//! pages (the write amplification), so t = y / A where y is how far back in the flash it lies, in units of the address
-//! space. What is cleaned, y = α ago, is still valid to a part v = e^(-α / A), and has to be written again: A = 1 / (1 - v).
-//! (Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012.) Hence v = e^(-α (1 - v)), solved by iteration,
-//! and the mean validity over the flash is 1 / α, as it has to be.
+//! **The state to reach.** A device has `α` times as much flash as addresses. Under uniformly random writes it cleans
+//! its flash in the order in which the flash was written. Each write of the host invalidates a page of a random
+//! address, so of the pages written t passes over the addresses ago, the fraction e^-t is still valid. For each host
+//! write the device writes A pages (the write amplification), so t = y / A, where y is the distance back in the flash,
+//! in units of the address space. When a page is cleaned, at y = α, the fraction v = e^(-α / A) is still valid and has
+//! to be written again: A = 1 / (1 - v). (Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012.) Hence
+//! v = e^(-α (1 - v)), which is solved by iteration. The mean validity over the flash is then 1 / α, as it must be.
 //!
-//! **How.** The blocks are put into a random order, and the order is cut into regions, each as long as the flash divided
-//! by their number, that overlap: region i + 1 begins by as many blocks before the end of region i as region i is to lose.
-//! Writing the regions one after the other writes each block once or more, in random order, and leaves each region as valid
-//! as flash of its age should be. Within a region the new blocks come first and then those that are written again, so that
-//! two writes of a block are about a region apart and a write cache does not merge them; that is why no region is made
-//! smaller than the cache (`spr_cs`).
+//! **The method.** The blocks are put into a random order, and the order is cut into overlapping regions. The length of
+//! a region is that of the flash divided by the number of regions. Region i + 1 begins before the end of region i, by
+//! the number of blocks that region i has to lose. Writing the regions one after the other writes each block at least
+//! once, in random order, and leaves each region with the validity that flash of its age should have. Within a region,
+//! new blocks come first, and blocks that are written again come after them. So two writes of a block are about one
+//! region apart, and a write cache does not merge them; this is why no region is smaller than the cache (`spr_cs`).
 
 use crate::{Precondition, permutation::Permutation};
 
@@ -27,24 +29,24 @@ use crate::{Precondition, permutation::Permutation};
 pub(crate) struct Regions {
     order: Permutation,
     blocks: u64,
-    /// Writes of the pass, about: the blocks of the flash.
+    /// The approximate number of writes in the pass: the blocks of the flash.
     writes: u64,
     regions: u64,
-    /// Flash in relation to addresses.
+    /// The size of the flash in relation to the address space.
     ratio: f64,
     amplification: f64,
     region: u64,
-    /// Where in the order the region begins, where its new blocks begin, and where it ends.
+    /// The places in the order where the region begins, where its new blocks begin, and where it ends.
     begin: u64,
     new: u64,
     end: u64,
     /// The next place.
     place: u64,
-    /// Whether the new blocks of the region are done.
+    /// Whether the new blocks of the region are done and the others are being written again.
     again: bool,
 }
 
-/// The part of what the device cleans that is still valid: the solution below 1 of v = e^(-ratio (1 - v)).
+/// The fraction of the cleaned pages that is still valid: the solution below 1 of v = e^(-ratio (1 - v)).
 fn validity_at_cleaning(ratio: f64) -> f64 {
     let mut valid = 0.0f64;
     // Converges like (ratio * v)^i, slowest for little over-provisioning: 1% takes some thousand rounds.
@@ -59,7 +61,7 @@ fn validity_at_cleaning(ratio: f64) -> f64 {
 }
 
 impl Regions {
-    /// The writes for `blocks` blocks of `size` bytes, in an order of `key`.
+    /// The writes for `blocks` blocks of `size` bytes, in the order that `key` selects.
     pub(crate) fn new(device: Precondition, blocks: u64, size: u64, key: u64) -> Self {
         let ratio = 1.0 + device.over_provisioning.max(0.0);
         let writes = (blocks as f64 * ratio).round() as u64;
@@ -94,17 +96,17 @@ impl Regions {
         self.enter(0);
     }
 
-    /// Writes up to the end of a region.
+    /// The number of writes up to the end of a region.
     fn written(&self, region: u64) -> u64 {
         (u128::from(self.writes) * u128::from(region + 1) / u128::from(self.regions)) as u64
     }
 
-    /// Writes of a region.
+    /// The number of writes in a region.
     fn length(&self, region: u64) -> u64 {
         self.written(region) - if region == 0 { 0 } else { self.written(region - 1) }
     }
 
-    /// How much of a region is to be invalid at the end, on average over the region.
+    /// The fraction of a region that should be invalid at the end of the pass.
     fn invalid(&self, region: u64) -> f64 {
         let width = self.ratio / self.regions as f64;
         let age = |edge: u64| self.ratio - edge as f64 * width;
@@ -113,13 +115,13 @@ impl Regions {
         (1.0 - mean).clamp(0.0, 1.0)
     }
 
-    /// Goes to the start of the region that takes over `overlap` blocks of the last one.
+    /// Enters the current region, which writes the last `overlap` blocks of the previous one again.
     fn enter(&mut self, overlap: u64) {
         let length = self.length(self.region);
         let overlap = overlap.min(length);
         self.new = if self.region == 0 { 0 } else { self.end };
         self.begin = self.new - overlap.min(self.new - self.begin);
-        // The last region takes what is left, so that no block is forgotten.
+        // The last region takes all remaining blocks, so that none is left out.
         self.end = if self.region + 1 == self.regions {
             self.blocks
         } else {
@@ -165,7 +167,7 @@ mod tests {
         std::iter::from_fn(|| regions.next()).collect()
     }
 
-    /// Which writes still hold at the end: the last one of each block.
+    /// Which writes are still valid at the end: the last one of each block.
     fn valid(writes: &[u64], blocks: u64) -> Vec<bool> {
         let mut last = vec![usize::MAX; blocks as usize];
         writes.iter().enumerate().for_each(|(at, &block)| last[block as usize] = at);
@@ -185,14 +187,14 @@ mod tests {
             assert_eq!(seen.len() as u64, blocks, "every block");
             if regions > 1 {
                 let flash = blocks as f64 * (1.0 + over_provisioning);
-                // What the last region, the youngest, should lose as well cannot be taken from it any more.
+                // No region follows the last one, so its blocks are not written again.
                 let tolerance = flash / regions as f64 / regions as f64 + 2.0 * regions as f64;
                 assert!((writes.len() as f64 - flash).abs() < tolerance, "{} of {flash}", writes.len());
             }
         }
     }
 
-    /// The validity of each tenth of the flash against the law, for a device with 25% more flash.
+    /// Compares the validity of each tenth of the flash with the law, for a device with 25% more flash.
     #[test]
     fn validity_is_that_of_the_steady_state() {
         let (blocks, regions, ratio) = (100_000, 100u64, 1.25f64);

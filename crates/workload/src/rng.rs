@@ -1,11 +1,10 @@
 //! Pseudo-random numbers: xoshiro256++, seeded through SplitMix64.
 //!
-//! Both algorithms are by Blackman and Vigna, in the public domain, described in "Scrambled linear
-//! pseudorandom number generators" (ACM TOMS 47, 2021) and at <https://prng.di.unimi.it>. Every kind of
-//! choice draws from a stream of its own ([`Rng::stream`]), so that one more draw of one kind does not shift
-//! all the others.
+//! Both algorithms are by Blackman and Vigna, in the public domain, described in "Scrambled linear pseudorandom number
+//! generators" (ACM TOMS 47, 2021) and at <https://prng.di.unimi.it>. Every kind of choice draws from a stream of its
+//! own ([`Rng::stream`]), so that an extra draw of one kind does not shift the others.
 
-/// The high 64 bits of a product: a number below `range` from 64 random bits.
+/// A number below `range` from 64 random bits: the high 64 bits of the product.
 #[inline(always)]
 pub(crate) fn scale(bits: u64, range: u64) -> u64 {
     ((u128::from(bits) * u128::from(range)) >> 64) as u64
@@ -23,7 +22,7 @@ impl SplitMix64 {
         SplitMix64 { state: seed }
     }
 
-    /// The `stream`th of many unrelated sequences of the same seed.
+    /// The `stream`th of many independent sequences of the same seed.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut streams = SplitMix64::new(stream);
         SplitMix64::new(seed ^ streams.next_u64())
@@ -52,13 +51,13 @@ impl Rng {
         Self::from_sequence(SplitMix64::new(seed))
     }
 
-    /// The `stream`th of many unrelated generators of the same seed.
+    /// The `stream`th of many independent generators of the same seed.
     pub fn stream(seed: u64, stream: u64) -> Self {
         Self::from_sequence(SplitMix64::stream(seed, stream))
     }
 
     fn from_sequence(mut sequence: SplitMix64) -> Self {
-        // SplitMix64 is a bijection of its counter, so four outputs in a row are never all zero.
+        // SplitMix64 is a bijection of its counter, so four consecutive outputs are never all zero.
         Rng { state: std::array::from_fn(|_| sequence.next_u64()) }
     }
 

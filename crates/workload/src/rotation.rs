@@ -1,12 +1,13 @@
-//! Which file is next, when there are several and perhaps not all may be open at once.
+//! Chooses the next file, if there are several and perhaps not all of them may be open at once.
 //!
-//! The files that are in use form a short list: at first as many as may be open, in order; a file that is
-//! finished leaves it and the next one that has not been used joins at the end. Round robin goes around this
-//! list, random draws from it, sequential stays with its head.
+//! The files in use form a short list. At first it holds as many files as may be open, in order. A file that is
+//! finished leaves the list, and the next unused file joins at the end. Round robin goes around this list, random draws
+//! from it, and sequential stays with its head.
 //!
-//! A skewed order draws one of all files by its law and takes it or, when it is not in use, the next one that is. The
-//! law has 1024 ranks for each file, side by side (as fio's I/O logs show), so the most popular file has far more than the
-//! first of as few ranks would have: under zipf with exponent 1.1 four fifths of the accesses to 16 files.
+//! A skewed order draws one of all files by its law and takes it, or the next file in use if the drawn one is not in
+//! use. The law has 1024 consecutive ranks for each file (as fio's I/O logs show), so the most popular file has a far
+//! larger share than the first rank would have if each file were one rank: with 16 files and a zipf exponent of 1.1,
+//! four fifths of the accesses.
 
 use crate::{
     FileOrder,
@@ -31,14 +32,14 @@ pub(crate) struct Rotation {
     skew: Option<FileSkew>,
 }
 
-/// The ranks that each file has under a skewed order.
+/// The number of ranks of each file in a skewed order.
 const RANKS_PER_FILE: u64 = 1024;
 
-/// Which files are popular.
+/// The popularity of the files.
 #[derive(Clone, Debug)]
 struct FileSkew {
     table: Arc<Skewed>,
-    /// The place of the first rank, of as many places as there are ranks.
+    /// The place of the first rank. There are as many places as ranks.
     first: u64,
     places: u64,
 }
@@ -49,7 +50,7 @@ impl FileSkew {
         let table = Skewed::new(skew.law, places);
         let hottest = match skew.centre {
             None if table.favourite() == 0 => {
-                // A place drawn at random is that of a whole file.
+                // A random place is rounded to the beginning of a file.
                 hottest(skew, places, seed, usize::MAX >> 1) / RANKS_PER_FILE * RANKS_PER_FILE
             }
             _ => hottest(skew, places, seed, 0),
@@ -86,7 +87,7 @@ impl Rotation {
         rotation
     }
 
-    /// All files are to be used again.
+    /// Starts over: all files are unused again.
     pub(crate) fn restart(&mut self) {
         self.open.clear();
         self.open.extend((0..self.files).take(self.limit));
@@ -100,7 +101,7 @@ impl Rotation {
         self.draw = matches!(self.order, FileOrder::Random | FileOrder::Skewed(_));
     }
 
-    /// The file for the next I/O; `None` when all are finished.
+    /// The file for the next I/O; `None` if all files are finished.
     #[inline(always)]
     pub(crate) fn current(&mut self, rng: &mut Rng) -> Option<u32> {
         if self.draw && !self.open.is_empty() {
@@ -117,7 +118,7 @@ impl Rotation {
         self.open.get(self.cursor).copied()
     }
 
-    /// An I/O was issued on the current file.
+    /// Notes that an I/O was issued on the current file.
     #[inline(always)]
     pub(crate) fn issued(&mut self) {
         self.ios_left -= 1;
@@ -132,7 +133,7 @@ impl Rotation {
         }
     }
 
-    /// Nothing is left to do on the current file.
+    /// Notes that the current file is finished.
     #[cold]
     pub(crate) fn finished(&mut self) {
         self.open.remove(self.cursor);
@@ -151,7 +152,7 @@ impl Rotation {
 mod tests {
     use super::*;
 
-    /// Runs `blocks` I/Os on each of the files and says in which order.
+    /// The order of the files, if each has this many `blocks`, one per I/O.
     fn order(order: FileOrder, blocks: &[u32], limit: usize, ios_per_file: u64) -> Vec<u32> {
         let mut rotation = Rotation::new(order, blocks.len() as u32, limit, ios_per_file, 7);
         let mut left = blocks.to_vec();

@@ -1,10 +1,10 @@
 //! How long the next I/O is: one size, a range of sizes, or sizes with shares.
 //!
-//! A range gives each multiple of its smallest size the same share: a number from 1 byte to the largest size
-//! is drawn and rounded up to the next multiple; when the largest is no multiple of the smallest, it gets the
-//! share that is left (`4k-18k`: two ninths each for 4k, 8k, 12k, 16k, and one ninth for 18k). Unaligned, any
-//! size from the smallest to the largest is as likely as any other. Where less is left of the region than
-//! the largest size needs, the draw is among the sizes that fit, with the same proportions.
+//! In a range, each multiple of the smallest size has the same share: a number from 1 to the largest size is drawn and
+//! rounded up to the next multiple. If the largest size is no multiple of the smallest, it gets the remaining share
+//! (`4k-18k`: two ninths each for 4k, 8k, 12k, 16k, and one ninth for 18k). An unaligned range gives every size from
+//! the smallest to the largest the same share. If the rest of the region is smaller than the largest size, the draw is
+//! among the sizes that fit, in the same proportions.
 
 use crate::{BlockSize, rng::Rng};
 
@@ -12,16 +12,16 @@ use crate::{BlockSize, rng::Rng};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     Fixed(u64),
-    /// Multiples of `low` up to `high`: `count` of them, and `high` itself if that is not `exact`.
+    /// Multiples of `low` up to `high`: `count` of them, and `high` itself if it is no multiple (not `exact`).
     Multiples {
         low: u64,
         high: u64,
         count: u64,
         exact: bool,
-        /// `low` as a power of two, when it is one.
+        /// The exponent, if `low` is a power of two.
         shift: Option<u32>,
     },
-    /// Anything from the first to the second.
+    /// Any size from the first to the second.
     Any(u64, u64),
     /// Sizes with their shares.
     Shares(Shares),
@@ -46,7 +46,7 @@ impl Sizes {
         }
     }
 
-    /// The only size, when there is only one.
+    /// The size, if there is only one.
     pub(crate) fn fixed(&self) -> Option<u64> {
         match self {
             Sizes::Fixed(size) => Some(*size),
@@ -78,7 +78,7 @@ impl Sizes {
     pub(crate) fn draw(&self, rng: &mut Rng, room: u64) -> u64 {
         match self {
             Sizes::Fixed(size) => *size,
-            // The same draws as below without a division, for the usual cases.
+            // The same draws as in the next arm, but without a division in the usual cases.
             Sizes::Multiples { low, count, exact: true, shift, .. } => {
                 let fitting = match shift {
                     Some(shift) => room >> shift,
@@ -96,16 +96,16 @@ impl Sizes {
     }
 }
 
-/// Shares are per cents; a table for anything much finer would only fill the processor's cache.
+/// Shares are percentages; a table for much finer shares would only fill the processor's cache.
 const MOST_TICKETS: u64 = 1000;
 
 /// Several sizes, each with its share of the I/Os.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// From the smallest size to the largest, so that those that fit into some room come first.
+    /// In ascending order of size, so that the sizes that fit into a given room come first.
     entries: Vec<(u64, u32)>,
-    /// The size of each ticket in the same order, as many as the shares add up to; none when that is too many. A look
-    /// into a table, where a walk along the shares would be a branch that cannot be predicted.
+    /// The size of each ticket, in the same order. There are as many tickets as the shares add up to, or none if that
+    /// is too many. One load from this table replaces a walk along the shares, whose branches no processor can predict.
     tickets: Vec<u64>,
     min: u64,
     max: u64,
@@ -124,20 +124,20 @@ impl Shares {
         Shares { entries, tickets, min, max }
     }
 
-    /// Among the sizes that fit, with the same proportions.
+    /// Draws among the sizes that fit, in the same proportions.
     #[inline(always)]
     fn draw(&self, rng: &mut Rng, room: u64) -> u64 {
         let share = |entry: &(u64, u32)| if entry.0 <= room { u64::from(entry.1) } else { 0 };
         let ticket = rng.below(self.entries.iter().map(share).sum());
         match self.tickets.get(ticket as usize) {
             Some(&size) if size <= room => size,
-            // Only sizes without a share fit.
+            // Only sizes whose share is 0 fit.
             Some(_) => self.min,
             None => self.walk(ticket, room),
         }
     }
 
-    /// The size of a ticket without a table.
+    /// The size of a ticket, found without the table.
     #[cold]
     fn walk(&self, mut ticket: u64, room: u64) -> u64 {
         for &(size, share) in self.entries.iter().filter(|entry| entry.0 <= room) {
@@ -179,7 +179,7 @@ mod tests {
         assert_shares(&shares(BlockSize::Range(4 * k, 16 * k), false, u64::MAX), &quarter);
     }
 
-    /// What fio 3.33 was seen to do with `bsrange=4k-18k`: 22 % each, and 11 % for the odd one.
+    /// Observed with fio 3.33 and `bsrange=4k-18k`: 22% for each multiple, and 11% for the largest size.
     #[test]
     fn an_odd_largest_size_gets_what_is_left() {
         let k = 1024;
@@ -197,7 +197,7 @@ mod tests {
         assert_shares(&shares(split, false, 63 * k), &[(4 * k, 0.4), (32 * k, 0.6)]);
     }
 
-    /// More shares than there are tickets: the same proportions.
+    /// The shares add up to more than the table holds; the proportions are the same.
     #[test]
     fn shares_finer_than_the_table() {
         let fine = BlockSize::Split(vec![(8192, 3000), (512, 0), (4096, 1000)]);

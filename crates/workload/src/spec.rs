@@ -1,4 +1,4 @@
-//! What a workload is made of, as far as choosing the next I/O is concerned.
+//! The description of a workload: everything that matters for choosing the next I/O.
 
 use iolite_types::{BlockSize, Direction, PerDirection};
 use serde::{Deserialize, Serialize};
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 /// Everything that decides which I/Os a worker issues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The files, in order, with the region of each that the worker may touch.
+    /// The region of each file that the worker may touch, in the order of the files.
     pub files: Vec<Region>,
     /// How the next file is chosen.
     pub file_order: FileOrder,
     /// I/Os on one file before the next is chosen, at least 1.
     pub ios_per_file: u64,
-    /// Most files open at once; equal to `files.len()` when there is no limit.
+    /// The most files that are open at once; `files.len()` when there is no limit.
     pub open_files: usize,
-    /// Which directions there are and how they are mixed.
+    /// The directions, and how they are mixed.
     pub mix: Mix,
     /// Per direction: percent of I/Os whose offset is random (100 for random workloads unless
     /// `percentage_random` says otherwise, 0 for sequential ones).
@@ -24,54 +24,54 @@ pub struct Spec {
     /// Alignment of random offsets, per direction, in bytes (at least 1). Without `blockalign` it is the smallest
     /// block size of the direction; any other alignment turns coverage off.
     pub align: PerDirection<u64>,
-    /// Sizes need not be multiples of the smallest one.
+    /// The sizes of a range need not be multiples of the smallest one.
     pub unaligned: bool,
-    /// `bs_is_seq_rand`: the read size is for sequential I/Os, the write size for random ones, of any direction.
+    /// `bs_is_seq_rand`: sequential I/Os of any direction have the block size of reads, and random ones that of writes.
     pub size_by_randomness: bool,
-    /// Random offsets cover each block once before any comes again (false: `norandommap`); see
-    /// [`coverage`](crate::coverage) for what each kind of workload gets.
+    /// Random offsets cover each block once before any block comes again (false with `norandommap`).
+    /// [`coverage`](crate::coverage) says what each kind of workload gets.
     pub cover: bool,
-    /// Where coverage would need memory that cannot be had, go on without it (`softrandommap`).
+    /// Continue without coverage if there is no memory for the map that it needs (`softrandommap`).
     pub cover_softly: bool,
-    /// Use a linear feedback shift register (`random_generator=lfsr`). It covers each block once, whatever
-    /// `cover` says.
+    /// Take random offsets from a linear feedback shift register (`random_generator=lfsr`). It covers each block once,
+    /// whatever `cover` says.
     pub lfsr: bool,
-    /// How random offsets are distributed. Any distribution but the even one does without coverage, whatever `cover`
-    /// and `lfsr` say.
+    /// How random offsets are distributed. Only the even distribution has coverage; the others ignore `cover` and
+    /// `lfsr`.
     pub distribution: Distribution,
-    /// Each file is worked on zone by zone (`zonemode=strided`).
+    /// Do the I/O of each file zone by zone (`zonemode=strided`).
     pub zones: Option<StridedZones>,
     /// Random writes that bring a flash device near its steady state in one pass (`sprandom`). Only for a single
     /// direction with one block size, all random.
     pub precondition: Option<Precondition>,
     /// Sequential workloads: bytes added to the offset after each I/O (`rw=write:4k`; may be negative).
     pub sequential_skip: i64,
-    /// A skip past the end of a region goes on at its beginning, unless the I/O before it reached the end. So it
-    /// is where regions are whole files; a part of a file is finished there.
+    /// A skip past the end of a region continues at its beginning, unless the I/O before it reached the end. This is
+    /// true when the regions are whole files; a region that is a part of a file is finished there instead.
     pub skip_wraps: bool,
-    /// A pass of several laps says when one is over ([`Next::Lap`](crate::Next::Lap)).
+    /// In a pass of several laps, announce the end of each lap ([`Next::Lap`](crate::Next::Lap)).
     pub announce_laps: bool,
-    /// Random workloads: I/Os that follow each other sequentially after each random offset (`rw=randread:8`), at
-    /// least 1.
+    /// Random workloads: the length of the sequential run that starts at each random offset, in I/Os (`rw=randread:8`),
+    /// at least 1.
     pub ios_per_random: u64,
     /// The `:N` modifier repeats the same offset instead of advancing (`rw_sequencer=identical`).
     pub identical: bool,
-    /// Bytes to issue in one pass (`io_size`); `None` = as the regions give. With more than the regions have, the
-    /// pass starts over on them. Of trimwrite, the writes count.
+    /// Bytes to issue in one pass (`io_size`); `None` = the size of all regions. If it is larger than that, the pass
+    /// starts over on the regions. In a trimwrite workload, only the writes count.
     pub pass_bytes: Option<u64>,
-    /// I/Os to issue in a pass (`number_ios`); `None` = no limit. Ignored when endless, as fio does. A trim and its
-    /// write are one.
+    /// I/Os to issue in a pass (`number_ios`); `None` = no limit. Endless workloads ignore it, as in fio. A trim and
+    /// its write count as one.
     pub total_ios: Option<u64>,
-    /// The pass has no end of its own (time based): coverage starts over, sequential offsets wrap. It is only
-    /// [`Done`](crate::Next::Done) when no file has room for a single I/O.
+    /// The pass has no end of its own (time based): coverage starts over, sequential offsets wrap. It is
+    /// [`Done`](crate::Next::Done) only when no file has room for a single I/O.
     pub endless: bool,
     /// Seed of all random choices of this worker.
     pub seed: u64,
 }
 
 impl Spec {
-    /// The plainest workload, from which others are made: one file of `length` bytes is read from its beginning to its
-    /// end, `block` bytes at a time.
+    /// The plainest workload, as a base for others: read one file of `length` bytes from its beginning to its end,
+    /// `block` bytes at a time.
     pub fn plain(length: u64, block: u64) -> Spec {
         Spec {
             files: vec![Region { offset: 0, length }],
@@ -108,16 +108,16 @@ impl Spec {
 pub struct Region {
     /// First byte.
     pub offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: u64,
 }
 
 /// How the next file is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FileOrder {
-    /// At random among the open ones.
+    /// At random among the open files.
     Random,
-    /// At random, by a law under which some files come more often than others; drawn anew for each I/O.
+    /// At random, by a law that makes some files more popular than others.
     Skewed(Skew),
     /// One after the other, over and over.
     RoundRobin,
@@ -125,7 +125,7 @@ pub enum FileOrder {
     Sequential,
 }
 
-/// Which directions there are.
+/// The directions of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mix {
     /// One direction only.
@@ -139,38 +139,39 @@ pub enum Mix {
 /// How random offsets are distributed over a region; see [`offset`](crate::offset).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Distribution {
-    /// All alike.
+    /// All offsets are equally likely.
     Even,
-    /// Some more often than others, by a law.
+    /// Some offsets are more likely than others, by a law.
     Skewed(Skew),
-    /// Zones with shares, per direction; no zones: all alike.
+    /// Zones have shares of the accesses, per direction. Without zones, all offsets are equally likely.
     Zones(PerDirection<Vec<Zone>>),
     /// These blocks, in this order, over and over.
     Sequence {
         /// In units of the alignment, from the start of the region.
         blocks: Vec<u64>,
-        /// Each repetition lies behind the last one.
+        /// Each repetition starts where the last one ended.
         stride: bool,
     },
 }
 
-/// A law of popularity, and where the most popular place is.
+/// A law of popularity, and the most popular place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skew {
     /// The law.
     pub law: Law,
-    /// From 0, the start of the range, to 1, its end; `None` = in the middle for `normal`, elsewhere at random.
+    /// The most popular place, from 0 (the start of the range) to 1 (its end). `None` = the middle for `normal`, a
+    /// random place for the other laws.
     pub centre: Option<f64>,
 }
 
 /// How much more popular some places are than others; see [`offset`](crate::offset).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Law {
-    /// With this exponent.
+    /// A zipf law with this exponent.
     Zipf(f64),
-    /// With this power, between 0 and 1, both exclusive.
+    /// A pareto law with this power, between 0 and 1, both exclusive.
     Pareto(f64),
-    /// With this deviation in percent.
+    /// A normal law with this deviation in percent.
     Normal(f64),
 }
 
@@ -179,7 +180,7 @@ pub enum Law {
 pub struct Zone {
     /// The share, in proportion to those of the other zones.
     pub share: u32,
-    /// How large it is.
+    /// The size of the zone.
     pub size: ZoneSize,
 }
 
@@ -192,10 +193,11 @@ pub enum ZoneSize {
     Bytes(u64),
 }
 
-/// Work zone by zone: `size` bytes of I/O within `range` bytes of the file, then `skip` bytes are left out.
+/// I/O zone by zone: `size` bytes of I/O within `range` bytes of the file, then the next zone, which begins `skip`
+/// bytes after the end of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StridedZones {
-    /// Bytes of I/O before the next zone's turn, at least 1.
+    /// Bytes of I/O in a zone, at least 1.
     pub size: u64,
     /// Bytes of the file that a zone covers, at least 1.
     pub range: u64,
@@ -203,13 +205,13 @@ pub struct StridedZones {
     pub skip: u64,
 }
 
-/// What is assumed of the device; see [`precondition`](crate::precondition).
+/// The properties of the flash device that is preconditioned; see [`precondition`](crate::precondition).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precondition {
-    /// Flash beyond what can be addressed, as a fraction of that: more than 0.
+    /// Flash beyond the addressable capacity, as a fraction of that capacity; more than 0.
     pub over_provisioning: f64,
-    /// Bytes of the write cache.
+    /// Size of the write cache in bytes.
     pub cache: u64,
-    /// Into how many parts the flash is divided, at least 1.
+    /// The number of parts that the flash is divided into, at least 1.
     pub regions: u64,
 }

@@ -1,28 +1,29 @@
-//! Work zone by zone (`zonemode=strided`): so many bytes of I/O within a part of the file, then on to the next part.
+//! I/O zone by zone (`zonemode=strided`): a given number of bytes in one part of the file, then the next part.
 //!
-//! What was learned from fio's I/O logs and holds here as well:
+//! These rules were observed in fio's I/O logs and hold here as well:
 //!
-//! - After `zonesize` bytes, of all directions together, all positions go to the start of the next zone, `zonerange` +
-//!   `zoneskip` bytes on; from the last zone that has room for a block, to the first.
-//! - An I/O begins within its zone; a block larger than what is left of the zone reaches beyond its end. (Where directions
-//!   have blocks of different sizes, a zone that is no multiple of the largest counts as the next one.)
-//! - Sequential I/O that reaches the end of the zone before its bytes are done starts over in the zone. Random
-//!   offsets are those of the zone.
-//! - Zones do not change how much is done: `size` bytes, or `io_size`.
+//! - After `zonesize` bytes of all directions together, all positions move to the start of the next zone, `zonerange` +
+//!   `zoneskip` bytes further. The last zone that has room for a block is followed by the first.
+//! - An I/O begins within its zone. A block that is larger than the rest of the zone extends beyond its end. (If the
+//!   directions have different block sizes, the length of a zone is rounded up to a multiple of the largest.)
+//! - Sequential I/O that reaches the end of the zone before `zonesize` bytes are done starts over in the zone. Random
+//!   offsets lie within the zone.
+//! - Zones do not change the amount of I/O: `size` bytes, or `io_size`.
 //!
-//! And what is different:
+//! These rules are different:
 //!
-//! - Coverage is that of a visit: no block of the zone twice before all of its blocks have come, and from then on
-//!   again; the next visit has another order. (fio keeps one map for the whole file, from which it leaves the zone when the
+//! - Coverage starts anew with each visit of a zone: no block of the zone comes twice before all of them have come
+//!   once. The next visit has a different order. (fio keeps one map for the whole file, and leaves the zone when the
 //!   block it drew is taken.)
-//! - A distribution is one over the zone (in fio, over the file).
-//! - The last zone may be cut by the end of the region; sequential I/O then starts over in it like in any other, where
-//!   fio ends the job.
-//! - Each file has zones of its own; fio counts the bytes of all files together but moves only the current one.
+//! - A random distribution applies to the zone (in fio, to the file).
+//! - The end of the region may cut the last zone short. Sequential I/O starts over in it, as in any other zone; fio
+//!   ends the job instead.
+//! - Each file has zones of its own. fio counts the bytes of all files together, but moves only the position in the
+//!   current file.
 
 use crate::StridedZones;
 
-/// Where a worker is among the zones of a file. All offsets are relative to the region.
+/// The position of a worker among the zones of a file. All offsets are relative to the region.
 #[derive(Clone, Debug)]
 pub(crate) struct Strides {
     zones: StridedZones,
@@ -34,31 +35,31 @@ pub(crate) struct Strides {
 }
 
 impl Strides {
-    /// The zones of a region of `length` bytes for blocks of at least `block` bytes.
+    /// The zones of a region of `length` bytes. A zone must have room for a block of `block` bytes.
     pub(crate) fn new(zones: StridedZones, length: u64, block: u64) -> Self {
         Strides { zones, length, block: block.max(1), start: 0, done: 0 }
     }
 
-    /// The first byte of the zone.
+    /// The first byte of the current zone.
     #[inline]
     pub(crate) fn start(&self) -> u64 {
         self.start
     }
 
-    /// The end of the zone.
+    /// The end of the current zone.
     #[inline]
     pub(crate) fn end(&self) -> u64 {
         self.start.saturating_add(self.zones.range).min(self.length)
     }
 
-    /// How many bytes from the start of a zone random I/Os may touch: whole blocks, the last of which may reach beyond
-    /// the zone, but not beyond the region.
+    /// The number of bytes from the start of a zone that random I/Os may touch: whole blocks, of which the last may
+    /// extend beyond the zone, but not beyond the region.
     fn reach_from(&self, start: u64) -> u64 {
         let range = self.zones.range.div_ceil(self.block).saturating_mul(self.block);
         range.min(self.length - start.min(self.length))
     }
 
-    /// That of the first zone, and of the last one where it is shorter.
+    /// The reach of a full zone, and that of the last zone if it is shorter.
     pub(crate) fn reaches(&self) -> (u64, Option<u64>) {
         let full = self.reach_from(0);
         let room = self.length.saturating_sub(self.block);
@@ -66,7 +67,7 @@ impl Strides {
         (full, (cut < full).then_some(cut))
     }
 
-    /// Whether this is the last zone, and a shorter one.
+    /// Whether the current zone is the last one and shorter than the others.
     pub(crate) fn is_cut(&self) -> bool {
         self.reach_from(self.start) < self.reach_from(0)
     }
@@ -75,13 +76,13 @@ impl Strides {
         self.zones.range.saturating_add(self.zones.skip).max(1)
     }
 
-    /// An I/O was issued in the zone.
+    /// Counts an I/O in the current zone.
     #[inline]
     pub(crate) fn count(&mut self, bytes: u64) {
         self.done = self.done.saturating_add(bytes);
     }
 
-    /// Goes on to the next zone if the bytes of this one are done; true if so.
+    /// Moves to the next zone if the I/O of the current one is done. Returns whether it moved.
     #[inline]
     pub(crate) fn advance(&mut self) -> bool {
         if self.done < self.zones.size {
@@ -95,7 +96,7 @@ impl Strides {
         true
     }
 
-    /// Back to the first zone.
+    /// Goes back to the first zone.
     pub(crate) fn restart(&mut self) {
         self.start = 0;
         self.done = 0;

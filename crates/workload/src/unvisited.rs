@@ -1,11 +1,12 @@
-//! Random places of several sizes over one range, each byte once while that can be (see [`coverage`](crate::coverage)).
+//! Random places of several sizes over one range. Each byte is visited once as long as that is possible (see
+//! [`coverage`](crate::coverage)).
 //!
-//! A size is drawn as if nothing had been visited, and cut to the gap that there is: were it drawn among those that fit,
-//! the small ones would take over as the range fills. So a job with `bssplit` has its shares to the end, and a few
-//! I/Os of other multiples of its smallest size; fio 3.33 does the same.
+//! A size is drawn as if nothing had been visited, and then cut to the gap. If it were drawn among the sizes that fit,
+//! the small sizes would take over as the range fills. So a job with `bssplit` keeps its shares to the end, but a few
+//! I/Os have other multiples of its smallest size. fio 3.33 does the same.
 //!
-//! Places are chosen a few I/Os ahead, so that the part of the map that one needs is on its way from memory while
-//! those before it are issued: a map of a large device does not fit into a processor's caches.
+//! Places are chosen a few I/Os ahead. The part of the map that an I/O needs is then prefetched while the I/Os before
+//! it are issued: the map of a large device does not fit into the processor's caches.
 
 use crate::{
     Error,
@@ -21,17 +22,17 @@ pub(crate) struct Unvisited {
     map: Bitmap,
     block: Block,
     length: u64,
-    /// Where the next I/Os go, as fractions of the range in units of 2^-64; the next one is at `turn`.
+    /// The places of the next I/Os as fractions of the range, in units of 2^-64; the next one is at `turn`.
     ahead: [u64; AHEAD],
     turn: usize,
-    /// How many of them have been drawn.
+    /// How many entries of `ahead` have been drawn.
     drawn: usize,
 }
 
-/// Memory takes some 100 ns to answer, and an I/O without a device a third of that.
+/// An access to memory takes about 100 ns, and an I/O without a device a third of that.
 const AHEAD: usize = 4;
 
-/// The size of the map's blocks. Nearly always a power of two, and then nothing has to be divided by it.
+/// The size of the map's blocks. It is nearly always a power of two, which saves the divisions.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     size: u64,
@@ -43,7 +44,7 @@ impl Block {
         Block { size, shift: size.is_power_of_two().then(|| size.trailing_zeros()) }
     }
 
-    /// How many whole blocks there are in so many bytes.
+    /// The number of whole blocks in `bytes` bytes.
     #[inline(always)]
     fn whole(self, bytes: u64) -> u64 {
         match self.shift {
@@ -52,7 +53,7 @@ impl Block {
         }
     }
 
-    /// How many blocks so many bytes, at least one, touch.
+    /// The number of blocks that the first `bytes` bytes (at least 1) touch.
     #[inline(always)]
     fn touched(self, bytes: u64) -> u64 {
         self.whole(bytes - 1) + 1
@@ -73,17 +74,18 @@ impl Unvisited {
         })
     }
 
-    /// Forgets what has been visited.
+    /// Forgets all visits.
     pub(crate) fn clear(&mut self) {
         self.map.clear();
     }
 
-    /// Forgets the choice for the next I/O too, so that a sequence can be repeated from its beginning.
+    /// Forgets the places chosen ahead, so that the sequence can be repeated from its beginning.
     pub(crate) fn rewind(&mut self) {
         self.drawn = 0;
     }
 
-    /// Where the next I/O should go, as a fraction; and draws the one after it.
+    /// The place of the next I/O as a fraction of the range. Draws another place ahead and prefetches its part of the
+    /// map.
     #[inline(always)]
     fn draw(&mut self, offsets: &mut Rng) -> u64 {
         while self.drawn < AHEAD {
@@ -98,8 +100,8 @@ impl Unvisited {
         fraction
     }
 
-    /// The first place at or after a random one that has not been visited, which then has been, or any where these
-    /// sizes find none; `None` when every block has been visited.
+    /// Finds the first unvisited place at or after a random one and marks it as visited. If these sizes find no such
+    /// place, any place will do. `None` if every block has been visited.
     #[inline(always)]
     pub(crate) fn next(&mut self, sizes: &Sizes, offsets: &mut Rng, lengths: &mut Rng) -> Option<Place> {
         if self.map.free() == 0 {
@@ -113,7 +115,7 @@ impl Unvisited {
         place.or_else(|| Place::at_random(self.length, sizes.min(), sizes, offsets, lengths))
     }
 
-    /// All I/Os begin at a block of the map, which ends where the last one fits.
+    /// For I/Os that begin at any block of the map. The map ends where the last I/O fits.
     #[inline(always)]
     fn at_a_block(&mut self, fraction: u64, sizes: &Sizes, lengths: &mut Rng) -> Option<Place> {
         let block = self.block;
@@ -126,7 +128,8 @@ impl Unvisited {
         Some(Place { offset, length })
     }
 
-    /// I/Os begin at multiples of their own smallest size, and may overlap where the gap is smaller than that.
+    /// For I/Os that begin at multiples of their own smallest size. They may overlap others if the gap is smaller than
+    /// that size.
     fn at_a_multiple(&mut self, fraction: u64, sizes: &Sizes, lengths: &mut Rng) -> Option<Place> {
         let Unvisited { map, block, length, .. } = self;
         let (block, smallest) = (*block, sizes.min());

@@ -1,29 +1,29 @@
-//! Writes that have not been overwritten, one by one.
+//! A list of the writes that have not been overwritten.
 
 use super::Written;
 use crate::Io;
 use iolite_types::Direction;
 use std::collections::BTreeMap;
 
-/// The writes that stand, sorted by file and offset.
+/// The writes that have not been overwritten, sorted by file and offset.
 #[derive(Clone, Debug, Default)]
 pub struct Extents {
-    /// From file and offset to length and number. They do not overlap.
+    /// Maps file and offset to length and number. The writes do not overlap.
     writes: BTreeMap<(u32, u64), (u64, u64)>,
 }
 
-/// Bytes of memory per write: key, value, and their share of a node that is filled as B-trees are.
+/// Bytes of memory per write: key, value, and their share of a B-tree node that is filled to the usual degree.
 pub(super) const BYTES_PER_WRITE: u64 = 60;
 
 impl Extents {
-    /// This was written last.
+    /// Records a write, which overwrites earlier ones.
     pub fn wrote(&mut self, written: Written) {
         self.forget(&written.io);
         let Io { file, offset, length, .. } = written.io;
         self.writes.insert((file, offset), (length, written.number));
     }
 
-    /// All writes that touch this place are forgotten.
+    /// Forgets all writes that touch this place.
     pub fn forget(&mut self, io: &Io) {
         while let Some(key) = self.touching(io) {
             self.writes.remove(&key);
@@ -36,7 +36,7 @@ impl Extents {
         (key.0 == io.file && key.1 + length > io.offset).then_some(key)
     }
 
-    /// Takes the first write out.
+    /// Removes the first write and returns it.
     pub fn pop(&mut self) -> Option<Written> {
         self.writes.pop_first().map(|(key, value)| written(key, value))
     }
@@ -46,7 +46,7 @@ impl Extents {
         self.writes.range((file, offset)..).next().map(|(&key, &value)| written(key, value))
     }
 
-    /// The first write that lies within this place.
+    /// The first write that lies entirely within this place.
     pub fn first_within(&self, place: &Io) -> Option<Written> {
         let end = place.offset + place.length;
         let mut inside = self.writes.range((place.file, place.offset)..(place.file, end));
@@ -54,17 +54,17 @@ impl Extents {
         Some(written(key, value))
     }
 
-    /// How many writes there are.
+    /// The number of writes in the list.
     pub fn len(&self) -> usize {
         self.writes.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// Bytes of memory, about.
+    /// The approximate memory in bytes.
     pub fn bytes(&self) -> u64 {
         self.writes.len() as u64 * BYTES_PER_WRITE
     }

@@ -1,8 +1,8 @@
-//! The last write of each block, in four bytes.
+//! A map of the last write of each block, with four bytes per block.
 //!
-//! A block holds the number of the write that covered it last (30 bits of it), and whether it is the first or the last
-//! block of that write. So a write that has lost its beginning, its end or its middle to later ones is recognised
-//! without keeping lengths. A block that was never written holds 0.
+//! The entry of a block holds the number of the write that covered it last (30 bits of it), and whether it is the first
+//! or the last block of that write. So if later writes overwrite the beginning, the end or the middle of a write, this
+//! is recognised without storing lengths. The entry of a block that was never written is 0.
 
 use super::Written;
 use crate::{Error, Io, Region};
@@ -11,7 +11,7 @@ use iolite_types::Direction;
 const FIRST: u32 = 1 << 31;
 const LAST: u32 = 1 << 30;
 const NUMBER: u32 = LAST - 1;
-/// Numbers are kept modulo this, plus one: none is 0.
+/// A stored number is the number of the write modulo this, plus one: it is never 0.
 const CYCLE: u64 = NUMBER as u64;
 
 /// The last write of each block.
@@ -28,7 +28,11 @@ struct FileMap {
 }
 
 impl WriteMap {
-    /// A map of these regions in blocks of `slot` bytes. Its memory is touched where something is written.
+    /// A map of these regions in blocks of `slot` bytes. Its memory is touched only when blocks are written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HistoryMemory`] if there is no memory for the map.
     pub fn new(files: &[Region], slot: u64) -> Result<WriteMap, Error> {
         let files = files.iter().map(|&region| {
             let blocks = region.length.div_ceil(slot);
@@ -38,12 +42,12 @@ impl WriteMap {
         Ok(WriteMap { slot, files: files.collect::<Result<_, _>>()? })
     }
 
-    /// Bytes that it takes when all blocks have been written.
+    /// The bytes of memory that the map takes when all blocks have been written.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| size_of_val(&file.slots[..]) as u64).sum()
     }
 
-    /// This was written last.
+    /// Records a write, which overwrites earlier ones.
     pub fn wrote(&mut self, written: Written) {
         let Io { file, offset, length, .. } = written.io;
         let slot = self.slot;
@@ -63,7 +67,7 @@ impl WriteMap {
         }
     }
 
-    /// What is here now is not known.
+    /// Forgets all writes that touch this place: its content is unknown now.
     pub fn forget(&mut self, io: &Io) {
         let slot = self.slot;
         let FileMap { region, slots } = &mut self.files[io.file as usize];
@@ -71,7 +75,8 @@ impl WriteMap {
         slots[(start / slot) as usize..(start + io.length).div_ceil(slot) as usize].fill(0);
     }
 
-    /// The first write at or after this place that is there as a whole. `issued` is how many writes there were.
+    /// The first write at or after this place of which nothing has been overwritten. `issued` is the number of writes
+    /// so far.
     pub fn next(&self, file: u32, offset: u64, issued: u64) -> Option<Written> {
         let mut offset = offset;
         for (file, map) in (file..).zip(&self.files[(file as usize).min(self.files.len())..]) {
@@ -84,7 +89,7 @@ impl WriteMap {
         None
     }
 
-    /// The first write that lies within this place and is there as a whole.
+    /// The first write that lies entirely within this place and of which nothing has been overwritten.
     pub fn first_within(&self, place: &Io, issued: u64) -> Option<Written> {
         let map = &self.files[place.file as usize];
         let start = place.offset.saturating_sub(map.region.offset);
@@ -94,7 +99,7 @@ impl WriteMap {
         Some(self.written(place.file, found, issued))
     }
 
-    /// The write in these slots of a file, from the first to the last.
+    /// The write in these slots of a file, from the first to the last inclusive.
     fn written(&self, file: u32, (first, last): (usize, usize), issued: u64) -> Written {
         let FileMap { region, slots } = &self.files[file as usize];
         let stored = u64::from(slots[first] & NUMBER) - 1;
@@ -107,14 +112,13 @@ impl WriteMap {
         Written { io, number: latest(stored, issued) }
     }
 
-    /// Whether a write with this number may be meant where another of the map is expected: the map cannot tell them
-    /// apart.
+    /// Whether the map cannot tell writes with these numbers apart, because it stores the same number for both.
     pub fn same(one: u64, other: u64) -> bool {
         one % CYCLE == other % CYCLE
     }
 }
 
-/// First and last slot of the first whole write at or after `from`.
+/// The first and the last slot of the first complete write at or after `from`.
 fn whole_write(slots: &[u32], from: usize) -> Option<(usize, usize)> {
     let mut first = from;
     while first < slots.len() {
@@ -139,16 +143,16 @@ fn whole_write(slots: &[u32], from: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// The largest number below `issued` that is kept as `stored`.
+/// The largest number below `issued` that the map stores as `stored`.
 fn latest(stored: u64, issued: u64) -> u64 {
     let last = issued.saturating_sub(1);
     let base = last - last % CYCLE + stored;
     if base > last { base.saturating_sub(CYCLE) } else { base }
 }
 
-/// So many zeros, on pages that are touched when they are written to.
+/// This many zeros, on pages that are not touched before they are written.
 fn zeros(count: usize) -> Option<Vec<u32>> {
-    // `vec![0; n]` is lazy but aborts where the address space is short.
+    // `vec![0; n]` touches no page, but aborts the process if the address space is exhausted.
     let mut probe: Vec<u32> = Vec::new();
     probe.try_reserve_exact(count).ok()?;
     drop(probe);

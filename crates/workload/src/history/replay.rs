@@ -1,10 +1,10 @@
-//! The writes of a workload once more, from its generator.
+//! Repeats the writes of a workload with a second generator.
 
 use super::Written;
 use crate::{General, Generator, Next, Spec};
 use iolite_types::Direction;
 
-/// Runs behind the workload and repeats its writes, pass by pass.
+/// Follows the workload and repeats its writes, pass by pass.
 #[derive(Clone, Debug)]
 pub struct Replay {
     generator: General,
@@ -14,6 +14,10 @@ pub struct Replay {
 
 impl Replay {
     /// The writes of `spec`, numbered from 0.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`General::new`].
     pub fn new(spec: &Spec) -> Result<Replay, crate::Error> {
         Ok(Replay { generator: General::new(spec)?, number: 0, done: false })
     }
@@ -23,7 +27,7 @@ impl Replay {
         self.number
     }
 
-    /// The next write of the pass, whether it has been done or not.
+    /// The next write of the pass, whether the workload has issued it yet or not.
     pub fn next_write(&mut self) -> Option<Written> {
         while !self.done {
             match self.generator.next() {
@@ -39,8 +43,8 @@ impl Replay {
         None
     }
 
-    /// Goes to the end of the pass, so that the next one is that of the workload. Not for workloads without an end. That
-    /// may take long, so now and then `stop` is asked whether to give up.
+    /// Goes to the end of the pass, so that the next pass is the workload's next pass. Not for endless workloads. This
+    /// may take long, so it calls `stop` now and then and gives up when that returns true.
     pub fn finish_pass(&mut self, stop: impl Fn() -> bool) {
         const STRETCH: u64 = 1 << 16;
         while self.next_write().is_some() {
@@ -50,13 +54,13 @@ impl Replay {
         }
     }
 
-    /// The next pass, as [`Generator::restart`] starts it.
+    /// Starts the next pass as [`Generator::restart`] does.
     pub fn restart(&mut self) {
         self.generator.restart();
         self.done = false;
     }
 
-    /// The next pass, as [`Generator::rewind`] starts it.
+    /// Starts the next pass as [`Generator::rewind`] does.
     pub fn rewind(&mut self) {
         self.generator.rewind();
         self.done = false;

@@ -1,4 +1,4 @@
-//! Every history against the plain truth: the last write of each byte.
+//! Compares every kind of history with a table of the last write of each byte.
 
 use super::*;
 use crate::{General, Generator, Next, Region};
@@ -20,7 +20,7 @@ fn sizes(write: BlockSize, align: u64) -> (PerDirection<BlockSize>, PerDirection
     (PerDirection::new(write.clone(), write.clone(), write), PerDirection::all(align))
 }
 
-/// The kinds of workloads that there are, with the history that each needs.
+/// The kinds of workloads, with the history that each needs.
 fn workloads() -> Vec<(&'static str, Spec, Need)> {
     let base = || spec(1 << 17);
     let sequential = Spec { random_percent: PerDirection::all(0), ..base() };
@@ -56,7 +56,7 @@ fn workloads() -> Vec<(&'static str, Spec, Need)> {
     ]
 }
 
-/// The writes of a pass that stand, from a table of bytes.
+/// All writes of a pass, and those that have not been overwritten, from a table of bytes.
 fn truth(spec: &Spec, writes: usize) -> (Vec<Written>, Vec<Written>) {
     let mut generator = General::new(spec).unwrap();
     let mut bytes: HashMap<u64, u64> = HashMap::new();
@@ -147,7 +147,7 @@ fn a_few_writes_far_apart_are_listed() {
 proptest! {
     #![proptest_config(iolite_testing::properties(256))]
 
-    /// Any writes in blocks of 512: a map and the list of extents agree, also on what was forgotten.
+    /// For any writes in blocks of 512, a map and a list of extents agree, even if writes are forgotten.
     #[test]
     fn map_and_extents_agree(
         writes in prop::collection::vec((0u64..60, 1u64..9, any::<bool>()), 1..80),

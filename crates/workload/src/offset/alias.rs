@@ -1,8 +1,8 @@
-//! Drawing one of many weighted entries in constant time: Walker's alias method (Electronics Letters 10, 1974), with
-//! the set-up of Vose (IEEE Transactions on Software Engineering 17, 1991).
+//! Draws one of many weighted entries in constant time: Walker's alias method (Electronics Letters 10, 1974), with the
+//! set-up of Vose (IEEE Transactions on Software Engineering 17, 1991).
 //!
-//! Each entry keeps a part of its column of the table and leaves the rest to one other entry. A draw picks a column and
-//! then one of its two owners, both from one random number.
+//! Each entry has a column in the table. It keeps a part of the column and leaves the rest to one other entry. A draw
+//! picks a column and then one of its two owners, both with one random number.
 
 use std::hint::select_unpredictable;
 
@@ -13,14 +13,14 @@ pub(crate) struct Alias {
 
 #[derive(Clone, Copy, Debug)]
 struct Column {
-    /// The part of the column, of 2^64, that is its own.
+    /// The part of the column that the entry keeps, in units of 2^-64.
     own: u64,
-    /// Who has the rest.
+    /// The entry that has the rest.
     other: u32,
 }
 
 impl Alias {
-    /// A table for these weights: finite, not negative, not all zero, less than 2^32 of them.
+    /// A table for these weights. They must be finite, not negative and not all zero, and fewer than 2^32.
     pub(crate) fn new(weights: &[f64]) -> Self {
         let total: f64 = weights.iter().sum();
         let scaled = weights.len() as f64 / total;
@@ -40,13 +40,13 @@ impl Alias {
         Alias { columns }
     }
 
-    /// The entry that 64 random bits stand for.
+    /// The entry that 64 random bits select.
     #[inline(always)]
     pub(crate) fn pick(&self, bits: u64) -> usize {
         let product = u128::from(bits) * self.columns.len() as u128;
         let index = (product >> 64) as usize;
         let column = &self.columns[index];
-        // No processor can guess which owner it is.
+        // No processor can predict which owner it is.
         select_unpredictable((product as u64) < column.own, index, column.other as usize)
     }
 }

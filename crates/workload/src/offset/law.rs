@@ -1,20 +1,20 @@
-//! The laws of popularity as functions: how much weight a range of ranks has.
+//! The laws of popularity as functions: the weight of a range of ranks.
 //!
-//! Weights are sums or integrals over whole ranges, computed so that neither long ranges cost more than short ones nor
-//! short ones far out lose their digits; nothing here is done per I/O.
+//! Weights are sums or integrals over whole ranges. They are computed so that long ranges cost no more than short ones,
+//! and short ranges at high ranks do not lose precision. Nothing here is done per I/O.
 //!
-//! **zipf.** Sums of 1 / i^θ: the first terms one by one, the others by the midpoint rule with its first correction
-//! (Euler and Maclaurin), which is exact to seven digits there.
+//! **zipf.** Sums of 1 / i^θ. The first terms are added one by one, the others by the midpoint rule with its first
+//! correction (Euler and Maclaurin), which is exact to seven digits there.
 //!
 //! **pareto.** The first x of all ranks have the weight x^k.
 //!
-//! **normal.** What fio does under this name was measured, because its manual only says "a normal deviation between 0
-//! and 100": the mean of twelve uniform numbers (the classic stand-in for a Gauss bell, an Irwin-Hall law with the
-//! standard deviation 1/12 of the range), to which an even jitter is added as wide as the deviation says in percent of
-//! the range, at most 50. So the standard deviation is sqrt(1/144 + d²/12) of the range, from 8.3% (d = 0) to 16.7%
-//! (d ≥ 50). The twelve uniform numbers have the distribution
-//! F(s) = 1/12! Σ (-1)^k C(12, k) (s - k)^12 over k ≤ s (Irwin 1927, Hall 1927). What falls off one end comes back at the
-//! other. The popular rank is the middle one, and ranks are counted from it in both directions.
+//! **normal.** fio's manual only says "a normal deviation between 0 and 100", so fio's behaviour was measured: it takes
+//! the mean of twelve uniform numbers (the classic approximation of a Gaussian, an Irwin-Hall law with a standard
+//! deviation of 1/12 of the range) and adds uniform jitter. The width of the jitter is the deviation, in percent of the
+//! range, at most 50. So the standard deviation is sqrt(1/144 + d²/12) of the range, from 8.3% (d = 0) to 16.7% (d ≥
+//! 50). The twelve uniform numbers have the distribution F(s) = 1/12! Σ (-1)^k C(12, k) (s - k)^12 over k ≤ s (Irwin
+//! 1927, Hall 1927). Values beyond one end of the range wrap to the other. Ranks of this law are not in the order of
+//! popularity: the most popular one is in the middle.
 
 use crate::Law;
 
@@ -31,17 +31,17 @@ impl Curve {
         Curve { law, n: n.max(1) }
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn ranks(&self) -> u64 {
         self.n
     }
 
-    /// The share of the accesses that goes to the ranks from `start` up to, not including, `end`.
+    /// The share of the accesses that goes to the ranks from `start` up to `end`, exclusive.
     pub fn share(&self, start: u64, end: u64) -> f64 {
         self.weight(start, end) / self.weight(0, self.n)
     }
 
-    /// The weight of a range of ranks, in a unit of its own.
+    /// The weight of a range of ranks, in an arbitrary unit.
     pub(super) fn weight(&self, start: u64, end: u64) -> f64 {
         if start >= end {
             return 0.0;
@@ -56,10 +56,11 @@ impl Curve {
         }
     }
 
-    /// The weight of one rank, in proportion to that of its neighbours.
+    /// The weight of one rank, in an arbitrary unit (not always the unit of [`weight`](Self::weight)).
     pub(super) fn mass(&self, rank: u64) -> f64 {
         match self.law {
-            // Differences of sums near 1 would have no digits left; the bell is flat over a millionth.
+            // The difference of two sums near 1 would have no precision left. Over a millionth of the range, the bell
+            // is flat.
             Law::Normal(deviation) if self.n > 1 << 20 => {
                 let x = self.position(rank as f64 + 0.5);
                 density(deviation, x) + density(deviation, x - 1.0) + density(deviation, x + 1.0)
@@ -68,7 +69,7 @@ impl Curve {
         }
     }
 
-    /// The rank at which the law changes between rising and falling; 0 when it does not.
+    /// The rank at which the law changes from rising to falling; 0 if it does not.
     pub(super) fn turn(&self) -> u64 {
         match self.law {
             Law::Normal(_) => self.n / 2,
@@ -111,12 +112,12 @@ fn pareto(h: f64, n: u64, start: u64, end: u64) -> f64 {
     if start == 0.0 { top } else { top * -(k * ((start - end) / end).ln_1p()).exp_m1() }
 }
 
-/// How wide the jitter of a deviation in percent is, as a fraction of the range.
+/// The width of the jitter as a fraction of the range, for a deviation in percent.
 fn jitter(deviation: f64) -> f64 {
     deviation.clamp(0.0, 50.0) / 100.0
 }
 
-/// The part of the bell below `x` when it is wrapped around the range from -1/2 to 1/2, plus a constant.
+/// The part of the bell below `x`, wrapped around the range from -1/2 to 1/2, plus a constant.
 fn wrapped(deviation: f64, x: f64) -> f64 {
     below(deviation, x) + below(deviation, x - 1.0) + below(deviation, x + 1.0)
 }
@@ -200,7 +201,7 @@ mod tests {
         close(curve.share(0, (ranks * 0.04) as u64), 0.64, 1e-9);
         let even = Curve::new(Law::Pareto(0.5), 1000);
         close(even.share(300, 400), 0.1, 1e-12);
-        // Far out single ranks still have their digits: the derivative of x^k at 1 is k.
+        // Single high ranks keep their precision: the derivative of x^k at 1 is k.
         close(curve.mass((1 << 40) - 1) * ranks, 0.8f64.ln() / 0.2f64.ln(), 1e-9);
     }
 

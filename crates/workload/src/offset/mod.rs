@@ -1,26 +1,26 @@
-//! Random offsets that are not all equally likely (`random_distribution`), and the laws behind them.
+//! Random offsets that are not all equally likely (`random_distribution`), and the laws they follow.
 //!
-//! A place is one of `n` *slots*, the aligned offsets at which an I/O can begin. A skewed law speaks of *ranks*: what
-//! share of the accesses the most popular slot gets, the second, and so on.
+//! A *slot* is one of the `n` aligned offsets at which an I/O can begin. A skewed law speaks of *ranks*: it says which
+//! share of the accesses the most popular slot gets, the second most popular, and so on.
 //!
 //! | value | law of the rank | source |
 //! |---|---|---|
 //! | `zipf:θ` | rank i = 1 … n has a share in proportion to 1 / i^θ | Gray et al., below |
 //! | `pareto:h` | the first x of the ranks get x^k, k = ln(1 - h) / ln h, so with h = 0.2 a fifth of them gets 80% | the "self-similar" law of Gray et al. |
 //! | `normal:d` | a bell around the middle rank, see `law` | measured, below |
-//! | `zoned`, `zoned_abs` | evenly within zones that have shares | `zones` |
+//! | `zoned`, `zoned_abs` | zones have shares; all slots of a zone are equally likely | `zones` |
 //! | `sequence` | no randomness: a list of blocks, over and over | `sequence` |
 //!
 //! Jim Gray, Prakash Sundaresan, Susanne Englert, Ken Baclawski, Peter Weinberger: "Quickly generating billion-record
-//! synthetic databases", SIGMOD 1994. Its generator for the zipf law approximates all ranks beyond the second (the third
-//! comes 15% too often for θ = 1.2) and cannot do θ = 1; ours (`skew`) follows the law itself, in the same time for
-//! every rank and any n.
+//! synthetic databases", SIGMOD 1994. The zipf generator of that paper approximates all ranks beyond the second (the
+//! third comes 15% too often for θ = 1.2) and cannot do θ = 1. The generator here (`skew`) follows the law itself, in
+//! the same time for every rank and any n.
 //!
-//! What was learned from fio's I/O logs and holds here as well: a distribution other than `random` turns coverage off,
-//! so any block may come again; neighbouring ranks are not neighbours on the device but spread over it
-//! (`spread`); `centre` (0 to 1) is where the most popular rank lies, from the start to the end of the region;
-//! without it that place is drawn from the seed, and in the middle for `normal`; reads, writes and trims share the
-//! hot places; `randread:N` and `percentage_random` work as with even offsets.
+//! These rules were observed in fio's I/O logs and hold here as well. A distribution other than `random` turns coverage
+//! off, so any block may come again. Neighbouring ranks are not neighbours on the device, but spread over it
+//! (`spread`). `centre` is the place of the most popular rank, from 0 (the start of the region) to 1 (its end); without
+//! it, the place is drawn from the seed, or is the middle for `normal`. Reads, writes and trims have the same hot
+//! places. `randread:N` and `percentage_random` work as with the even distribution.
 
 mod alias;
 mod law;
@@ -39,7 +39,7 @@ use spread::Spread;
 use std::{collections::HashMap, sync::Arc};
 use zones::Zones;
 
-/// The tables of the laws in use, one for each number of slots: files of the same size share theirs.
+/// The tables of the law in use, one for each number of slots: files of the same size share a table.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     known: HashMap<u64, Arc<Skewed>>,
@@ -60,8 +60,8 @@ pub(crate) enum Chooser {
 }
 
 impl Chooser {
-    /// The chooser among `slots` places, `align` bytes apart, of the `file`th file. `None` where places are
-    /// equally likely, or where there are none.
+    /// The chooser for the `slots` slots of the `file`th file, which are `align` bytes apart. `None` if all slots are
+    /// equally likely, or there are no slots.
     pub(crate) fn new(
         spec: &Spec,
         direction: Direction,
@@ -97,7 +97,7 @@ impl Chooser {
         }
     }
 
-    /// Starts over, as far as it remembers anything.
+    /// Starts over. Only a sequence has a state.
     pub(crate) fn restart(&mut self) {
         if let Chooser::Sequence(sequence) = self {
             sequence.restart();
@@ -105,7 +105,7 @@ impl Chooser {
     }
 }
 
-/// Where the most popular rank lies among `slots` places.
+/// The slot of the most popular rank.
 pub(crate) fn hottest(skew: &Skew, slots: u64, seed: u64, file: usize) -> u64 {
     match skew.centre {
         Some(centre) => ((centre * slots as f64) as u64).min(slots - 1),

@@ -1,10 +1,10 @@
-//! A list of blocks, over and over (`random_distribution=sequence:4,0,2`).
+//! A list of blocks that repeats (`random_distribution=sequence:4,0,2`).
 //!
 //! The numbers are blocks from the start of the region, in units of the alignment of random offsets (the block size).
-//! With `random_sequence_stride` each repetition lies behind the one before: the list moves on by its span, the highest
-//! number plus one, and starts over at the beginning where it does not fit any more. So the list is the order of the
-//! blocks within chunks, and the chunks follow each other: `sequence:1,0` with strides gives 1, 0, 3, 2, 5, 4, …
-//! Numbers beyond the region count from its start again. Each direction follows the list by itself.
+//! With `random_sequence_stride`, each repetition starts where the last one ended: the list moves by its span, which is
+//! the highest number plus one, and returns to the start of the region when it no longer fits. So the list gives the
+//! order of the blocks within a chunk, and the chunks follow each other: `sequence:1,0` with strides gives 1, 0, 3, 2,
+//! 5, 4, … Numbers beyond the region wrap around to its start. Each direction has its own position in the list.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use std::sync::Arc;
 pub(crate) struct Sequence {
     blocks: Arc<[u64]>,
     next: usize,
-    /// Where the list starts this time.
+    /// The start of the current repetition.
     start: u64,
-    /// The last start at which it fits.
+    /// The last start at which the list fits.
     last_start: u64,
     span: u64,
 }
 
 impl Sequence {
-    /// The list over `slots` places; `None` for an empty one.
+    /// The list for a region of `slots` slots; `None` if the list is empty.
     pub(crate) fn new(blocks: &[u64], stride: bool, slots: u64) -> Option<Sequence> {
         let highest = blocks.iter().max()?;
         let span = if stride { highest.saturating_add(1) } else { 0 };

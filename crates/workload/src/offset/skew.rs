@@ -1,19 +1,20 @@
-//! Drawing ranks by a law, exactly and in constant time.
+//! Draws ranks by a law, exactly and in constant time.
 //!
-//! The ranks are cut into pieces within which the law hardly changes; in each piece the least popular rank has at least
-//! 96% of the weight of the most popular one. A piece is drawn by its weight ([alias method](super::alias)), then a
-//! rank in it evenly, which is accepted with the probability that its weight has against the largest of the piece:
-//! rejection, as in von Neumann's "Various techniques used in connection with random digits" (1951). Nearly always
-//! that needs no look at the law, because the random number lies below the smallest weight. So a draw is two random
-//! numbers and two loads from a table of about a thousand pieces, whatever the law and however many ranks.
+//! The ranks are cut into pieces within which the law hardly changes: in each piece, the least popular rank has at
+//! least 96% of the weight of the most popular one. A draw picks a piece by its weight ([alias method](super::alias))
+//! and then any rank of the piece with equal probability. It accepts the rank with a probability that is the rank's
+//! weight in relation to the largest weight of the piece: rejection sampling, as in von Neumann's "Various techniques
+//! used in connection with random digits" (1951). Nearly always the law need not be evaluated for this, because the
+//! random number lies below the smallest weight. So a draw takes two random numbers and two loads from a table of about
+//! a thousand pieces, for any law and any number of ranks.
 
 use super::{alias::Alias, law::Curve};
 use crate::{Law, rng::Rng};
 
-/// The smallest weight of a piece in relation to its largest.
+/// The smallest weight in a piece in relation to the largest.
 const EVENNESS: f64 = 0.96;
 
-/// What is rarer than this is not cut further.
+/// Pieces with a smaller share of the weight than this are not cut further.
 const RARE: f64 = 1e-6;
 
 /// A law prepared for drawing.
@@ -41,7 +42,7 @@ impl Skewed {
         let total = curve.weight(0, curve.ranks());
         let mut pieces = Vec::new();
         let mut weights = Vec::new();
-        // A stack of ranges still to be looked at, the first one on top.
+        // A stack of the ranges that have yet to be cut, the first one on top.
         let mut ranges = vec![(curve.turn(), curve.ranks()), (0, curve.turn())];
         while let Some((start, end)) = ranges.pop() {
             if start >= end {
@@ -55,7 +56,7 @@ impl Skewed {
                 ranges.extend([(middle, end), (start, middle)]);
                 continue;
             }
-            // Just below the true quotient, so that rounding never accepts too much.
+            // Slightly below the true quotient, so that rounding never accepts too many.
             let sure =
                 if most > 0.0 { (least / most * (1.0 - 1e-12) * 2f64.powi(64)) as u64 } else { u64::MAX };
             pieces.push(Piece { first: start, count: end - start, sure, most });
@@ -64,22 +65,22 @@ impl Skewed {
         Skewed { curve, shares: Alias::new(&weights), pieces }
     }
 
-    /// The most popular rank, where the law has one at its beginning or its turn.
+    /// The most popular rank, if it is the first rank or the turn of the law.
     pub fn favourite(&self) -> u64 {
         self.curve.turn()
     }
 
-    /// A rank.
+    /// Draws a rank.
     #[inline(always)]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         let piece = &self.pieces[self.shares.pick(rng.next_u64())];
         let product = u128::from(rng.next_u64()) * u128::from(piece.count);
         let rank = piece.first + (product >> 64) as u64;
-        // The low half is a random number of its own: what is left after the rank has taken the upper bits.
+        // The low half of the product is another random number, as the rank uses only the upper half.
         if product as u64 <= piece.sure { rank } else { self.reconsider(piece, rank, product as u64, rng) }
     }
 
-    /// Accepts the rank or draws others from the same piece.
+    /// Accepts the rank, or draws others from the same piece until one is accepted.
     #[cold]
     #[inline(never)]
     fn reconsider(&self, piece: &Piece, mut rank: u64, mut coin: u64, rng: &mut Rng) -> u64 {
@@ -112,8 +113,8 @@ mod tests {
         Law::Normal(40.0),
     ];
 
-    /// Chi-square of `draws` draws against the law, over groups of ranks that have at least 20 expected draws each;
-    /// and the number of groups less one.
+    /// Chi-square of `draws` draws against the law, over groups of ranks with at least 20 expected draws each, and the
+    /// degrees of freedom: the number of groups less one.
     fn chi_square(law: Law, n: u64, draws: u32, seed: u64) -> (f64, f64) {
         let table = Skewed::new(law, n);
         let curve = Curve::new(law, n);
@@ -167,7 +168,7 @@ mod tests {
         }
     }
 
-    /// The test above would notice a law that is off by little.
+    /// The test above would notice a small deviation from the law.
     #[test]
     fn the_test_tells_laws_apart() {
         let curve = Curve::new(Law::Zipf(1.0), 1000);

@@ -1,9 +1,10 @@
-//! Which place a rank has: neighbours in popularity should not be neighbours on the device, as no device is that kind.
+//! Maps ranks to places. Neighbours in popularity should not be neighbours on the device, where they would be easier to
+//! serve than the hot blocks of a real workload.
 //!
-//! Rank r lies at `first + r * step` modulo the number of places, with a step near the golden section that has no
-//! divisor in common with that number. So each rank has a place of its own, and the first k ranks divide the range as
-//! evenly as any k points of such a walk can, for every k. (fio multiplies likewise and then takes the remainder, where
-//! ranks collide unless the number of blocks is a power of two: of 100 blocks only 13 are ever used.)
+//! Rank r lies at `first + r * step` modulo the number of places. The step is near the golden section of that number
+//! and has no divisor in common with it. So each rank has a place of its own, and for every k, the first k ranks divide
+//! the range as evenly as any k points of such a walk can. (fio also multiplies and takes the remainder, but its ranks
+//! collide unless the number of blocks is a power of two: of 100 blocks, only 13 are ever used.)
 //!
 //! The remainder costs no division: with `ratio = floor(step * 2^64 / n)`, the high half of `r * ratio` is the quotient
 //! or one less (Shoup's trick for products with a constant).
@@ -20,14 +21,14 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// The spread of `n` ranks (1 to 2^62), of which the one called `rank` is at `place`.
+    /// The spread of `n` ranks (1 to 2^62) that puts `rank` at `place`.
     pub(crate) fn new(n: u64, rank: u64, place: u64) -> Self {
         let golden = (n as f64 * 0.618_033_988_749_895) as u64;
         let mut step = golden.clamp(1, n.max(2) - 1);
         while greatest_common_divisor(step, n) != 1 {
             step += 1;
         }
-        // One place: every step leads back to it.
+        // With a single place, the step becomes 0.
         let step = step % n;
         let ratio = ((u128::from(step) << 64) / u128::from(n)) as u64;
         let mut spread = Spread { n, first: 0, step, ratio };
@@ -63,7 +64,7 @@ mod tests {
         }
     }
 
-    /// Five gaps between the first five of 1000 places: with the golden section none is less than half of the even one.
+    /// The first five ranks divide 1000 places into five gaps, none of which is less than half of an even one (200).
     #[test]
     fn the_first_ranks_are_far_apart() {
         let spread = Spread::new(1000, 0, 0);

@@ -1,8 +1,10 @@
-//! Zones with shares of the accesses (`zoned:60/10:40/90`): a zone is drawn by its share, then a place in it, evenly.
+//! Zones with shares of the accesses (`zoned:60/10:40/90`): a draw picks a zone by its share, and then any slot of the
+//! zone with equal probability.
 //!
-//! Zones lie one behind the other from the start of the region. Sizes that sum to less than the region leave the rest
-//! of it alone. A zone ends with the region at the latest; one that would begin behind its end is left out, and the others
-//! get its share in proportion. A zone smaller than a block still has the one in which it lies.
+//! Zones lie one behind the other from the start of the region. If their sizes sum to less than the region, the rest of
+//! the region has no I/O. A zone ends at the end of the region at the latest. A zone that would begin behind that end
+//! is left out, and its share goes to the others in proportion. A zone that is smaller than a block consists of the
+//! block in which it begins.
 
 use super::alias::Alias;
 use crate::{Zone, ZoneSize, rng::Rng};
@@ -11,12 +13,12 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Zones {
     shares: Arc<Alias>,
-    /// First slot and how many, of each zone.
+    /// The first slot and the number of slots of each zone.
     ranges: Arc<[(u64, u64)]>,
 }
 
 impl Zones {
-    /// The zones over `slots` places that are `align` bytes apart; `None` where there are no zones.
+    /// The zones of a region of `slots` slots, which are `align` bytes apart; `None` if there are no zones.
     pub(crate) fn new(zones: &[Zone], slots: u64, align: u64) -> Option<Zones> {
         let (mut percent, mut bytes) = (0.0f64, 0u64);
         let mut weights = Vec::new();
@@ -34,7 +36,7 @@ impl Zones {
                 weights.push(f64::from(zone.share));
             }
         }
-        // Shares are only left out behind the end, so what begins at 0 is there; it may have none.
+        // A zone at the start is never left out, so a range exists unless there are no zones. Its share may be 0.
         if ranges.is_empty() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! A small language for specs and the I/Os they give.
+//! Helpers for specs and the I/Os they give.
 
 use iolite_types::PerDirection;
 use iolite_workload::*;
@@ -11,22 +11,22 @@ pub fn spec(length: u64) -> Spec {
     Spec { seed: 42, ..Spec::plain(length, 4 * K) }
 }
 
-/// The same at random.
+/// The same with random offsets.
 pub fn random(length: u64) -> Spec {
     Spec { random_percent: PerDirection::all(100), ..spec(length) }
 }
 
-/// With these block sizes, and offsets aligned to the smallest.
+/// The spec with these block sizes, and offsets aligned to the smallest.
 pub fn sized(spec: Spec, size: BlockSize) -> Spec {
     Spec { align: PerDirection::all(size.min()), block_size: PerDirection::all(size), ..spec }
 }
 
-/// Spread over `count` files of `length` bytes each.
+/// The spec with `count` files of `length` bytes each.
 pub fn files(spec: Spec, count: usize, length: u64) -> Spec {
     Spec { files: vec![Region { offset: 0, length }; count], open_files: count, ..spec }
 }
 
-/// The I/Os of the rest of a pass, at most `limit`.
+/// The remaining I/Os of a pass, at most `limit`.
 pub fn ios(generator: &mut impl Generator, limit: usize) -> Vec<Io> {
     let mut result = Vec::new();
     while result.len() < limit {

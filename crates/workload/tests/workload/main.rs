@@ -1,4 +1,5 @@
-//! The generators as their users see them: against the reference's order, by counting visits, by properties.
+//! Tests of the generators through their public interface: the order compared with the reference, counts of visits, and
+//! properties.
 
 mod common;
 mod offsets;

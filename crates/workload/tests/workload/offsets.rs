@@ -1,4 +1,4 @@
-//! Skewed offsets and files, zones, sequences and preconditioning, through whole generators.
+//! Tests of skewed offsets and files, zones, sequences and preconditioning, with whole generators.
 
 use crate::common::*;
 use iolite_types::{Direction, PerDirection};
@@ -13,7 +13,7 @@ fn chosen(spec: &Spec, limit: usize) -> Vec<Io> {
     ios(&mut iolite_workload::new(spec).unwrap(), limit)
 }
 
-/// How often each block was hit, the most popular first.
+/// The blocks with their numbers of hits, the most popular first.
 fn ranked(ios: &[Io]) -> Vec<(u64, usize)> {
     let mut counts = BTreeMap::new();
     ios.iter().for_each(|io| *counts.entry(io.offset / (4 * K)).or_insert(0usize) += 1);
@@ -33,7 +33,7 @@ fn frequencies_of_blocks_follow_the_law() {
         let curve = Curve::new(law, blocks);
         for (rank, &(block, hits)) in (0..20).zip(&ranked) {
             let expected = curve.share(rank, rank + 1) * count as f64;
-            // Neighbours in rank may change places; six standard deviations are more than that.
+            // Neighbours in rank may change places; six standard deviations allow for that.
             let tolerance = 6.0 * expected.sqrt();
             assert!(
                 (hits as f64 - expected).abs() < tolerance,
@@ -65,7 +65,7 @@ fn the_seed_decides_where_it_is_hot() {
     assert!(places.len() > 15, "{places:?}");
 }
 
-/// Sizes are drawn as without a distribution, and the last I/Os of the region are cut to what is left.
+/// Sizes are drawn as without a distribution, and I/Os at the end of the region have a size that fits.
 #[test]
 fn several_sizes_keep_their_shares() {
     let sizes = BlockSize::Split(vec![(4 * K, 50), (16 * K, 50)]);
@@ -86,14 +86,14 @@ fn half_at_random() {
     let ios = chosen(&spec, 1000);
     let hot = ios.iter().filter(|io| io.offset == 256 * K).count();
     let sequential = ios.windows(2).filter(|pair| pair[0].offset + pair[0].length == pair[1].offset).count();
-    // ζ(3) = 1.202: 83% of the half that is random hit the hottest block.
+    // ζ(3) = 1.202: 83% of the random half hits the hottest block.
     assert!((70..150).contains(&hot), "{hot} of {}", ios.len());
     assert!((90..170).contains(&sequential), "{sequential} of {}", ios.len());
 }
 
 const STRIDES: StridedZones = StridedZones { size: 8 * K, range: 16 * K, skip: 16 * K };
 
-/// The zone that an I/O is in, and how often the first one was entered before.
+/// The visits of zones, each with the number of the zone and its I/Os.
 fn visits(ios: &[Io], strides: StridedZones) -> Vec<(u64, Vec<Io>)> {
     let step = strides.range + strides.skip;
     let mut visits: Vec<(u64, Vec<Io>)> = Vec::new();
@@ -112,7 +112,7 @@ fn visits(ios: &[Io], strides: StridedZones) -> Vec<(u64, Vec<Io>)> {
     visits
 }
 
-/// All directions together do the bytes of a zone, and then all of them go on, as in fio's logs of `rw=rw`.
+/// All directions together do the bytes of a zone and then move on together, as in fio's logs of `rw=rw`.
 #[test]
 fn directions_share_zones() {
     let spec = Spec { mix: Mix::ReadWrite(50), zones: Some(STRIDES), ..spec(256 * K) };
@@ -160,7 +160,7 @@ fn distributions_sizes_and_runs_stay_in_their_zone() {
     }
 }
 
-/// The bitmap covers a zone with several sizes, too: no byte twice in a visit before all have come.
+/// With several sizes, a bitmap covers each visit of a zone: no byte comes twice before all have come once.
 #[test]
 fn several_sizes_cover_a_zone() {
     let strides = StridedZones { size: 64 * K, range: 64 * K, skip: 0 };
@@ -213,7 +213,7 @@ fn preconditioning_ends_by_itself_and_passes_differ() {
     assert_eq!(chosen(&short, 9999), first[..10]);
 }
 
-/// The files by the law with 1024 ranks each, side by side from the centre on.
+/// Files follow the law with 1024 consecutive ranks each, starting at the centre.
 #[test]
 fn popular_files() {
     let order = |law, centre| FileOrder::Skewed(Skew { law, centre });
@@ -231,7 +231,7 @@ fn popular_files() {
         let expected = curve.share(file * 1024, (file + 1) * 1024) * 100_000.0;
         assert!((hits - expected).abs() < 5.0 * expected.sqrt(), "{file}: {hits} instead of {expected}");
     }
-    // Covered files are finished one after the other; the next in use takes over, until all are done.
+    // With coverage, files are finished one after the other. The next file in use takes over until all are done.
     let spec = files(Spec { file_order: order(Law::Pareto(0.1), None), ..random(0) }, 5, 64 * K);
     let mut blocks: Vec<(u32, u64)> = chosen(&spec, 999).iter().map(|io| (io.file, io.offset)).collect();
     assert!(blocks.len() == 80, "16 blocks on each of 5 files");

@@ -1,4 +1,4 @@
-//! What holds for every workload.
+//! Properties that hold for every workload.
 
 use crate::common::*;
 use iolite_types::{Direction, PerDirection};
@@ -157,7 +157,7 @@ fn simple_spec() -> impl Strategy<Value = Spec> {
     })
 }
 
-/// Several sizes for all I/Os, the smallest and the largest of them.
+/// Several sizes for all I/Os, with the smallest and the largest of them.
 fn several_sizes() -> impl Strategy<Value = (BlockSize, u64, u64)> {
     let range = (1u64..5, 1u64..9).prop_map(|(low, more)| {
         let (low, high) = (low * 512, (low + more) * 512);
@@ -172,7 +172,7 @@ fn several_sizes() -> impl Strategy<Value = (BlockSize, u64, u64)> {
     prop_oneof![range, split]
 }
 
-/// Specs of one random direction over a map of what has been visited, for which there is a fast generator as well.
+/// Specs with one random direction over a map of visited blocks, for which there is a fast generator as well.
 fn mapped_spec() -> impl Strategy<Value = Spec> {
     (simple_spec(), several_sizes()).prop_map(|(mut spec, (sizes, smallest, largest))| {
         spec.files[0].length += largest;
@@ -192,7 +192,7 @@ fn mapped_spec() -> impl Strategy<Value = Spec> {
 
 const MANY: usize = 3000;
 
-/// Everything a generator answers, until it is done or `limit` answers have been given.
+/// All answers of a generator until it is done, at most `limit`.
 fn answers(generator: &mut impl Generator, limit: usize) -> Vec<Next> {
     let mut result = Vec::new();
     while result.len() < limit {
@@ -218,7 +218,7 @@ fn sizes_of(spec: &Spec, direction: Direction) -> Vec<BlockSize> {
 }
 
 fn allowed(spec: &Spec, io: &Io) -> bool {
-    // Where each byte is visited once, sizes are cut to the gaps.
+    // If each byte is visited once, sizes are cut to the gaps.
     let is_cut = |size: &BlockSize| {
         let covers = matches!(coverage::Strategy::of(spec), coverage::Strategy::Bitmap(_));
         covers && io.length < size.max() && io.length.is_multiple_of(size.min().max(1))
@@ -257,7 +257,7 @@ proptest! {
         prop_assert_eq!(&answers(&mut iolite_workload::new(&spec).unwrap(), MANY), &first);
         generator.rewind();
         prop_assert_eq!(&answers(&mut generator, MANY), &first);
-        // After a restart in the middle as well.
+        // The same after a restart in the middle.
         generator.restart();
         answers(&mut generator, before);
         generator.rewind();
@@ -266,7 +266,7 @@ proptest! {
 
     #[test]
     fn the_choice_of_generator_is_invisible(spec in prop_oneof![simple_spec(), mapped_spec()], before in 0..MANY) {
-        // A direction without zones of its own needs the general one.
+        // A direction without zones needs the general generator.
         let Some(fast) = fast(&spec) else {
             prop_assert!(matches!(spec.distribution, Distribution::Zones(_)));
             return Ok(());
@@ -305,7 +305,7 @@ proptest! {
         }
     }
 
-    /// One direction, one size, coverage or sequence: exactly the blocks there are, on all files together.
+    /// With one direction, one size, and coverage or sequential offsets, a pass visits exactly the blocks of all files.
     #[test]
     fn simple_passes_are_complete(
         spec in simple_spec(),
@@ -339,7 +339,7 @@ proptest! {
         prop_assert_eq!(visited, expected);
     }
 
-    /// Never more files in use than may be open.
+    /// There are never more files in use than may be open.
     #[test]
     fn closes_make_room(spec in any_spec()) {
         let mut open = std::collections::HashSet::new();
@@ -362,7 +362,7 @@ proptest! {
         let spec = Spec { endless: true, ..spec };
         let mut generator = iolite_workload::new(&spec).unwrap();
         let all = answers(&mut generator, MANY);
-        // Only when no file has room for some direction's smallest I/O may it be done.
+        // It may be done only if no file has room for the smallest I/O of some direction.
         let largest = spec.block_size.values.iter().map(BlockSize::min).max().unwrap();
         let smallest_region = spec.files.iter().map(|region| region.length).min().unwrap();
         prop_assert!(smallest_region < largest || !all.contains(&Next::Done));

@@ -1,10 +1,11 @@
-//! Sequential orders, file orders and counts, as fio 3.33 was seen to issue them (its `--write_iolog`).
+//! Sequential orders, file orders and counts, as observed in the logs of fio 3.33 (`--write_iolog`).
 
 use crate::common::*;
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::*;
 
-/// `R0@4/4`: a read of file 0 at 4 KiB of 4 KiB. Offsets and lengths that are no multiples are in bytes.
+/// The I/Os as text: `R0@4/4` is a read of file 0 at offset 4 KiB of length 4 KiB. Offsets and lengths that are no
+/// multiples of 1 KiB are in bytes.
 fn show(spec: &Spec) -> String {
     let mut generator = iolite_workload::new(spec).unwrap();
     let mut words = Vec::new();
@@ -65,7 +66,7 @@ fn skips() {
     assert_eq!(with(-6 * k), in_k(&[0, 26, 24, 22, 20, 18, 16, 14]));
     assert_eq!(with(-8 * k), in_k(&[0, 24, 20, 16, 12, 8, 4, 0]));
     assert_eq!(with(-12 * k), in_k(&[0, 20, 12, 4, 20, 12, 4, 20]));
-    // Where an I/O reaches the end there is nothing to skip to.
+    // When an I/O reaches the end, the file is finished.
     let in_40k = Spec { sequential_skip: 8 * k, ..spec(40 * K) };
     assert_eq!(offsets(&in_40k, 99), in_k(&[0, 12, 24, 36]));
     // The eighth would straddle the end.
@@ -124,7 +125,7 @@ fn several_files_start_over_together() {
     assert_eq!(show(&short), "R0@0/4 R1@0/4 R0@4/4");
 }
 
-/// After so many I/Os of a ramp, of which the last is in hand or is not, as many follow as were asked for.
+/// After the I/Os of a ramp, as many I/Os follow as were asked for, whether the last one of the ramp is in hand or not.
 #[test]
 fn ios_of_a_ramp_do_not_count() {
     let limit = |spec| Spec { total_ios: Some(5), ..spec };
@@ -142,7 +143,7 @@ fn ios_of_a_ramp_do_not_count() {
             generator.count_anew(in_hand);
             let counted = ios(&mut generator, 99).len() + usize::from(in_hand);
             assert_eq!(counted, 5, "{before} before, {in_hand}: {spec:?}");
-            // The ramp was in this pass alone.
+            // Only this pass had a ramp.
             generator.restart();
             assert_eq!(ios(&mut generator, 99).len(), 5);
         }
@@ -182,7 +183,7 @@ fn a_mix_ends_or_starts_over_where_one_direction_has_no_room() {
         let first_write = lap.iter().find(|io| io.direction == Direction::Write);
         assert!(lap[0].offset == 0 && first_write.is_none_or(|io| io.offset == 0), "{lap:?}");
     }
-    // Time based, each wraps on its own.
+    // In a time based pass, each direction wraps by itself.
     let ios = crate::common::ios(&mut General::new(&Spec { endless: true, ..mixed }).unwrap(), 1000);
     for direction in [Direction::Read, Direction::Write] {
         let own = ios.iter().filter(|io| io.direction == direction).map(|io| io.offset);
@@ -196,7 +197,7 @@ fn mixes_have_the_share_they_are_given() {
         let mixed = Spec { mix: Mix::ReadWrite(percent), ..random(400_000 * K) };
         let ios = pass(&mixed);
         let reads = ios.iter().filter(|io| io.direction == Direction::Read).count() as f64;
-        // Five standard deviations of a binomial of 100,000.
+        // Five standard deviations of a binomial law with 100,000 trials.
         let expected = 1000.0 * f64::from(percent);
         let deviation = (expected * f64::from(100 - percent) / 100.0).sqrt();
         assert!((reads - expected).abs() <= 5.0 * deviation, "{percent}: {reads}");
@@ -290,7 +291,7 @@ fn random_offsets_are_aligned() {
         let mut generator = iolite_workload::new(&Spec { endless: true, ..aligned }).unwrap();
         let offsets: Vec<u64> = ios(&mut generator, 5000).iter().map(|io| io.offset).collect();
         assert!(offsets.iter().all(|offset| offset % align == 0 && offset + 4 * K <= 64 * K));
-        // The last aligned offset at which a block fits does occur, if there are few enough.
+        // With few aligned offsets, the last one at which a block fits does occur.
         assert!(align == 1 || *offsets.iter().max().unwrap() == 60 * K / align * align);
     }
 }
@@ -308,7 +309,7 @@ fn what_is_smaller_than_a_block_gives_nothing() {
     assert_eq!(show(&Spec { files: vec![], ..spec(0) }), "");
 }
 
-/// Laps are told where that is asked for, and only there; the I/Os are the same.
+/// Laps are announced only if the spec asks for it; the I/Os are the same.
 #[test]
 fn laps_are_announced() {
     let two_laps = Spec { pass_bytes: Some(16 * K), ..spec(8 * K) };

@@ -1,11 +1,11 @@
-//! Counts how often every byte is visited, for each row of the table in `coverage`.
+//! Counts the visits of every byte, for each row of the table in `coverage`.
 
 use crate::common::*;
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::{coverage::Strategy, *};
 use std::collections::HashMap;
 
-/// How often each 512 bytes of the region of file 0 are visited.
+/// The number of visits of each 512 bytes in the region of file 0.
 fn visits(ios: &[Io], length: u64) -> Vec<u32> {
     let mut visits = vec![0; (length / 512) as usize];
     for io in ios {
@@ -21,7 +21,7 @@ fn assert_each_once(ios: &[Io], length: u64) {
     assert!(visits.iter().all(|&count| count == 1), "{visits:?}");
 }
 
-/// How often each offset is the start of one of the I/Os that `select` picks.
+/// The number of these I/Os that start at each offset.
 fn starts<'a>(ios: impl Iterator<Item = &'a Io>) -> HashMap<u64, u32> {
     let mut starts = HashMap::new();
     for io in ios {
@@ -65,7 +65,7 @@ fn several_laps_visit_each_block_once_per_lap_in_another_order() {
         }
         assert_eq!(laps.len(), 3);
         assert!(laps[0] != laps[1] && laps[1] != laps[2]);
-        // The same without an end.
+        // The same for an endless workload.
         let mut endless = General::new(&Spec { endless: true, ..base }).unwrap();
         assert_each_once(&ios_of_bytes(&mut endless, length), length);
         assert_each_once(&ios_of_bytes(&mut endless, length), length);
@@ -83,7 +83,7 @@ fn ios_of_bytes(generator: &mut General, bytes: u64) -> Vec<Io> {
     result
 }
 
-/// The random choices alone are counted; the sequential steps between them are not.
+/// Only the random choices count; the sequential steps between them do not.
 #[test]
 fn percentage_random_chooses_each_block_once() {
     let length = 500 * 4 * K;
@@ -141,8 +141,8 @@ fn several_sizes_visit_each_byte_once() {
     }
 }
 
-/// The shares that fio 3.33 was seen to have in whole passes over 64 MiB, of 5725 to 6303 I/Os. The small size does not
-/// take over where the gaps become small: larger ones are cut to the gap, and only then.
+/// The shares observed with fio 3.33 in whole passes over 64 MiB, of 5725 to 6303 I/Os. The small size does not take
+/// over when the gaps become small: larger sizes are cut, and only if the gap is smaller.
 #[test]
 fn sizes_keep_their_shares_to_the_end() {
     let (length, split) = (64 << 20, BlockSize::Split(vec![(4 * K, 70), (64 * K, 30)]));
@@ -163,7 +163,7 @@ fn sizes_keep_their_shares_to_the_end() {
     }
 }
 
-/// Sizes that are no multiples leave rests of blocks unused, but nothing is visited twice.
+/// Sizes that are no multiples of the block leave rests of blocks unused, but no byte is visited twice.
 #[test]
 fn unaligned_sizes_do_not_overlap() {
     let ranged = sized(random(1000 * K), BlockSize::Range(3 * K, 16 * K));
@@ -229,7 +229,7 @@ fn sizes_with_nothing_in_common_still_cover_what_they_can() {
 fn without_a_map_every_offset_is_equally_likely() {
     for base in [
         Spec { cover: false, ..random(100 * 4 * K) },
-        // An alignment of its own turns the map off.
+        // An explicit alignment turns the map off.
         Spec { align: PerDirection::all(2 * K), ..random(100 * 4 * K) },
     ] {
         assert_eq!(Strategy::of(&base), Strategy::Uniform);
