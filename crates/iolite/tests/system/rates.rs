@@ -41,7 +41,7 @@ fn rates_are_held_from_a_few_to_very_many() {
 
 /// A job that is held up goes on at the schedule that it had, as fio's do: the amount is that of the whole time.
 #[test]
-fn a_job_that_was_held_up_catches_up() {
+pub fn a_job_that_was_held_up_catches_up() {
     // The pauses take two thirds of the time, and the rate is kept all the same.
     let line = "--rate_iops=1000 --thinktime=20ms --thinktime_blocks=30 --number_ios=600";
     let with = report(line);

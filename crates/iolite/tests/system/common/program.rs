@@ -14,7 +14,10 @@ use std::time::{Duration, Instant};
 
 /// No run takes anywhere near this long; one that does is stuck. Generous, because test machines are slow
 /// and several tests run at a time.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long processes of a run may still be there after its end, on a machine that hardly lets them run.
+const GRACE: Duration = Duration::from_secs(60);
 
 /// A program that speaks the language.
 #[derive(Clone, Debug)]
@@ -131,6 +134,23 @@ impl Running {
         }
     }
 
+    /// Wait until `condition` holds or the program has ended: whether it came to hold.
+    pub fn comes_to(&mut self, what: &str, condition: impl Fn(&Running) -> bool) -> bool {
+        loop {
+            // In this order: what holds at the end is seen, and so is what was printed last.
+            let ended = self.child.try_wait().expect("a child can be waited for").is_some();
+            let all_is_read = self.stdout.at_end() && self.stderr.at_end();
+            if condition(self) {
+                return true;
+            }
+            if ended && all_is_read {
+                return false;
+            }
+            self.check_patience(what);
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Wait for the end. Nothing of its process group may be left after it.
     pub fn wait(mut self) -> Finished {
         let status = loop {
@@ -142,7 +162,7 @@ impl Running {
         };
         // Workers may still be on their way out when the first process is gone, but not for long; the
         // pipes close with the last of them.
-        let grace = Instant::now() + Duration::from_secs(10);
+        let grace = Instant::now() + GRACE;
         while !(self.stdout.at_end() && self.stderr.at_end() && !group_exists(self.pid())) {
             if Instant::now() > grace {
                 panic!("{} ended ({status}) and left processes behind:\n{}", self.command, self.output());

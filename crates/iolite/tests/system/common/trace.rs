@@ -5,6 +5,7 @@ use crate::common::{Program, scratch};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// One pread or pwrite.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +35,21 @@ pub fn system_calls(
 pub fn slowed(program: &Program, dir: &Path, call: &str, by_ms: u64, args: &[String]) -> Option<Finished> {
     let delay = format!("inject={call}:delay_enter={}", by_ms * 1000);
     under_strace(program, dir, &[&format!("trace={call}"), &delay], args).map(|(finished, _)| finished)
+}
+
+/// How long a run asked the kernel to let it sleep, all its sleeps together. The processor's other work makes that
+/// shorter, never longer: who is late sleeps less until the next thing is due. `None` as above.
+pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Duration)> {
+    let (finished, log) = system_calls(program, dir, "clock_nanosleep,nanosleep", args)?;
+    let field = |call: &str, name: &str| -> Option<u64> {
+        let number = call.split_once(name)?.1;
+        number.split(|byte: char| !byte.is_ascii_digit()).next()?.parse().ok()
+    };
+    let asked = log.lines().filter_map(|call| {
+        Some(Duration::new(field(call, "tv_sec=")?, u32::try_from(field(call, "tv_nsec=")?).ok()?))
+    });
+    let asked = asked.sum();
+    Some((finished, asked))
 }
 
 /// The same with what strace is told behind `-e`.

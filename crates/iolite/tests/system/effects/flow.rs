@@ -3,13 +3,19 @@
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
 
-/// A job that runs for two seconds, and the beginning of a short one behind it.
-macro_rules! long_and {
-    ($short:literal) => {
-        concat!("--name=long --ioengine=null --size=4k --time_based --runtime=2s --name=short ", $short)
+/// Two jobs of one I/O each.
+macro_rules! two {
+    ($second:literal) => {
+        concat!("--name=first --ioengine=null --size=4k --name=second --ioengine=null --size=4k ", $second)
     };
 }
-const CUT_SHORT: super::See = AtLeast("jobs.0.read.runtime", 1900.0);
+/// A job that ends at once, and one that waits for it: it does its I/O unless the end of the first ends the run.
+macro_rules! last_behind {
+    ($first:literal, $last:literal) => {
+        concat!("--name=first ", $first, " {} --name=last --ioengine=null --size=4k --wait_for=first ", $last)
+    };
+}
+const LAST: super::See = Json("jobs.1.read.total_ios");
 
 pub const TABLE: &[Effect] = &[
     row("name", "--ioengine=null --size=4k", "a", "b", Json("jobs.0.jobname")),
@@ -21,22 +27,22 @@ pub const TABLE: &[Effect] = &[
         "a",
         File("b.prerun.txt"),
     ),
+    row("stonewall", two!("--startdelay=0"), ABSENT, "", Json("jobs.1.groupid")),
+    row("new_group", two!(""), ABSENT, "", Json("jobs.1.groupid")),
+    row("exitall", last_behind!("--ioengine=null --size=4k", ""), ABSENT, "", LAST),
     row(
-        "stonewall",
-        long_and!("--ioengine=null --size=4k --startdelay=0"),
-        ABSENT,
-        "",
-        Json("jobs.1.groupid"),
+        "exit_what",
+        last_behind!("--ioengine=null --size=4k --exitall", "--new_group"),
+        "group",
+        "all",
+        LAST,
     ),
-    row("new_group", long_and!("--ioengine=null --size=4k"), ABSENT, "", Json("jobs.1.groupid")),
-    row("exitall", long_and!("--ioengine=null --size=4k"), ABSENT, "", CUT_SHORT),
-    row("exit_what", long_and!("--new_group --ioengine=null --size=4k --exitall"), "group", "all", CUT_SHORT),
     row(
         "exitall_on_error",
-        long_and!("--filename=/dev/full --rw=write --size=4k --ioengine=psync"),
+        last_behind!("--filename=/dev/full --rw=write --size=4k --ioengine=psync", ""),
         ABSENT,
         "",
-        OfFailing(&CUT_SHORT),
+        OfFailing(&LAST),
     ),
     row("exec_prerun", "@", ABSENT, "./see-files", Files),
     row("exec_postrun", "@", ABSENT, "./see-files", Files),

@@ -2,12 +2,14 @@
 
 use super::run;
 use crate::common::program::Running;
-use crate::common::{Finished, Json, Program, files_in, scratch};
+use crate::common::trace::asked_sleep;
+use crate::common::{Finished, Json, Program, files_in, scratch, words};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// What is seen of a run, as a text to compare.
 pub enum See {
@@ -40,8 +42,8 @@ pub enum See {
     Keys(&'static str),
     /// Whether the number there is at least this.
     AtLeast(&'static str, f64),
-    /// Whether the number there is a multiple of this.
-    Multiple(&'static str, u64),
+    /// Whether all the numbers there are multiples of this.
+    Multiples(&'static [&'static str], u64),
     /// The exit status.
     Status,
     /// The exit status, and whether the output has this text in it: for what is refused, and why.
@@ -52,12 +54,14 @@ pub enum See {
     StatusAfter(&'static str),
     /// Whether the output has this text in it.
     Says(&'static str),
-    /// How often it has, at most so often.
-    Times(&'static str, usize),
     /// The first word of the output that begins so.
     Word(&'static str),
-    /// Whether the run as a whole took this many milliseconds.
-    Takes(u64),
+    /// Whether the output comes to have this text in it so often; the run goes no further then.
+    Shows(&'static str, usize),
+    /// Whether the run asks the kernel for this many milliseconds of sleep, all its sleeps together.
+    Sleeps(u64),
+    /// Whether the job has the processor work for this many milliseconds.
+    Works(u64),
     /// Whether the page cache holds the file `f` afterwards.
     Cached,
 }
@@ -138,9 +142,11 @@ impl See {
                     number.as_f64().unwrap_or_else(|| panic!("{path} is no number: {number}\n{line}"));
                 (number >= *least).to_string()
             }
-            See::Multiple(path, of) => {
+            See::Multiples(paths, of) => {
                 let report = json(dir, line, expect);
-                value(&report.0, path).as_u64().is_some_and(|number| number % of == 0).to_string()
+                let is_multiple =
+                    |path: &&str| value(&report.0, path).as_u64().is_some_and(|number| number % of == 0);
+                paths.iter().all(is_multiple).to_string()
             }
             See::Status => run(dir, line).code().to_string(),
             See::Refused(why) => {
@@ -153,14 +159,27 @@ impl See {
                 run(dir, line).code().to_string()
             }
             See::Says(text) => expect(run(dir, line)).output().contains(text).to_string(),
-            See::Times(text, most) => {
-                expect(run(dir, line)).output().matches(text).count().min(*most).to_string()
-            }
             See::Word(prefix) => word(&expect(run(dir, line)), prefix),
-            See::Takes(milliseconds) => {
-                let began = std::time::Instant::now();
-                expect(run(dir, line));
-                (began.elapsed().as_millis() >= u128::from(*milliseconds)).to_string()
+            See::Shows(text, times) => {
+                let mut running = Program::under_test().start(dir, line.split_whitespace());
+                let shown =
+                    running.comes_to("its end", |running| running.output().matches(text).count() >= *times);
+                if !shown {
+                    expect(running.wait());
+                }
+                shown.to_string()
+            }
+            See::Sleeps(milliseconds) => {
+                let (run, asked) = asked_sleep(&Program::under_test(), dir, &words(line))?;
+                expect(run);
+                (asked >= Duration::from_millis(*milliseconds)).to_string()
+            }
+            See::Works(milliseconds) => {
+                let report = json(dir, line, expect);
+                let job = report.job();
+                // Shares are percents of the time that the job took.
+                let share = (job.float("usr_cpu") + job.float("sys_cpu")) / 100.0;
+                (share * job.int("job_runtime") as f64 >= *milliseconds as f64).to_string()
             }
             See::Cached => {
                 expect(run(dir, line));

@@ -12,20 +12,28 @@ macro_rules! null {
     };
 }
 
+/// The same with a live line.
+macro_rules! live {
+    ($more:literal) => {
+        concat!("--eta=always --eta-interval=250ms --ioengine=null --size=64k ", $more)
+    };
+}
+
 /// A job that is far too slow for any rate, for longer than the two seconds after which rates are watched.
 const SLOW: &str = "--ioengine=null --size=112k --thinktime=100ms --rate_min=100m";
 const SLOW_CYCLES: &str = "--ioengine=null --size=112k --thinktime=100ms --rate_cycle=200";
 
 pub const TABLE: &[Effect] = &[
-    row("startdelay", NULL, "0", "2s", Takes(2000)),
-    row("runtime", null!("--time_based"), "50ms", "1s", AtLeast("jobs.0.read.runtime", 900.0)),
-    row("time_based", null!("--runtime=1s"), ABSENT, "", AtLeast("jobs.0.read.runtime", 900.0)),
-    row("ramp_time", null!("--time_based --runtime=50ms"), ABSENT, "2s", Takes(2000)),
+    row("startdelay", live!("--time_based --runtime=1ms"), "0", "90m", Shows("[eta 01h:", 1)),
+    row("runtime", live!("--time_based"), "50ms", "1h", Shows("[eta 59m:", 1)),
+    row("time_based", live!("--runtime=1h"), ABSENT, "", Shows("[eta 59m:", 1)),
+    row("ramp_time", live!("--time_based --runtime=1ms"), ABSENT, "1h", Shows(": [/(1)]", 1)),
     test!("ramp_size", order::a_ramp_of_bytes_is_not_counted),
-    row("thinktime", NULL, "0", "20ms", AtLeast("jobs.0.read.runtime", 250.0)),
+    row("thinktime", NULL, "0", "20ms", Sleeps(100)),
     test!("thinktime_spin", rates::thinktime_spin_is_not_slept),
-    row("thinkcycles", null!("--thinktime=1us"), "0", "100000000", AtLeast("jobs.0.read.runtime", 200.0)),
-    row("thinktime_blocks", null!("--thinktime=100ms"), "1", "8", AtLeast("jobs.0.read.runtime", 1000.0)),
+    row("thinkcycles", null!("--thinktime=1us"), "0", "100000000", Works(200)),
+    // Fifteen pauses, or one.
+    row("thinktime_blocks", null!("--thinktime=100ms"), "1", "8", Sleeps(400)),
     row(
         "thinktime_blocks_type",
         null!("--iodepth=8 --thinktime=1ms --thinktime_blocks=4"),
@@ -35,19 +43,13 @@ pub const TABLE: &[Effect] = &[
         Json("jobs.0.iodepth_level.4"),
     ),
     test!("thinktime_iotime", rates::thinktime_can_come_by_time),
-    row("rate", NULL, ABSENT, "64k", AtLeast("jobs.0.read.runtime", 500.0)),
-    row("rate_iops", NULL, ABSENT, "16", AtLeast("jobs.0.read.runtime", 500.0)),
+    row("rate", NULL, ABSENT, "64k", Sleeps(300)),
+    row("rate_iops", NULL, ABSENT, "16", Sleeps(300)),
     row("rate_min", SLOW_CYCLES, ABSENT, "100m", Refused("func=rate_min")),
     row("rate_iops_min", SLOW_CYCLES, ABSENT, "1000", Refused("func=rate_iops_min")),
     row("rate_cycle", SLOW, "200", "100000", Refused("func=rate_min")),
     test!("rate_process", rates::poisson_keeps_the_rate_but_not_the_distance),
-    row(
-        "rate_ignore_thinktime",
-        null!("--rate_iops=20 --thinktime=50ms"),
-        "0",
-        "1",
-        AtLeast("jobs.0.read.runtime", 1200.0),
-    ),
+    test!("rate_ignore_thinktime", rates::a_job_that_was_held_up_catches_up),
     test!("io_submit_mode", offload::as_many_threads_submit_as_units_may_be_in_flight),
     row("max_latency", "@ --direct=1", ABSENT, "1us", Refused("exceeds max_latency")),
     test!("latency_target", rates::a_latency_target_is_told_with_the_depth_that_was_found),
@@ -63,19 +65,24 @@ pub const TABLE: &[Effect] = &[
     row(
         "latency_percentile",
         "--filename=/dev/zero --size=1t --bssplit=4k/50:16m/50 --iodepth=2 --ioengine=psync --latency_target=300us \
-         --latency_window=100ms --time_based --runtime=1",
+         --latency_window=300ms --time_based --runtime=2",
         "20",
         "95",
         Json("jobs.0.latency_depth"),
     ),
     row(
         "latency_run",
-        null!(
-            "--iodepth=1024 --latency_target=20us --latency_percentile=50 --latency_window=20ms --time_based --runtime=4s"
-        ),
+        // Every depth is good: the search is soon over, and the run with it.
+        live!("--iodepth=8 --latency_target=60s --latency_window=20ms --time_based --runtime=1h"),
         "0",
         "1",
-        Takes(4000),
+        Shows("[eta 59m:", 4),
     ),
-    row("clocksource", "@ --direct=1", "cpu", "gettimeofday", Multiple("jobs.0.read.clat_ns.max", 1000)),
+    row(
+        "clocksource",
+        "@ --direct=1",
+        "cpu",
+        "gettimeofday",
+        Multiples(&["jobs.0.read.clat_ns.min", "jobs.0.read.clat_ns.max"], 1000),
+    ),
 ];
