@@ -20,6 +20,11 @@ impl Refusal {
         io::Error::from_raw_os_error(errno).into()
     }
 
+    /// The refusal of a name under which nothing is.
+    pub fn not_found() -> Refusal {
+        Refusal::of(libc::ENOENT)
+    }
+
     /// Whether what was asked about is not there.
     pub fn is_not_found(&self) -> bool {
         self.errno == Some(libc::ENOENT)

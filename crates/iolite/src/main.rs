@@ -11,6 +11,7 @@ mod self_tests;
 mod session;
 
 use console::Console;
+use iolite_host::ThisMachine;
 use iolite_options::{Invocation, JobOptions, NO_JOBS, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
@@ -121,14 +122,16 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
             return 0;
         }
     }
-    let plan = match Plan::build(jobs, run) {
+    // Everything is decided from the same facts.
+    let machine = ThisMachine::new();
+    let plan = match Plan::build(jobs, run, &machine) {
         Ok(plan) => plan,
         Err(problems) => return refuse(name, &RunError::Problems(problems)),
     };
     if run.parse_only {
         return 0;
     }
-    let prepared = match Prepared::new(&plan) {
+    let prepared = match Prepared::new(&plan, &machine) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(name, &error),
     };

@@ -4,22 +4,23 @@
 //! command line, and on the files that are there.
 
 use crate::replay::Replay;
-use crate::safety::is_missing_device;
-use crate::{
-    Problem, amounts, dedupe, files, in_use, measuring, memory, offsets, placement, priorities, rates,
-    replay, trims,
-};
+use crate::safety::{self, what_changes};
+use crate::{Problem, amounts, dedupe, measuring, memory, offsets, placement, priorities, rates, replay};
+use iolite_host::Machine;
 use iolite_options::engines::{self, Capability, EngineInfo};
 use iolite_options::{JobOptions, RunOptions};
-use std::collections::BTreeSet;
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
 
 /// An option to blame, and what is wrong.
 type Obstacle = (&'static str, String);
 
 /// Everything that is wrong with this job.
-pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, replays: &[Replay]) -> Vec<Problem> {
+pub fn job(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    run: &RunOptions,
+    replays: &[Replay],
+    machine: &dyn Machine,
+) -> Vec<Problem> {
     let of_options = [
         dedupe::obstacles,
         offsets::obstacles,
@@ -33,17 +34,12 @@ pub fn job(options: &JobOptions, engine: &EngineInfo, run: &RunOptions, replays:
     obstacles.extend(of_options.iter().flat_map(|obstacles| obstacles(options)));
     // The language can be checked anywhere; whether this machine can run the job is another question.
     if !run.parse_only {
-        obstacles.extend(of_replay(options, replays));
-        obstacles.extend(placement::obstacles(options));
-        obstacles.extend(memory::obstacles(options));
-        obstacles.extend(of_files(options, engine, replays));
+        obstacles.extend(of_replay(options, replays, machine));
+        obstacles.extend(placement::obstacles(options, machine));
+        obstacles.extend(memory::obstacles(options, machine));
+        obstacles.extend(safety::obstacles(options, engine, replays, machine));
     }
-    let problem = |(option, message): Obstacle| Problem {
-        job: options.name.clone(),
-        origin: options.origins.get(option).cloned(),
-        message,
-    };
-    obstacles.into_iter().map(problem).collect()
+    obstacles.into_iter().map(|(option, message)| Problem::of(options, option, message)).collect()
 }
 
 /// What the engine cannot do.
@@ -61,10 +57,10 @@ fn of_engine(options: &JobOptions, engine: &EngineInfo) -> Vec<Obstacle> {
 }
 
 /// What stands in the way of traces.
-fn of_replay(options: &JobOptions, replays: &[Replay]) -> Vec<Obstacle> {
+fn of_replay(options: &JobOptions, replays: &[Replay], machine: &dyn Machine) -> Vec<Obstacle> {
     let mut found = Vec::new();
     let recorded = options.write_iolog.as_ref();
-    if let Some(message) = recorded.and_then(|path| replay::recording_obstacle(path.as_ref())) {
+    if let Some(message) = recorded.and_then(|path| replay::recording_obstacle(path.as_ref(), machine)) {
         found.push(("write_iolog", format!("write_iolog: {message}")));
     }
     if !replays.is_empty() && options.verification.is_on() && options.verification.trim_percentage > 0 {
@@ -76,73 +72,17 @@ fn of_replay(options: &JobOptions, replays: &[Replay]) -> Vec<Obstacle> {
 
 /// What `--readonly` has against the job.
 fn readonly_forbids(options: &JobOptions, run: &RunOptions, replays: &[Replay]) -> Option<Obstacle> {
-    let changes = options.rw.writes() || options.rw.trims();
-    (run.readonly && changes).then(|| {
+    (run.readonly && options.rw.changes()).then(|| {
         let blamed = if replays.is_empty() { "rw" } else { "read_iolog" };
         let what = what_changes(options, replays);
         (blamed, format!("{what} would change data, and --readonly forbids that"))
     })
 }
 
-/// What makes the job change data, for a message.
-fn what_changes(options: &JobOptions, replays: &[Replay]) -> String {
-    if replays.is_empty() { format!("rw={}", options.rw.name()) } else { "the trace".to_owned() }
-}
-
-/// Files that are not there, or that must not be changed.
-fn of_files(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> Vec<Obstacle> {
-    let mut found = Vec::new();
-    let names = names(options, engine, replays);
-    for name in names.iter().filter(|name| is_missing_device(name)) {
-        let message = format!("{} does not exist, and no file is made among devices", name.display());
-        found.push(("filename", message));
-    }
-    if !options.rw.writes() && !options.rw.trims() {
-        return found;
-    }
-    let is_replay = !replays.is_empty();
-    if !is_replay && engine.facets.has_local_files() {
-        // Names of devices that are missing have been told.
-        let there = names.iter().filter(|name| !is_missing_device(name));
-        found.extend(trims::obstacles(options, there));
-    }
-    let what = what_changes(options, replays);
-    if options.allow_mounted_write {
-        return found;
-    }
-    let is_changed =
-        |name: &&PathBuf| !is_replay || replays.iter().any(|(replay, files)| replay.changes(files, name));
-    for name in names.iter().filter(is_changed) {
-        let is_block = std::fs::metadata(name).is_ok_and(|found| found.file_type().is_block_device());
-        if is_block && let Some(reason) = in_use(name) {
-            let blamed = if is_replay { "read_iolog" } else { "filename" };
-            let name = name.display();
-            let message = format!(
-                "{what} would change data on {name}, but {reason}; allow_mounted_write=1 overrides this"
-            );
-            found.push((blamed, message));
-        }
-    }
-    found
-}
-
-/// The files that are known by name now: those of a directory are looked for later.
-fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTreeSet<PathBuf> {
-    if !engine.facets.has_local_files() {
-        return BTreeSet::new();
-    }
-    if !replays.is_empty() {
-        return replays.iter().flat_map(|(_, files)| files.iter().cloned()).collect();
-    }
-    if options.opendir.is_some() {
-        return BTreeSet::new();
-    }
-    (0..options.numjobs).flat_map(|clone| files::nominal(options, clone)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::MadeUp;
     use iolite_options::engines::engine;
     use iolite_options::{ReadWrite, SizeValue};
 
@@ -150,7 +90,7 @@ mod tests {
         let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
         change(&mut options);
         let engine = engine(&options.ioengine).unwrap();
-        job(&options, engine, &run, &[]).into_iter().map(|problem| problem.message).collect()
+        job(&options, engine, &run, &[], &MadeUp::new()).into_iter().map(|problem| problem.message).collect()
     }
 
     #[test]

@@ -119,6 +119,7 @@ mod tests {
                 job(|o| o.dedupe_global = true),
             ],
             &RunOptions::default(),
+            &iolite_host::MadeUp::new(),
         )
         .expect("a valid plan");
         let shares: Vec<_> = plan.workers.iter().map(|worker| worker.shared_content).collect();

@@ -4,6 +4,7 @@
 //! has files of its own, named by `filename_format`, and the clones are shared out evenly over the directories.
 //! (Both rules as fio documents them under `directory`.)
 
+use iolite_host::{EntryKind, Machine, Refusal};
 use iolite_options::JobOptions;
 use std::path::{Path, PathBuf};
 
@@ -11,28 +12,22 @@ use std::path::{Path, PathBuf};
 pub type Blame = (&'static str, String);
 
 /// The worker's files. Looks at the disk only for `directory` (which must exist) and `opendir`.
-pub fn names(options: &JobOptions, clone: u32) -> Result<Vec<PathBuf>, Blame> {
+pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<Vec<PathBuf>, Blame> {
     for directory in &options.directory {
-        match std::fs::metadata(directory) {
-            Ok(metadata) if metadata.is_dir() => {}
-            Ok(_) => return Err(("directory", format!("directory={directory}: this is not a directory"))),
-            Err(error) => {
-                return Err((
-                    "directory",
-                    format!("directory={directory}: {}", iolite_types::describe_error(&error)),
-                ));
-            }
+        let blame = |why: &dyn std::fmt::Display| ("directory", format!("directory={directory}: {why}"));
+        match machine.file(Path::new(directory)) {
+            Ok(Some(found)) if found.kind == EntryKind::Directory => {}
+            Ok(Some(_)) => return Err(blame(&"this is not a directory")),
+            Ok(None) => return Err(blame(&Refusal::not_found())),
+            Err(refusal) => return Err(blame(&refusal)),
         }
     }
     if let Some(directory) = &options.opendir {
-        let mut files = Vec::new();
-        collect(Path::new(directory), &mut files).map_err(|error| {
-            ("opendir", format!("opendir={directory}: {}", iolite_types::describe_error(&error)))
-        })?;
+        let blame = |why: &dyn std::fmt::Display| ("opendir", format!("opendir={directory}: {why}"));
+        let mut files = machine.list(Path::new(directory)).map_err(|refusal| blame(&refusal))?;
         if files.is_empty() {
-            return Err(("opendir", format!("opendir={directory}: there are no files in it")));
+            return Err(blame(&"there are no files in it"));
         }
-        files.sort();
         if options.nrfiles_limits_names {
             files.truncate(options.nrfiles as usize);
         }
@@ -81,23 +76,10 @@ fn generated(options: &JobOptions, clone: u32, file: u32) -> String {
     if options.directory.is_empty() { name } else { name.trim_start_matches('/').to_owned() }
 }
 
-/// All regular files below a directory.
-fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            collect(&entry.path(), files)?;
-        } else if kind.is_file() {
-            files.push(entry.path());
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::MadeUp;
 
     fn named(change: impl FnOnce(&mut JobOptions), clone: u32) -> Vec<String> {
         let mut options = JobOptions { name: "test".into(), ..JobOptions::default() };
@@ -150,24 +132,29 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_directory_is_named() {
-        let options = JobOptions { directory: vec!["/no/such".into()], ..JobOptions::default() };
-        let (option, message) = names(&options, 0).unwrap_err();
-        assert_eq!(option, "directory");
-        assert_eq!(message, "directory=/no/such: No such file or directory");
+    fn a_directory_has_to_be_one() {
+        let machine = MadeUp::new().with_file("/file", 0).refused("/secret", libc::EACCES);
+        let refused = |directory: &str| {
+            let options = JobOptions { directory: vec![directory.into()], ..JobOptions::default() };
+            names(&options, 0, &machine).unwrap_err()
+        };
+        let message = |text: &str| ("directory", text.to_owned());
+        assert_eq!(refused("/none"), message("directory=/none: No such file or directory"));
+        assert_eq!(refused("/file"), message("directory=/file: this is not a directory"));
+        assert_eq!(refused("/secret"), message("directory=/secret: Permission denied"));
     }
 
     #[test]
     fn opendir_takes_what_is_there() {
-        let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir(directory.path().join("sub")).unwrap();
-        std::fs::write(directory.path().join("sub/b"), "x").unwrap();
-        std::fs::write(directory.path().join("a"), "x").unwrap();
-        let options =
-            JobOptions { opendir: Some(directory.path().display().to_string()), ..JobOptions::default() };
-        let files = names(&options, 0).unwrap();
-        assert_eq!(files, [directory.path().join("a"), directory.path().join("sub/b")]);
-        let limited = JobOptions { nrfiles: 1, nrfiles_limits_names: true, ..options };
-        assert_eq!(names(&limited, 0).unwrap(), [directory.path().join("a")]);
+        let machine =
+            MadeUp::new().with_file("/data/sub/b", 1).with_file("/data/a", 1).with_directory("/empty");
+        let options = JobOptions { opendir: Some("/data".into()), ..JobOptions::default() };
+        let files = names(&options, 0, &machine).unwrap();
+        assert_eq!(files, [Path::new("/data/a"), Path::new("/data/sub/b")]);
+        let limited = JobOptions { nrfiles: 1, nrfiles_limits_names: true, ..options.clone() };
+        assert_eq!(names(&limited, 0, &machine).unwrap(), [Path::new("/data/a")]);
+        let empty = JobOptions { opendir: Some("/empty".into()), ..options };
+        let message = "opendir=/empty: there are no files in it".to_owned();
+        assert_eq!(names(&empty, 0, &machine), Err(("opendir", message)));
     }
 }

@@ -31,11 +31,10 @@ pub use layout::{FileFacts, FileLayout, Layout, LayoutContext, LayoutError, is_e
 pub use memory::holds_data;
 pub use priorities::MOST_PRIORITIES;
 pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};
-pub use room::available as available_memory;
-pub use safety::{InUse, in_use, is_missing_device};
+pub use safety::is_missing_device;
 pub use workers::{JobPlan, Plan, WorkerPlan};
 
-use iolite_options::Origin;
+use iolite_options::{JobOptions, Origin};
 use std::fmt;
 
 /// Something that makes a plan impossible: which job, where its cause is, what it is and what would help.
@@ -47,6 +46,13 @@ pub struct Problem {
     pub origin: Option<Origin>,
     /// What is wrong and what would help.
     pub message: String,
+}
+
+impl Problem {
+    /// A problem of the job with these options, for which an option is to blame.
+    pub(crate) fn of(options: &JobOptions, option: &str, message: String) -> Problem {
+        Problem { job: options.name.clone(), origin: options.origins.get(option).cloned(), message }
+    }
 }
 
 impl fmt::Display for Problem {

@@ -1,11 +1,10 @@
 //! Which log files a worker writes, and whether they can be written.
 
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
+use iolite_host::{Access, EntryKind, Machine};
 use iolite_logs::LogKind;
 use iolite_options::JobOptions;
 use std::collections::HashSet;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Most entries that wait to be written, of all workers together: 32 MiB.
@@ -59,8 +58,8 @@ pub fn room(plan: &Plan) -> usize {
     (MOST_WAITING / all.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
 }
 
-/// Everything that can be seen now to be in the way of the logs. Changes nothing.
-pub fn obstacles(plan: &Plan) -> Vec<Problem> {
+/// Everything that can be seen now to be in the way of the logs.
+pub fn obstacles(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let mut seen = HashSet::new();
     let mut problems = Vec::new();
     for worker in &plan.workers {
@@ -69,32 +68,28 @@ pub fn obstacles(plan: &Plan) -> Vec<Problem> {
         if !options.logs.any() || options.create_only {
             continue;
         }
-        for (option, message) in in_the_way(job, worker) {
+        for (option, message) in in_the_way(job, worker, machine) {
             if seen.insert((worker.job, option)) {
-                problems.push(Problem {
-                    job: options.name.clone(),
-                    origin: options.origins.get(option).cloned(),
-                    message,
-                });
+                problems.push(Problem::of(options, option, message));
             }
         }
     }
     problems
 }
 
-fn in_the_way(job: &JobPlan, worker: &WorkerPlan) -> Vec<(&'static str, String)> {
+fn in_the_way(job: &JobPlan, worker: &WorkerPlan, machine: &dyn Machine) -> Vec<(&'static str, String)> {
     let paths = files(&job.options, worker.index);
     let mut problems: Vec<_> = kinds(&job.options)
         .iter()
         .zip(&paths)
         .filter_map(|(&(_, option, prefix), (_, path))| {
-            let why = unwritable(path)?;
+            let why = unwritable(path, machine)?;
             Some((option, format!("{option}={prefix}: {why}")))
         })
         .collect();
     let logs = &job.options.logs;
     let clock = logs.log_alternate_epoch_clock_id;
-    if logs.log_alternate_epoch && !clock_exists(clock) {
+    if logs.log_alternate_epoch && machine.clock(clock).is_err() {
         let option = "log_alternate_epoch_clock_id";
         let message = format!(
             "{option}={clock}: this system has no such clock (0 is the wall clock, 1 the monotonic one)"
@@ -105,50 +100,39 @@ fn in_the_way(job: &JobPlan, worker: &WorkerPlan) -> Vec<(&'static str, String)>
 }
 
 /// Why this file cannot be written.
-fn unwritable(path: &Path) -> Option<String> {
+fn unwritable(path: &Path, machine: &dyn Machine) -> Option<String> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    match std::fs::metadata(path) {
-        Ok(file) if file.is_dir() => Some(format!("{} is a directory", path.display())),
-        Ok(_) => refused(path, libc::W_OK).map(|why| format!("{} cannot be written: {why}", path.display())),
-        Err(_) => no_place_for_files(directory),
+    let shown = path.display();
+    match machine.file(path) {
+        Ok(Some(file)) if file.kind == EntryKind::Directory => Some(format!("{shown} is a directory")),
+        Ok(Some(_)) => {
+            let refusal = machine.access(path, Access::Write).err()?;
+            Some(format!("{shown} cannot be written: {refusal}"))
+        }
+        Ok(None) | Err(_) => no_place_for_files(directory, machine),
     }
 }
 
 /// Why no file can be made in this directory.
-pub(crate) fn no_place_for_files(directory: &Path) -> Option<String> {
+pub(crate) fn no_place_for_files(directory: &Path, machine: &dyn Machine) -> Option<String> {
     let shown = directory.display();
-    match std::fs::metadata(directory) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Some(format!("there is no directory {shown}; mkdir -p {shown} makes it"))
+    match machine.file(directory) {
+        Ok(None) => Some(format!("there is no directory {shown}; mkdir -p {shown} makes it")),
+        Ok(Some(place)) if place.kind != EntryKind::Directory => Some(format!("{shown} is not a directory")),
+        _ => {
+            let refusal = machine.access(directory, Access::MakeFiles).err()?;
+            Some(format!("no file can be made in {shown}: {refusal}"))
         }
-        Ok(place) if !place.is_dir() => Some(format!("{shown} is not a directory")),
-        _ => refused(directory, libc::W_OK | libc::X_OK)
-            .map(|why| format!("no file can be made in {shown}: {why}")),
     }
-}
-
-/// Why the system does not allow this kind of access.
-fn refused(path: &Path, access: libc::c_int) -> Option<String> {
-    let Ok(text) = CString::new(path.as_os_str().as_bytes()) else {
-        return Some("its name has a zero byte".to_owned());
-    };
-    // SAFETY: the string is terminated and lives through the call.
-    let answer = unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), access, libc::AT_EACCESS) };
-    (answer != 0).then(|| iolite_types::describe_error(&std::io::Error::last_os_error()))
-}
-
-fn clock_exists(id: i32) -> bool {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure lives through the call.
-    unsafe { libc::clock_gettime(id, &raw mut time) == 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::MadeUp;
     use iolite_options::{RunOptions, SizeValue};
 
     fn plan(jobs: &[(&str, u32)], change: impl Fn(&mut JobOptions)) -> Plan {
@@ -163,7 +147,7 @@ mod tests {
             change(&mut options);
             options
         });
-        Plan::build(jobs.collect(), &RunOptions::default()).unwrap()
+        Plan::build(jobs.collect(), &RunOptions::default(), &MadeUp::new()).unwrap()
     }
 
     fn names(plan: &Plan, worker: usize) -> Vec<String> {
@@ -205,26 +189,29 @@ mod tests {
 
     #[test]
     fn obstacles_are_told_once_with_their_reason() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = |name: &str| dir.path().join(name).display().to_string();
-        std::fs::write(path("file"), "").unwrap();
-        std::fs::create_dir(path("x_iops.1.log")).unwrap();
+        let machine = MadeUp::new()
+            .with_file("/data/file", 0)
+            .with_directory("/data/x_iops.1.log")
+            .with_file("/data/old_bw.1.log", 0)
+            .read_only("/data/old_bw.1.log")
+            .with_directory("/fixed")
+            .read_only("/fixed");
         let told = |change: &dyn Fn(&mut JobOptions)| -> Vec<String> {
-            obstacles(&plan(&[("a", 2)], change)).into_iter().map(|problem| problem.message).collect()
+            let problems = obstacles(&plan(&[("a", 2)], change), &machine);
+            problems.into_iter().map(|problem| problem.message).collect()
         };
-        assert_eq!(told(&|options| options.logs.write_bw_log = Some(path("x"))), [""; 0]);
-        let missing = told(&|options| options.logs.write_lat_log = Some(path("no/such/x")));
-        assert_eq!(missing.len(), 1);
-        assert!(
-            missing[0]
-                .ends_with(&format!("there is no directory {0}; mkdir -p {0} makes it", path("no/such")))
-        );
-        let file = told(&|options| options.logs.write_bw_log = Some(path("file/x")));
-        assert!(file[0].ends_with("is not a directory"), "{file:?}");
-        let taken = told(&|options| options.logs.write_iops_log = Some(path("x")));
-        assert!(taken[0].ends_with("x_iops.1.log is a directory"), "{taken:?}");
+        let bandwidth = |prefix: &str| told(&|options| options.logs.write_bw_log = Some(prefix.into()));
+        assert_eq!(bandwidth("/data/x"), [""; 0]);
+        let missing = told(&|options| options.logs.write_lat_log = Some("/data/no/such/x".into()));
+        let remedy = "there is no directory /data/no/such; mkdir -p /data/no/such makes it";
+        assert_eq!(missing, [format!("write_lat_log=/data/no/such/x: {remedy}")]);
+        assert_eq!(bandwidth("/data/file/x"), ["write_bw_log=/data/file/x: /data/file is not a directory"]);
+        let taken = told(&|options| options.logs.write_iops_log = Some("/data/x".into()));
+        assert_eq!(taken, ["write_iops_log=/data/x: /data/x_iops.1.log is a directory"]);
+        assert!(bandwidth("/data/old")[0].ends_with("old_bw.1.log cannot be written: Permission denied"));
+        assert!(bandwidth("/fixed/x")[0].ends_with("no file can be made in /fixed: Permission denied"));
         let clock = told(&|options| {
-            options.logs.write_bw_log = Some(path("x"));
+            options.logs.write_bw_log = Some("x".into());
             options.logs.log_alternate_epoch = true;
             options.logs.log_alternate_epoch_clock_id = 99;
         });

@@ -1,22 +1,17 @@
 //! Whether a file can be the job's buffers.
 
+use iolite_host::{EntryKind, FileSystem, Machine};
 use iolite_options::{JobOptions, MemoryKind};
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// File systems whose files hold nothing that a run could destroy: huge pages, and windows into devices
-/// (linux/magic.h).
-const WITHOUT_DATA: [libc::__fsword_t; 2] = [libc::HUGETLBFS_MAGIC, 0x6265_6572];
 
 /// What stands in the way: the option to blame, and why.
 ///
 /// A file that is mapped shared becomes what the buffers hold, and grows with them.
-pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
+pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'static str, String)> {
     let Some(name) = options.mem_file.as_ref().filter(|_| options.mem == MemoryKind::MmapShared) else {
         return Vec::new();
     };
-    if !holds_data(Path::new(name)) {
+    if !holds_data(machine, Path::new(name)) {
         return Vec::new();
     }
     let message = format!(
@@ -26,39 +21,32 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     vec![("mem", message)]
 }
 
-/// Whether this is a file with contents that a run could destroy.
-pub fn holds_data(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0)
-        && file_system(path).is_none_or(|magic| !WITHOUT_DATA.contains(&magic))
-}
-
-/// The kernel's number for the kind of file system that a file is on.
-fn file_system(path: &Path) -> Option<libc::__fsword_t> {
-    let text = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: zero bytes are a valid statfs.
-    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path ends in NUL, and the structure is large enough for what is written there.
-    let got = unsafe { libc::statfs(text.as_ptr(), &mut found) };
-    (got == 0).then_some(found.f_type)
+/// Whether this is a file with contents that a run could destroy. (Huge pages and the files of sysfs, which are windows
+/// into devices, hold nothing.)
+pub fn holds_data(machine: &dyn Machine, path: &Path) -> bool {
+    let found = machine.file(path).ok().flatten();
+    let is_filled = found.is_some_and(|found| found.kind == EntryKind::Regular && found.bytes > 0);
+    let is_on = |magic| machine.file_system(path).is_ok_and(|found| found.magic == magic);
+    is_filled && !is_on(FileSystem::HUGE_PAGES) && !is_on(FileSystem::SYSFS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::MadeUp;
 
     #[test]
     fn what_a_file_holds_is_kept() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("memory");
-        let found = |mem| {
-            let mem_file = Some(path.display().to_string());
-            obstacles(&JobOptions { mem, mem_file, ..JobOptions::default() })
+        let machine =
+            MadeUp::new().with_file("/empty", 0).with_file("/full", 4).with_file("/sys/bus/memory", 4);
+        let found = |mem, name: &str| {
+            let mem_file = Some(name.to_owned());
+            obstacles(&JobOptions { mem, mem_file, ..JobOptions::default() }, &machine)
         };
-        assert_eq!(found(MemoryKind::MmapShared), [], "it is made");
-        std::fs::write(&path, "").unwrap();
-        assert_eq!(found(MemoryKind::MmapShared), []);
-        std::fs::write(&path, "data").unwrap();
-        assert_eq!(found(MemoryKind::MmapShared).len(), 1);
-        assert_eq!(found(MemoryKind::Mmap), [], "a private mapping changes no file");
+        assert_eq!(found(MemoryKind::MmapShared, "/new"), [], "it is made");
+        assert_eq!(found(MemoryKind::MmapShared, "/empty"), []);
+        assert_eq!(found(MemoryKind::MmapShared, "/full").len(), 1);
+        assert_eq!(found(MemoryKind::MmapShared, "/sys/bus/memory"), [], "a window into a device");
+        assert_eq!(found(MemoryKind::Mmap, "/full"), [], "a private mapping changes no file");
     }
 }

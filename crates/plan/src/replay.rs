@@ -14,6 +14,7 @@ pub use layout::replay_layout;
 pub use target::Target;
 
 use crate::Problem;
+use iolite_host::{EntryKind, Machine};
 use iolite_options::engines::{Capability, EngineInfo};
 use iolite_options::{JobOptions, ReadWrite, RunOptions};
 use iolite_trace::{Blocks, Format, Kinds, Mapping, Place, Scan, TraceReader};
@@ -109,11 +110,16 @@ impl ReplayPlan {
     }
 
     /// The worker's files that the trace uses.
-    fn learn(&mut self, scan: &Scan, needs_devices: bool) -> Result<Vec<PathBuf>, String> {
+    fn learn(
+        &mut self,
+        scan: &Scan,
+        needs_devices: bool,
+        machine: &dyn Machine,
+    ) -> Result<Vec<PathBuf>, String> {
         let mut files: Vec<PathBuf> = Vec::new();
         let mut known: HashMap<PathBuf, u32> = HashMap::new();
         for scanned in &scan.files {
-            let path = self.target.of(&scanned.name, needs_devices)?;
+            let path = self.target.of(&scanned.name, needs_devices, machine)?;
             let place = *known.entry(path.clone()).or_insert_with(|| {
                 files.push(path);
                 self.needs.push(FileNeeds::default());
@@ -166,12 +172,9 @@ pub fn of_job(
     engine: &EngineInfo,
     run: &RunOptions,
     recorded: Option<(&str, &str)>,
+    machine: &dyn Machine,
 ) -> Result<Vec<Replay>, Problem> {
-    let problem = |option: &str, message: String| Problem {
-        job: options.name.clone(),
-        origin: options.origins.get(option).cloned(),
-        message,
-    };
+    let problem = |option: &str, message: String| Problem::of(options, option, message);
     if let Some((option, message)) = obstacle(options, engine, recorded) {
         return Err(problem(option, message));
     }
@@ -194,7 +197,7 @@ pub fn of_job(
             continue;
         }
         let is_there = recorded.is_none_or(|(name, _)| Path::new(name) != trace);
-        let replay = one(options, engine, run, trace, is_there)
+        let replay = one(options, engine, run, trace, is_there, machine)
             .map_err(|message| problem("read_iolog", format!("read_iolog: {message}")))?;
         known.insert(trace, replay.clone());
         replays.push(replay);
@@ -244,6 +247,7 @@ fn one(
     run: &RunOptions,
     trace: &Path,
     is_there: bool,
+    machine: &dyn Machine,
 ) -> Result<Replay, String> {
     let largest = Direction::ALL.map(|direction| options.block_size(direction).max());
     let largest = largest.into_iter().max().unwrap_or(0);
@@ -280,10 +284,10 @@ fn one(
     let format = reader.format();
     let scan = iolite_trace::scan(reader, trace, &replay.mapping, largest.max(LARGEST))
         .map_err(|error| words(&error))?;
-    let files = replay.learn(&scan, engine.facets.has_local_files())?;
+    let files = replay.learn(&scan, engine.facets.has_local_files(), machine)?;
     tell(&options.name, &replay, format, &scan, &files);
     if engine.facets.has_local_files() {
-        layout::check_kinds(&replay, &files)?;
+        layout::check_kinds(&replay, &files, machine)?;
     }
     Ok((Arc::new(replay), files))
 }
@@ -321,13 +325,11 @@ fn mapping(options: &JobOptions) -> Mapping {
 }
 
 /// What is in the way of recording I/O behind what a file holds.
-pub fn recording_obstacle(path: &Path) -> Option<String> {
+pub fn recording_obstacle(path: &Path, machine: &dyn Machine) -> Option<String> {
     use std::io::Read;
     let header = iolite_trace::TextVersion::V3.header().as_bytes();
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0);
-    if !is_file {
-        return None;
-    }
+    let found = machine.file(path).ok().flatten();
+    found.filter(|found| found.kind == EntryKind::Regular && found.bytes > 0)?;
     let mut start = Vec::new();
     match File::open(path).and_then(|file| file.take(header.len() as u64).read_to_end(&mut start)) {
         Err(error) => Some(format!("{}: {}", path.display(), describe_error(&error))),

@@ -74,7 +74,7 @@ mod tests {
             size: Some(SizeValue::Bytes(1 << 20)),
             ..JobOptions::default()
         });
-        Plan::build(jobs.collect(), &RunOptions::default())
+        Plan::build(jobs.collect(), &RunOptions::default(), &iolite_host::MadeUp::new())
     }
 
     #[test]

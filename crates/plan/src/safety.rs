@@ -1,276 +1,127 @@
-//! Is a block device in use by the system, so that writing to it would destroy something?
-//!
-//! A device is in use when it, one of its partitions, or the disk that it is a partition of is mounted or is swap;
-//! when another device (LVM, md, dm, bcache) is built on it; or when the kernel will not open it exclusively, which
-//! catches what has no name of its own here.
+//! Devices that must not be changed, and devices that are not there.
 
-use std::collections::HashSet;
-use std::fmt;
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use crate::files;
+use crate::replay::Replay;
+use crate::trims;
+use iolite_host::Machine;
+use iolite_options::JobOptions;
+use iolite_options::engines::EngineInfo;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Why a device must not be written to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InUse {
-    /// It (or a relative of it) is mounted there.
-    Mounted(String),
-    /// It (or a relative of it) is swap.
-    Swap,
-    /// Another device is built on it.
-    Held(String),
-    /// The kernel refuses to open it exclusively.
-    Busy,
-    /// The system does not say; why.
-    Unknown(String),
+/// Whether a file of this name would have to be made, and would come to lie among the device nodes. Who names it means a
+/// device that is not there.
+pub fn is_missing_device(machine: &dyn Machine, path: &Path) -> bool {
+    path != Path::new("-") && !matches!(machine.file(path), Ok(Some(_))) && machine.among_devices(path)
 }
 
-impl fmt::Display for InUse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InUse::Mounted(place) => write!(f, "it is mounted on {place}"),
-            InUse::Swap => f.write_str("it is used as swap"),
-            InUse::Held(by) => write!(f, "the device {by} is built on it"),
-            InUse::Busy => f.write_str("the system holds it open exclusively"),
-            InUse::Unknown(why) => write!(f, "it cannot be told whether it is in use: {why}"),
-        }
+/// What stands in the way of using these files: the option to blame, and why.
+pub(crate) fn obstacles(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    replays: &[Replay],
+    machine: &dyn Machine,
+) -> Vec<(&'static str, String)> {
+    let names = names(options, engine, replays);
+    let (missing, there): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        names.iter().partition(|name| is_missing_device(machine, name));
+    let mut found: Vec<(&'static str, String)> = missing
+        .iter()
+        .map(|name| {
+            ("filename", format!("{} does not exist, and no file is made among devices", name.display()))
+        })
+        .collect();
+    if !options.rw.changes() {
+        return found;
     }
-}
-
-/// Major and minor number.
-type Device = (u32, u32);
-
-/// Why the block device at this path is in use, or may be; `None` when it is free, or no block device.
-pub fn in_use(path: &Path) -> Option<InUse> {
-    let device = block_device(path)?;
-    let (mounts, swaps) = match tables(Path::new("/proc")).and_then(|tables| {
-        // Without this its relatives are not known either.
-        explained(&sys(device), fs::metadata(sys(device)))?;
-        Ok(tables)
-    }) {
-        Ok(tables) => tables,
-        Err(why) => return Some(InUse::Unknown(why)),
-    };
-    let family = family(device);
-    if let Some(place) = mounts.into_iter().find(|(mounted, _)| family.contains(mounted)) {
-        return Some(InUse::Mounted(place.1));
+    if replays.is_empty() && engine.facets.has_local_files() {
+        found.extend(trims::obstacles(options, there.iter().copied(), machine));
     }
-    if swaps.iter().any(|swap| family.contains(swap)) {
-        return Some(InUse::Swap);
+    if !options.allow_mounted_write {
+        let changed = there.iter().filter(|name| is_changed(name, replays));
+        found.extend(changed.filter_map(|name| used(options, replays, name, machine)));
     }
-    for &member in &family {
-        if let Some(holder) = names_in(&sys(member).join("holders")).into_iter().next() {
-            return Some(InUse::Held(holder));
-        }
+    found
+}
+
+/// Whether the job changes this file of those that it uses.
+fn is_changed(name: &Path, replays: &[Replay]) -> bool {
+    replays.is_empty() || replays.iter().any(|(replay, files)| replay.changes(files, name))
+}
+
+/// Why this must not be changed, if it is a block device that the system uses.
+fn used(
+    options: &JobOptions,
+    replays: &[Replay],
+    name: &Path,
+    machine: &dyn Machine,
+) -> Option<(&'static str, String)> {
+    let is_block = machine.file(name).ok().flatten().is_some_and(|found| found.is_block_device());
+    let reason = is_block.then(|| machine.in_use(name)).flatten()?;
+    let blamed = if replays.is_empty() { "filename" } else { "read_iolog" };
+    let (what, name) = (what_changes(options, replays), name.display());
+    let message =
+        format!("{what} would change data on {name}, but {reason}; allow_mounted_write=1 overrides this");
+    Some((blamed, message))
+}
+
+/// What makes the job change data, for a message.
+pub(crate) fn what_changes(options: &JobOptions, replays: &[Replay]) -> String {
+    if replays.is_empty() { format!("rw={}", options.rw.name()) } else { "the trace".to_owned() }
+}
+
+/// The files that are known by name now: those of a directory are looked for later.
+fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTreeSet<PathBuf> {
+    if !engine.facets.has_local_files() {
+        return BTreeSet::new();
     }
-    if let Some(by) = loop_devices().into_iter().find(|(_, below)| family.contains(below)) {
-        return Some(InUse::Held(by.0));
+    if !replays.is_empty() {
+        return replays.iter().flat_map(|(_, files)| files.iter().cloned()).collect();
     }
-    let exclusive = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(path);
-    match exclusive {
-        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(InUse::Busy),
-        _ => None,
+    if options.opendir.is_some() {
+        return BTreeSet::new();
     }
-}
-
-/// Whether a file of this name would have to be made, and would come to lie among the device nodes: on the file
-/// system that /dev is. Who names it means a device that is not there. (Other file systems that are mounted below
-/// /dev, such as /dev/shm, are for files.)
-pub fn is_missing_device(path: &Path) -> bool {
-    if path == Path::new("-") || fs::metadata(path).is_ok() {
-        return false;
-    }
-    // Directories that are missing would be made as well.
-    let existing = path.ancestors().skip(1).find_map(|ancestor| {
-        let ancestor = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
-        fs::canonicalize(ancestor).ok()
-    });
-    let Some(place) = existing else { return false };
-    let number = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
-    // Where /dev is a mere directory of the root file system, its name has to tell.
-    number(&place).is_some_and(|device| number(Path::new("/dev")) == Some(device))
-        && (place.starts_with("/dev") || number(Path::new("/")) != number(&place))
-}
-
-fn block_device(path: &Path) -> Option<Device> {
-    let metadata = fs::metadata(path).ok()?;
-    metadata.file_type().is_block_device().then(|| numbers(metadata.rdev()))
-}
-
-fn numbers(device: u64) -> Device {
-    (libc::major(device), libc::minor(device))
-}
-
-fn sys(device: Device) -> PathBuf {
-    PathBuf::from(format!("/sys/dev/block/{}:{}", device.0, device.1))
-}
-
-/// The device, its partitions, and the disk that it is a partition of.
-fn family(device: Device) -> HashSet<Device> {
-    let directory = sys(device);
-    let mut family = HashSet::from([device]);
-    let parse = |text: String| {
-        let (major, minor) = text.trim().split_once(':')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    };
-    let number_of = |directory: &Path| fs::read_to_string(directory.join("dev")).ok().and_then(parse);
-    for name in names_in(&directory) {
-        let child = directory.join(name);
-        if child.join("partition").exists() {
-            family.extend(number_of(&child));
-        }
-    }
-    if directory.join("partition").exists()
-        && let Ok(real) = fs::canonicalize(&directory)
-        && let Some(parent) = real.parent()
-    {
-        family.extend(number_of(parent));
-    }
-    family
-}
-
-/// Loop devices that are built on block devices, which the kernel does not list as holders; each with what it is
-/// built on.
-fn loop_devices() -> Vec<(String, Device)> {
-    let backing = |name: &String| {
-        let file = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
-        block_device(Path::new(file.trim_end_matches('\n')))
-    };
-    names_in(Path::new("/sys/block"))
-        .into_iter()
-        .filter(|name| name.starts_with("loop"))
-        .filter_map(|name| Some((name.clone(), backing(&name)?)))
-        .collect()
-}
-
-fn names_in(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-}
-
-/// What is mounted and where, and what is swap.
-type Tables = (Vec<(Device, String)>, Vec<Device>);
-
-/// Reads what the process file system mounted there tells. That it does not is an error: what is in use must not be
-/// taken for free.
-fn tables(proc: &Path) -> Result<Tables, String> {
-    let read = |name: &str| explained(&proc.join(name), fs::read_to_string(proc.join(name)));
-    Ok((parse_mounts(&read("self/mountinfo")?, block_device), parse_swaps(&read("swaps")?)))
-}
-
-/// The result, or words for its error.
-fn explained<T>(path: &Path, result: std::io::Result<T>) -> Result<T, String> {
-    result.map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// Mounted devices with the place they are mounted on. File systems over several devices (btrfs) have an anonymous
-/// number in the third field and one of their devices as the source, so both are looked at.
-///
-/// The format is documented in proc_pid_mountinfo(5).
-fn parse_mounts(text: &str, device_of: impl Fn(&Path) -> Option<Device>) -> Vec<(Device, String)> {
-    let mut mounts = Vec::new();
-    for line in text.lines() {
-        let mut fields = line.split(' ');
-        let (Some(number), Some(place)) = (fields.nth(2), fields.nth(1)) else { continue };
-        let place = unescape(place);
-        if let Some((major, minor)) = number.split_once(':')
-            && let (Ok(major), Ok(minor)) = (major.parse(), minor.parse())
-        {
-            mounts.push(((major, minor), place.clone()));
-        }
-        let source = line.split_once(" - ").and_then(|(_, rest)| rest.split(' ').nth(1));
-        if let Some(device) = source.and_then(|source| device_of(Path::new(&unescape(source)))) {
-            mounts.push((device, place));
-        }
-    }
-    mounts
-}
-
-/// `\040` and its like stand for white space and backslashes.
-fn unescape(text: &str) -> String {
-    let mut plain = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let octal = tail.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(value) if byte == b'\\' => {
-                plain.push(value);
-                rest = &tail[3..];
-            }
-            _ => {
-                plain.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
-}
-
-/// The format is documented in proc_swaps(5).
-fn parse_swaps(text: &str) -> Vec<Device> {
-    text.lines()
-        .skip(1)
-        .filter_map(|line| block_device(Path::new(&unescape(line.split_whitespace().next()?))))
-        .collect()
+    (0..options.numjobs).flat_map(|clone| files::nominal(options, clone)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::{InUse, MadeUp};
+    use iolite_options::ReadWrite;
+    use iolite_options::engines::engine;
 
-    #[test]
-    fn mountinfo_gives_number_and_source() {
-        let text = "36 35 98:0 / /mnt/a\\040b rw,noatime master:1 - ext4 /dev/root rw\n\
-                    37 35 0:45 / /srv rw - btrfs /dev/sdb rw\n";
-        let mounts = parse_mounts(text, |path| (path == Path::new("/dev/sdb")).then_some((8, 16)));
-        assert_eq!(
-            mounts,
-            [((98, 0), "/mnt/a b".into()), ((0, 45), "/srv".into()), ((8, 16), "/srv".into())]
-        );
+    fn told(file: &str, change: impl FnOnce(&mut JobOptions)) -> Vec<(&'static str, String)> {
+        let machine = MadeUp::new()
+            .with_block_device("/dev/free", 1 << 30)
+            .with_block_device("/dev/root", 1 << 30)
+            .used("/dev/root", InUse::Mounted("/".into()))
+            .with_character_device("/dev/null");
+        let mut options =
+            JobOptions { filename: vec![file.into()], rw: ReadWrite::RandWrite, ..JobOptions::default() };
+        change(&mut options);
+        obstacles(&options, engine(&options.ioengine).unwrap(), &[], &machine)
     }
 
     #[test]
-    fn escapes() {
-        assert_eq!(unescape("a\\040b\\134c\\"), "a b\\c\\");
-    }
-
-    #[test]
-    fn what_is_no_block_device_is_not_in_use() {
-        assert_eq!(in_use(Path::new("/dev/null")), None);
-        assert_eq!(in_use(Path::new("/no/such/thing")), None);
-    }
-
-    #[test]
-    fn what_cannot_be_told_is_an_error() {
-        let proc = tempfile::tempdir().unwrap();
-        let missing = |name: &str| {
-            let why = tables(proc.path()).unwrap_err();
-            assert!(why.contains(name) && why.contains("No such file"), "{why}");
-            let text = InUse::Unknown(why).to_string();
-            assert!(text.starts_with("it cannot be told whether it is in use: "), "{text}");
-        };
-        missing("self/mountinfo");
-        fs::create_dir(proc.path().join("self")).unwrap();
-        fs::write(proc.path().join("self/mountinfo"), "36 35 98:0 / /mnt rw - ext4 none rw\n").unwrap();
-        missing("swaps");
-        fs::write(proc.path().join("swaps"), "Filename Type Size Used Priority\n").unwrap();
-        assert_eq!(tables(proc.path()), Ok((vec![((98, 0), "/mnt".into())], vec![])));
+    fn a_device_in_use_is_not_changed() {
+        let message = "rw=randwrite would change data on /dev/root, but it is mounted on /; \
+                       allow_mounted_write=1 overrides this";
+        assert_eq!(told("/dev/root", |_| ()), [("filename", message.to_owned())]);
+        assert_eq!(told("/dev/root", |o| o.rw = ReadWrite::Read), []);
+        assert_eq!(told("/dev/root", |o| o.allow_mounted_write = true), []);
+        assert_eq!(told("/dev/root", |o| o.ioengine = "null".into()), []);
+        assert_eq!(told("/dev/free", |_| ()), []);
     }
 
     #[test]
     fn device_nodes_are_not_joined_by_regular_files() {
-        for name in ["/dev/no-such-device", "/dev/../dev/./no-such-device", "/dev/no/such/device"] {
-            assert!(is_missing_device(Path::new(name)), "{name}");
+        let message = "/dev/none does not exist, and no file is made among devices";
+        for rw in [ReadWrite::Read, ReadWrite::Write, ReadWrite::Trim] {
+            assert_eq!(told("/dev/none", |o| o.rw = rw), [("filename", message.to_owned())], "{rw:?}");
         }
-        let directory = tempfile::tempdir().unwrap();
-        assert!(!is_missing_device(&directory.path().join("new")));
-        assert!(!is_missing_device(Path::new("new")));
-        assert!(!is_missing_device(Path::new("-")));
-        assert!(!is_missing_device(Path::new("/dev/null")));
-        // Other file systems may be mounted below.
-        let number = |path: &str| fs::metadata(path).map(|metadata| metadata.dev()).ok();
-        if number("/dev/shm").is_some_and(|shm| number("/dev") != Some(shm)) {
-            assert!(!is_missing_device(Path::new("/dev/shm/new")));
+        for name in ["/dev/null", "new", "-", "/none/new"] {
+            assert_eq!(told(name, |_| ()), [], "{name}");
         }
     }
 }

@@ -3,17 +3,18 @@
 //! Trims are discards (BLKDISCARD), which only block devices know. On anything else the first trim would fail, when the
 //! files have been laid out already. (An engine that trims files in its own way has to be told apart here.)
 
+use iolite_host::{EntryKind, Machine};
 use iolite_options::JobOptions;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// What stands in the way of trimming these files: the option to blame, and why.
 pub(crate) fn obstacles<'a>(
     options: &JobOptions,
     files: impl IntoIterator<Item = &'a PathBuf>,
+    machine: &dyn Machine,
 ) -> Option<(&'static str, String)> {
     let (option, what, remedy) = trims(options)?;
-    let other = |path: &'a PathBuf| Some((path, other_than_block_device(path)?));
+    let other = |path: &'a PathBuf| Some((path, other_than_block_device(path, machine)?));
     let (name, is) = match &options.opendir {
         Some(directory) => (directory.clone(), "holds regular files"),
         None => {
@@ -34,8 +35,7 @@ pub(crate) fn obstacles<'a>(
 fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
     let verification = &options.verification;
     let checks_only = options.verify_only && options.rw.writes();
-    let loads_state = verification.is_on() && verification.verify_state_load;
-    if options.create_only || checks_only || loads_state {
+    if options.create_only || checks_only || options.loads_state() {
         return None;
     }
     if options.rw.trims() {
@@ -49,34 +49,32 @@ fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
 }
 
 /// What this is, unless it is a block device (or will never be made).
-fn other_than_block_device(path: &Path) -> Option<&'static str> {
+fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'static str> {
     if path == Path::new("-") {
         return Some("is a pipe");
     }
-    let Ok(found) = std::fs::metadata(path) else { return Some("would be a regular file") };
-    let kind = found.file_type();
-    if kind.is_block_device() {
-        None
-    } else if kind.is_char_device() {
-        Some("is a character device")
-    } else if kind.is_fifo() || kind.is_socket() {
-        Some("is a pipe or a socket")
-    } else if kind.is_dir() {
-        Some("is a directory")
-    } else {
-        Some("is a regular file")
+    let Ok(Some(found)) = machine.file(path) else { return Some("would be a regular file") };
+    match found.kind {
+        EntryKind::Block => None,
+        EntryKind::Char => Some("is a character device"),
+        EntryKind::Pipe => Some("is a pipe or a socket"),
+        EntryKind::Directory => Some("is a directory"),
+        EntryKind::Regular => Some("is a regular file"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::MadeUp;
     use iolite_options::{ReadWrite, Verify};
 
     fn found(path: &str, change: impl FnOnce(&mut JobOptions)) -> Option<&'static str> {
         let mut options = JobOptions { rw: ReadWrite::Write, ..JobOptions::default() };
         change(&mut options);
-        obstacles(&options, &[PathBuf::from(path)]).map(|(option, _)| option)
+        let machine =
+            MadeUp::new().with_block_device("/dev/disk", 1 << 30).with_character_device("/dev/null");
+        obstacles(&options, &[PathBuf::from(path)], &machine).map(|(option, _)| option)
     }
 
     #[test]
@@ -85,6 +83,7 @@ mod tests {
         for path in ["/no/such/file", "/dev/null", "/dev/", "-"] {
             assert_eq!(found(path, trim), Some("rw"), "{path}");
         }
+        assert_eq!(found("/dev/disk", trim), None);
         let in_directory = |o: &mut JobOptions| {
             trim(o);
             o.opendir = Some("/dev/".into());

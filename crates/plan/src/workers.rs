@@ -2,6 +2,7 @@
 
 use crate::dedupe::{self, SharedContent};
 use crate::{Problem, ReplayPlan, check, files, logs, replay, room};
+use iolite_host::Machine;
 use iolite_options::engines::{EngineInfo, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
@@ -68,29 +69,33 @@ impl WorkerPlan {
 }
 
 impl Plan {
-    /// Makes the plan for the jobs of one job file or command line, or lists all that is in its way.
-    pub fn build(jobs: Vec<JobOptions>, run: &RunOptions) -> Result<Plan, Vec<Problem>> {
+    /// Makes the plan for the jobs of one job file or command line, from what is asked for and from what the machine is
+    /// like. Traces that are replayed are read; nothing is changed.
+    ///
+    /// # Errors
+    /// Everything that is in the way, for all jobs.
+    pub fn build(
+        jobs: Vec<JobOptions>,
+        run: &RunOptions,
+        machine: &dyn Machine,
+    ) -> Result<Plan, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut plan = Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 };
         let mut by_name = ByName::new();
         let mut group = 0;
-        let room = room::available();
+        let room = machine.memory().obtainable();
         for (position, mut options) in jobs.into_iter().enumerate() {
             let wave = plan.waves - 1 + u32::from(position > 0 && options.stonewall);
             let awaited = awaited(&options, &by_name);
-            let recording = plan.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
-            let replays = match find_replays(&mut options, run, recording) {
+            let recording = plan.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)), machine);
+            let replays = match find_replays(&mut options, run, recording, machine) {
                 Ok(replays) => replays,
                 Err(problem) => {
                     problems.push(problem);
                     continue;
                 }
             };
-            let problem = |option: &str, message: String| Problem {
-                job: options.name.clone(),
-                origin: options.origins.get(option).cloned(),
-                message,
-            };
+            let problem = |option: &str, message: String| Problem::of(&options, option, message);
             let Some(engine) = engine(&options.ioengine) else {
                 problems
                     .push(problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)));
@@ -100,7 +105,7 @@ impl Plan {
                 problems.push(problem(option, message));
                 continue;
             }
-            problems.extend(check::job(&options, engine, run, &replays));
+            problems.extend(check::job(&options, engine, run, &replays, machine));
             if position > 0 && (options.stonewall || options.new_group) {
                 group += 1;
             }
@@ -112,12 +117,12 @@ impl Plan {
                 0..0
             });
             let first_worker = plan.workers.len();
-            let base = if options.randrepeat { options.randseed } else { random_seed() };
+            let base = if options.randrepeat { options.randseed } else { machine.random() };
             for clone in 0..options.numjobs {
                 let index = plan.workers.len();
                 let replay = replays.get(clone as usize);
                 let place = options.left_out_before.saturating_add(index as u64);
-                match worker_files(&options, engine, run, clone, replay) {
+                match worker_files(&options, engine, run, clone, replay, machine) {
                     Ok(files) => plan.workers.push(WorkerPlan {
                         job: plan.jobs.len(),
                         clone,
@@ -142,13 +147,13 @@ impl Plan {
             plan.jobs.push(JobPlan { options: Arc::new(options), engine, group, first_worker, auxiliary });
         }
         dedupe::share(&plan.jobs, &mut plan.workers);
-        problems.extend(plan.refused_by(run));
+        problems.extend(plan.refused_by(run, machine));
         problems.extend(plan.disagreements());
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
     }
 
     /// What the options of the run stand against.
-    fn refused_by(&self, run: &RunOptions) -> Vec<Problem> {
+    fn refused_by(&self, run: &RunOptions, machine: &dyn Machine) -> Vec<Problem> {
         let Some(first) = self.jobs.first() else { return Vec::new() };
         let problem = |message| Problem { job: first.options.name.clone(), origin: None, message };
         let mut found = Vec::new();
@@ -162,7 +167,7 @@ impl Plan {
             return found;
         }
         if let Some(path) = &run.aux_path
-            && let Some(why) = logs::no_place_for_files(path)
+            && let Some(why) = logs::no_place_for_files(path, machine)
         {
             found.push(problem(format!("--aux-path={}: {why}", path.display())));
         }
@@ -175,14 +180,14 @@ impl Plan {
         options: &JobOptions,
         wave: u32,
         wait_for: &std::ops::Range<usize>,
+        machine: &dyn Machine,
     ) -> Option<Recording> {
         if options.read_iolog.is_empty() {
             // Most jobs, of which there may be very many.
             return None;
         }
-        let same = |name: &String, trace: &String| {
-            std::path::absolute(name).ok().is_some_and(|name| Some(name) == std::path::absolute(trace).ok())
-        };
+        let current = machine.current_directory().ok()?;
+        let same = |name: &String, trace: &String| current.join(name) == current.join(trace);
         self.jobs.iter().rev().find_map(|job| {
             let name = job.options.write_iolog.as_ref()?;
             let trace = options.read_iolog.iter().find(|trace| same(name, trace))?;
@@ -227,6 +232,7 @@ fn find_replays(
     options: &mut JobOptions,
     run: &RunOptions,
     recording: Option<Recording>,
+    machine: &dyn Machine,
 ) -> Result<Vec<replay::Replay>, Problem> {
     let Some(engine) = engine(&options.ioengine) else { return Ok(Vec::new()) };
     if options.read_iolog.is_empty() || run.parse_only {
@@ -235,19 +241,16 @@ fn find_replays(
     let recorded = recording.as_ref().map(|recording| (recording.trace.as_str(), recording.job.as_str()));
     if let Some(Recording { trace, job, is_over }) = &recording {
         if !is_over {
-            return Err(Problem {
-                job: options.name.clone(),
-                origin: options.origins.get("read_iolog").cloned(),
-                message: format!(
-                    "read_iolog={trace}: job {job} records it in this run and is not over before; let this job begin \
-                     behind it (stonewall, or wait_for={job})"
-                ),
-            });
+            let message = format!(
+                "read_iolog={trace}: job {job} records it in this run and is not over before; let this job begin \
+                 behind it (stonewall, or wait_for={job})"
+            );
+            return Err(Problem::of(options, "read_iolog", message));
         }
         // There is nothing yet to look through.
         options.read_iolog_chunked = true;
     }
-    let replays = replay::of_job(options, engine, run, recorded)?;
+    let replays = replay::of_job(options, engine, run, recorded, machine)?;
     options.rw = replay::all_directions(&replays);
     Ok(replays)
 }
@@ -272,24 +275,13 @@ fn worker_files(
     run: &RunOptions,
     clone: u32,
     replay: Option<&replay::Replay>,
+    machine: &dyn Machine,
 ) -> Result<Vec<PathBuf>, files::Blame> {
     match replay {
         Some((_, files)) => Ok(files.clone()),
         None if !engine.facets.has_local_files() || run.parse_only => Ok(files::nominal(options, clone)),
-        None => files::names(options, clone),
+        None => files::names(options, clone, machine),
     }
-}
-
-/// A seed that differs from run to run.
-fn random_seed() -> u64 {
-    let mut bytes = [0; 8];
-    // SAFETY: the buffer is valid for its length.
-    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if got == bytes.len() as isize {
-        return u64::from_ne_bytes(bytes);
-    }
-    // Only very old kernels get here; the time is random enough for a workload.
-    std::time::UNIX_EPOCH.elapsed().map_or(1, |elapsed| elapsed.as_nanos() as u64)
 }
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
@@ -302,6 +294,7 @@ fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::MadeUp;
 
     fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
         let mut options = JobOptions {
@@ -314,7 +307,7 @@ mod tests {
     }
 
     fn build(jobs: Vec<JobOptions>) -> Plan {
-        Plan::build(jobs, &RunOptions::default()).expect("a valid plan")
+        Plan::build(jobs, &RunOptions::default(), &MadeUp::new()).expect("a valid plan")
     }
 
     #[test]
@@ -345,6 +338,7 @@ mod tests {
         let problems = Plan::build(
             vec![job("a", |o| o.wait_for = Some("b".into())), job("b", |_| {})],
             &RunOptions::default(),
+            &MadeUp::new(),
         );
         assert!(problems.unwrap_err()[0].message.contains("wait_for=b: no job"));
     }
@@ -356,17 +350,19 @@ mod tests {
             vec![job("b", |_| {}), job("b", |_| {}), job("c", |_| {}), job_a]
         };
         assert_eq!(build(jobs("c")).workers[3].wait_for, 2..3);
-        let problems = Plan::build(jobs("b"), &RunOptions::default());
+        let problems = Plan::build(jobs("b"), &RunOptions::default(), &MadeUp::new());
         assert!(problems.unwrap_err()[0].message.contains("wait_for=b: several jobs"));
     }
 
     #[test]
     fn seeds_repeat_unless_told_otherwise() {
+        let machine = MadeUp::new();
         let seeds = |repeat: bool| {
-            let plan = build(vec![job("a", |o| {
+            let clones = job("a", |o| {
                 o.numjobs = 4;
                 o.randrepeat = repeat;
-            })]);
+            });
+            let plan = Plan::build(vec![clones], &RunOptions::default(), &machine).unwrap();
             plan.workers.iter().map(|worker| worker.seed).collect::<Vec<_>>()
         };
         assert_eq!(seeds(true), seeds(true));
@@ -392,7 +388,7 @@ mod tests {
     #[test]
     fn more_workers_than_allowed() {
         let run = RunOptions { max_jobs: 3, ..RunOptions::default() };
-        let problems = Plan::build(vec![job("a", |o| o.numjobs = 4)], &run).unwrap_err();
+        let problems = Plan::build(vec![job("a", |o| o.numjobs = 4)], &run, &MadeUp::new()).unwrap_err();
         assert!(problems[0].message.contains("--max-jobs"));
     }
 }

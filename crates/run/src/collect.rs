@@ -282,7 +282,7 @@ mod tests {
                 ..JobOptions::default()
             })
             .collect();
-        Plan::build(jobs, &RunOptions::default()).unwrap()
+        Plan::build(jobs, &RunOptions::default(), &iolite_host::ThisMachine::new()).unwrap()
     }
 
     fn run(plan: &Plan, arena: &Arena, known: &[Known]) -> Report {

@@ -106,7 +106,7 @@ mod tests {
             change(&mut options);
             options
         });
-        let plan = Plan::build(jobs.collect(), &RunOptions::default()).unwrap();
+        let plan = Plan::build(jobs.collect(), &RunOptions::default(), &iolite_host::MadeUp::new()).unwrap();
         requests(&plan, AioAccount { most: 1000, taken: 100 }).map(|problem| problem.message)
     }
 
@@ -144,7 +144,9 @@ mod tests {
                 ..JobOptions::default()
             };
             options.verification.verify_async = 1024;
-            checking_threads(&Plan::build(vec![options], &RunOptions::default()).unwrap())
+            checking_threads(
+                &Plan::build(vec![options], &RunOptions::default(), &iolite_host::MadeUp::new()).unwrap(),
+            )
         };
         assert!(told(8, true).is_none() && told(9, false).is_none());
         assert!(told(9, true).unwrap().message.starts_with("verify_async: 9216 threads "));

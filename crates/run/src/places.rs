@@ -130,7 +130,7 @@ mod tests {
     use iolite_options::RunOptions;
 
     fn problems(jobs: Vec<JobOptions>) -> Vec<String> {
-        let plan = Plan::build(jobs, &RunOptions::default()).unwrap();
+        let plan = Plan::build(jobs, &RunOptions::default(), &iolite_host::ThisMachine::new()).unwrap();
         missing(&plan).into_iter().map(|problem| problem.message).collect()
     }
 

@@ -4,6 +4,7 @@ use crate::controller::Controller;
 use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
 use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, own_files, places};
 use iolite_engine::EngineConfig;
+use iolite_host::Machine;
 use iolite_plan::{Layout, Plan, Problem, logs};
 use std::path::Path;
 
@@ -15,16 +16,16 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Looks at the files and engines that the plan needs. Changes nothing.
+    /// Looks at the files and engines that the plan needs, and at what the machine is like. Changes nothing.
     ///
     /// # Errors
     /// Everything that is in the way, for all jobs.
-    pub fn new(plan: &'a Plan) -> Result<Self, RunError> {
+    pub fn new(plan: &'a Plan, machine: &dyn Machine) -> Result<Self, RunError> {
         let mut problems = probe(plan);
         problems.extend(limits::exceeded(plan));
         problems.extend(abilities::missing(plan));
         problems.extend(places::missing(plan));
-        problems.extend(logs::obstacles(plan));
+        problems.extend(logs::obstacles(plan, machine));
         problems.extend(plan.jobs.iter().flat_map(|job| {
             let options = &job.options;
             let replays = plan.workers[plan.clones(job)].iter().filter_map(|worker| worker.replay.as_deref());

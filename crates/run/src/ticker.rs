@@ -58,9 +58,12 @@ mod tests {
             ..JobOptions::default()
         };
         let clock = Clock::calibrate();
-        let without = Plan::build(vec![job(None)], &RunOptions::default()).unwrap();
+        let without =
+            Plan::build(vec![job(None)], &RunOptions::default(), &iolite_host::MadeUp::new()).unwrap();
         assert!(Ticker::new(&without, clock).unwrap().is_none());
-        let plan = Plan::build(vec![job(None), job(Some(0))], &RunOptions::default()).unwrap();
+        let plan =
+            Plan::build(vec![job(None), job(Some(0))], &RunOptions::default(), &iolite_host::MadeUp::new())
+                .unwrap();
         let ticker = Ticker::new(&plan, clock).unwrap().unwrap();
         let kept = ticker.clock(clock);
         let stopped = kept.now();

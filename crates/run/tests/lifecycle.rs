@@ -3,6 +3,7 @@
 //! A run forks and takes signals, so it needs a process with one thread: this file has a `main` of its own in place
 //! of the test harness, and does one thing after the other. An alarm ends it when something hangs.
 
+use iolite_host::ThisMachine;
 use iolite_options::{Fallocate, JobOptions, LockFile, ReadWrite, RunOptions, SizeValue};
 use iolite_plan::Plan;
 use iolite_run::{Observer, Outcome, Prepared, Settings};
@@ -66,9 +67,13 @@ fn long(options: &mut JobOptions) {
 }
 
 fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
-    let plan = Plan::build(jobs, &RunOptions::default()).expect("the plan is in order");
+    let machine = ThisMachine::new();
+    let plan = Plan::build(jobs, &RunOptions::default(), &machine).expect("the plan is in order");
     let settings = Settings { eta_interval: Some(Duration::from_millis(20)), ..Settings::default() };
-    Prepared::new(&plan).expect("the files are in order").perform(settings, scene).expect("it can be run")
+    Prepared::new(&plan, &machine)
+        .expect("the files are in order")
+        .perform(settings, scene)
+        .expect("it can be run")
 }
 
 /// A signal may come when the run that it is meant for is over and has given the signals back: then it is lost, and does

@@ -5,8 +5,8 @@
 mod table;
 
 use flate2::{Compress, Compression, FlushCompress, Status};
+use iolite_host::Memory;
 use iolite_options::commands::Asked;
-use iolite_plan::available_memory;
 use std::fmt::Write;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Seek, SeekFrom};
@@ -82,7 +82,7 @@ impl Setting {
             room: if switch('B', false)? { LITTLE_ROOM } else { ROOM },
         };
         let needed = setting.buffers();
-        if needed > available_memory() {
+        if needed > Memory::now().obtainable() {
             let (block, threads) = (setting.block, setting.threads);
             let needed = needed >> 20;
             return Err(format!(

@@ -3,8 +3,8 @@
 //! As many accesses are drawn as there are blocks, with the generator that jobs use; the blocks that were hit at all
 //! are then sorted by their hits and shown in rows. That is the table of fio-genzipf.
 
+use iolite_host::Memory;
 use iolite_options::commands::Asked;
-use iolite_plan::available_memory;
 use iolite_workload::Law;
 use iolite_workload::offset::Skewed;
 use iolite_workload::rng::Rng;
@@ -69,7 +69,7 @@ impl Setting {
         };
         let mut hits: Vec<u32> = Vec::new();
         // The system promises more than it has.
-        let fits = blocks.saturating_mul(size_of::<u32>() as u64) <= available_memory();
+        let fits = blocks.saturating_mul(size_of::<u32>() as u64) <= Memory::now().obtainable();
         let length = usize::try_from(blocks).ok().filter(|_| fits).ok_or_else(too_many)?;
         hits.try_reserve_exact(length).map_err(|_| too_many())?;
         hits.resize(length, 0);

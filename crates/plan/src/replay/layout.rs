@@ -2,16 +2,20 @@
 
 use super::{FileNeeds, ReplayPlan};
 use crate::{FileFacts, FileKind, FileLayout, Layout};
+use iolite_host::Machine;
 use iolite_trace::Place;
 use iolite_types::Direction;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// Trims need a block device.
-pub(super) fn check_kinds(replay: &ReplayPlan, files: &[PathBuf]) -> Result<(), String> {
+pub(super) fn check_kinds(
+    replay: &ReplayPlan,
+    files: &[PathBuf],
+    machine: &dyn Machine,
+) -> Result<(), String> {
     for (path, needs) in files.iter().zip(&replay.needs) {
         let Some(place) = needs.first[Direction::Trim] else { continue };
-        let is_block = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+        let is_block = machine.file(path).ok().flatten().is_some_and(|found| found.is_block_device());
         if !is_block {
             return Err(format!(
                 "{}: {} trims {}, which is no block device; replay_skip=trim leaves trims out",

@@ -1,10 +1,10 @@
 //! Where the I/O of a trace goes.
 
 use crate::files::prefixed;
+use iolite_host::{DeviceNumber, Machine};
 use iolite_options::JobOptions;
 use iolite_trace::FileName;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where the I/O of a trace goes: to the files that it names, below a directory, or all to one.
 #[derive(Clone, Debug, Default)]
@@ -26,29 +26,21 @@ impl Target {
     ///
     /// # Errors
     /// There is no such device here.
-    pub fn of(&self, name: &FileName, needs_devices: bool) -> Result<PathBuf, String> {
+    pub fn of(&self, name: &FileName, needs_devices: bool, machine: &dyn Machine) -> Result<PathBuf, String> {
         if let Some(path) = &self.redirect {
             return Ok(path.clone());
         }
         match name {
             FileName::Path(path) => Ok(prefixed(&self.directory, path)),
             FileName::Device { .. } if !needs_devices => Ok(PathBuf::from(name.to_string())),
-            FileName::Device { major, minor } => device(*major, *minor).ok_or_else(|| {
-                format!(
-                    "the trace uses the device {major}:{minor}, and there is none of these numbers here; \
+            &FileName::Device { major, minor } => {
+                machine.device_node(DeviceNumber { major, minor }).ok_or_else(|| {
+                    format!(
+                        "the trace uses the device {major}:{minor}, and there is none of these numbers here; \
                      replay_redirect=DEVICE sends all I/O to another"
-                )
-            }),
+                    )
+                })
+            }
         }
     }
-}
-
-/// The block device of these numbers.
-fn device(major: u32, minor: u32) -> Option<PathBuf> {
-    let event = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/uevent")).ok()?;
-    let name = event.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
-    let path = Path::new("/dev").join(name);
-    let metadata = std::fs::metadata(&path).ok()?;
-    let numbers = (libc::major(metadata.rdev()), libc::minor(metadata.rdev()));
-    (metadata.file_type().is_block_device() && numbers == (major, minor)).then_some(path)
 }

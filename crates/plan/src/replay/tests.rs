@@ -1,5 +1,6 @@
 use super::*;
 use crate::{FileFacts, FileKind, Plan};
+use iolite_host::ThisMachine;
 use iolite_options::{ReplaySkip, engines};
 
 fn plan(trace: &Path, change: impl FnOnce(&mut JobOptions), run: &RunOptions) -> Result<Plan, Vec<String>> {
@@ -9,7 +10,8 @@ fn plan(trace: &Path, change: impl FnOnce(&mut JobOptions), run: &RunOptions) ->
         ..JobOptions::default()
     };
     change(&mut options);
-    Plan::build(vec![options], run).map_err(|problems| problems.iter().map(Problem::to_string).collect())
+    Plan::build(vec![options], run, &ThisMachine::new())
+        .map_err(|problems| problems.iter().map(Problem::to_string).collect())
 }
 
 /// A log in a directory of its own, and the directory.

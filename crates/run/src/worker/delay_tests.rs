@@ -214,7 +214,8 @@ pub(super) fn run<E: Engine>(
     clock: Clock,
     engine: E,
 ) -> (Arc<Arena>, Result<(), String>) {
-    let plan = Plan::build(vec![options], &RunOptions::default()).expect("the plan is in order");
+    let plan = Plan::build(vec![options], &RunOptions::default(), &iolite_host::ThisMachine::new())
+        .expect("the plan is in order");
     let worker_plan = &plan.workers[0];
     let job = plan.job_of(worker_plan);
     let layout = iolite_plan::layout(

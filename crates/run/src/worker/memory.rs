@@ -1,6 +1,7 @@
 //! A worker's buffers: one region with a buffer per unit, from the kind of memory that the job asked for.
 
 use crate::sys;
+use iolite_host::ThisMachine;
 use iolite_options::{JobOptions, MemoryKind};
 use iolite_os::explained;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -191,7 +192,7 @@ fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
         }
     };
     let metadata = file.metadata()?;
-    let holds_data = metadata.len() > 0 && iolite_plan::holds_data(path.as_ref());
+    let holds_data = metadata.len() > 0 && iolite_plan::holds_data(&ThisMachine::new(), path.as_ref());
     if metadata.is_file() && metadata.len() < bytes && !holds_data {
         file.set_len(bytes)?;
     }

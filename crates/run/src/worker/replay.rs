@@ -4,6 +4,7 @@
 //! it goes, and when it comes through a pipe or socket there may be nothing to read for a while: the loop is told so,
 //! and looks after what is in flight meanwhile.
 
+use iolite_host::ThisMachine;
 use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
 use iolite_trace::{Event, Format, Record, TraceReader, WholeRecords};
@@ -223,7 +224,7 @@ impl Replay {
             Source::Closed | Source::Silent(_) => unreachable!("a record was read from it"),
         };
         for name in &names[self.places.len()..=file as usize] {
-            let path = self.plan.target.of(name, self.needs_devices)?;
+            let path = self.plan.target.of(name, self.needs_devices, &ThisMachine::new())?;
             let place = match self.known.get(&path) {
                 Some(&place) => place,
                 None => {

@@ -4,6 +4,7 @@ use super::FileTable;
 use crate::worker::record::TraceRecorder;
 use crate::worker::verify::FileIdentity;
 use iolite_engine::{FileKind, FileSpec, OpenMode};
+use iolite_host::{Machine, ThisMachine};
 use iolite_logs::LogError;
 use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
@@ -104,7 +105,7 @@ impl FileTable {
             FileKind::Regular
         };
         let is_new = kind == FileKind::Regular && rules.has_local_files && !path.exists();
-        if is_new && iolite_plan::is_missing_device(&path) {
+        if is_new && iolite_plan::is_missing_device(&ThisMachine::new(), &path) {
             return Err(format!("{} does not exist, and no file is made among devices", path.display()));
         }
         if is_new && !rules.allow_file_create {
@@ -122,7 +123,7 @@ impl FileTable {
                     .to_owned(),
             )
         } else if kind == FileKind::Block && !rules.allow_mounted_write {
-            iolite_plan::in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
+            ThisMachine::new().in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
         } else {
             None
         };
