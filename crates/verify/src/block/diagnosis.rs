@@ -1,62 +1,62 @@
 //! What a wrong block looks like, in words; `inquiry.rs` finds it out.
 
-use super::Kind;
+use super::kind::Kind;
 use std::fmt;
 use std::ops::Range;
 
 /// What a wrong block looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
-    /// All of it is zero: it was never written, was discarded, or zeros were returned.
+    /// All of it is zero: it was never written, it was discarded, or zeros were returned.
     Zeros,
-    /// These bytes (offsets in the file) are zero, in whole sectors, and should not be; the rest is right.
+    /// These whole sectors (offsets in the file) are zero and should not be; the rest is right.
     ZeroedSectors(Range<u64>),
     /// A block that belongs to another place.
     Misdirected {
-        /// Where it belongs.
+        /// The offset where it belongs.
         belongs_to: u64,
     },
     /// An earlier write to this place: the later one was lost.
     Older {
-        /// Number of the write that was found.
+        /// The number of the write that was found.
         found: u64,
-        /// Number of the write that should be there.
+        /// The number of the write that should be there.
         expected: u64,
     },
-    /// A write to this place, but none that should be there: another job's, or a later one.
+    /// A write to this place, but not one that should be there: another job's, or a later one.
     OtherWrite,
     /// Only a part of the write is there.
     Torn {
         /// The sector (offset in the file) at which it was cut.
         at: u64,
-        /// Whether the write is there up to that place; otherwise it is there from that place on.
+        /// The write is there up to that place; otherwise from that place on.
         beginning: bool,
     },
     /// A single bit is wrong.
     BitFlip {
-        /// The byte, as an offset in the file.
+        /// The offset of the byte in the file.
         offset: u64,
-        /// Its bit; 0 is the lowest.
+        /// The bit; 0 is the lowest.
         bit: u8,
     },
-    /// The data has moved by so many bytes, towards higher offsets if positive.
+    /// The data has moved by this many bytes, towards higher offsets if positive.
     Shifted(i64),
     /// It was written as a block of another length.
     WrongLength {
         /// Bytes of the interval that was written.
         written: u64,
     },
-    /// It was written with another method.
+    /// It was written with the method of this number.
     OtherKind(u8),
     /// Another pattern than the expected one; its first bytes in hexadecimal.
     OtherPattern(String),
-    /// The data is what its checksum says, and the header in front of it is damaged.
+    /// The data matches its checksum, and the header is damaged.
     DamagedHeader,
-    /// The file ends here: it was cut off, or never became as long.
+    /// The file ends at this offset: it was cut off, or was never that long.
     CutOff(u64),
-    /// A part of the data is wrong, in no way that is known.
+    /// A part of the data is wrong, in no known way.
     Damaged,
-    /// Nothing that is known.
+    /// It looks like nothing known.
     Unknown,
 }
 

@@ -1,9 +1,9 @@
-//! Checksums of blocks, by libraries that use the processor's instructions where it has them.
+//! Checksums of blocks, by libraries that use the processor's instructions for them.
 //!
 //! The variants of the CRCs (initial value, bit order, inversion at the end) are those that blocks written by fio
 //! 3.33 hold:
 //!
-//! | kind | polynomial | bits | starts with | in the end |
+//! | kind | polynomial | bits | initial value | at the end |
 //! |---|---|---|---|---|
 //! | crc64 | 0xad93d23594c935a9 | reflected | 0 | as it is |
 //! | crc32 | 0x04c11db7 | not reflected | 0 | as it is |
@@ -12,9 +12,9 @@
 //! | crc7 | 0x09 | not reflected | 0 | as it is |
 //!
 //! `xxhash` is XXH32 with seed 1. The words of a SHA-1 sum are stored in the machine's byte order, little endian.
-//! SHA-256 and SHA-512 fill half of the room that is reserved for them; zeros follow.
+//! SHA-256 and SHA-512 fill half of the space that is reserved for them; the rest is zeros.
 
-use super::Kind;
+use super::kind::Kind;
 use crc_fast::CrcAlgorithm;
 use sha2::digest::OutputSizeUser;
 use xxhash_rust::xxh32::Xxh32;
@@ -50,13 +50,13 @@ pub fn checksum(kind: Kind, block: &[u8]) -> Vec<u8> {
     digest(kind, &[block]).as_bytes().to_vec()
 }
 
-/// The checksum over these pieces, one behind the other. Kinds without one have an empty one.
+/// The checksum over these pieces, as if they were contiguous; empty for kinds that have none.
 pub(super) fn digest(kind: Kind, pieces: &[&[u8]]) -> Digest {
     let stored = |sum: &[u8]| Digest::new(kind, sum);
     match kind {
         Kind::Meta | Kind::Pattern | Kind::PatternHeader | Kind::Null => stored(&[]),
         Kind::Crc64 => stored(&crc(CrcAlgorithm::Crc64Redis, pieces).to_le_bytes()),
-        // The catalogue's crc of `cksum` is this one inverted.
+        // The library's CRC of `cksum` is this one, inverted.
         Kind::Crc32 => stored(&(!crc(CrcAlgorithm::Crc32Cksum, pieces) as u32).to_le_bytes()),
         Kind::Crc32c => stored(&(!crc(CrcAlgorithm::Crc32Iscsi, pieces) as u32).to_le_bytes()),
         Kind::Crc16 => stored(&(crc(CrcAlgorithm::Crc16Arc, pieces) as u16).to_le_bytes()),

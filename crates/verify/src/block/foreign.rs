@@ -1,21 +1,23 @@
-//! A wrong bit in data that cannot be made again, because another program wrote it: the one that makes the checksum right.
+//! Finds a wrong bit in data that another program wrote, which cannot be made again: the bit that makes the checksum
+//! right when it is flipped.
 //!
-//! Every bit is tried, so this is for intervals of a few kilobytes, and for checksums long enough that no other bit does
-//! so by chance.
+//! Every bit is tried. So this is for intervals of a few kilobytes, and for checksums so long that no other bit makes
+//! them right by chance.
 
-use super::check::{place_of, sums};
 use super::digest::digest;
 use super::header::HeaderFormat;
-use super::stamp::swap;
-use super::{Kind, Spec};
+use super::interval::{place_of, sums, swap};
+use super::kind::Kind;
+use super::spec::Spec;
 
-/// Shorter checksums are right by chance.
+/// Bytes of the shortest checksum that is not right by chance.
 const SHORTEST: usize = 4;
-/// The largest interval, for sums that are quick and for others.
+/// Bytes of the largest interval: for fast checksums, and for the others.
 const QUICK: usize = 16 << 10;
 const SLOW: usize = 4 << 10;
 
-/// The byte of the interval and the bit that are wrong, if it is a single one. There is room for header and checksum.
+/// The place of the wrong byte in the interval, and the bit, if a single one is wrong. Header and checksum have to fit
+/// into the interval.
 pub(super) fn wrong_bit(spec: &Spec, interval: &[u8], format: HeaderFormat) -> Option<(usize, u8)> {
     let kind = spec.kind;
     let is_quick = matches!(kind, Kind::Crc64 | Kind::Crc32 | Kind::Crc32c | Kind::Xxhash);
@@ -28,7 +30,7 @@ pub(super) fn wrong_bit(spec: &Spec, interval: &[u8], format: HeaderFormat) -> O
     let wrong = |at: usize| stored[at] ^ calculated.as_bytes()[at];
     let bits: u32 = (0..stored.len()).map(|at| wrong(at).count_ones()).sum();
     if bits == 1 {
-        // The checksum itself: data that differs gives one that differs in many bits.
+        // The wrong bit is in the checksum: wrong data would change many of its bits.
         let at = (0..stored.len()).find(|&at| wrong(at) != 0)?;
         return Some((place + format.size() + at, wrong(at).trailing_zeros() as u8));
     }

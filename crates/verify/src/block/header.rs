@@ -17,13 +17,14 @@
 //! | size | 48 | 40 |
 
 use super::digest::header_checksum;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 const MAGIC: u16 = 0xacca;
 const VERSION: u8 = 0x81;
 
-/// Which layout headers have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The layout of headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HeaderFormat {
     /// That of fio 3.42.
     #[default]
@@ -41,12 +42,12 @@ impl HeaderFormat {
         }
     }
 
-    /// Where the checksum of the header is.
+    /// The place of the checksum of the header.
     pub(super) const fn checksum_at(self) -> usize {
         self.size() - 4
     }
 
-    /// How much of a write's number is kept.
+    /// A write's number as far as this format stores it.
     pub fn stored_sequence(self, sequence: u64) -> u64 {
         match self {
             HeaderFormat::V342 => sequence,
@@ -55,30 +56,30 @@ impl HeaderFormat {
     }
 }
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Its layout.
     pub format: HeaderFormat,
-    /// How the data is checked, as a number: it may be none that we know.
+    /// The number of the method; it may be unknown.
     pub kind: u8,
-    /// Bytes of the interval, header included.
+    /// Bytes of the interval, including the header.
     pub length: u32,
-    /// Of the random content; 0 when the content is not random.
+    /// The seed of the random content; 0 if the content is not random.
     pub seed: u64,
-    /// Of the interval in the file.
+    /// The offset of the interval in the file.
     pub offset: u64,
-    /// When it was written.
+    /// When it was written: seconds since 1970.
     pub seconds: u32,
-    /// The rest of that.
+    /// The nanoseconds of that second.
     pub nanoseconds: u32,
-    /// Which write of its job it was (in the old layout the low 16 bits of that).
+    /// The number of the write in its job (in the old layout its low 16 bits).
     pub sequence: u64,
-    /// Whose.
+    /// The number of the job.
     pub job: u16,
 }
 
-/// Why something is no header.
+/// Why bytes are no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bad {
     Magic(u16),
@@ -86,7 +87,7 @@ pub(super) enum Bad {
 }
 
 impl Header {
-    /// Where the time is in both layouts.
+    /// The place of the time, in both layouts.
     pub(super) const TIME: Range<usize> = 24..32;
 
     /// Writes the header to the beginning of `place`.
@@ -116,7 +117,7 @@ impl Header {
         place[checksum_at..checksum_at + 4].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Reads the header at the beginning of `bytes`, which are at least as long as a header of any format.
+    /// Reads the header at the beginning of `bytes`, which have to be as long as the longest header.
     pub(super) fn load(bytes: &[u8]) -> Result<Header, Bad> {
         let magic = u16_at(bytes, 0);
         if magic != MAGIC {
@@ -129,7 +130,7 @@ impl Header {
         if stored != calculated { Err(Bad::Checksum { stored, calculated }) } else { Ok(header) }
     }
 
-    /// What its fields say, true or not.
+    /// The values of the fields, whether or not this is a header.
     pub(super) fn fields(bytes: &[u8]) -> Header {
         let format = if bytes[2] == VERSION { HeaderFormat::V342 } else { HeaderFormat::V333 };
         let (kind, sequence, job) = match format {

@@ -1,8 +1,10 @@
 //! The methods of `verify`, and their numbers on disk.
 
+use serde::{Deserialize, Serialize};
+
 /// How written data is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "they are called what they are")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are those of the algorithms")]
 pub enum Kind {
     /// The header alone, nothing of the data.
     Meta,
@@ -50,7 +52,7 @@ const TABLE: [(Kind, u8, &str, usize); 18] = [
     (Kind::Null, 19, "null", 0),
 ];
 
-/// `crc32c-intel` is the same as `crc32c`, and stored as it; some writers may store its own number.
+/// `crc32c-intel` is the same as `crc32c` and stored as that. Other programs may store this number.
 const CRC32C_INTEL: u8 = 6;
 
 impl Kind {
@@ -59,7 +61,7 @@ impl Kind {
         TABLE.iter().map(|row| row.0)
     }
 
-    /// The kind that `verify=NAME` means; none for names that are unknown, and for `0`.
+    /// The kind that `verify=NAME` means; `None` for unknown names and for `0`.
     pub fn from_name(name: &str) -> Option<Kind> {
         if name == "crc32c-intel" {
             return Some(Kind::Crc32c);

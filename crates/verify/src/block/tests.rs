@@ -1,7 +1,7 @@
 //! What is written is found again, and nothing that was not written.
 
 use super::*;
-use iolite_content::PatternPiece;
+use iolite_content::{Fill, PatternPiece};
 
 pub(super) fn pattern() -> Fill {
     Fill::Pattern(vec![PatternPiece::Bytes(b"\xabxy".to_vec()), PatternPiece::Offset])
@@ -118,7 +118,7 @@ fn checksums_are_those_of_the_peer() {
     for (kind, sum) in VECTORS {
         let spec = vector_spec(kind, HeaderFormat::V333);
         let block = block(&spec, 4096, &Identity { offset: 4096, ..Identity::default() });
-        assert_eq!(mismatch::hex(&block[40..40 + kind.digest_size()]), sum, "{}", kind.name());
+        assert_eq!(fault::hex(&block[40..40 + kind.digest_size()]), sum, "{}", kind.name());
     }
 }
 
@@ -129,7 +129,7 @@ fn the_old_header_is_that_of_the_peer() {
         Identity { offset: 4096, sequence: 1, seed: 99, nanoseconds, job: 1, ..Identity::default() };
     let block = block(&vector_spec(Kind::Md5, HeaderFormat::V333), 4096, &written);
     let header = "caac0200001000000000000000000000001000000000000000000000390e4d0701000100ade2188e";
-    assert_eq!(mismatch::hex(&block[..40]), header);
+    assert_eq!(fault::hex(&block[..40]), header);
 }
 
 /// Field by field, as the layout of 3.42 is described.
@@ -153,7 +153,7 @@ fn the_new_header_has_its_fields_in_their_places() {
                   1817161514131211\
                   5251\
                   0000";
-    assert_eq!(mismatch::hex(&block[..44]), fields);
+    assert_eq!(fault::hex(&block[..44]), fields);
     let sum = header::Header::load(&block[..48]).unwrap();
     assert_eq!((sum.sequence, sum.job, sum.offset), (written.sequence, written.job, written.offset));
 }
