@@ -11,36 +11,36 @@
 //! | D | u64: writes that were issued |
 //! | D+8 | u64: writes that were acknowledged |
 //! | D+16 | for each file, what is covered by a flush: see below |
-//! | S | for each place of the depth, 4 × u64: number of the write + 1 (0: free), file, offset, length |
+//! | S | for each slot of the depth, 4 × u64: number of the write + 1 (0: free), file, offset, length |
 //! | T | for each file, the table of acknowledged writes: u32 for each block |
 //! | F | for each file, the table of flushed writes: u32 for each block; only where there are flushes |
 //!
 //! D is the end of the description, rounded up to a multiple of 4096, as are T and the beginning of each table. S
-//! follows the files' words.
+//! follows the words of the files.
 //!
-//! What the last flush of a file has covered is written beside what the one before has, and then a word is turned
-//! round: first a u64, 0 or 1, that tells which of the two counts; then twice 2 + depth × u64: all writes with
-//! smaller numbers are covered, but for as many as the second word says, whose numbers follow.
+//! What the last flush of a file has covered is written beside what the one before it has covered; then a word is
+//! switched. First comes that word, a u64 of 0 or 1 that says which of the two counts; then twice 2 + depth × u64: a number
+//! (all writes with smaller numbers are covered), how many exceptions there are, and the numbers of these writes.
 
-use super::Setup;
+use super::setup::Setup;
 
 /// The first bytes.
 pub(super) const MAGIC: &[u8; 8] = b"iolstate";
 pub(super) const VERSION: u64 = 1;
 /// Bytes before the description.
 pub(super) const FRONT: u64 = 40;
-/// What the checksum covers begins here.
+/// The first byte that the checksum covers.
 pub(super) const CHECKED: u64 = 24;
-/// Words per write in flight.
+/// Words of a slot for a write in flight.
 pub(super) const PLACE_WORDS: u64 = 4;
 const PAGE: u64 = 4096;
 
 /// Which writes a flush has made durable: those that had been acknowledged when it was issued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
-    /// All with smaller numbers,
+    /// All writes with smaller numbers are covered,
     pub below: u64,
-    /// but for these, which were in flight.
+    /// except for these, which were in flight.
     pub except: Vec<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Covered {
     }
 }
 
-/// Places in the file.
+/// The places in the file, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) issued: u64,
@@ -72,7 +72,7 @@ pub(super) struct Tables {
 }
 
 impl Layout {
-    /// The layout for a description of this many bytes. None if its numbers make no sense together.
+    /// The layout for a description of this many bytes. `None`: its numbers make no sense together.
     pub(super) fn new(setup: &Setup, description: u64) -> Option<Layout> {
         let page = |at: u64| at.checked_next_multiple_of(PAGE);
         let issued = page(FRONT.checked_add(description)?)?;
@@ -98,22 +98,22 @@ impl Layout {
         Some(Layout { issued, acknowledged, flushed, depth, places, tables, total: end })
     }
 
-    /// Words that tell what a flush has covered.
+    /// How many words hold what a flush has covered.
     pub(super) fn covered_words(depth: u32) -> u64 {
         2 + u64::from(depth)
     }
 
-    /// The word that tells which of a file's two flushes counts.
+    /// The word that says which of a file's two flushes counts.
     pub(super) fn which_flush(&self, file: u32) -> u64 {
         self.flushed + 8 * (1 + 2 * Layout::covered_words(self.depth)) * u64::from(file)
     }
 
-    /// What one of them has covered.
+    /// The first word of what one of them has covered.
     pub(super) fn covered(&self, file: u32, which: u64) -> u64 {
         self.which_flush(file) + 8 * (1 + which * Layout::covered_words(self.depth))
     }
 
-    /// The first word of a place for a write in flight.
+    /// The first word of a slot for a write in flight.
     pub(super) fn place(&self, place: u32) -> u64 {
         self.places + 8 * PLACE_WORDS * u64::from(place)
     }

@@ -4,6 +4,7 @@ use iolite_os::sys;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A file in memory. What another process stores into the file appears here.
@@ -19,12 +20,12 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// So many bytes of a file, to be read and written.
+    /// Maps this many bytes of a file, to be read and written.
     pub(super) fn writable(file: &File, bytes: u64) -> io::Result<Mapping> {
         Mapping::of(file, bytes, |bytes, descriptor| sys::map(bytes, libc::MAP_SHARED, descriptor))
     }
 
-    /// So many bytes of a file, to be read: a store would end the process.
+    /// Maps this many bytes of a file, to be read: a store would end the process.
     pub(super) fn readable(file: &File, bytes: u64) -> io::Result<Mapping> {
         Mapping::of(file, bytes, sys::map_readable)
     }
@@ -38,6 +39,16 @@ impl Mapping {
         Ok(Mapping { address: map(bytes, file.as_raw_fd())?.cast(), bytes })
     }
 
+    /// The value of a word. Words are read in the order of the program.
+    pub(super) fn load(&self, at: u64) -> u64 {
+        u64::from_le(self.word(at).load(Acquire))
+    }
+
+    /// The word at this byte of the file.
+    ///
+    /// # Panics
+    ///
+    /// If the mapping has no such word.
     pub(super) fn word(&self, at: u64) -> &AtomicU64 {
         let at = at as usize;
         assert!(at.is_multiple_of(8) && at + 8 <= self.bytes);
@@ -45,6 +56,11 @@ impl Mapping {
         unsafe { &*self.address.add(at).cast() }
     }
 
+    /// This many entries of a table, from this byte of the file on.
+    ///
+    /// # Panics
+    ///
+    /// If the mapping has no such entries.
     pub(super) fn entries(&self, at: u64, count: u64) -> &[AtomicU32] {
         let (at, count) = (at as usize, count as usize);
         assert!(at.is_multiple_of(4) && at + 4 * count <= self.bytes);

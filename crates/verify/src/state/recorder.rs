@@ -1,8 +1,9 @@
 //! Writes the state while the worker runs.
 
+use super::entry;
 use super::layout::{CHECKED, Covered, FRONT, Layout, MAGIC, VERSION};
 use super::mapping::Mapping;
-use super::{Setup, entry};
+use super::setup::Setup;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -13,24 +14,25 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// A state file that is being written.
 ///
-/// Stores appear in the file in the order of the program, as far as a kill of this process is concerned: the kernel
-/// sees memory as this process does. So only the compiler has to keep the order.
+/// For a kill of this process, stores reach the file in the order of the program: the kernel sees memory as this process
+/// does. So only the compiler has to keep the order.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
     setup: Setup,
     layout: Layout,
     mapping: Mapping,
-    /// What is durable of each file.
+    /// The writes to each file that are durable.
     flushed: Vec<Covered>,
 }
 
 impl Recorder {
-    /// Makes the file, in place of one that was there. Room for all of it is reserved.
+    /// Makes the file, or replaces the one that is there. Its space is reserved.
     ///
     /// # Errors
     ///
-    /// Those of the file system, above all a lack of room.
+    /// Those of the file system, above all a lack of space; [`InvalidInput`](io::ErrorKind::InvalidInput) for sizes that
+    /// make no sense together.
     pub fn create(path: &Path, setup: &Setup) -> io::Result<Recorder> {
         let description = serde_json::to_vec(setup).map_err(io::Error::other)?;
         let layout = Layout::new(setup, description.len() as u64)
@@ -38,7 +40,7 @@ impl Recorder {
             .ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidInput, "sizes that make no sense together")
             })?;
-        // Another name until it is complete: who finds the file finds all of it.
+        // It has another name until it is complete: whoever finds the file finds all of it.
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
@@ -56,7 +58,7 @@ impl Recorder {
         })
     }
 
-    /// Its name.
+    /// The name of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -66,7 +68,7 @@ impl Recorder {
         self.layout.total
     }
 
-    /// A write is about to be issued. Writes are numbered from 0; `place` is free and below the depth.
+    /// A write is about to be issued. Writes are numbered from 0. `place` is a free slot below the depth.
     #[inline]
     pub fn issue(&self, place: u32, number: u64, file: u32, offset: u64, length: u64) {
         let [stored, in_file, at, bytes] = self.place(place);
@@ -79,7 +81,7 @@ impl Recorder {
         compiler_fence(Release);
     }
 
-    /// The write at this place has completed, all of it.
+    /// The write in this slot has completed, all of it.
     #[inline]
     pub fn acknowledge(&self, place: u32) {
         compiler_fence(Release);
@@ -98,7 +100,7 @@ impl Recorder {
             value |= if block == last { entry::LAST } else { 0 };
             if let Some(before) = before {
                 let old = u32::from_le(acknowledged[block].load(Relaxed));
-                if old != 0 && flushed.has(super::saved::latest(old, number)) {
+                if old != 0 && flushed.has(entry::latest(old, number)) {
                     before[block].store(old.to_le(), Release);
                 }
             }
@@ -110,7 +112,7 @@ impl Recorder {
         compiler_fence(Release);
     }
 
-    /// The write at this place has failed, and nobody knows what is there now.
+    /// The write in this slot has failed, and what is there now is unknown.
     pub fn failed(&self, place: u32) {
         if let Some((_, file, offset, length)) = self.in_flight(place) {
             self.forget(file, offset, length);
@@ -118,7 +120,7 @@ impl Recorder {
         }
     }
 
-    /// What is here will change by other means than a write: a trim, say. To be called before that.
+    /// What is here is about to change by other means than a write, for example by a trim.
     pub fn forget(&self, file: u32, offset: u64, length: u64) {
         let tables = &self.layout.tables[file as usize];
         let acknowledged = Some(tables.acknowledged);
@@ -130,7 +132,7 @@ impl Recorder {
         compiler_fence(Release);
     }
 
-    /// A flush of this file is about to be issued. What it will cover, to be told to [`flushed`](Self::flushed).
+    /// A flush of this file is about to be issued. The answer is what it will cover, for [`flushed`](Self::flushed).
     pub fn flush(&self, file: u32) -> Covered {
         let in_flight = (0..self.setup.depth).filter_map(|place| self.in_flight(place));
         Covered {
@@ -139,7 +141,7 @@ impl Recorder {
         }
     }
 
-    /// The flush has completed.
+    /// A flush has completed that covers these writes.
     pub fn flushed(&mut self, file: u32, covered: Covered) {
         let known = &mut self.flushed[file as usize];
         let is_news = (covered.below, known.except.len()) > (known.below, covered.except.len());
@@ -157,7 +159,7 @@ impl Recorder {
         *known = covered;
     }
 
-    /// Everything was checked, and the file is needed no more.
+    /// Removes the file: everything was checked.
     ///
     /// # Errors
     ///
@@ -172,7 +174,7 @@ impl Recorder {
         std::array::from_fn(|word| self.mapping.word(at + 8 * word as u64))
     }
 
-    /// Number, file, offset and length of the write at a place.
+    /// Number, file, offset and length of the write in a slot.
     fn in_flight(&self, place: u32) -> Option<(u64, u32, u64, u64)> {
         let [stored, file, offset, length] = self.place(place).map(|word| u64::from_le(word.load(Relaxed)));
         Some((stored.checked_sub(1)?, file as u32, offset, length))
@@ -184,7 +186,7 @@ impl Recorder {
     }
 }
 
-/// What comes before the words that change.
+/// The bytes before the words that change.
 fn front(layout: &Layout, description: &[u8]) -> Vec<u8> {
     let mut front = Vec::with_capacity(FRONT as usize + description.len());
     front.extend_from_slice(MAGIC);
@@ -198,7 +200,7 @@ fn front(layout: &Layout, description: &[u8]) -> Vec<u8> {
     front
 }
 
-/// Makes a file of this length that begins with this.
+/// Makes a file of this many bytes that begins with these.
 fn make(path: &Path, front: &[u8], bytes: u64) -> io::Result<Mapping> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     reserve(&file, bytes)?;
@@ -206,7 +208,8 @@ fn make(path: &Path, front: &[u8], bytes: u64) -> io::Result<Mapping> {
     Mapping::writable(&file, bytes)
 }
 
-/// Makes the file so long and reserves its room: without it a store into the mapping could kill the process.
+/// Extends the file to this many bytes and reserves its space: without that a store into the mapping could kill the
+/// process.
 fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
     // SAFETY: the descriptor is valid.
