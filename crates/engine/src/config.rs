@@ -1,9 +1,10 @@
 //! What an engine is told when it is made.
 
 use iolite_options::EngineOptions;
+use serde::{Deserialize, Serialize};
 
 /// How the worker will move through its files, for engines that pass it on to the kernel themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessPattern {
     /// Nothing is promised.
     #[default]
@@ -15,7 +16,7 @@ pub enum AccessPattern {
 }
 
 /// Everything an engine needs to know of its job.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineConfig {
     /// The engine options of the job.
     pub options: EngineOptions,

@@ -40,6 +40,7 @@ pub use self::vsync::VsyncEngine;
 pub use iolite_types::FileKind;
 
 use iolite_types::Operation;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -118,7 +119,7 @@ pub struct Completion {
 }
 
 /// How files are to be opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenMode {
     /// The job reads from the file.
     pub read: bool,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// What a log tells of each I/O or window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum LogKind {
     /// Bandwidth.

@@ -34,7 +34,7 @@ use std::io;
 use std::path::Path;
 
 /// How entries are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Form {
     /// As lines, at once.
     Text,

@@ -8,7 +8,7 @@ use crate::decimal;
 use iolite_types::Direction;
 
 /// Which columns there are beside the usual ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Columns {
     /// `log_offset`
     pub offset: bool,

@@ -22,7 +22,7 @@ use std::time::Duration;
 const SPARE_HISTOGRAMS: usize = 6;
 
 /// What is to be logged, and where.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, PartialEq, Eq)]
 pub struct Settings {
     /// The files.
     pub files: Vec<(LogKind, PathBuf)>,

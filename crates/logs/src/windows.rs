@@ -10,7 +10,7 @@ use iolite_stats::{kib_per_second, per_second};
 use iolite_types::Direction;
 
 /// Which value of a window is logged (`log_window_value`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum WindowValue {
     /// The mean.
     #[default]

@@ -55,6 +55,13 @@ impl JobOptions {
         self.verification.is_on() && self.verification.verify_state_load
     }
 
+    /// Whether the job reads back what it, or an earlier run of it, has written.
+    pub fn reads_back(&self) -> bool {
+        let verification = &self.verification;
+        self.loads_state()
+            || (verification.is_on() && self.rw.writes() && (verification.do_verify || self.verify_only))
+    }
+
     /// Whether the next I/O may be a read or a write: not in a mix all of which is one direction.
     pub fn has_choice(&self) -> bool {
         self.rw.reads() && self.rw.writes() && (1..100).contains(&self.rwmixread)

@@ -5,6 +5,7 @@
 
 use iolite_options::{JobOptions, Range, SizeValue};
 use iolite_types::FileKind;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// What was found under a name.
@@ -17,7 +18,7 @@ pub struct FileFacts {
 }
 
 /// A file of a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLayout {
     /// Its name.
     pub path: PathBuf,
@@ -36,7 +37,7 @@ pub struct FileLayout {
 }
 
 /// A worker's files and how much it moves in one pass over them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     /// The files, in order.
     pub files: Vec<FileLayout>,

@@ -208,6 +208,11 @@ impl Plan {
         self.is_over_before(job, worker.wave, &worker.wait_for)
     }
 
+    /// The CPU that keeps the time for all workers, and is left to that (`gtod_cpu`).
+    pub fn reserved_cpu(&self) -> Option<u32> {
+        self.jobs.iter().find_map(|job| job.options.gtod_cpu)
+    }
+
     /// The job of a worker.
     pub fn job_of(&self, worker: &WorkerPlan) -> &JobPlan {
         &self.jobs[worker.job]

@@ -159,8 +159,8 @@ impl ControlGroups {
     ///
     /// # Errors
     /// What the kernel says, with the file that was written to.
-    pub fn enter(options: &JobOptions) -> io::Result<()> {
-        let Some(name) = &options.cgroup else { return Ok(()) };
+    pub fn enter(name: Option<&str>) -> io::Result<()> {
+        let Some(name) = name else { return Ok(()) };
         let hierarchy = Hierarchy::here().map_err(io::Error::other)?;
         let entrance = hierarchy.entrance(&hierarchy.root.join(name));
         // 0 is the thread or process that writes.

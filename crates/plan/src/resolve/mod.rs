@@ -1,6 +1,173 @@
 //! What exactly each worker does: the one moment at which everything is decided.
+//!
+//! [`Plan::resolve`] makes a [`ResolvedWorker`] from a worker's options and the layout of its files. It is a pure
+//! function; its result is a plain value that can be printed, stored and sent. Whoever performs the plan follows the
+//! value and never asks what an option meant. The size of files is part of the layout, so a worker is resolved when it
+//! is about to start: an earlier job of the run may have changed them until then.
 
+mod buffers;
 pub mod content;
+mod errors;
+mod files;
+mod issue;
+mod logs;
+mod pace;
+mod peers;
+mod placement;
+mod priorities;
+#[cfg(test)]
+mod tests;
 mod workload;
 
+pub use buffers::BufferRules;
+pub use errors::{ErrorRules, Tolerance};
+pub use files::{Creation, CreationTime, FileRules, LiveFileRules};
+pub use issue::{IssueRules, PassRules, SyncRules, TargetRules};
+pub use logs::LogRules;
+pub use pace::{Amount, Limit, Minimum, PaceRules, Think, rules as pace_rules};
+pub use peers::{FlowRules, SizedRampRules};
+pub use placement::PlacementRules;
+pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
 pub use workload::{replayed_sizes, workload_spec};
+
+use crate::{Layout, Plan, WorkerPlan};
+use iolite_engine::{AccessPattern, EngineConfig};
+use iolite_options::{ClockSource, JobOptions, SubmitMode};
+use serde::{Deserialize, Serialize};
+
+/// Everything that one worker does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResolvedWorker {
+    /// The name of its job.
+    pub name: String,
+    /// Which worker of the run, from 0.
+    pub index: usize,
+    /// The engine.
+    pub engine: EngineConfig,
+    /// Threads of a pool submit its I/Os (`io_submit_mode=offload`).
+    pub offload: bool,
+    /// Its files and the parts of them that it may touch.
+    pub layout: Layout,
+    /// How files are made before the job.
+    pub creation: Creation,
+    /// The job is done when its files are made (`create_only`).
+    pub create_only: bool,
+    /// How files are opened, advised and locked.
+    pub files: FileRules,
+    /// Read all files before the job (`pre_read`).
+    pub pre_read: bool,
+    /// Which I/Os it issues.
+    pub workload: iolite_workload::Spec,
+    /// Only the general generator understands what this job asks of its workload.
+    pub general_workload: bool,
+    /// What is in the buffers of its writes; `None` = it does not write.
+    pub content: Option<iolite_content::Spec>,
+    /// It has writes only, so nothing else ever changes its buffers.
+    pub writes_only: bool,
+    /// How I/Os are issued, completed and measured.
+    pub issue: IssueRules,
+    /// Syncs between I/Os and at the end.
+    pub syncs: SyncRules,
+    /// How often the workload is gone through.
+    pub passes: PassRules,
+    /// When I/Os may be issued; `None` = at once.
+    pub pace: Option<PaceRules>,
+    /// How a depth is looked for; `None` = it is given.
+    pub target: Option<TargetRules>,
+    /// The size of the blocks whose lives are told (`block_error_percentiles`), in bytes; `None` = nobody asks.
+    pub block_lives: Option<u64>,
+    /// Which I/Os have a priority of their own; `None` = none.
+    pub priorities: Option<PriorityRules>,
+    /// The other workers to keep in step with; `None` = none.
+    pub flow: Option<FlowRules>,
+    /// What has to be moved before counting begins; `None` = only time counts.
+    pub sized_ramp: Option<SizedRampRules>,
+    /// What is done about failed I/Os.
+    pub errors: ErrorRules,
+    /// The memory of the buffers.
+    pub buffers: BufferRules,
+    /// Where and with which rights it runs.
+    pub placement: PlacementRules,
+    /// The I/O scheduler to be set on the disks below its files (`ioscheduler`).
+    pub io_scheduler: Option<String>,
+    /// A command to run before its I/O (`exec_prerun`).
+    pub command_before: Option<String>,
+    /// A command to run after everything else (`exec_postrun`).
+    pub command_after: Option<String>,
+    /// The logs.
+    pub logs: LogRules,
+    /// Nanoseconds between I/Os of a trace are divided by this over 100; `None` = the trace's times do not count.
+    pub replay_speed: Option<u64>,
+    /// Which clock its measurements are taken with; `None` = the best.
+    pub clock: Option<ClockSource>,
+    /// The clock whose time at the start is reported (`job_start_clock_id`); `None` = the wall clock.
+    pub start_clock: Option<u32>,
+}
+
+impl Plan {
+    /// How a worker's files are made, which is before it is resolved.
+    pub fn creation(&self, worker: &WorkerPlan, layout: &Layout) -> Creation {
+        files::creation(self.job_of(worker), worker, layout)
+    }
+
+    /// What a worker does, now that the layout of its files is known.
+    pub fn resolve(&self, worker: &WorkerPlan, layout: &Layout) -> ResolvedWorker {
+        let job = self.job_of(worker);
+        let options = &*job.options;
+        let workload = workload_spec(job, worker, layout);
+        ResolvedWorker {
+            name: options.name.clone(),
+            index: worker.index,
+            engine: engine(options, worker, layout),
+            offload: options.io_submit_mode == SubmitMode::Offload,
+            creation: files::creation(job, worker, layout),
+            create_only: options.create_only,
+            files: files::rules(job, worker),
+            pre_read: options.pre_read,
+            // Rates steer a mix, and a ramp makes I/Os that do not count.
+            general_workload: options.counts_after_ramp(),
+            content: options.rw.writes().then(|| content::spec(options, layout, worker)),
+            writes_only: !options.rw.reads(),
+            issue: issue::rules(options, &workload),
+            syncs: issue::syncs(options),
+            passes: issue::passes(options),
+            pace: pace::rules(options, worker.seed),
+            target: issue::target(options),
+            block_lives: options
+                .block_error_percentiles
+                .then(|| options.block_size(iolite_types::Direction::Trim).min().max(1)),
+            priorities: priorities::rules(options, worker.seed),
+            flow: peers::flow(self, worker),
+            sized_ramp: peers::sized_ramp(self, worker),
+            errors: errors::rules(options),
+            buffers: buffers::rules(options, &workload),
+            placement: placement::rules(self, worker),
+            io_scheduler: options.ioscheduler.clone(),
+            command_before: options.exec_prerun.clone(),
+            command_after: options.exec_postrun.clone(),
+            logs: logs::rules(self, worker),
+            replay_speed: (!options.replay_no_stall).then_some(options.replay_time_scale.max(1)),
+            clock: options.clocksource,
+            start_clock: (options.job_start_clock_id > 0).then_some(options.job_start_clock_id),
+            layout: layout.clone(),
+            workload,
+        }
+    }
+}
+
+/// What the engine is told.
+fn engine(options: &JobOptions, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
+    // Traces do not say what sync_file_range(2) is to do; without flags it would do nothing.
+    let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
+    EngineConfig {
+        depth: options.iodepth as usize,
+        direct: options.direct,
+        atomic: options.atomic,
+        files: layout.files.len(),
+        sync_file_range_flags: options.sync_file_range.map_or(unsaid, |range| range.flags),
+        access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
+        defer_submission: options.disable_slat && options.disable_clat && !options.logs.any(),
+        seed: worker.seed,
+        ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
+    }
+}

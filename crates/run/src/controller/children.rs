@@ -3,14 +3,15 @@
 use crate::cgroup::MadeGroups;
 use crate::clock::Clock;
 use crate::idle::IdleMeter;
-use crate::layout;
 use crate::message::Message;
 use crate::shared::{Arena, Phase};
 use crate::spawner::Work;
 use crate::sys::{self, Socket};
 use crate::ticker::Ticker;
 use crate::worker::Worker;
+use crate::worker::creation;
 use crate::worker::verify::Rivals;
+use iolite_plan::resolve::CreationTime;
 use iolite_plan::{Layout, Plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,23 +36,19 @@ impl Work for Shared {
     fn lay_out(&self) -> i32 {
         let mut status = 0;
         for worker in &self.plan.workers {
-            let job = self.plan.job_of(worker);
-            // Filling a file system at once from several sides would leave sizes to chance.
-            if !job.options.create_serialize && !layout::fills(job) {
-                continue;
-            }
-            // What is only checked is not made first.
-            if job.options.verify_only || crate::worker::verify::loads_state(&job.options) {
+            let layout = &self.layouts[worker.index];
+            let rules = self.plan.creation(worker, layout);
+            if rules.time != CreationTime::BeforeAll {
                 continue;
             }
             let number = worker.index as u32;
             let control = &self.arena.slot(worker.index).control;
             let mut note = |text| Message::Note(number, text).send(&self.messages);
             let stop = || control.terminating();
-            let layout = &self.layouts[worker.index];
-            let mut made = layout::create(job, layout, worker, &mut note, &stop);
-            if layout::fills(job) {
-                made = made.and_then(|()| layout::reached(job, layout).map(drop));
+            let name = &self.plan.job_of(worker).options.name;
+            let mut made = creation::create(name, &rules, layout, &mut note, &stop);
+            if rules.fills {
+                made = made.and_then(|()| creation::reached(&rules, layout).map(drop));
             }
             if let Err(error) = made {
                 let errno = iolite_os::errno_of(&error);
@@ -66,18 +63,17 @@ impl Work for Shared {
     fn worker(&self, worker: u32) -> i32 {
         let index = worker as usize;
         let plan = &self.plan.workers[index];
-        let job = self.plan.job_of(plan);
         // Files that were filled have the size that there was room for; that there is some has been seen before.
-        let filled = layout::fills(job).then(|| layout::reached(job, &self.layouts[index]).ok()).flatten();
+        let rules = self.plan.creation(plan, &self.layouts[index]);
+        let filled = rules.fills.then(|| creation::reached(&rules, &self.layouts[index]).ok()).flatten();
+        let layout = filled.as_ref().unwrap_or(&self.layouts[index]);
         let worker = Worker {
-            job,
+            resolved: &Box::new(self.plan.resolve(plan, layout)),
+            job: self.plan.job_of(plan),
             plan,
-            layout: filled.as_ref().unwrap_or(&self.layouts[index]),
-            slot: self.arena.slot(index),
-            all: (&self.plan, &self.arena),
+            arena: &self.arena,
             messages: &self.messages,
             clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
-            reserved_cpu: self.ticker.map(|ticker| ticker.cpu),
             rivals: &self.rivals,
         };
         let run = std::panic::AssertUnwindSafe(|| worker.run());

@@ -227,15 +227,14 @@ pub(super) fn run<E: Engine>(
     let arena = Arc::new(Arena::new(1).unwrap());
     let (messages, _controller) = Socket::pair().unwrap();
     let rivals = super::verify::Rivals::of(&plan, std::slice::from_ref(&layout)).expect("there are none");
+    let resolved = plan.resolve(worker_plan, &layout);
     let worker = Worker {
+        resolved: &resolved,
         job,
         plan: worker_plan,
-        layout: &layout,
-        slot: arena.slot(0),
-        all: (&plan, &arena),
+        arena: &arena,
         messages: &messages,
         clock,
-        reserved_cpu: None,
         rivals: &rivals,
     };
     arena.slot(0).control.open_gate();

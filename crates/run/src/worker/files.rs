@@ -5,9 +5,10 @@ mod syncing;
 
 use crate::worker::record::TraceRecorder;
 use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
-use iolite_options::{FadviseHint, JobOptions, LockFile, WriteHint};
+use iolite_options::{FadviseHint, LockFile};
 use iolite_os::explained;
-use iolite_plan::{Layout, ReplayPlan};
+use iolite_plan::Layout;
+use iolite_plan::resolve::FileRules;
 use iolite_types::Direction;
 use replayed::{LiveRules, Names};
 use std::fs::File;
@@ -43,13 +44,7 @@ pub struct FileTable {
 
 impl FileTable {
     /// The files of this layout, none of them open.
-    pub fn new(
-        options: &JobOptions,
-        layout: &Layout,
-        replay: Option<&ReplayPlan>,
-        has_local_files: bool,
-    ) -> Self {
-        use iolite_options::SyncMode;
+    pub fn new(rules: &FileRules, layout: &Layout) -> Self {
         let specs: Vec<FileSpec> = layout
             .files
             .iter()
@@ -59,37 +54,29 @@ impl FileTable {
                 size: file.offset.saturating_add(file.length),
             })
             .collect();
-        let writes = (options.rw.writes() || options.rw.trims()) && !options.verify_only;
-        let reads_back = super::verify::reads_back(options);
-        let mode = OpenMode {
-            read: options.rw.reads() || reads_back,
-            write: writes,
-            direct: options.direct,
-            sync: options.sync == SyncMode::Sync,
-            dsync: options.sync == SyncMode::DSync,
-            create: writes && options.allow_file_create,
-        };
-        let locks = (options.lockfile != LockFile::None).then(|| Locks::new(options.lockfile, specs.len()));
+        let locks = (rules.lock != LockFile::None).then(|| Locks::new(rules.lock, specs.len()));
         FileTable {
             open: vec![false; specs.len()],
             written: vec![false; specs.len()],
-            modes: match replay {
-                Some(replay) => replayed::modes(mode, replay, reads_back),
-                None => vec![mode; specs.len()],
-            },
-            usual: mode,
+            modes: if rules.modes.is_empty() { vec![rules.mode; specs.len()] } else { rules.modes.clone() },
+            usual: rules.mode,
             protected: Vec::new(),
-            names: options.verification.is_on().then(Names::default),
-            live: replay.and_then(|replay| LiveRules::new(options, replay, has_local_files)),
+            names: rules.unique_names.then(Names::default),
+            live: rules.live.as_ref().map(|live| LiveRules::new(live, rules.has_local_files)),
             recorder: None,
             specs,
-            random: options.rw.is_random(),
-            fadvise: options.fadvise_hint,
-            invalidate: options.invalidate,
-            fsync_on_close: options.fsync_on_close && writes,
-            write_hint: if options.rw.writes() { options.write_hint.map_or(0, life_time) } else { 0 },
+            random: rules.is_random,
+            fadvise: rules.advice,
+            invalidate: rules.invalidate,
+            fsync_on_close: rules.sync_on_close,
+            write_hint: rules.write_hint,
             locks,
         }
+    }
+
+    /// Whether files are locked for each I/O, or I/Os are recorded: only the full loop does that.
+    pub fn needs_full_loop(&self) -> bool {
+        self.locks.is_some() || self.recorder.is_some()
     }
 
     /// How many files there are.
@@ -273,17 +260,6 @@ fn invalidate(descriptor: RawFd, spec: &FileSpec) {
             }
             FileKind::Block | FileKind::Char | FileKind::Pipe => {}
         }
-    }
-}
-
-/// The number of a life time (linux/fcntl.h).
-fn life_time(hint: WriteHint) -> u64 {
-    match hint {
-        WriteHint::None => 1,
-        WriteHint::Short => 2,
-        WriteHint::Medium => 3,
-        WriteHint::Long => 4,
-        WriteHint::Extreme => 5,
     }
 }
 

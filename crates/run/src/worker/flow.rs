@@ -21,12 +21,12 @@ pub struct Flow<'a> {
 
 impl<'a> Flow<'a> {
     /// The worker that counts in `own`, beside `others` with their weights. Weights are positive.
-    pub fn new(own: &'a Control, weight: u32, others: Vec<(&'a Control, u32)>, sleep_us: u64) -> Self {
+    pub fn new(own: &'a Control, weight: u32, others: Vec<(&'a Control, u32)>, sleep_ns: u64) -> Self {
         Flow {
             own,
             weight: u64::from(weight),
             others: others.into_iter().map(|(control, weight)| (control, u64::from(weight))).collect(),
-            sleep_ns: sleep_us.saturating_mul(1000),
+            sleep_ns,
             limit: 0,
         }
     }

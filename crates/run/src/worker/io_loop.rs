@@ -33,6 +33,7 @@ use crate::clock::Clock;
 use crate::shared::Control;
 use iolite_content::Content;
 use iolite_engine::{Completion, Engine, Outcome, Queued, Unit};
+use iolite_plan::resolve::IssueRules;
 use iolite_stats::live::LiveStats;
 use iolite_stats::{batch_class, depth_class};
 use iolite_types::{Direction, Operation};
@@ -44,55 +45,6 @@ const CLOCK_INTERVAL: u32 = 16;
 
 /// Counting so many units takes no longer than reading the clock: the stamp of their commit or reaping is still fresh.
 const FRESH_BATCH: u32 = 2;
-
-/// What the loop is told once, at set-up.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// Most units in flight.
-    pub depth: u32,
-    /// Units that are committed together.
-    pub batch: u32,
-    /// Fewest completions to wait for when there is no room; 0 = poll, and look before each I/O what is there.
-    pub complete_min: u32,
-    /// Most completions to fetch at once.
-    pub complete_max: u32,
-    /// The depth to drain to when there is no room.
-    pub low: u32,
-    /// Measure submission latency.
-    pub slat: bool,
-    /// Measure completion latency.
-    pub clat: bool,
-    /// Measure total latency.
-    pub lat: bool,
-    /// Keep a histogram of submission latency.
-    pub slat_buckets: bool,
-    /// Keep a histogram of completion latency.
-    pub clat_buckets: bool,
-    /// Keep a histogram of total latency.
-    pub lat_buckets: bool,
-    /// The directions of the workload, in the order of `Direction::ALL`.
-    pub moves: [bool; 3],
-    /// Nanoseconds before counting begins.
-    pub ramp_ns: u64,
-    /// Nanoseconds of counting after which the job ends; `u64::MAX` = no limit.
-    pub runtime_ns: u64,
-    /// ENOSPC is the end, not an error.
-    pub fill_device: bool,
-    /// Do not issue an I/O that overlaps one in flight.
-    pub serialize_overlap: bool,
-    /// Every so many writes, one that nothing is in flight beside; 0 = never.
-    pub write_barrier: u32,
-    /// Latencies decide something or are logged, so time is read even when none is reported.
-    pub time_decides: bool,
-    /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
-    pub max_latency_ns: [u64; 3],
-}
-
-impl Rules {
-    fn timed(&self) -> bool {
-        self.slat || self.clat || self.lat || self.time_decides
-    }
-}
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +97,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub failure: Option<Failure>,
     /// Why, in words, where the failure does not say it.
     pub trouble: Option<String>,
-    rules: Rules,
+    rules: IssueRules,
     errors: ErrorPolicy<'a>,
     control: &'a Control,
     stats: &'a LiveStats,
@@ -195,7 +147,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
 /// What [`IoLoop::new`] needs beside engine and generator.
 pub struct Parts<'a> {
     /// The numbers.
-    pub rules: Rules,
+    pub rules: IssueRules,
     /// What is done about failed I/Os.
     pub errors: ErrorPolicy<'a>,
     /// Between controller and worker.
@@ -212,10 +164,27 @@ pub struct Parts<'a> {
     pub priority: u16,
     /// The files.
     pub files: FileTable,
+    /// Not all files are open from the start.
+    pub opens_on_the_way: bool,
     /// The first buffer.
     pub buffers: *mut u8,
     /// Bytes from one buffer to the next.
     pub stride: usize,
+}
+
+impl Parts<'_> {
+    /// Whether anything is asked for that the plain loop leaves out.
+    pub fn needs_full_loop(&self) -> bool {
+        self.rules.serialize_overlap
+            || self.rules.write_barrier > 0
+            || self.rules.limits_latency()
+            || self.opens_on_the_way
+            || self.files.needs_full_loop()
+            || self.extras.any()
+            // Only a full loop tells about single I/Os.
+            || tracing::enabled!(target: "io", tracing::Level::TRACE)
+            || tracing::enabled!(target: "random", tracing::Level::TRACE)
+    }
 }
 
 impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {

@@ -1,22 +1,16 @@
-//! A worker's logs and its recording: from options to what their writers understand, and what came of them.
+//! A worker's logs and its recording: how their writers start, and what came of them.
 
 use super::files::FileTable;
 use super::placement::keep_off;
 use super::record::TraceRecorder;
 use super::{Stop, Worker};
-use crate::clock::Clock;
 use crate::message::Message;
 use crate::processors;
 use crate::sys;
-use iolite_logs::{CalledOff, Columns, Form, LogError, Outlet, Recorder, Settings, WindowValue};
-use iolite_options::{LogOptions, LogWindow};
-use iolite_plan::logs;
+use iolite_logs::{CalledOff, LogError, Outlet, Recorder, Settings};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-/// Bytes of entries that are compressed together, if it is not said.
-const STREAM: usize = 64 << 10;
 
 /// What is written beside a job.
 #[derive(Debug, Default)]
@@ -31,27 +25,19 @@ impl Worker<'_> {
     /// Opens the logs and starts their writers. Before the worker goes to its place: the writers do not take CPUs and
     /// priorities that are meant for the job.
     pub(super) fn start_logs(&self) -> Result<Logs, Stop> {
-        let options = self.options();
+        let rules = &self.resolved.logs;
         let mut started = Logs::default();
-        if options.create_only {
-            return Ok(started);
-        }
-        let room = if options.is_set("log_entries") {
-            options.logs.log_entries as usize
-        } else {
-            logs::room(self.all.0)
-        };
-        if options.logs.any() {
-            let clock = self.own_clock();
-            let files = logs::files(options, self.plan.index);
-            let settings = Settings { files, room, ..settings(&options.logs, clock) };
+        if let Some(settings) = &rules.entries {
+            // Where that clock showed zero, on the worker's. That there is one of this number has been seen before.
+            let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(sys::clock_ns(clock)));
+            let settings = Settings { zero, ..settings.clone() };
             let entries = Recorder::start(&settings, &self.called_off(), self.place_of_writers());
             started.entries = Some(entries.map_err(|error| self.not_opened("log", &error))?);
         }
-        if let Some(path) = &options.write_iolog {
+        if let Some(path) = &rules.trace {
             let outlet = Outlet::open(path.as_ref(), true, &self.called_off())
                 .map_err(|error| self.not_opened("write_iolog", &LogError::new(path, error)))?;
-            let trace = TraceRecorder::start(path, outlet, self.clock, room, self.place_of_writers());
+            let trace = TraceRecorder::start(path, outlet, self.clock, rules.room, self.place_of_writers());
             started.trace = Some(trace.map_err(|error| failed("write_iolog", &error))?);
         }
         Ok(started)
@@ -59,14 +45,14 @@ impl Worker<'_> {
 
     /// Whether this worker is asked to stop, for whoever outlives its own borrows.
     fn called_off(&self) -> CalledOff {
-        let (arena, index) = (Arc::clone(self.all.1), self.plan.index);
+        let (arena, index) = (Arc::clone(self.arena), self.resolved.index);
         CalledOff::when(move || arena.slot(index).control.terminating())
     }
 
     /// A file that cannot be opened, or a pipe without a reader of a job that was asked to stop.
     fn not_opened(&self, function: &str, error: &LogError) -> Stop {
         if error.error.raw_os_error() == Some(libc::EINTR) {
-            let name = &self.options().name;
+            let name = &self.resolved.name;
             let text = format!("{name}: did not begin, because nobody reads from the pipe {}", error.what);
             Message::Note(self.number(), text).send(self.messages);
         }
@@ -75,7 +61,8 @@ impl Worker<'_> {
 
     /// What a writer does first.
     fn place_of_writers(&self) -> impl FnOnce() -> Result<(), LogError> + Send + 'static {
-        let (cpus, reserved) = (self.options().logs.log_compression_cpus.clone(), self.reserved_cpu);
+        let cpus = self.resolved.logs.writer_cpus.clone();
+        let reserved = self.resolved.placement.reserved_cpu;
         move || match (&cpus[..], reserved) {
             ([], None) => Ok(()),
             ([], Some(reserved)) => keep_off(reserved).map_err(|error| LogError::new("gtod_cpu", error)),
@@ -106,7 +93,7 @@ impl Worker<'_> {
         let total = &self.control().log_wait_ns;
         total.store(total.load(Relaxed) + waited.as_nanos() as u64, Relaxed);
         if waited.as_millis() > 0 {
-            let (name, seconds) = (&self.options().name, waited.as_secs_f64());
+            let (name, seconds) = (&self.resolved.name, waited.as_secs_f64());
             let text = format!("{name}: waited {seconds:.3}s for its {what} written slower than it went");
             Message::Note(self.number(), text).send(self.messages);
         }
@@ -116,39 +103,4 @@ impl Worker<'_> {
 /// The job cannot go on, because this file cannot be written.
 fn failed(function: &str, error: &LogError) -> Stop {
     Stop::new(format!("func={function}({})", error.what), &error.error)
-}
-
-/// What the options say, without files and room.
-fn settings(logs: &LogOptions, clock: Clock) -> Settings {
-    const MILLISECOND: u64 = 1_000_000;
-    let stream = if logs.log_compression == 0 { STREAM } else { logs.log_compression as usize };
-    // Where that clock showed zero, on the worker's. That there is one of this number has been seen before.
-    let zero = logs
-        .log_alternate_epoch
-        .then(|| clock.now().wrapping_sub(sys::clock_ns(logs.log_alternate_epoch_clock_id)));
-    Settings {
-        files: Vec::new(),
-        room: 0,
-        shared: !logs.per_job_logs,
-        columns: Columns {
-            offset: logs.log_offset,
-            priority: logs.log_prio,
-            issue: logs.log_issue_time,
-            both: logs.log_window_value == LogWindow::Both,
-        },
-        average_ns: u64::from(logs.log_avg_msec) * MILLISECOND,
-        shown: match logs.log_window_value {
-            LogWindow::Mean => WindowValue::Mean,
-            LogWindow::Most => WindowValue::Most,
-            LogWindow::Both => WindowValue::Both,
-        },
-        histogram_ns: u64::from(logs.log_hist_msec) * MILLISECOND,
-        coarseness: logs.log_hist_coarseness,
-        form: match (logs.log_store_compressed, logs.log_compression) {
-            (true, _) => Form::Compressed { stream },
-            (false, 0) => Form::Text,
-            (false, _) => Form::Held { stream },
-        },
-        zero,
-    }
 }

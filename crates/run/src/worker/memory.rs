@@ -2,8 +2,9 @@
 
 use crate::sys;
 use iolite_host::ThisMachine;
-use iolite_options::{JobOptions, MemoryKind};
+use iolite_options::MemoryKind;
 use iolite_os::explained;
+use iolite_plan::resolve::BufferRules;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fs::File;
 use std::io;
@@ -29,20 +30,24 @@ enum Origin {
 }
 
 impl Buffers {
-    /// Buffers for `count` units of at most `largest` bytes.
-    pub fn new(options: &JobOptions, largest: u64, count: usize) -> io::Result<Buffers> {
+    /// The buffers that these rules describe.
+    ///
+    /// # Errors
+    /// There is not so much memory of that kind, or the file to be mapped cannot be used.
+    pub fn new(rules: &BufferRules) -> io::Result<Buffers> {
+        let (largest, count) = (rules.largest, rules.count);
         let page = page_size();
-        let align = options.iomem_align.max(1) as usize;
+        let align = rules.align.max(1) as usize;
         // Direct I/O needs buffers aligned to the device's logical blocks; a page is enough for all.
-        let unit = if options.direct || options.iomem_align > 0 { page } else { 64 };
+        let unit = if rules.direct || rules.align > 0 { page } else { 64 };
         let stride = usize::try_from(largest).ok().and_then(|size| size.checked_next_multiple_of(unit));
         let stride = stride.and_then(|size| size.checked_next_multiple_of(align));
         let bytes = stride
             .and_then(|stride| stride.checked_mul(count))
             .and_then(|bytes| bytes.checked_add(align))
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM));
-        let taken = bytes.and_then(|bytes| take(options, bytes, page));
-        let (base, origin) = taken.map_err(|error| too_much(options, error, largest, count))?;
+        let taken = bytes.and_then(|bytes| take(rules, bytes, page));
+        let (base, origin) = taken.map_err(|error| too_much(rules, error))?;
         // There is one where there are bytes.
         let stride = stride.unwrap_or(unit);
         let past = base.addr() % align;
@@ -75,24 +80,25 @@ impl Drop for Buffers {
 }
 
 /// Memory of the kind that the job wants.
-fn take(options: &JobOptions, bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
-    let huge = (options.hugepage_size as usize).max(page);
-    match options.mem {
+fn take(rules: &BufferRules, bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
+    let huge = (rules.huge_page as usize).max(page);
+    match rules.kind {
         MemoryKind::Malloc => heap(bytes, page),
         MemoryKind::Shm => segment(bytes, 0),
         MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB | page_size_flag(huge)),
-        MemoryKind::Mmap => mapping(options, bytes, libc::MAP_PRIVATE),
-        MemoryKind::MmapShared => mapping(options, bytes, libc::MAP_SHARED),
-        MemoryKind::MmapHuge => mapping(options, round_up(bytes, huge)?, libc::MAP_PRIVATE),
+        MemoryKind::Mmap => mapping(rules, bytes, libc::MAP_PRIVATE),
+        MemoryKind::MmapShared => mapping(rules, bytes, libc::MAP_SHARED),
+        MemoryKind::MmapHuge => mapping(rules, round_up(bytes, huge)?, libc::MAP_PRIVATE),
     }
 }
 
 /// Says of memory that cannot be had what it was for.
-fn too_much(options: &JobOptions, error: io::Error, largest: u64, count: usize) -> io::Error {
+fn too_much(rules: &BufferRules, error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::ENOMEM) {
         return error;
     }
-    let alignment = match options.iomem_align {
+    let (largest, count) = (rules.largest, rules.count);
+    let alignment = match rules.align {
         0 => String::new(),
         align => format!(", each at a multiple of {align} (iomem_align)"),
     };
@@ -133,11 +139,11 @@ fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
 }
 
 /// Anonymous memory, or the file that `mem=mmap…:FILE` names.
-fn mapping(options: &JobOptions, bytes: usize, sharing: libc::c_int) -> io::Result<(*mut u8, Origin)> {
-    let huge = options.mem == MemoryKind::MmapHuge;
-    let start = match &options.mem_file {
+fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Result<(*mut u8, Origin)> {
+    let huge = rules.kind == MemoryKind::MmapHuge;
+    let start = match &rules.file {
         None => {
-            let size = options.hugepage_size as usize;
+            let size = rules.huge_page as usize;
             let pages = if huge { libc::MAP_HUGETLB | page_size_flag(size) } else { 0 };
             sys::map(bytes, sharing | libc::MAP_ANONYMOUS | pages, -1)
                 .map_err(|error| explain(error, huge))?
@@ -230,11 +236,16 @@ fn explain(error: io::Error, huge: bool) -> io::Error {
 mod tests {
     use super::*;
 
+    fn rules(largest: u64, count: usize) -> BufferRules {
+        let (kind, file) = (MemoryKind::Malloc, None);
+        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: 2 << 20 }
+    }
+
     #[test]
     fn every_kind_gives_disjoint_aligned_buffers() {
         for mem in [MemoryKind::Malloc, MemoryKind::Shm, MemoryKind::Mmap, MemoryKind::MmapShared] {
-            let options = JobOptions { mem, direct: true, iomem_align: 8192, ..JobOptions::default() };
-            let mut buffers = Buffers::new(&options, 5000, 3).unwrap();
+            let rules = BufferRules { kind: mem, direct: true, align: 8192, ..rules(5000, 3) };
+            let mut buffers = Buffers::new(&rules).unwrap();
             assert_eq!((buffers.stride, buffers.count), (8192, 3), "{mem:?}");
             assert_eq!(buffers.start.addr() % 8192, 0, "{mem:?}");
             for (index, buffer) in buffers.iter_mut().enumerate() {
@@ -249,18 +260,15 @@ mod tests {
     #[test]
     fn a_file_can_be_the_memory() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let options = JobOptions {
-            mem: MemoryKind::MmapShared,
-            mem_file: Some(file.path().display().to_string()),
-            ..JobOptions::default()
-        };
-        let mut buffers = Buffers::new(&options, 4096, 2).unwrap();
+        let name = file.path().display().to_string();
+        let rules = BufferRules { kind: MemoryKind::MmapShared, file: Some(name), ..rules(4096, 2) };
+        let mut buffers = Buffers::new(&rules).unwrap();
         buffers.iter_mut().next().unwrap()[0] = 77;
         drop(buffers);
         assert_eq!(std::fs::read(file.path()).unwrap()[0], 77);
         let new = file.path().with_extension("new");
-        let options = JobOptions { mem_file: Some(new.display().to_string()), ..options };
-        Buffers::new(&options, 4096, 2).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
+        let rules = BufferRules { file: Some(new.display().to_string()), ..rules };
+        Buffers::new(&rules).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
         assert!(!new.exists(), "a file made for this goes with it");
     }
 
@@ -270,12 +278,9 @@ mod tests {
         for size in [5, 4096, 4097, 8192, 20_000] {
             let content = vec![7; size];
             std::fs::write(file.path(), &content).unwrap();
-            let options = JobOptions {
-                mem: MemoryKind::Mmap,
-                mem_file: Some(file.path().display().to_string()),
-                ..JobOptions::default()
-            };
-            let mut buffers = Buffers::new(&options, 4096, 3).unwrap();
+            let name = file.path().display().to_string();
+            let rules = BufferRules { kind: MemoryKind::Mmap, file: Some(name), ..rules(4096, 3) };
+            let mut buffers = Buffers::new(&rules).unwrap();
             assert_eq!(buffers.iter_mut().next().unwrap()[0], 7, "the file is the memory");
             buffers.iter_mut().for_each(|buffer| buffer.fill(1));
             drop(buffers);
@@ -292,10 +297,9 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_errors() {
-        assert!(Buffers::new(&JobOptions::default(), u64::MAX, 2).is_err());
-        assert!(Buffers::new(&JobOptions::default(), 1 << 62, 8).is_err());
-        let options = JobOptions { iomem_align: 1 << 60, ..JobOptions::default() };
-        let error = Buffers::new(&options, 4096, 2).err().unwrap();
+        assert!(Buffers::new(&rules(u64::MAX, 2)).is_err());
+        assert!(Buffers::new(&rules(1 << 62, 8)).is_err());
+        let error = Buffers::new(&BufferRules { align: 1 << 60, ..rules(4096, 2) }).err().unwrap();
         assert_eq!(iolite_os::errno_of(&error), libc::ENOMEM);
         assert!(error.to_string().contains("iomem_align"), "{error}");
     }
@@ -321,9 +325,9 @@ mod tests {
     fn a_memory_file_that_cannot_grow_is_an_error_with_its_name() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().display().to_string();
-        let options = JobOptions { mem_file: Some(path.clone()), ..JobOptions::default() };
+        let rules = BufferRules { file: Some(path.clone()), ..rules(4096, 2) };
         // More than any file system lets a file grow to.
-        let error = mapping(&options, i64::MAX as usize, libc::MAP_SHARED).err().unwrap();
+        let error = mapping(&rules, i64::MAX as usize, libc::MAP_SHARED).err().unwrap();
         assert!(error.to_string().starts_with(&format!("mem file {path}: ")), "{error}");
     }
 }

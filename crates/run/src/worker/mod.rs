@@ -2,6 +2,7 @@
 
 mod alignment;
 mod command;
+pub(crate) mod creation;
 #[cfg(test)]
 mod delay_tests;
 mod files;
@@ -17,7 +18,6 @@ mod ramp;
 mod reading_back;
 mod record;
 mod replay;
-mod rules;
 #[cfg(test)]
 mod short_tests;
 mod syncs;
@@ -31,7 +31,6 @@ pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::cgroup::ControlGroups;
 use crate::clock::Clock;
-use crate::layout;
 use crate::message::Message;
 use crate::scheduler;
 use crate::shared::{Arena, Control, Phase, Slot};
@@ -40,12 +39,12 @@ use files::FileTable;
 use flow::Flow;
 use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
 use iolite_content::Content;
-use iolite_engine::{AccessPattern, BufferLayout, Engine, EngineConfig, Errno, Visitor};
+use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
-use iolite_options::{JobOptions, SubmitMode};
+use iolite_options::JobOptions;
 use iolite_os::{ClockSource, errno_of};
-use iolite_plan::resolve::{content, workload_spec};
-use iolite_plan::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
+use iolite_plan::resolve::{CreationTime, PassRules, ResolvedWorker};
+use iolite_plan::{JobPlan, ReplayPlan, WorkerPlan};
 use iolite_types::Direction;
 use iolite_types::describe_error;
 use iolite_workload::{AnyGenerator, General, Generator};
@@ -56,32 +55,28 @@ use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
 use replay::Replay;
-use rules::{needs_full_loop, rules, sync_schedule};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use syncs::SyncSchedule;
 use target::LatencyTarget;
 use tracing::debug;
 use verify::Verification;
 
 /// What a worker is given.
 pub struct Worker<'a> {
+    /// What it does.
+    pub resolved: &'a ResolvedWorker,
     /// Its job.
     pub job: &'a JobPlan,
     /// Its own part of the plan.
     pub plan: &'a WorkerPlan,
-    /// Its files.
-    pub layout: &'a Layout,
-    /// Its part of the arena.
-    pub slot: &'a Slot,
-    /// Everybody's plan, and parts of the arena.
-    pub all: (&'a Plan, &'a Arc<Arena>),
+    /// What all workers of the run share.
+    pub arena: &'a Arc<Arena>,
     /// To the controller.
     pub messages: &'a Socket,
     /// The clock of the run.
     pub clock: Clock,
-    /// The CPU that is not for workers.
-    pub reserved_cpu: Option<u32>,
     /// Who writes to the same places.
     pub rivals: &'a verify::Rivals,
 }
@@ -109,16 +104,16 @@ impl Worker<'_> {
         self.control().id.store(sys::thread_id(), Relaxed);
         self.enter(Phase::Created);
         let worked = self.set_up_and_work();
-        if let Some(command) = &self.options().exec_postrun
+        if let Some(command) = &self.resolved.command_after
             && let Err(stop) = self.run_command(command::When::After, command)
         {
             // The job itself is over, and what it measured stands.
-            let what = format!("{}: {}", self.options().name, stop.what);
+            let what = format!("{}: {}", self.resolved.name, stop.what);
             Message::Warning(self.number(), what).send(self.messages);
         }
         let status = match worked {
             Ok(()) => 0,
-            // The wait of one that is to stop was ended for just that: it is no failure.
+            // A worker that is told to stop has its waits interrupted. That is no failure.
             Err(stop) if stop.errno == libc::EINTR && self.stop_requested() => 0,
             Err(stop) => {
                 self.control().errno.store(stop.errno, Relaxed);
@@ -131,11 +126,15 @@ impl Worker<'_> {
     }
 
     fn number(&self) -> u32 {
-        self.plan.index as u32
+        self.resolved.index as u32
+    }
+
+    fn slot(&self) -> &Slot {
+        self.arena.slot(self.resolved.index)
     }
 
     fn control(&self) -> &Control {
-        &self.slot.control
+        &self.slot().control
     }
 
     fn options(&self) -> &JobOptions {
@@ -143,7 +142,7 @@ impl Worker<'_> {
     }
 
     fn enter(&self, phase: Phase) {
-        debug!(target: "process", "{}: {}", self.options().name, phase.in_words());
+        debug!(target: "process", "{}: {}", self.resolved.name, phase.in_words());
         self.control().set_phase(phase);
         Message::Phase(self.number()).send(self.messages);
     }
@@ -151,7 +150,7 @@ impl Worker<'_> {
     /// The clock that the job asks for.
     fn own_clock(&self) -> Clock {
         use iolite_options::ClockSource as Asked;
-        self.clock.chosen(match self.options().clocksource {
+        self.clock.chosen(match self.resolved.clock {
             None | Some(Asked::Cpu) => ClockSource::Best,
             Some(Asked::ClockGetTime) => ClockSource::Monotonic,
             Some(Asked::GetTimeOfDay) => ClockSource::TimeOfDay,
@@ -163,17 +162,16 @@ impl Worker<'_> {
     }
 
     fn set_up_and_work(&self) -> Result<(), Stop> {
-        let options = self.options();
         let logs = self.enter_place()?;
-        if options.create_only {
+        if self.resolved.create_only {
             self.wait_for_start();
             return Ok(());
         }
-        let config = self.engine_config();
-        if options.io_submit_mode == SubmitMode::Offload {
-            return self.offload(&config, logs);
+        let config = &self.resolved.engine;
+        if self.resolved.offload {
+            return self.offload(config, logs);
         }
-        iolite_engine::build(self.job.engine.name, &config, WithEngine(self, logs))
+        iolite_engine::build(self.job.engine.name, config, WithEngine(self, logs))
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
     }
 
@@ -183,81 +181,44 @@ impl Worker<'_> {
     /// a thousand threads do not touch is memory saved.
     #[inline(never)]
     fn enter_place(&self) -> Result<Logs, Stop> {
-        let options = self.options();
+        let ResolvedWorker { name, placement, creation, layout, .. } = self.resolved;
         self.enter(Phase::SettingUp);
         let logs = self.start_logs()?;
-        ControlGroups::enter(options).map_err(|error| Stop::new("func=cgroup", &error))?;
+        ControlGroups::enter(placement.control_group.as_deref())
+            .map_err(|error| Stop::new("func=cgroup", &error))?;
         self.set_scheduler()?;
-        placement::apply(options, self.plan.index, self.reserved_cpu).map_err(|(option, error)| {
-            Stop::new(format!("func={option}"), &placement::remedy(options, option, error))
+        placement::apply(placement).map_err(|(option, error)| {
+            Stop::new(format!("func={option}"), &placement::remedy(name, option, error))
         })?;
-        if let Some(command) = &options.exec_prerun {
+        if let Some(command) = &self.resolved.command_before {
             self.run_command(command::When::Before, command)?;
         }
-        if !options.create_serialize && !options.verify_only && !verify::loads_state(options) {
+        if creation.time == CreationTime::ByWorker {
             let mut note = |text| Message::Note(self.number(), text).send(self.messages);
-            layout::create(self.job, self.layout, self.plan, &mut note, &|| self.stop_requested())
+            creation::create(name, creation, layout, &mut note, &|| self.stop_requested())
                 .map_err(|error| Stop::new("func=layout", &error))?;
         }
         Ok(logs)
     }
 
-    fn engine_config(&self) -> EngineConfig {
-        let options = self.options();
-        EngineConfig {
-            depth: options.iodepth as usize,
-            direct: options.direct,
-            atomic: options.atomic,
-            files: self.layout.files.len(),
-            sync_file_range_flags: self.sync_file_range_flags(),
-            access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
-            defer_submission: options.disable_slat && options.disable_clat && !options.logs.any(),
-            seed: self.plan.seed,
-            ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
-        }
-    }
-
-    /// What sync_file_range(2) is asked for. Traces do not say; without flags it would do nothing.
-    fn sync_file_range_flags(&self) -> u32 {
-        let unsaid = if self.plan.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
-        self.options().sync_file_range.map_or(unsaid, |range| range.flags)
-    }
-
-    /// The other workers whose jobs are like this.
-    fn others(&self, are: impl Fn(&JobPlan) -> bool) -> impl Iterator<Item = (&JobPlan, &Control)> {
-        let (plan, arena) = self.all;
-        let others = plan.workers.iter().filter(move |other| other.index != self.plan.index);
-        let others = others.map(move |other| (plan.job_of(other), &arena.slot(other.index).control));
-        others.filter(move |(job, _)| are(job))
-    }
-
     /// The workers that this one keeps in step with.
     fn flow(&self) -> Option<Flow<'_>> {
-        let options = self.options();
-        (options.flow > 0).then(|| {
-            let others = self.others(|job| job.options.flow > 0 && job.options.flow_id == options.flow_id);
-            let others = others.map(|(job, control)| (control, job.options.flow)).collect();
-            Flow::new(self.control(), options.flow, others, options.flow_sleep)
-        })
+        let rules = self.resolved.flow.as_ref()?;
+        let others = rules.others.iter().map(|&(other, weight)| (&self.arena.slot(other).control, weight));
+        Some(Flow::new(self.control(), rules.weight, others.collect(), rules.sleep_ns))
     }
 
     /// The ramp in bytes, with those who share it.
     fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
-        let options = self.options();
-        (options.ramp_size > 0).then(|| {
-            let others = self.others(|job| {
-                let merged = options.group_reporting && job.options.group_reporting;
-                merged && job.group == self.job.group && job.options.ramp_size > 0
-            });
-            let others = others.map(|(_, control)| control).collect();
-            SizedRamp::new(options.ramp_size, self.control(), others)
-        })
+        let rules = self.resolved.sized_ramp.as_ref()?;
+        let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
+        Some(SizedRamp::new(rules.bytes, self.control(), others.collect()))
     }
 
     /// Sets the I/O scheduler of the disks below the files.
     fn set_scheduler(&self) -> Result<(), Stop> {
-        let Some(scheduler) = &self.options().ioscheduler else { return Ok(()) };
-        for file in &self.layout.files {
+        let Some(scheduler) = &self.resolved.io_scheduler else { return Ok(()) };
+        for file in &self.resolved.layout.files {
             let set = scheduler::set(&file.path, scheduler);
             if !set.map_err(|error| Stop::new("func=ioscheduler", &error))? {
                 let words = format!("ioscheduler={scheduler}: {} is on no disk", file.path.display());
@@ -269,99 +230,94 @@ impl Worker<'_> {
 
     /// Runs a command of the user's, and says where its output is.
     fn run_command(&self, when: command::When, command: &str) -> Result<(), Stop> {
-        let name = &self.options().name;
+        let name = &self.resolved.name;
         Message::Note(self.number(), command::note(name, when)).send(self.messages);
         command::run(name, when, command).map_err(|error| Stop::new("func=exec", &error))
     }
 
     fn wait_for_start(&self) {
         self.enter(Phase::Ready);
-        debug!(target: "mutex", "{}: waits at its gate", self.options().name);
+        debug!(target: "mutex", "{}: waits at its gate", self.resolved.name);
         self.control().wait_at_gate();
-        debug!(target: "mutex", "{}: the gate is open", self.options().name);
+        debug!(target: "mutex", "{}: the gate is open", self.resolved.name);
     }
 
     /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
     #[inline(never)]
     fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
         let clock = self.own_clock();
-        let engine = self.job.engine;
-        let pool = Offload::new(engine.name, config, engine.facets.has_local_files(), clock, self.control())
+        let has_local_files = self.resolved.files.has_local_files;
+        let pool = Offload::new(self.job.engine.name, config, has_local_files, clock, self.control())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
-        if let Some(plan) = &self.plan.replay {
-            return self.replay(plan, pool, logs);
+        let set_up = self.set_up(logs)?;
+        match &self.plan.replay {
+            Some(plan) => self.replay(plan, pool, set_up),
+            None => self.work::<Offload<'_>, AnyGenerator, true>(pool, self.general()?, set_up),
         }
-        let workload = workload_spec(self.job, self.plan, self.layout);
-        let generator = General::new(&workload).map(AnyGenerator::from);
-        let generator = generator
-            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
-        self.work::<Offload<'_>, AnyGenerator, true>(pool, generator, &workload, logs)
     }
 
     /// Everything, with I/O from a trace.
     #[inline(never)]
-    fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, logs: Logs) -> Result<(), Stop> {
-        let workload = workload_spec(self.job, self.plan, self.layout);
-        let replay = Replay::new(plan, self.options(), self.job.engine.facets.has_local_files());
-        self.work::<E, Replay, true>(engine, replay, &workload, logs)
+    fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, set_up: SetUp<'_>) -> Result<(), Stop> {
+        let replay = Replay::new(plan, self.resolved.replay_speed, self.resolved.files.has_local_files);
+        self.work::<E, Replay, true>(engine, replay, set_up)
+    }
+
+    /// The generator that understands everything.
+    fn general(&self) -> Result<AnyGenerator, Stop> {
+        General::new(&self.resolved.workload).map(AnyGenerator::from).map_err(no_workload)
     }
 
     /// Everything that depends on the engine's type.
     #[inline(never)]
     fn with_engine<E: Engine>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
-        let options = self.options();
-        debug!(target: "io", "{}: engine {}, depth {}", options.name, self.job.engine.name, options.iodepth);
+        let ResolvedWorker { name, workload, issue, .. } = self.resolved;
+        debug!(target: "io", "{name}: engine {}, depth {}", self.job.engine.name, issue.depth);
+        let set_up = self.set_up(logs)?;
         if let Some(plan) = &self.plan.replay {
-            return self.replay(plan, engine, logs);
+            return self.replay(plan, engine, set_up);
         }
-        let workload = workload_spec(self.job, self.plan, self.layout);
-        let full = needs_full_loop(options, &workload);
-        // A pace steers a mix, and a ramp makes I/Os that do not count: only the general generator understands that.
-        let generator = if full || options.counts_after_ramp() {
-            General::new(&workload).map(AnyGenerator::from)
+        if set_up.parts.needs_full_loop() {
+            return self.work::<E, AnyGenerator, true>(engine, self.general()?, set_up);
+        }
+        let generator = if self.resolved.general_workload {
+            self.general()?
         } else {
-            iolite_workload::new(&workload)
+            iolite_workload::new(workload).map_err(no_workload)?
         };
-        let generator = generator
-            .map_err(|error| Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") })?;
-        if full {
-            return self.work::<E, AnyGenerator, true>(engine, generator, &workload, logs);
-        }
-        generator.visit(WithGenerator { worker: self, engine, workload: &workload })
+        generator.visit(WithGenerator { worker: self, engine, set_up })
     }
 
     /// Everything that does not depend on the type of the engine or the generator, before the files are opened. What is
     /// not compiled for each of them is smaller, and a thread's stack is touched less.
     #[inline(never)]
-    fn set_up(&self, workload: &iolite_workload::Spec, logs: Logs) -> Result<SetUp<'_>, Stop> {
-        let options = self.options();
-        let replay = self.plan.replay.as_deref();
-        let mut files =
-            FileTable::new(options, self.layout, replay, self.job.engine.facets.has_local_files());
+    fn set_up(&self, logs: Logs) -> Result<SetUp<'_>, Stop> {
+        let ResolvedWorker { name, layout, workload, issue, .. } = self.resolved;
+        let mut files = FileTable::new(&self.resolved.files, layout);
         if let Some(recorder) = logs.trace {
             files.record_to(recorder);
         }
-        let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();
-        let largest = largest.unwrap_or(1);
-        let mut buffers = Buffers::new(options, largest, options.iodepth as usize)
+        let mut buffers = Buffers::new(&self.resolved.buffers)
             .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
-        debug!(target: "mem", "{}: {} buffers of {} bytes at {:p}", options.name, buffers.count, buffers.stride, buffers.start);
+        debug!(target: "mem", "{name}: {} buffers of {} bytes at {:p}", buffers.count, buffers.stride, buffers.start);
         let verification = self.verification(workload)?.map(Box::new);
         let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
         let content = self.fill(&mut buffers).filter(|_| !stamps);
-        if options.pre_read {
+        if self.resolved.pre_read {
             self.enter(Phase::PreReading);
             files.pre_read(&|| self.stop_requested()).map_err(|error| Stop::new("func=pre_read", &error))?;
         }
+        let direct = self.resolved.engine.direct;
         let parts = Parts {
-            rules: rules(options, workload),
-            errors: ErrorPolicy::new(options, self.messages, self.number()),
+            rules: *issue,
+            errors: ErrorPolicy::new(&self.resolved.errors, direct, self.messages, self.number()),
             control: self.control(),
-            stats: &self.slot.stats,
+            stats: &self.slot().stats,
             clock: self.own_clock(),
             content,
             extras: self.extras(logs.entries, verification)?,
-            priority: options.io_priority().unwrap_or(0),
+            priority: self.resolved.placement.io_priority.unwrap_or(0),
+            opens_on_the_way: workload.open_files < files.len(),
             files,
             buffers: buffers.start,
             stride: buffers.stride,
@@ -376,15 +332,18 @@ impl Worker<'_> {
         log: Option<Recorder>,
         verification: Option<Box<Verification>>,
     ) -> Result<Box<Extras<'_>>, Stop> {
-        let options = self.options();
+        let ResolvedWorker { layout, syncs, issue, .. } = self.resolved;
+        let lives = |size| BlockLives::new(size, layout, &self.slot().stats.blocks);
         Ok(Box::new(Extras {
-            syncs: sync_schedule(options),
-            pace: Pace::new(options, self.plan.seed),
-            target: LatencyTarget::new(options),
-            intended: options
-                .lat_from_intended_start
-                .then(|| IntendedStarts::new(options.iodepth.max(1) as usize)),
-            blocks: BlockLives::new(options, self.layout, &self.slot.stats.blocks)
+            syncs: SyncSchedule::new(syncs),
+            pace: self.resolved.pace.as_ref().map(Pace::new),
+            target: self.resolved.target.map(LatencyTarget::new),
+            intended: issue.intended_starts.then(|| IntendedStarts::new(issue.depth as usize)),
+            blocks: self
+                .resolved
+                .block_lives
+                .map(lives)
+                .transpose()
                 .map_err(|what| Stop { errno: libc::EINVAL, what: format!("func={what}") })?,
             priorities: self.priorities(),
             flow: self.flow(),
@@ -399,27 +358,26 @@ impl Worker<'_> {
         &self,
         mut engine: E,
         generator: G,
-        workload: &iolite_workload::Spec,
-        logs: Logs,
+        set_up: SetUp<'_>,
     ) -> Result<(), Stop> {
-        let SetUp { mut parts, buffers } = self.set_up(workload, logs)?;
-        self.open(&mut parts.files, &mut engine, workload)?;
+        let SetUp { mut parts, buffers } = set_up;
+        self.open(&mut parts.files, &mut engine)?;
         let at_once = BufferLayout {
             start: buffers.start,
             stride: buffers.stride,
             count: buffers.count,
-            depth: self.options().iodepth as usize,
+            depth: self.resolved.issue.depth as usize,
             files: parts.files.len(),
         };
         engine
             .prepare(&at_once)
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
         let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
-        let worked = self.follow_plan(&mut io_loop, workload);
+        let worked = self.follow_plan(&mut io_loop);
         // The engine waits for what it may still have in flight, and then the buffers can go.
         drop(io_loop);
         drop(buffers);
-        debug!(target: "mem", "{}: buffers given back", self.options().name);
+        debug!(target: "mem", "{}: buffers given back", self.resolved.name);
         worked
     }
 
@@ -427,19 +385,16 @@ impl Worker<'_> {
     fn follow_plan<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<'_, E, G, FULL>,
-        workload: &iolite_workload::Spec,
     ) -> Result<(), Stop> {
-        let options = self.options();
         self.wait_for_start();
         usage::begin();
         io_loop.start();
-        if options.job_start_clock_id > 0 {
-            let now = sys::clock_ms(options.job_start_clock_id)
-                .map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
+        if let Some(clock) = self.resolved.start_clock {
+            let now = sys::clock_ms(clock).map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
             self.control().own_start_ms.store(now, Relaxed);
         }
         Message::Phase(self.number()).send(self.messages);
-        let worked = self.loops(io_loop, workload);
+        let worked = self.loops(io_loop);
         let failure = io_loop.failure.take();
         if io_loop.is_ramping() && failure.is_none() && worked.is_ok() {
             self.warn_of_ramp();
@@ -464,17 +419,17 @@ impl Worker<'_> {
 
     /// The job was over before counting began.
     fn warn_of_ramp(&self) {
-        let options = self.options();
-        let ramp = if options.ramp_size > 0 { "ramp_size" } else { "ramp_time" };
-        let text = format!("{}: ended within its ramp ({ramp}): what is reported is the ramp", options.name);
+        let ramp = if self.resolved.sized_ramp.is_some() { "ramp_size" } else { "ramp_time" };
+        let name = &self.resolved.name;
+        let text = format!("{name}: ended within its ramp ({ramp}): what is reported is the ramp");
         Message::Warning(self.number(), text).send(self.messages);
     }
 
     /// Draws priorities, where I/Os have different ones, which are then told apart in the statistics.
     fn priorities(&self) -> Option<Priorities> {
-        let priorities = Priorities::new(self.options(), self.plan.seed)?;
+        let priorities = Priorities::new(self.resolved.priorities.as_ref()?);
         for direction in Direction::ALL {
-            let live = &self.slot.stats.directions[direction.index()].priorities;
+            let live = &self.slot().stats.directions[direction.index()].priorities;
             live.prepare(priorities.possible(direction));
         }
         Some(priorities)
@@ -484,13 +439,9 @@ impl Worker<'_> {
     fn loops<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
-        workload: &iolite_workload::Spec,
     ) -> Result<(), Stop> {
-        let options = self.options();
-        // A saved state is gone through once: loops and time are those of the run that left it.
-        let repeats = !verify::loads_state(options);
-        let time_based = options.time_based && repeats;
-        let mut left = if repeats { options.loops.max(1) } else { 1 };
+        let PassRules { loops, time_based, unlink_each_loop, repeat_choices, .. } = self.resolved.passes;
+        let mut left = loops;
         while left > 0 && !io_loop.is_over() {
             io_loop.begin_pass();
             let end = self.pass(io_loop);
@@ -499,63 +450,75 @@ impl Worker<'_> {
             if FULL && again {
                 io_loop.sync_between_passes();
             }
-            if options.end_fsync && (options.rw.writes() || options.rw.trims()) && io_loop.failure.is_none() {
-                let before = self.control().phase();
-                self.control().set_phase(Phase::Syncing);
-                let synced = io_loop.files.sync_all(&io_loop.engine);
-                self.control().set_phase(before);
-                synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
-                if FULL {
-                    io_loop.all_flushed();
-                }
+            if self.resolved.syncs.end_fsync && io_loop.failure.is_none() {
+                self.sync_all(io_loop)?;
             }
             io_loop.end_pass();
             let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {
                 break;
             }
-            if options.unlink_each_loop && again {
-                io_loop
-                    .files
-                    .close_all(&mut io_loop.engine)
-                    .map_err(|error| Stop::new("func=close", &error))?;
-                io_loop.files.unlink().map_err(|error| Stop::new("func=unlink", &error))?;
-                let mut quiet = |_| ();
-                layout::create(self.job, self.layout, self.plan, &mut quiet, &|| self.stop_requested())
-                    .map_err(|error| Stop::new("func=layout", &error))?;
-                self.open(&mut io_loop.files, &mut io_loop.engine, workload)?;
-            }
-            if again && !options.unlink_each_loop {
-                self.renew(io_loop, workload)?;
+            if again && unlink_each_loop {
+                self.make_anew(io_loop)?;
+            } else if again {
+                self.renew(io_loop)?;
             }
             if time_based {
                 left = left.max(1);
             }
-            let same = options.randrepeat && !time_based;
-            if again && same {
+            if again && repeat_choices {
                 io_loop.generator.rewind();
             } else if again {
                 io_loop.generator.restart();
             }
             if again && let Some(verification) = &mut io_loop.extras.verification {
-                verification.read_back.next_pass(same, || self.stop_requested());
+                verification.read_back.next_pass(repeat_choices, || self.stop_requested());
             }
         }
         Ok(())
+    }
+
+    /// Syncs all files after a pass (`end_fsync`).
+    fn sync_all<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        let before = self.control().phase();
+        self.control().set_phase(Phase::Syncing);
+        let synced = io_loop.files.sync_all(&io_loop.engine);
+        self.control().set_phase(before);
+        synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
+        if FULL {
+            io_loop.all_flushed();
+        }
+        Ok(())
+    }
+
+    /// Between two passes: the files are removed and made anew (`unlink_each_loop`).
+    fn make_anew<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        let ResolvedWorker { name, creation, layout, .. } = self.resolved;
+        io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
+        io_loop.files.unlink().map_err(|error| Stop::new("func=unlink", &error))?;
+        let mut quiet = |_| ();
+        creation::create(name, creation, layout, &mut quiet, &|| self.stop_requested())
+            .map_err(|error| Stop::new("func=layout", &error))?;
+        self.open(&mut io_loop.files, &mut io_loop.engine)
     }
 
     /// Between two passes: the files are as if they had not been touched yet, as far as caches are concerned.
     fn renew<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
-        workload: &iolite_workload::Spec,
     ) -> Result<(), Stop> {
-        if self.options().time_based {
+        if self.resolved.passes.keep_open {
             io_loop.files.refresh(&io_loop.engine);
             return Ok(());
         }
         io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
-        self.open(&mut io_loop.files, &mut io_loop.engine, workload)
+        self.open(&mut io_loop.files, &mut io_loop.engine)
     }
 
     /// Syncs, closes and removes what is to be synced, closed and removed at the end.
@@ -563,9 +526,8 @@ impl Worker<'_> {
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
     ) -> Result<(), Stop> {
-        let options = self.options();
         let mut result = Ok(());
-        if options.end_syncfs {
+        if self.resolved.syncs.end_syncfs {
             let synced = io_loop.files.sync_file_systems(&io_loop.engine);
             result = synced.map_err(|error| Stop::new("func=end_syncfs", &error));
         }
@@ -574,7 +536,7 @@ impl Worker<'_> {
         result = result.and(closed.map_err(|error| Stop::new("func=close", &error)));
         let recorded = self.finish_recording(&mut io_loop.files);
         result = result.and(recorded);
-        if options.unlink {
+        if self.resolved.passes.unlink {
             let removed = io_loop.files.unlink();
             result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
         }
@@ -582,22 +544,18 @@ impl Worker<'_> {
     }
 
     /// Opens the files that are open from the start.
-    fn open<E: Engine>(
-        &self,
-        files: &mut FileTable,
-        engine: &mut E,
-        workload: &iolite_workload::Spec,
-    ) -> Result<(), Stop> {
-        if !self.job.engine.facets.has_local_files() {
+    fn open<E: Engine>(&self, files: &mut FileTable, engine: &mut E) -> Result<(), Stop> {
+        let has_local_files = self.resolved.files.has_local_files;
+        if !has_local_files {
             // Nothing to open, but something to count: users see the files of such a job as open.
             self.control().open_files.store(files.len() as u32, Relaxed);
         }
-        for file in 0..workload.open_files.min(files.len()) as u32 {
+        for file in 0..self.resolved.workload.open_files.min(files.len()) as u32 {
             files
                 .open(engine, file)
                 .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
         }
-        if !self.job.engine.facets.has_local_files() {
+        if !has_local_files {
             // There is nothing to lock either.
             return Ok(());
         }
@@ -613,13 +571,8 @@ impl Worker<'_> {
     /// Fills the buffers, and gives what prepares them before each write, if something has to.
     #[inline(never)]
     fn fill(&self, buffers: &mut Buffers) -> Option<Content> {
-        let options = self.options();
-        if !options.rw.writes() {
-            return None;
-        }
-        let spec = content::spec(options, self.layout, self.plan);
-        let mut content = Content::new(&spec);
-        if !options.rw.reads() {
+        let mut content = Content::new(self.resolved.content.as_ref()?);
+        if self.resolved.writes_only {
             content = content.for_writes_only();
         }
         buffers.iter_mut().for_each(|buffer| content.fill(buffer));
@@ -645,18 +598,22 @@ impl Visitor for WithEngine<'_, '_> {
     }
 }
 
+/// There is no memory for the workload.
+fn no_workload(error: iolite_workload::Error) -> Stop {
+    Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") }
+}
+
 /// Continues, in the plain loop, with a generator of a known type.
 struct WithGenerator<'a, 'b, E> {
     worker: &'a Worker<'b>,
     engine: E,
-    workload: &'a iolite_workload::Spec,
+    set_up: SetUp<'a>,
 }
 
 impl<E: Engine> iolite_workload::Visitor for WithGenerator<'_, '_, E> {
     type Output = Result<(), Stop>;
 
     fn visit<G: Generator>(self, generator: G) -> Self::Output {
-        // A job with logs needs the full loop.
-        self.worker.work::<E, G, false>(self.engine, generator, self.workload, Logs::default())
+        self.worker.work::<E, G, false>(self.engine, generator, self.set_up)
     }
 }

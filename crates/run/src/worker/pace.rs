@@ -5,7 +5,8 @@
 //! does not count; then the origin moves by as much. With `rate_process=poisson` the distances are drawn from an
 //! exponential distribution of the same mean: I/Os arrive as those of many independent users would.
 
-use iolite_options::{JobOptions, RateProcess, ThinktimeBlocks};
+use iolite_options::RateProcess;
+use iolite_plan::resolve::{self, Amount, PaceRules};
 use iolite_types::{Direction, PerDirection};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -49,13 +50,6 @@ struct Limit {
     random: u64,
 }
 
-/// What a rate counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Amount {
-    Bytes,
-    Ios,
-}
-
 /// A rate that must not be missed.
 #[derive(Clone, Debug)]
 struct Minimum {
@@ -83,15 +77,10 @@ pub struct Missed {
 /// Pauses between I/Os.
 #[derive(Clone, Debug)]
 struct Think {
-    pause_ns: u64,
-    spin_ns: u64,
-    cycles: u64,
-    /// I/Os from one pause to the next.
-    blocks: u64,
-    by_issue: bool,
-    /// Nanoseconds from one pause to the next; 0 = only I/Os count.
-    every_ns: u64,
+    rules: resolve::Think,
+    /// I/Os since the last pause.
     seen: u64,
+    /// When the last pause ended, in nanoseconds of the clock.
     since: u64,
 }
 
@@ -107,71 +96,32 @@ pub struct Pause {
 }
 
 impl Pace {
-    /// The pace of a job; `None` when it has none.
-    pub fn new(options: &JobOptions, seed: u64) -> Option<Pace> {
-        let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
-        let each = |direction: Direction| used[direction.index()];
-        let limit = |direction: Direction| {
-            let (amount, rate) = match (options.rate_iops[direction], options.rate[direction]) {
-                (0, 0) => return None,
-                (0, bytes) => (Amount::Bytes, bytes),
-                (ios, _) => (Amount::Ios, ios),
-            };
-            each(direction).then(|| Limit {
-                amount,
-                rate,
-                process: options.rate_process,
-                origin: 0,
-                issued: 0,
-                due: 0,
-                random: seed ^ (direction.index() as u64 + 1),
-            })
+    /// The pace that these rules describe.
+    pub fn new(rules: &PaceRules) -> Pace {
+        let limit = |limit: resolve::Limit| Limit {
+            amount: limit.amount,
+            rate: limit.rate,
+            process: limit.process,
+            origin: 0,
+            issued: 0,
+            due: 0,
+            random: limit.seed,
         };
-        let minimum = |direction: Direction| {
-            let (amount, rate) = match (options.rate_iops_min[direction], options.rate_min[direction]) {
-                (0, 0) => return None,
-                (0, bytes) => (Amount::Bytes, bytes),
-                (ios, _) => (Amount::Ios, ios),
-            };
-            let cycle_ns = options.rate_cycle.max(1).saturating_mul(1_000_000);
-            each(direction).then_some(Minimum {
-                amount,
-                rate,
-                cycle_ns,
-                since: 0,
-                is_watched: false,
-                done: 0,
-            })
-        };
-        let all = |f: &dyn Fn(Direction) -> bool| Direction::ALL.into_iter().any(f);
-        let limits =
-            PerDirection::new(limit(Direction::Read), limit(Direction::Write), limit(Direction::Trim));
-        let minima =
-            PerDirection::new(minimum(Direction::Read), minimum(Direction::Write), minimum(Direction::Trim));
-        let think = (options.thinktime > 0).then(|| Think {
-            pause_ns: options.thinktime.saturating_mul(1000),
-            spin_ns: options.thinktime_spin.min(options.thinktime).saturating_mul(1000),
-            cycles: options.thinkcycles,
-            // By time alone when only a time was given.
-            blocks: if options.thinktime_iotime > 0 && !options.is_set("thinktime_blocks") {
-                u64::MAX
-            } else {
-                options.thinktime_blocks.max(1)
-            },
-            by_issue: options.thinktime_blocks_type == ThinktimeBlocks::Issue,
-            every_ns: options.thinktime_iotime.saturating_mul(1000),
-            seen: 0,
+        let minimum = |minimum: resolve::Minimum| Minimum {
+            amount: minimum.amount,
+            rate: minimum.rate,
+            cycle_ns: minimum.cycle_ns,
             since: 0,
-        });
-        let paced = all(&|direction| limits[direction].is_some() || minima[direction].is_some());
-        let mix = options.has_choice().then_some([Direction::Read, Direction::Write]);
-        (paced || think.is_some()).then_some(Pace {
-            limits,
-            minima,
-            mix,
-            think,
-            ignore_thinktime: options.rate_ignore_thinktime,
-        })
+            is_watched: false,
+            done: 0,
+        };
+        Pace {
+            limits: PerDirection { values: rules.limits.values.map(|rule| rule.map(limit)) },
+            minima: PerDirection { values: rules.minima.values.map(|rule| rule.map(minimum)) },
+            mix: rules.has_choice.then_some([Direction::Read, Direction::Write]),
+            think: rules.think.map(|rules| Think { rules, seen: 0, since: 0 }),
+            ignore_thinktime: rules.ignore_thinktime,
+        }
     }
 
     /// The job begins now.
@@ -220,7 +170,7 @@ impl Pace {
             due
         });
         if let Some(think) = &mut self.think
-            && think.by_issue
+            && think.rules.by_issue
         {
             think.seen += 1;
         }
@@ -233,7 +183,7 @@ impl Pace {
             minimum.done += minimum.amount.of(bytes);
         }
         if let Some(think) = &mut self.think
-            && !think.by_issue
+            && !think.rules.by_issue
         {
             think.seen += 1;
         }
@@ -250,18 +200,22 @@ impl Pace {
 
     /// The most I/Os that may be in flight: not more than there are from one pause to the next.
     pub fn most_in_flight(&self) -> u64 {
-        self.think.as_ref().map_or(u64::MAX, |think| think.blocks)
+        self.think.as_ref().map_or(u64::MAX, |think| think.rules.blocks)
     }
 
     /// The pause that is due now, if one is. It is given once; what completes from now on counts towards the next.
     pub fn pause(&mut self, now: u64) -> Option<Pause> {
         let think = self.think.as_mut()?;
-        let by_time = think.every_ns > 0 && now.saturating_sub(think.since) >= think.every_ns;
-        if think.seen < think.blocks && !by_time {
+        let by_time = think.rules.every_ns > 0 && now.saturating_sub(think.since) >= think.rules.every_ns;
+        if think.seen < think.rules.blocks && !by_time {
             return None;
         }
-        think.seen = think.seen.saturating_sub(think.blocks);
-        Some(Pause { length_ns: think.pause_ns, spin_ns: think.spin_ns, cycles: think.cycles })
+        think.seen = think.seen.saturating_sub(think.rules.blocks);
+        Some(Pause {
+            length_ns: think.rules.pause_ns,
+            spin_ns: think.rules.spin_ns,
+            cycles: think.rules.cycles,
+        })
     }
 
     /// A pause is over.
@@ -288,16 +242,6 @@ impl Pace {
     /// begins with the first question after the job has had its time to get going.
     pub fn missed(&mut self, now: u64) -> Option<Missed> {
         self.minima.values.iter_mut().flatten().find_map(|minimum| minimum.missed(now))
-    }
-}
-
-impl Amount {
-    /// What an I/O of so many bytes counts.
-    fn of(self, bytes: u64) -> u64 {
-        match self {
-            Amount::Bytes => bytes,
-            Amount::Ios => 1,
-        }
     }
 }
 
@@ -349,22 +293,23 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::ReadWrite;
+    use iolite_options::{JobOptions, ReadWrite};
+    use iolite_plan::resolve::pace_rules;
 
     fn pace(change: impl FnOnce(&mut JobOptions)) -> Pace {
         let mut options = JobOptions::default();
         change(&mut options);
-        let mut pace = Pace::new(&options, 99).unwrap();
+        let mut pace = Pace::new(&pace_rules(&options, 99).unwrap());
         pace.start(1000);
         pace
     }
 
     #[test]
     fn a_job_without_rates_has_no_pace() {
-        assert!(Pace::new(&JobOptions::default(), 1).is_none());
+        assert!(pace_rules(&JobOptions::default(), 1).is_none());
         // A rate of a direction that the job does not use limits nothing.
         let options = JobOptions { rate: PerDirection::new(0, 1, 0), ..JobOptions::default() };
-        assert!(Pace::new(&options, 1).is_none());
+        assert!(pace_rules(&options, 1).is_none());
     }
 
     #[test]

@@ -1,64 +1,55 @@
 //! Where a worker runs: CPUs, memory nodes, priorities.
 
 use crate::processors::run_on;
-use iolite_options::{CpusPolicy, JobOptions, NumaPolicyMode};
+use iolite_options::NumaPolicyMode;
 use iolite_os::explained;
 use iolite_plan::Plan;
+use iolite_plan::resolve::PlacementRules;
 use iolite_types::describe_error;
 use std::io;
 
-/// Applies everything that the job says about placement to the calling thread. The reserved CPU is not for workers.
+/// Applies everything that the job says about placement to the calling thread.
 ///
 /// # Errors
 /// The option that could not be applied, and why.
-pub fn apply(
-    options: &JobOptions,
-    worker: usize,
-    reserved: Option<u32>,
-) -> Result<(), (&'static str, io::Error)> {
-    if !options.cpus_allowed.is_empty() {
-        let mut cpus = options.cpus_allowed.clone();
-        cpus.retain(|cpu| Some(*cpu) != reserved);
-        let chosen = match options.cpus_allowed_policy {
-            CpusPolicy::Shared => &cpus[..],
-            CpusPolicy::Split => std::slice::from_ref(&cpus[worker % cpus.len()]),
-        };
-        run_on(chosen).map_err(|error| ("cpus_allowed", error))?;
+pub fn apply(rules: &PlacementRules) -> Result<(), (&'static str, io::Error)> {
+    if let Some(cpus) = &rules.affinity {
+        run_on(cpus).map_err(|error| ("cpus_allowed", error))?;
     }
-    if !options.numa_cpu_nodes.is_empty() {
+    if !rules.cpu_nodes.is_empty() {
         let mut cpus = Vec::new();
-        for node in &options.numa_cpu_nodes {
+        for node in &rules.cpu_nodes {
             cpus.extend(cpus_of_node(*node).map_err(|error| ("numa_cpu_nodes", error))?);
         }
         run_on(&cpus).map_err(|error| ("numa_cpu_nodes", error))?;
     }
-    if let Some(reserved) = reserved {
+    if let Some(reserved) = rules.reserved_cpu {
         keep_off(reserved).map_err(|error| ("gtod_cpu", error))?;
     }
-    if let Some(policy) = &options.numa_mem_policy {
+    if let Some(policy) = &rules.memory_policy {
         set_memory_policy(policy.mode, &policy.nodes).map_err(|error| ("numa_mem_policy", error))?;
     }
-    if let Some(priority) = options.io_priority() {
+    if let Some(priority) = rules.io_priority {
         set_io_priority(priority).map_err(|error| ("prio", error))?;
     }
-    if options.nice != 0 {
-        add_nice(options.nice).map_err(|error| ("nice", error))?;
+    if rules.nice != 0 {
+        add_nice(rules.nice).map_err(|error| ("nice", error))?;
     }
-    if let Some(name) = &options.comm {
+    if let Some(name) = &rules.thread_name {
         set_name(name).map_err(|error| ("comm", error))?;
     }
     // Last, since the rest may need privileges; the group first, since the user may not change it any more.
-    if let Some(group) = options.gid {
+    if let Some(group) = rules.group {
         change_id(libc::SYS_setresgid, group).map_err(|error| ("gid", error))?;
     }
-    if let Some(user) = options.uid {
+    if let Some(user) = rules.user {
         change_id(libc::SYS_setresuid, user).map_err(|error| ("uid", error))?;
     }
     Ok(())
 }
 
 /// What to do about a placement that the system refuses, where that can be told.
-pub fn remedy(options: &JobOptions, option: &str, error: io::Error) -> io::Error {
+pub fn remedy(job: &str, option: &str, error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::EPERM) {
         return error;
     }
@@ -68,7 +59,7 @@ pub fn remedy(options: &JobOptions, option: &str, error: io::Error) -> io::Error
         "uid" | "gid" => "only root can become somebody else; leave it away, or run as root",
         _ => return error,
     };
-    explained(&error, format!("job {}: {remedy}", options.name))
+    explained(&error, format!("job {job}: {remedy}"))
 }
 
 /// Leaves this CPU to others.
@@ -235,8 +226,7 @@ mod tests {
 
     #[test]
     fn refusals_name_job_and_remedy() {
-        let options = JobOptions { name: "j".to_owned(), ..JobOptions::default() };
-        let told = |option, errno| remedy(&options, option, io::Error::from_raw_os_error(errno)).to_string();
+        let told = |option, errno| remedy("j", option, io::Error::from_raw_os_error(errno)).to_string();
         for option in ["prio", "nice", "uid", "gid"] {
             let text = told(option, libc::EPERM);
             assert!(text.contains("job j: ") && text.contains("root"), "{option}: {text}");
@@ -268,8 +258,7 @@ mod tests {
     #[test]
     fn binding_is_seen_by_the_kernel() {
         std::thread::spawn(|| {
-            let options = JobOptions { cpus_allowed: vec![0], ..JobOptions::default() };
-            apply(&options, 0, None).unwrap();
+            apply(&PlacementRules { affinity: Some(vec![0]), ..PlacementRules::default() }).unwrap();
             let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
             assert!(status.lines().any(|line| line == "Cpus_allowed_list:\t0"));
         })
@@ -279,8 +268,8 @@ mod tests {
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error_that_names_the_option() {
-        let options = JobOptions { cpus_allowed: vec![1020], ..JobOptions::default() };
-        let result = std::thread::spawn(move || apply(&options, 0, None)).join().unwrap();
+        let rules = PlacementRules { affinity: Some(vec![1020]), ..PlacementRules::default() };
+        let result = std::thread::spawn(move || apply(&rules)).join().unwrap();
         assert_eq!(result.unwrap_err().0, "cpus_allowed");
     }
 }

@@ -2,15 +2,12 @@
 //!
 //! Each I/O draws for itself, so a share holds on average and in any part of the run.
 
-use iolite_options::JobOptions;
-use iolite_types::{Direction, PerDirection, io_priority};
+use iolite_plan::resolve::{PriorityRules, PriorityShare};
+use iolite_types::{Direction, PerDirection};
 use iolite_workload::rng::Rng;
 
 // The plan refuses more than the statistics have places for.
 const _: () = assert!(iolite_plan::MOST_PRIORITIES == iolite_stats::live::MOST_PRIORITIES);
-
-/// The class that counts when none is given: real time, the highest.
-const HIGHEST_CLASS: u32 = 1;
 
 /// The stream of random numbers that priorities are drawn from.
 const STREAM: u64 = 0x7072_696f;
@@ -20,45 +17,14 @@ const STREAM: u64 = 0x7072_696f;
 pub struct Priorities {
     /// Of those that draw none.
     own: u16,
-    shares: PerDirection<Vec<Share>>,
+    shares: PerDirection<Vec<PriorityShare>>,
     rng: Rng,
 }
 
-/// So many of some I/Os have this priority.
-#[derive(Clone, Copy, Debug)]
-struct Share {
-    /// The block size; `None` = any.
-    size: Option<u64>,
-    percent: u32,
-    priority: u16,
-}
-
 impl Priorities {
-    /// The priorities of a job; `None` when all of its I/Os have the same.
-    pub fn new(options: &JobOptions, seed: u64) -> Option<Priorities> {
-        let engine = &options.engine;
-        // Trims carry no priority.
-        let of = |direction: Direction| {
-            let class = match engine.cmdprio_class[direction] {
-                0 => HIGHEST_CLASS,
-                class => class,
-            };
-            let usual = io_priority(class, engine.cmdprio[direction], engine.cmdprio_hint[direction]);
-            let all = Share { size: None, percent: engine.cmdprio_percentage[direction], priority: usual };
-            let by_size = engine.cmdprio_bssplit[direction].iter().map(|share| Share {
-                size: Some(share.size),
-                percent: share.percent,
-                priority: share.priority.unwrap_or(usual),
-            });
-            std::iter::once(all).chain(by_size).filter(|share| share.percent > 0).collect::<Vec<_>>()
-        };
-        let shares = PerDirection::new(of(Direction::Read), of(Direction::Write), Vec::new());
-        let any = shares.values.iter().any(|shares| !shares.is_empty());
-        any.then(|| Priorities {
-            own: options.io_priority().unwrap_or(0),
-            shares,
-            rng: Rng::stream(seed, STREAM),
-        })
+    /// Draws as these rules say.
+    pub fn new(rules: &PriorityRules) -> Priorities {
+        Priorities { own: rules.own, shares: rules.shares.clone(), rng: Rng::stream(rules.seed, STREAM) }
     }
 
     /// All that may be drawn, each once: that of the worker, then those of the options in order.
@@ -93,12 +59,14 @@ impl Priorities {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use iolite_options::PriorityShare;
+    use super::Priorities;
+    use iolite_options::{JobOptions, PriorityShare};
+    use iolite_plan::resolve::priority_rules;
+    use iolite_types::{Direction, PerDirection};
     use std::collections::BTreeMap;
 
     fn drawn(options: &JobOptions, direction: Direction, length: u64) -> BTreeMap<u16, u32> {
-        let mut priorities = Priorities::new(options, 7).unwrap();
+        let mut priorities = Priorities::new(&priority_rules(options, 7).unwrap());
         let mut counts = BTreeMap::new();
         for _ in 0..10_000 {
             *counts.entry(priorities.draw(direction, length)).or_default() += 1;
@@ -109,7 +77,7 @@ mod tests {
     #[test]
     fn shares_hold_per_direction() {
         let mut options = JobOptions { prio: Some(5), ..JobOptions::default() };
-        assert!(Priorities::new(&options, 1).is_none());
+        assert!(priority_rules(&options, 1).is_none());
         options.engine.cmdprio_percentage = PerDirection::new(30, 0, 0);
         let own = 2 << 13 | 5;
         let counts = drawn(&options, Direction::Read, 4096);

@@ -24,8 +24,9 @@ impl Worker<'_> {
             replay: self.plan.replay.clone(),
             place: self.plan.place,
         };
-        let mut verification = Verification::new(self.options(), workload, self.layout, identity)
-            .map_err(|error| Stop { errno: error.errno(), what: format!("func=verify: {error}") })?;
+        let mut verification =
+            Verification::new(self.options(), workload, &self.resolved.layout, identity)
+                .map_err(|error| Stop { errno: error.errno(), what: format!("func=verify: {error}") })?;
         if let Some(verification) = &verification {
             let (name, history) = (&self.options().name, &verification.read_back);
             debug!(target: "verify", "{name}: {history}, at most {} bytes", history.history_bytes());

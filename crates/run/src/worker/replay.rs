@@ -5,7 +5,6 @@
 //! and looks after what is in flight meanwhile.
 
 use iolite_host::ThisMachine;
-use iolite_options::JobOptions;
 use iolite_plan::ReplayPlan;
 use iolite_trace::{Event, Format, Record, TraceReader, WholeRecords};
 use iolite_types::Direction;
@@ -75,8 +74,8 @@ impl io::Read for Stream {
 }
 
 impl Replay {
-    /// The replay of this plan.
-    pub fn new(plan: &Arc<ReplayPlan>, options: &JobOptions, needs_devices: bool) -> Self {
+    /// The replay of this plan. Times between its I/Os are divided by `speed` over 100; `None` = they do not count.
+    pub fn new(plan: &Arc<ReplayPlan>, speed: Option<u64>, needs_devices: bool) -> Self {
         Replay {
             plan: plan.clone(),
             source: Source::Closed,
@@ -85,7 +84,7 @@ impl Replay {
             places: plan.places.clone(),
             opened: vec![0; plan.needs.len()],
             needs_devices,
-            speed: (!options.replay_no_stall).then_some(options.replay_time_scale.max(1)),
+            speed,
             first_ns: None,
             waiting: VecDeque::with_capacity(4),
             trouble: None,

@@ -1,5 +1,6 @@
 //! When a sync is due between two I/Os: `fsync`, `fdatasync`, `sync_file_range`.
 
+use iolite_plan::resolve::SyncRules;
 use iolite_types::Operation;
 
 /// Counts writes and says when a sync is due.
@@ -60,12 +61,12 @@ pub struct Due {
 }
 
 impl SyncSchedule {
-    /// A sync of each kind after so many writes; 0 = never.
-    pub fn new(fsync: u64, fdatasync: u64, range: u64) -> Self {
+    /// The schedule that these rules describe.
+    pub fn new(rules: &SyncRules) -> Self {
         SyncSchedule {
-            fsync: Counter::new(fsync),
-            fdatasync: Counter::new(fdatasync),
-            range: Counter::new(range),
+            fsync: Counter::new(rules.fsync),
+            fdatasync: Counter::new(rules.fdatasync),
+            range: Counter::new(rules.range),
             ..SyncSchedule::default()
         }
     }
@@ -136,9 +137,13 @@ impl SyncSchedule {
 mod tests {
     use super::*;
 
+    fn schedule(fsync: u64, fdatasync: u64, range: u64) -> SyncSchedule {
+        SyncSchedule::new(&SyncRules { fsync, fdatasync, range, ..SyncRules::default() })
+    }
+
     #[test]
     fn each_kind_has_its_own_interval() {
-        let mut schedule = SyncSchedule::new(2, 3, 0);
+        let mut schedule = schedule(2, 3, 0);
         let mut syncs = Vec::new();
         for write in 0..6 {
             schedule.wrote(0, write * 4096, 4096);
@@ -152,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_range_covers_what_was_written_since_the_last() {
-        let mut schedule = SyncSchedule::new(0, 0, 2);
+        let mut schedule = schedule(0, 0, 2);
         schedule.wrote(1, 8192, 4096);
         assert_eq!(schedule.due(), None);
         schedule.wrote(1, 0, 4096);
@@ -166,7 +171,7 @@ mod tests {
 
     #[test]
     fn each_file_has_a_range_of_its_own() {
-        let mut schedule = SyncSchedule::new(0, 0, 2);
+        let mut schedule = schedule(0, 0, 2);
         let mut ranges = Vec::new();
         for (file, offset) in [(0, 0), (1, 0), (0, 4096), (0, 8192), (1, 4096), (1, 8192)] {
             schedule.wrote(file, offset, 4096);
@@ -177,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_file_stays_open_for_what_is_due() {
-        let mut schedule = SyncSchedule::new(2, 0, 0);
+        let mut schedule = schedule(2, 0, 0);
         schedule.wrote(1, 0, 4096);
         assert!(!schedule.holds_open(1));
         assert_eq!(schedule.take_closing(), None);
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn nothing_is_due_when_nothing_was_asked_for() {
-        let mut schedule = SyncSchedule::new(0, 0, 0);
+        let mut schedule = schedule(0, 0, 0);
         assert!(schedule.is_empty());
         schedule.wrote(0, 0, 1);
         assert_eq!(schedule.due(), None);

@@ -6,17 +6,12 @@
 //! found, or at once when the full depth is good; it goes on when not even a depth of 1 is. With `latency_run` it goes on, the depth
 //! follows the storage, a step per window, and everything is counted. (All as fio does it.)
 
-use iolite_options::JobOptions;
+use iolite_plan::resolve::TargetRules;
 
 /// The search.
 #[derive(Clone, Copy, Debug)]
 pub struct LatencyTarget {
-    target_ns: u64,
-    window_ns: u64,
-    /// The share of I/Os that must keep to the target, 0..=1.
-    share: f64,
-    follows: bool,
-    most: u32,
+    rules: TargetRules,
     /// The largest depth that was good; 0 = none yet.
     good: u32,
     /// The smallest depth that was bad; one more than the most = none yet.
@@ -40,32 +35,23 @@ pub enum Step {
 }
 
 impl LatencyTarget {
-    /// The search that a job asks for; `None` = none.
-    pub fn new(options: &JobOptions) -> Option<LatencyTarget> {
-        if options.latency_target == 0 {
-            return None;
-        }
-        let most = options.iodepth.max(1);
-        Some(LatencyTarget {
-            target_ns: options.latency_target.saturating_mul(1000),
-            // A window of nothing would end before it has seen an I/O.
-            window_ns: options.latency_window.max(1).saturating_mul(1000),
-            share: options.latency_percentile / 100.0,
-            follows: options.latency_run,
-            most,
+    /// A search that has not begun.
+    pub fn new(rules: TargetRules) -> LatencyTarget {
+        LatencyTarget {
+            rules,
             good: 0,
-            bad: most + 1,
+            bad: rules.most + 1,
             depth: 1,
             found: false,
             since: 0,
             seen: 0,
             within: 0,
-        })
+        }
     }
 
     /// Whether a change of depth begins a new measurement.
     pub fn counts_anew(&self) -> bool {
-        !self.follows
+        !self.rules.follows
     }
 
     /// The job begins now; the depth it begins with.
@@ -84,15 +70,15 @@ impl LatencyTarget {
     #[inline]
     pub fn completed(&mut self, latency_ns: u64) {
         self.seen += 1;
-        self.within += u64::from(latency_ns <= self.target_ns);
+        self.within += u64::from(latency_ns <= self.rules.target_ns);
     }
 
     /// Looks whether a window is over. One without a single I/O goes on until there is one.
     pub fn step(&mut self, now: u64) -> Step {
-        if now.saturating_sub(self.since) < self.window_ns || self.seen == 0 {
+        if now.saturating_sub(self.since) < self.rules.window_ns || self.seen == 0 {
             return Step::Stay;
         }
-        let is_good = self.within as f64 >= self.share * self.seen as f64;
+        let is_good = self.within as f64 >= self.rules.share * self.seen as f64;
         self.begin_window(now);
         if self.found {
             return self.after(is_good);
@@ -100,14 +86,14 @@ impl LatencyTarget {
         if is_good {
             self.good = self.depth;
             // This window was measured at the full depth, and there is nothing left to look for.
-            if self.depth == self.most && !self.follows {
+            if self.depth == self.rules.most && !self.rules.follows {
                 return Step::Finished;
             }
         } else {
             self.bad = self.depth;
         }
-        let next = if self.bad > self.most {
-            (self.depth * 2).min(self.most)
+        let next = if self.bad > self.rules.most {
+            (self.depth * 2).min(self.rules.most)
         } else {
             self.good + (self.bad - self.good) / 2
         };
@@ -119,9 +105,9 @@ impl LatencyTarget {
 
     /// A window after the search.
     fn after(&mut self, is_good: bool) -> Step {
-        if self.follows {
+        if self.rules.follows {
             let next = if is_good { self.depth + 1 } else { self.depth - 1 };
-            return self.change(next.clamp(1, self.most));
+            return self.change(next.clamp(1, self.rules.most));
         }
         if self.good == 0 { Step::Stay } else { Step::Finished }
     }
@@ -139,18 +125,15 @@ impl LatencyTarget {
 mod tests {
     use super::*;
 
+    /// 90% of the I/Os within 100 µs, depths up to 4.
+    fn rules() -> TargetRules {
+        TargetRules { target_ns: 100_000, window_ns: 1000, share: 0.9, follows: false, most: 4 }
+    }
+
     /// Runs windows over a storage whose I/Os take `latency(depth)` µs; the depths that were tried, and whether the job
     /// ended by itself.
     fn search(most: u32, follows: bool, latency: impl Fn(u32) -> u64) -> (Vec<u32>, bool) {
-        let options = JobOptions {
-            iodepth: most,
-            latency_target: 100,
-            latency_window: 1000,
-            latency_percentile: 90.0,
-            latency_run: follows,
-            ..JobOptions::default()
-        };
-        let mut target = LatencyTarget::new(&options).unwrap();
+        let mut target = LatencyTarget::new(TargetRules { most, follows, window_ns: 1_000_000, ..rules() });
         let mut depth = target.start(0);
         let mut tried = vec![depth];
         for window in 1..20 {
@@ -199,15 +182,8 @@ mod tests {
 
     #[test]
     fn a_share_of_slow_ios_is_allowed() {
-        let options = JobOptions {
-            iodepth: 4,
-            latency_target: 100,
-            latency_window: 1,
-            latency_percentile: 90.0,
-            ..JobOptions::default()
-        };
         for (slow, expected) in [(10, Step::Depth(2)), (11, Step::Stay)] {
-            let mut target = LatencyTarget::new(&options).unwrap();
+            let mut target = LatencyTarget::new(rules());
             target.start(0);
             (0..100).for_each(|io| target.completed(if io < slow { 200_000 } else { 50_000 }));
             assert_eq!(target.step(1_000_000), expected, "{slow} of 100 slow");

@@ -11,13 +11,13 @@ impl Worker<'_> {
     /// What ended the job, for the job's own line. What the loop has not told yet is told the reader of the report.
     pub(super) fn tell(&self, failure: Failure, file: Option<String>, trouble: Option<String>) -> Stop {
         if failure.missed == Some(Missed::Script) {
-            let line = format!("{}: {}", self.options().name, trouble.unwrap_or_default());
+            let line = format!("{}: {}", self.resolved.name, trouble.unwrap_or_default());
             Message::Warning(self.number(), line).send(self.messages);
             return Stop { errno: failure.errno.0, what: "func=read_iolog".into() };
         }
         if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
             let unit = if option == "rate_min" { "B/s" } else { "IOPS" };
-            let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.options().name);
+            let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.resolved.name);
             Message::Warning(self.number(), line).send(self.messages);
             return Stop { errno: failure.errno.0, what: format!("func={option}") };
         }
@@ -30,7 +30,8 @@ impl Worker<'_> {
             return Stop { errno: failure.errno.0, what: failed_check(&file) };
         }
         if let Some(Missed::Latency(latency)) = failure.missed {
-            let limit = operation.direction().map_or(0, |direction| self.options().max_latency[direction]);
+            let limits = self.resolved.issue.max_latency_ns;
+            let limit = operation.direction().map_or(0, |direction| limits[direction.index()] / 1000);
             let line = format!(
                 "latency of {latency} nsec exceeds max_latency={limit}us: {file} {name} offset={offset}, buflen={length}"
             );

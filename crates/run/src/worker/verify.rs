@@ -28,7 +28,7 @@ pub use plan::ReadBack;
 pub use pool::{Checked, Pool};
 pub use problems::{problems, problems_of_files, problems_of_states};
 pub use rivals::{FileIdentity, Rivalry, Rivals};
-pub use setup::{Identity as WorkerIdentity, loads_state, needs_order, reads_back};
+pub use setup::{Identity as WorkerIdentity, loads_state, reads_back};
 pub use state::{State, StateUse, of_worker as state_of, sync_all as sync_states};
 pub use trims::Trims;
 pub use turns::{Aim, Part, Turns};

@@ -6,9 +6,8 @@ use crate::worker::verify::FileIdentity;
 use iolite_engine::{FileKind, FileSpec, OpenMode};
 use iolite_host::{Machine, ThisMachine};
 use iolite_logs::LogError;
-use iolite_options::JobOptions;
-use iolite_plan::ReplayPlan;
-use iolite_types::{Direction, Operation};
+use iolite_plan::resolve::LiveFileRules;
+use iolite_types::Operation;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use std::time::Duration;
 /// What is demanded of files that become known on the way.
 #[derive(Clone, Debug)]
 pub(super) struct LiveRules {
-    /// Names are paths of this machine.
+    /// The engine works on files of this machine.
     has_local_files: bool,
     readonly: bool,
     allow_mounted_write: bool,
@@ -27,15 +26,15 @@ pub(super) struct LiveRules {
 }
 
 impl LiveRules {
-    /// The rules of this replay, if it is live.
-    pub(super) fn new(options: &JobOptions, replay: &ReplayPlan, has_local_files: bool) -> Option<LiveRules> {
-        replay.is_live.then_some(LiveRules {
+    /// The rules of a live replay.
+    pub(super) fn new(rules: &LiveFileRules, has_local_files: bool) -> LiveRules {
+        LiveRules {
             has_local_files,
-            readonly: replay.readonly,
-            allow_mounted_write: options.allow_mounted_write,
-            allow_file_create: options.allow_file_create,
-            traces: options.read_iolog.iter().map(|trace| FileIdentity::of(Path::new(trace))).collect(),
-        })
+            readonly: rules.readonly,
+            allow_mounted_write: rules.allow_mounted_write,
+            allow_file_create: rules.allow_file_create,
+            traces: rules.traces.iter().map(|trace| FileIdentity::of(trace)).collect(),
+        }
     }
 }
 
@@ -60,23 +59,6 @@ impl Names {
         }
         Ok(())
     }
-}
-
-/// How the files of a replay are opened: for writing only what is written, and that for reading as well where it is to
-/// be read back.
-pub(super) fn modes(usual: OpenMode, replay: &ReplayPlan, reads_back: bool) -> Vec<OpenMode> {
-    let mode = |needs: &iolite_plan::FileNeeds| {
-        // A file that is opened and not used is made like those that are written, as its recording did.
-        let unused = needs.first.values.iter().all(Option::is_none);
-        let write = usual.write && (needs.changes() || unused);
-        OpenMode {
-            read: needs.first[Direction::Read].is_some() || reads_back || !write,
-            write,
-            create: usual.create && write,
-            ..usual
-        }
-    };
-    replay.needs.iter().map(mode).collect()
 }
 
 impl FileTable {

@@ -5,11 +5,10 @@
 //! only so many.
 
 use super::Attempt;
-use iolite_options::JobOptions;
 use iolite_plan::{FileLayout, Layout};
 use iolite_stats::BlockState;
 use iolite_stats::live::LiveBlocks;
-use iolite_types::{Direction, Operation};
+use iolite_types::Operation;
 
 /// What has been done to each block.
 #[derive(Debug)]
@@ -35,12 +34,11 @@ const MOST_BLOCKS: u64 = 16 << 20;
 const STATE_BITS: u32 = 3;
 
 impl<'a> BlockLives<'a> {
-    /// For a job that asks for it. The error says why it cannot be.
-    pub fn new(options: &JobOptions, layout: &Layout, live: &'a LiveBlocks) -> Result<Option<Self>, String> {
-        if !options.block_error_percentiles {
-            return Ok(None);
-        }
-        let size = options.bs[Direction::Trim].max(1);
+    /// The lives of blocks of this size, in bytes.
+    ///
+    /// # Errors
+    /// In words, that there are too many of them.
+    pub fn new(size: u64, layout: &Layout, live: &'a LiveBlocks) -> Result<Self, String> {
         let blocks = |file: &FileLayout| file.length.div_ceil(size);
         let total = layout.files.iter().map(blocks).fold(0, u64::saturating_add);
         if total > MOST_BLOCKS {
@@ -51,7 +49,7 @@ impl<'a> BlockLives<'a> {
         }
         live.prepare(total);
         let lives = |file: &FileLayout| Lives { offset: file.offset, blocks: vec![0; blocks(file) as usize] };
-        Ok(Some(BlockLives { size, files: layout.files.iter().map(lives).collect(), live }))
+        Ok(BlockLives { size, files: layout.files.iter().map(lives).collect(), live })
     }
 
     /// This was done, or failed.
@@ -103,9 +101,7 @@ mod tests {
             is_whole: false,
         };
         let layout = Layout { files: vec![file], pass_bytes: None };
-        let mut options = JobOptions { block_error_percentiles: true, ..JobOptions::default() };
-        options.bs[Direction::Trim] = 4096;
-        let mut lives = BlockLives::new(&options, &layout, live).unwrap().unwrap();
+        let mut lives = BlockLives::new(4096, &layout, live).unwrap();
         let mut io = |operation, block: u64, blocks: u64, failed| {
             let (offset, length) = (4096 + block * 4096, blocks * 4096);
             lives.done(&Attempt { operation, file: 0, offset, length }, failed);
@@ -122,11 +118,8 @@ mod tests {
         let report = live.read();
         assert_eq!(report.states, [1, 1, 1, 1, 1], "unwritten, trimmed, written, failed trim, failed write");
         assert_eq!(report.lifetimes.occupied().collect::<Vec<_>>(), [(3, 2)]);
-        options.bs[Direction::Trim] = 1;
         let mut layout = layout;
         layout.files[0].length = 1 << 40;
-        assert!(
-            BlockLives::new(&options, &layout, live).unwrap_err().contains("1099511627776 blocks of 1 bytes")
-        );
+        assert!(BlockLives::new(1, &layout, live).unwrap_err().contains("1099511627776 blocks of 1 bytes"));
     }
 }

@@ -10,12 +10,9 @@ use crate::sys::Socket;
 use crate::worker::alignment::Alignment;
 use crate::worker::telling::{failed_operation, io_error_line};
 use iolite_engine::{Engine, Errno};
-use iolite_options::JobOptions;
+use iolite_plan::resolve::{ErrorRules, Tolerance};
 use iolite_types::Operation;
 use iolite_workload::Generator;
-
-/// The errors to be gone on after when nothing else is said.
-const LOST_DATA: [i32; 2] = [libc::EIO, libc::EILSEQ];
 
 /// Nothing was moved although no error was told. What is made of it is `EIO`.
 pub(super) const NOTHING_MOVED: Errno = Errno(0);
@@ -23,59 +20,27 @@ pub(super) const NOTHING_MOVED: Errno = Errno(0);
 /// What a job does about errors, and whom it tells.
 #[derive(Clone, Debug)]
 pub struct ErrorPolicy<'a> {
-    read: Tolerance,
-    write: Tolerance,
-    verify: Tolerance,
-    /// Describe errors that do not end the job, too.
-    dump: bool,
+    rules: ErrorRules,
     /// I/O bypasses the page cache.
     direct: bool,
     messages: &'a Socket,
     worker: u32,
 }
 
-/// What is done about the errors of one kind of I/O.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Tolerance {
-    /// They are counted.
-    counts: bool,
-    /// The job goes on after these.
-    errnos: Vec<i32>,
-}
-
-impl Tolerance {
-    fn new(goes_on: bool, ignored: &[i32]) -> Tolerance {
-        match (goes_on, ignored) {
-            (false, []) => Tolerance::default(),
-            (true, []) => Tolerance { counts: true, errnos: LOST_DATA.to_vec() },
-            (_, ignored) => Tolerance { counts: true, errnos: ignored.to_vec() },
-        }
-    }
-}
-
 impl<'a> ErrorPolicy<'a> {
-    /// What the options say. The worker's number is for its messages.
-    pub fn new(options: &JobOptions, messages: &'a Socket, worker: u32) -> Self {
-        let (goes_on, ignored) = (options.continue_on_error, &options.ignore_error);
-        ErrorPolicy {
-            read: Tolerance::new(goes_on.read, &ignored.read),
-            write: Tolerance::new(goes_on.write, &ignored.write),
-            verify: Tolerance::new(goes_on.verify, &ignored.verify),
-            dump: options.error_dump,
-            direct: options.direct,
-            messages,
-            worker,
-        }
+    /// What these rules say, for I/O that bypasses the page cache or not. The worker's number is for its messages.
+    pub fn new(rules: &ErrorRules, direct: bool, messages: &'a Socket, worker: u32) -> Self {
+        ErrorPolicy { rules: rules.clone(), direct, messages, worker }
     }
 
     /// Whether the job goes on after wrong data, for which this errno stands.
     pub(super) fn tolerates_wrong_data(&self, errno: Errno) -> bool {
-        self.verify.errnos.contains(&errno.0)
+        self.rules.verify.errnos.contains(&errno.0)
     }
 
     /// Whether wrong data is counted.
     pub(super) fn counts_wrong_data(&self) -> bool {
-        self.verify.counts
+        self.rules.verify.counts
     }
 
     /// The worker's number, for messages.
@@ -89,7 +54,7 @@ impl<'a> ErrorPolicy<'a> {
     }
 
     fn of(&self, operation: Operation) -> &Tolerance {
-        if operation == Operation::Read { &self.read } else { &self.write }
+        if operation == Operation::Read { &self.rules.read } else { &self.rules.write }
     }
 }
 
@@ -127,7 +92,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
             return;
         }
-        if self.errors.dump {
+        if self.errors.rules.dump {
             self.tell(attempt, errno, why);
         }
         if self.stats.errors.get() == 1 {
@@ -180,34 +145,5 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn tell(&self, attempt: Attempt, errno: Errno, why: &str) {
         let line = io_error_line(&self.files.name(attempt.file), &attempt, errno, why);
         Message::Warning(self.errors.worker, line).send(self.errors.messages);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use iolite_options::{ErrorKinds, IgnoredErrors};
-
-    fn tolerances(kinds: ErrorKinds, read: &[i32], write: &[i32]) -> [Tolerance; 2] {
-        let (_, socket) = Socket::pair().unwrap();
-        let options = JobOptions {
-            continue_on_error: kinds,
-            ignore_error: IgnoredErrors { read: read.to_vec(), write: write.to_vec(), verify: vec![] },
-            ..JobOptions::default()
-        };
-        let policy = ErrorPolicy::new(&options, &socket, 0);
-        [policy.of(Operation::Read).clone(), policy.of(Operation::Sync).clone()]
-    }
-
-    #[test]
-    fn errors_that_a_job_goes_on_after() {
-        let none = Tolerance::default();
-        let lost = Tolerance { counts: true, errnos: vec![libc::EIO, libc::EILSEQ] };
-        let full = Tolerance { counts: true, errnos: vec![libc::ENOSPC] };
-        assert_eq!(tolerances(ErrorKinds::NONE, &[], &[]), [none.clone(), none.clone()]);
-        assert_eq!(tolerances(ErrorKinds::ALL, &[], &[]), [lost.clone(), lost.clone()]);
-        // A list stands for itself, and for its kind only.
-        assert_eq!(tolerances(ErrorKinds::NONE, &[], &[libc::ENOSPC]), [none, full.clone()]);
-        assert_eq!(tolerances(ErrorKinds::ALL, &[], &[libc::ENOSPC]), [lost, full]);
     }
 }

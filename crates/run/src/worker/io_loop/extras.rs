@@ -33,3 +33,22 @@ pub struct Extras<'a> {
     /// Checks what was written; `None` = nothing is checked.
     pub verification: Option<Box<Verification>>,
 }
+
+impl Extras<'_> {
+    /// Whether there is any of it.
+    pub fn any(&self) -> bool {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Extras { syncs, pace, target, intended, blocks, priorities, flow, sized_ramp, log, verification } =
+            self;
+        !syncs.is_empty()
+            || pace.is_some()
+            || target.is_some()
+            || intended.is_some()
+            || blocks.is_some()
+            || priorities.is_some()
+            || flow.is_some()
+            || sized_ramp.is_some()
+            || log.is_some()
+            || verification.is_some()
+    }
+}

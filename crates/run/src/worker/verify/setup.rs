@@ -138,15 +138,6 @@ pub fn loads_state(options: &JobOptions) -> bool {
     options.verification.is_on() && options.verification.verify_state_load
 }
 
-/// Whether a later write may overtake an earlier one to the same place, or a check of it: then they must not be in
-/// flight together.
-pub fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
-    options.verification.is_on()
-        && options.rw.writes()
-        // The write of a block follows its trim.
-        && (options.rw.trims() || options.verification.verify_backlog > 0 || can_repeat(workload))
-}
-
 /// Whether the job does the I/Os that its generator says: no mix is steered, no writes may fail, and their number does
 /// not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {

@@ -1,0 +1,81 @@
+//! Which errors of I/Os a job goes on after.
+//!
+//! A job goes on after an error when `continue_on_error` or `ignore_error` names the kind of I/O, and the error is one
+//! of those to be gone on after: what `ignore_error` lists for that kind, else `EIO` and `EILSEQ`, with which a medium
+//! says that it lost data. Anything else would come again and again.
+
+use iolite_options::JobOptions;
+use serde::{Deserialize, Serialize};
+
+/// The errors to be gone on after when nothing else is said.
+const LOST_DATA: [i32; 2] = [libc::EIO, libc::EILSEQ];
+
+/// What is done about the errors of one kind of I/O.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tolerance {
+    /// They are counted.
+    pub counts: bool,
+    /// The job goes on after these.
+    pub errnos: Vec<i32>,
+}
+
+impl Tolerance {
+    fn new(goes_on: bool, ignored: &[i32]) -> Tolerance {
+        match (goes_on, ignored) {
+            (false, []) => Tolerance::default(),
+            (true, []) => Tolerance { counts: true, errnos: LOST_DATA.to_vec() },
+            (_, ignored) => Tolerance { counts: true, errnos: ignored.to_vec() },
+        }
+    }
+}
+
+/// What a job does about errors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorRules {
+    /// Of reads.
+    pub read: Tolerance,
+    /// Of writes, trims and syncs.
+    pub write: Tolerance,
+    /// Of data that is not what was written.
+    pub verify: Tolerance,
+    /// Errors that do not end the job are described, too.
+    pub dump: bool,
+}
+
+pub(super) fn rules(options: &JobOptions) -> ErrorRules {
+    let (goes_on, ignored) = (options.continue_on_error, &options.ignore_error);
+    ErrorRules {
+        read: Tolerance::new(goes_on.read, &ignored.read),
+        write: Tolerance::new(goes_on.write, &ignored.write),
+        verify: Tolerance::new(goes_on.verify, &ignored.verify),
+        dump: options.error_dump,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{ErrorKinds, IgnoredErrors};
+
+    fn tolerances(kinds: ErrorKinds, read: &[i32], write: &[i32]) -> [Tolerance; 2] {
+        let options = JobOptions {
+            continue_on_error: kinds,
+            ignore_error: IgnoredErrors { read: read.to_vec(), write: write.to_vec(), verify: vec![] },
+            ..JobOptions::default()
+        };
+        let rules = rules(&options);
+        [rules.read, rules.write]
+    }
+
+    #[test]
+    fn errors_that_a_job_goes_on_after() {
+        let none = Tolerance::default();
+        let lost = Tolerance { counts: true, errnos: vec![libc::EIO, libc::EILSEQ] };
+        let full = Tolerance { counts: true, errnos: vec![libc::ENOSPC] };
+        assert_eq!(tolerances(ErrorKinds::NONE, &[], &[]), [none.clone(), none.clone()]);
+        assert_eq!(tolerances(ErrorKinds::ALL, &[], &[]), [lost.clone(), lost.clone()]);
+        // A list stands for itself, and for its kind only.
+        assert_eq!(tolerances(ErrorKinds::NONE, &[], &[libc::ENOSPC]), [none, full.clone()]);
+        assert_eq!(tolerances(ErrorKinds::ALL, &[], &[libc::ENOSPC]), [lost, full]);
+    }
+}

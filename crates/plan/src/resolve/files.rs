@@ -1,0 +1,188 @@
+//! How a worker's files are made, opened, advised and locked.
+
+use super::content;
+use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan};
+use iolite_engine::OpenMode;
+use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
+use iolite_types::Direction;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// When the files of a worker are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CreationTime {
+    /// Before any worker starts, one worker's after the other.
+    BeforeAll,
+    /// When the worker starts, beside the others.
+    ByWorker,
+    /// Not at all: what is only checked must be there.
+    Never,
+}
+
+/// How files are made what the job needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Creation {
+    /// When it happens.
+    pub time: CreationTime,
+    /// The engine works on files of this machine; otherwise there is nothing to make.
+    pub has_local_files: bool,
+    /// Files are made when they are opened, so only their directories are made before.
+    pub on_open: bool,
+    /// How room is reserved.
+    pub fallocate: Fallocate,
+    /// They are filled with data, because the job may read them.
+    pub is_filled: bool,
+    /// The end of the room is as good an end as the size (`fill_device`).
+    pub may_be_short: bool,
+    /// Files are filled until the file system is full, so that their size is known only then.
+    pub fills: bool,
+    /// They are synced when they are made.
+    pub sync: bool,
+    /// What is written into them.
+    pub content: iolite_content::Spec,
+    /// Bytes of a block of that content.
+    pub block: usize,
+    /// The smallest I/O of the job, in bytes: a file with less room is of no use.
+    pub least: u64,
+}
+
+pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> Creation {
+    let options = &*job.options;
+    let has_local_files = job.engine.facets.has_local_files();
+    let fills = fills(job);
+    Creation {
+        time: if options.verify_only || options.loads_state() {
+            CreationTime::Never
+        } else if options.create_serialize || fills {
+            // Filling a file system from several sides at once would leave sizes to chance.
+            CreationTime::BeforeAll
+        } else {
+            CreationTime::ByWorker
+        },
+        has_local_files,
+        on_open: options.create_on_open,
+        fallocate: options.fallocate,
+        is_filled: options.rw.reads() || options.overwrite || options.pre_read,
+        may_be_short: options.fill_device,
+        fills,
+        sync: options.create_fsync,
+        content: content::layout_spec(options, layout, worker),
+        block: content::block(options),
+        least: options.smallest_block(),
+    }
+}
+
+/// Whether files are filled until the file system is full.
+fn fills(job: &JobPlan) -> bool {
+    let options = &job.options;
+    options.fill_device
+        && options.read_iolog.is_empty()
+        && options.rw.reads()
+        && job.engine.facets.has_local_files()
+        && !options.create_on_open
+}
+
+/// How files are opened, advised and locked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRules {
+    /// The engine works on files of this machine.
+    pub has_local_files: bool,
+    /// How files are opened of which nothing else is known.
+    pub mode: OpenMode,
+    /// How each file of a replay is opened; empty = all in the same mode.
+    pub modes: Vec<OpenMode>,
+    /// The random advice is given where `advice` leaves it to the workload.
+    pub is_random: bool,
+    /// What the kernel is advised.
+    pub advice: FadviseHint,
+    /// What the page cache holds of a file is dropped when it is opened.
+    pub invalidate: bool,
+    /// Files are synced when they are closed.
+    pub sync_on_close: bool,
+    /// How long what is written will live, as fcntl(2) says it; 0 = nothing is said.
+    pub write_hint: u64,
+    /// How files are locked.
+    pub lock: LockFile,
+    /// No file may have two names, because what is in it is verified.
+    pub unique_names: bool,
+    /// The files of a trace become known only when the trace names them.
+    pub live: Option<LiveFileRules>,
+}
+
+/// What is demanded of files that become known on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveFileRules {
+    /// Nothing may be changed (`--readonly`).
+    pub readonly: bool,
+    /// Devices in use may be changed.
+    pub allow_mounted_write: bool,
+    /// Files may be made.
+    pub allow_file_create: bool,
+    /// The traces that the job reads meanwhile: they are not written over.
+    pub traces: Vec<PathBuf>,
+}
+
+pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan) -> FileRules {
+    let options = &*job.options;
+    let replay = worker.replay.as_deref();
+    let writes = options.rw.changes() && !options.verify_only;
+    let reads_back = options.reads_back();
+    let mode = OpenMode {
+        read: options.rw.reads() || reads_back,
+        write: writes,
+        direct: options.direct,
+        sync: options.sync == SyncMode::Sync,
+        dsync: options.sync == SyncMode::DSync,
+        create: writes && options.allow_file_create,
+    };
+    FileRules {
+        has_local_files: job.engine.facets.has_local_files(),
+        mode,
+        modes: replay.map_or_else(Vec::new, |replay| modes(mode, replay, reads_back)),
+        is_random: options.rw.is_random(),
+        advice: options.fadvise_hint,
+        invalidate: options.invalidate,
+        sync_on_close: options.fsync_on_close && writes,
+        write_hint: if options.rw.writes() { options.write_hint.map_or(0, life_time) } else { 0 },
+        lock: options.lockfile,
+        unique_names: options.verification.is_on(),
+        live: replay.filter(|replay| replay.is_live).map(|replay| live(options, replay)),
+    }
+}
+
+fn live(options: &JobOptions, replay: &ReplayPlan) -> LiveFileRules {
+    LiveFileRules {
+        readonly: replay.readonly,
+        allow_mounted_write: options.allow_mounted_write,
+        allow_file_create: options.allow_file_create,
+        traces: options.read_iolog.iter().map(PathBuf::from).collect(),
+    }
+}
+
+/// How the files of a replay are opened: for writing only what is written, and that for reading as well where it is to
+/// be read back.
+fn modes(usual: OpenMode, replay: &ReplayPlan, reads_back: bool) -> Vec<OpenMode> {
+    let mode = |needs: &crate::FileNeeds| {
+        // A file that is opened and not used is made like those that are written, as its recording did.
+        let unused = needs.first.values.iter().all(Option::is_none);
+        let write = usual.write && (needs.changes() || unused);
+        OpenMode {
+            read: needs.first[Direction::Read].is_some() || reads_back || !write,
+            write,
+            create: usual.create && write,
+            ..usual
+        }
+    };
+    replay.needs.iter().map(mode).collect()
+}
+
+/// The number of a life time (linux/fcntl.h).
+fn life_time(hint: WriteHint) -> u64 {
+    match hint {
+        WriteHint::None => 1,
+        WriteHint::Short => 2,
+        WriteHint::Medium => 3,
+        WriteHint::Long => 4,
+        WriteHint::Extreme => 5,
+    }
+}

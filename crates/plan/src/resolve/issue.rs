@@ -1,0 +1,205 @@
+//! How I/Os are issued, completed and measured; syncs, passes, and the search for a depth.
+
+use iolite_options::JobOptions;
+use iolite_types::PerDirection;
+use serde::{Deserialize, Serialize};
+
+/// What the I/O loop is told once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssueRules {
+    /// Most units in flight.
+    pub depth: u32,
+    /// Units that are committed together.
+    pub batch: u32,
+    /// Fewest completions to wait for when there is no room; 0 = poll, and look before each I/O what is there.
+    pub complete_min: u32,
+    /// Most completions to fetch at once.
+    pub complete_max: u32,
+    /// The depth to drain to when there is no room.
+    pub low: u32,
+    /// Measure submission latency.
+    pub slat: bool,
+    /// Measure completion latency.
+    pub clat: bool,
+    /// Measure total latency.
+    pub lat: bool,
+    /// Keep a histogram of submission latency.
+    pub slat_buckets: bool,
+    /// Keep a histogram of completion latency.
+    pub clat_buckets: bool,
+    /// Keep a histogram of total latency.
+    pub lat_buckets: bool,
+    /// Measure latency from the moment at which an I/O was meant to begin (`lat_from_intended_start`).
+    pub intended_starts: bool,
+    /// The directions of the workload, in the order of `Direction::ALL`.
+    pub moves: [bool; 3],
+    /// Nanoseconds before counting begins.
+    pub ramp_ns: u64,
+    /// Nanoseconds of counting after which the job ends; `u64::MAX` = no limit.
+    pub runtime_ns: u64,
+    /// `ENOSPC` is the end, not an error.
+    pub fill_device: bool,
+    /// Do not issue an I/O that overlaps one in flight.
+    pub serialize_overlap: bool,
+    /// Every so many writes, one that nothing is in flight beside; 0 = never.
+    pub write_barrier: u32,
+    /// Latencies decide something or are logged, so time is read even when none is reported.
+    pub time_decides: bool,
+    /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
+    pub max_latency_ns: [u64; 3],
+}
+
+impl IssueRules {
+    /// Whether time stamps are taken at all.
+    pub fn timed(&self) -> bool {
+        self.slat || self.clat || self.lat || self.time_decides
+    }
+
+    /// Whether any I/O has a longest time that it may take.
+    pub fn limits_latency(&self) -> bool {
+        self.max_latency_ns.iter().any(|&limit| limit < u64::MAX)
+    }
+}
+
+pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> IssueRules {
+    let depth = options.iodepth.max(1);
+    let complete_min = options.iodepth_batch_complete_min.min(depth);
+    let complete_max = match options.iodepth_batch_complete_max {
+        0 => complete_min.max(1),
+        max => max.clamp(complete_min.max(1), depth.max(complete_min)),
+    };
+    let measured = |disabled: bool| !disabled && options.stats;
+    let max_latency_ns = options.max_latency.values.map(|limit| match limit {
+        0 => u64::MAX,
+        limit => limit.saturating_mul(1000),
+    });
+    IssueRules {
+        depth,
+        batch: options.iodepth_batch.clamp(1, depth),
+        complete_min,
+        complete_max,
+        low: if options.iodepth_low == 0 { depth } else { options.iodepth_low.min(depth) },
+        slat: measured(options.disable_slat),
+        clat: measured(options.disable_clat),
+        lat: measured(options.disable_lat),
+        slat_buckets: options.slat_percentiles,
+        // The latency classes of the report come from this histogram, so it is kept in any case.
+        clat_buckets: true,
+        lat_buckets: options.lat_percentiles,
+        intended_starts: options.lat_from_intended_start,
+        // What a trace does is not known before it is done.
+        moves: iolite_types::Direction::ALL
+            .map(|direction| options.rw.uses(direction) || !options.read_iolog.is_empty()),
+        ramp_ns: options.ramp_time.saturating_mul(1000),
+        runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
+        fill_device: options.fill_device,
+        // Of two overlapping writes in flight nobody knows which one is the last.
+        serialize_overlap: depth > 1 && (options.serialize_overlap || needs_order(options, workload)),
+        write_barrier: options.write_barrier,
+        time_decides: options.lat_from_intended_start
+            || options.ramp_size > 0
+            || options.latency_target > 0
+            || max_latency_ns != [u64::MAX; 3]
+            || options.logs.any(),
+        max_latency_ns,
+    }
+}
+
+/// Whether a later write may overtake an earlier one to the same place, or a check of it: then they must not be in
+/// flight together.
+fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
+    options.verification.is_on()
+        && options.rw.writes()
+        // The write of a block follows its trim.
+        && (options.rw.trims()
+            || options.verification.verify_backlog > 0
+            || iolite_workload::history::can_repeat(workload))
+}
+
+/// Syncs between I/Os and at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncRules {
+    /// Writes from one fsync to the next; 0 = none.
+    pub fsync: u64,
+    /// Writes from one fdatasync to the next; 0 = none.
+    pub fdatasync: u64,
+    /// Writes from one `sync_file_range` to the next; 0 = none.
+    pub range: u64,
+    /// Sync all files after each pass.
+    pub end_fsync: bool,
+    /// Sync the file systems below all files at the end.
+    pub end_syncfs: bool,
+}
+
+pub(super) fn syncs(options: &JobOptions) -> SyncRules {
+    SyncRules {
+        fsync: u64::from(options.fsync),
+        fdatasync: u64::from(options.fdatasync),
+        range: options.sync_file_range.map_or(0, |range| range.interval),
+        end_fsync: options.end_fsync && options.rw.changes(),
+        end_syncfs: options.end_syncfs,
+    }
+}
+
+/// How often the workload is gone through, and what happens between two passes and at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassRules {
+    /// How many passes, at least 1.
+    pub loops: u64,
+    /// Passes follow each other until the time is over, whatever `loops` says.
+    pub time_based: bool,
+    /// Files stay open between passes.
+    pub keep_open: bool,
+    /// Files are removed and made anew between two passes.
+    pub unlink_each_loop: bool,
+    /// Each pass makes the same random choices.
+    pub repeat_choices: bool,
+    /// Files are removed at the end.
+    pub unlink: bool,
+}
+
+pub(super) fn passes(options: &JobOptions) -> PassRules {
+    // A saved state is gone through once: loops and time are those of the run that left it.
+    let repeats = !options.loads_state();
+    let time_based = options.time_based && repeats;
+    PassRules {
+        loops: if repeats { options.loops.max(1) } else { 1 },
+        time_based,
+        keep_open: options.time_based,
+        unlink_each_loop: options.unlink_each_loop,
+        repeat_choices: options.randrepeat && !time_based,
+        unlink: options.unlink,
+    }
+}
+
+/// The search for the depth at which I/Os keep to a latency (`latency_target`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetRules {
+    /// Nanoseconds that an I/O may take.
+    pub target_ns: u64,
+    /// Nanoseconds for which a depth is tried, at least 1000.
+    pub window_ns: u64,
+    /// The share of I/Os that must keep to the target, 0..=1.
+    pub share: f64,
+    /// The depth follows the storage until the job ends (`latency_run`).
+    pub follows: bool,
+    /// The largest depth.
+    pub most: u32,
+}
+
+pub(super) fn target(options: &JobOptions) -> Option<TargetRules> {
+    (options.latency_target > 0).then(|| TargetRules {
+        target_ns: options.latency_target.saturating_mul(1000),
+        // A window of nothing would end before it has seen an I/O.
+        window_ns: options.latency_window.max(1).saturating_mul(1000),
+        share: options.latency_percentile / 100.0,
+        follows: options.latency_run,
+        most: options.iodepth.max(1),
+    })
+}
+
+/// A value for each direction.
+pub(super) fn each<T>(mut value: impl FnMut(iolite_types::Direction) -> T) -> PerDirection<T> {
+    use iolite_types::Direction::{Read, Trim, Write};
+    PerDirection::new(value(Read), value(Write), value(Trim))
+}

@@ -1,0 +1,122 @@
+//! When I/Os may be issued: rates and think time.
+
+use super::issue::each;
+use iolite_options::{JobOptions, RateProcess, ThinktimeBlocks};
+use iolite_types::PerDirection;
+use serde::{Deserialize, Serialize};
+
+/// What a rate counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Amount {
+    /// Bytes.
+    Bytes,
+    /// I/Os.
+    Ios,
+}
+
+impl Amount {
+    /// What an I/O of so many bytes counts.
+    #[inline]
+    pub fn of(self, bytes: u64) -> u64 {
+        match self {
+            Amount::Bytes => bytes,
+            Amount::Ios => 1,
+        }
+    }
+}
+
+/// The rate that a direction must not exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// What is counted.
+    pub amount: Amount,
+    /// So much per second.
+    pub rate: u64,
+    /// How I/Os are distributed over time.
+    pub process: RateProcess,
+    /// Where the random distances begin.
+    pub seed: u64,
+}
+
+/// The rate that a direction must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Minimum {
+    /// What is counted.
+    pub amount: Amount,
+    /// So much per second.
+    pub rate: u64,
+    /// Nanoseconds over which the rate is averaged.
+    pub cycle_ns: u64,
+}
+
+/// Pauses between I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Think {
+    /// Nanoseconds of a pause.
+    pub pause_ns: u64,
+    /// Nanoseconds of it that are spent busy.
+    pub spin_ns: u64,
+    /// Processor cycles to be burnt besides.
+    pub cycles: u64,
+    /// I/Os from one pause to the next; `u64::MAX` = only time counts.
+    pub blocks: u64,
+    /// I/Os count when they are issued, not when they complete.
+    pub by_issue: bool,
+    /// Nanoseconds from one pause to the next; 0 = only I/Os count.
+    pub every_ns: u64,
+}
+
+/// When I/Os may be issued.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaceRules {
+    /// The rates not to be exceeded.
+    pub limits: PerDirection<Option<Limit>>,
+    /// The rates to be reached.
+    pub minima: PerDirection<Option<Minimum>>,
+    /// The next I/O may be a read or a write: one may go on while the other waits.
+    pub has_choice: bool,
+    /// Pauses.
+    pub think: Option<Think>,
+    /// Pauses do not count as time in which a rate could have been reached.
+    pub ignore_thinktime: bool,
+}
+
+/// The pace of a job; `None` = I/Os are issued at once.
+pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
+    let amount = |ios: u64, bytes: u64| match (ios, bytes) {
+        (0, 0) => None,
+        (0, bytes) => Some((Amount::Bytes, bytes)),
+        (ios, _) => Some((Amount::Ios, ios)),
+    };
+    let limits = each(|direction| {
+        let (amount, rate) = amount(options.rate_iops[direction], options.rate[direction])?;
+        let seed = seed ^ (direction.index() as u64 + 1);
+        options.rw.uses(direction).then_some(Limit { amount, rate, process: options.rate_process, seed })
+    });
+    let minima = each(|direction| {
+        let (amount, rate) = amount(options.rate_iops_min[direction], options.rate_min[direction])?;
+        let cycle_ns = options.rate_cycle.max(1).saturating_mul(1_000_000);
+        options.rw.uses(direction).then_some(Minimum { amount, rate, cycle_ns })
+    });
+    let think = (options.thinktime > 0).then(|| Think {
+        pause_ns: options.thinktime.saturating_mul(1000),
+        spin_ns: options.thinktime_spin.min(options.thinktime).saturating_mul(1000),
+        cycles: options.thinkcycles,
+        // By time alone when only a time was given.
+        blocks: if options.thinktime_iotime > 0 && !options.is_set("thinktime_blocks") {
+            u64::MAX
+        } else {
+            options.thinktime_blocks.max(1)
+        },
+        by_issue: options.thinktime_blocks_type == ThinktimeBlocks::Issue,
+        every_ns: options.thinktime_iotime.saturating_mul(1000),
+    });
+    let is_paced = limits.values.iter().any(Option::is_some) || minima.values.iter().any(Option::is_some);
+    (is_paced || think.is_some()).then(|| PaceRules {
+        limits,
+        minima,
+        has_choice: options.has_choice(),
+        think,
+        ignore_thinktime: options.rate_ignore_thinktime,
+    })
+}

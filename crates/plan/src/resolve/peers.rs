@@ -1,0 +1,56 @@
+//! The other workers of the run that a worker keeps an eye on.
+
+use crate::{JobPlan, Plan, WorkerPlan};
+use serde::{Deserialize, Serialize};
+
+/// Workers that keep in step (`flow`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowRules {
+    /// The worker's weight.
+    pub weight: u32,
+    /// The other workers of the flow, as indices of the run, with their weights.
+    pub others: Vec<(usize, u32)>,
+    /// Nanoseconds to sleep when it is ahead; 0 = only look again.
+    pub sleep_ns: u64,
+}
+
+/// Workers that share a ramp in bytes (`ramp_size`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizedRampRules {
+    /// Bytes to be moved by all of them before counting begins.
+    pub bytes: u64,
+    /// The other workers of the ramp, as indices of the run.
+    pub others: Vec<usize>,
+}
+
+pub(super) fn flow(plan: &Plan, worker: &WorkerPlan) -> Option<FlowRules> {
+    let options = &plan.job_of(worker).options;
+    let is_in_step = |job: &JobPlan| job.options.flow > 0 && job.options.flow_id == options.flow_id;
+    (options.flow > 0).then(|| FlowRules {
+        weight: options.flow,
+        others: others(plan, worker, is_in_step).map(|(job, index)| (index, job.options.flow)).collect(),
+        sleep_ns: options.flow_sleep.saturating_mul(1000),
+    })
+}
+
+pub(super) fn sized_ramp(plan: &Plan, worker: &WorkerPlan) -> Option<SizedRampRules> {
+    let own = plan.job_of(worker);
+    let shares = |job: &JobPlan| {
+        let merged = own.options.group_reporting && job.options.group_reporting;
+        merged && job.group == own.group && job.options.ramp_size > 0
+    };
+    (own.options.ramp_size > 0).then(|| SizedRampRules {
+        bytes: own.options.ramp_size,
+        others: others(plan, worker, shares).map(|(_, index)| index).collect(),
+    })
+}
+
+/// The other workers whose jobs are like this.
+fn others<'a>(
+    plan: &'a Plan,
+    worker: &'a WorkerPlan,
+    are: impl Fn(&JobPlan) -> bool + 'a,
+) -> impl Iterator<Item = (&'a JobPlan, usize)> {
+    let others = plan.workers.iter().filter(|other| other.index != worker.index);
+    others.map(|other| (plan.job_of(other), other.index)).filter(move |(job, _)| are(job))
+}

@@ -1,0 +1,56 @@
+//! Which I/Os have a priority of their own: `cmdprio_percentage`, `cmdprio_bssplit` and what belongs to them.
+
+use super::issue::each;
+use iolite_options::JobOptions;
+use iolite_types::{Direction, PerDirection, io_priority};
+use serde::{Deserialize, Serialize};
+
+/// The class that counts when none is given: real time, the highest.
+const HIGHEST_CLASS: u32 = 1;
+
+/// The priorities that I/Os draw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorityRules {
+    /// Of those that draw none, as the kernel writes it; 0 = the thread's.
+    pub own: u16,
+    /// What is drawn, per direction. Trims carry no priority.
+    pub shares: PerDirection<Vec<PriorityShare>>,
+    /// The seed of the draws.
+    pub seed: u64,
+}
+
+/// So many of some I/Os have this priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorityShare {
+    /// The block size; `None` = any.
+    pub size: Option<u64>,
+    /// Percent of the I/Os of this size, more than 0.
+    pub percent: u32,
+    /// The priority, as the kernel writes it.
+    pub priority: u16,
+}
+
+/// The priorities of a job; `None` when all of its I/Os have the same.
+pub fn rules(options: &JobOptions, seed: u64) -> Option<PriorityRules> {
+    let engine = &options.engine;
+    let shares = each(|direction| {
+        if direction == Direction::Trim {
+            return Vec::new();
+        }
+        let class = match engine.cmdprio_class[direction] {
+            0 => HIGHEST_CLASS,
+            class => class,
+        };
+        let usual = io_priority(class, engine.cmdprio[direction], engine.cmdprio_hint[direction]);
+        let all =
+            PriorityShare { size: None, percent: engine.cmdprio_percentage[direction], priority: usual };
+        let by_size = engine.cmdprio_bssplit[direction].iter().map(|share| PriorityShare {
+            size: Some(share.size),
+            percent: share.percent,
+            priority: share.priority.unwrap_or(usual),
+        });
+        std::iter::once(all).chain(by_size).filter(|share| share.percent > 0).collect()
+    });
+    let any = shares.values.iter().any(|shares: &Vec<PriorityShare>| !shares.is_empty());
+    any.then(|| PriorityRules { own: options.io_priority().unwrap_or(0), shares, seed })
+}

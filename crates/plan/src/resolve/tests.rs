@@ -1,0 +1,92 @@
+use super::*;
+use crate::{FileFacts, FileKind, LayoutContext, layout};
+use iolite_host::MadeUp;
+use iolite_options::{Range, ReadWrite, RunOptions, SizeValue};
+use iolite_types::{BlockSize, Direction, PerDirection};
+
+/// What the first worker of this job does, on a device of this size.
+fn resolved(device: u64, change: impl FnOnce(&mut JobOptions)) -> ResolvedWorker {
+    let mut options = JobOptions { name: "j".into(), ioengine: "null".into(), ..JobOptions::default() };
+    change(&mut options);
+    let plan = Plan::build(vec![options], &RunOptions::default(), &MadeUp::new()).expect("a valid plan");
+    let worker = &plan.workers[0];
+    let context = LayoutContext { clone: 0, keeps_data: true, seed: 1 };
+    let facts = FileFacts { kind: FileKind::Block, size: Some(device) };
+    let layout = layout(&plan.jobs[0].options, context, &[("/dev/made-up".into(), facts)]).unwrap();
+    plan.resolve(worker, &layout)
+}
+
+#[test]
+fn offsets_and_sizes_on_a_device_of_100_tib() {
+    const TIB: u64 = 1 << 40;
+    let worker = resolved(100 * TIB, |o| {
+        o.rw = ReadWrite::RandWrite;
+        o.offset = SizeValue::Percent(50);
+        o.bsrange = Some(PerDirection::all(Range { low: 4096, high: 65_536 }));
+    });
+    let region = &worker.workload.files[0];
+    assert_eq!((region.offset, region.length), (50 * TIB, 50 * TIB));
+    assert_eq!(worker.workload.block_size[Direction::Write], BlockSize::Range(4096, 65_536));
+    // Buffers hold the largest block, and nothing grows with the device.
+    assert_eq!((worker.buffers.largest, worker.buffers.count), (65_536, 1));
+    assert_eq!(worker.creation.time, CreationTime::BeforeAll);
+    assert_eq!(worker.layout.files[0].extend_to, None, "a device is as large as it is");
+}
+
+#[test]
+fn a_job_that_asks_for_nothing_special_has_no_extras() {
+    let worker = resolved(1 << 30, |o| o.iodepth = 32);
+    assert_eq!((worker.issue.depth, worker.issue.low, worker.issue.serialize_overlap), (32, 32, false));
+    assert!(worker.pace.is_none() && worker.target.is_none() && worker.priorities.is_none());
+    assert!(worker.flow.is_none() && worker.sized_ramp.is_none() && !worker.logs.any());
+    assert!(worker.content.is_none(), "it does not write");
+    assert!(!worker.issue.limits_latency() && worker.issue.timed());
+}
+
+#[test]
+fn a_saved_state_is_gone_through_once() {
+    let passes = |load| {
+        let worker = resolved(1 << 30, |o| {
+            o.rw = ReadWrite::RandWrite;
+            o.loops = 4;
+            o.runtime = 1_000_000;
+            o.time_based = true;
+            o.verification.verify = iolite_options::Verify::Crc32c;
+            o.verification.verify_state_load = load;
+        });
+        (worker.passes.loops, worker.passes.time_based, worker.creation.time)
+    };
+    assert_eq!(passes(false), (4, true, CreationTime::BeforeAll));
+    assert_eq!(passes(true), (1, false, CreationTime::Never));
+}
+
+#[test]
+fn clones_share_out_the_cpus_that_do_not_keep_the_time() {
+    let jobs = vec![JobOptions {
+        name: "j".into(),
+        ioengine: "null".into(),
+        size: Some(SizeValue::Bytes(1 << 20)),
+        numjobs: 3,
+        cpus_allowed: (0..2).collect(),
+        cpus_allowed_policy: iolite_options::CpusPolicy::Split,
+        ..JobOptions::default()
+    }];
+    let plan = Plan::build(jobs, &RunOptions::default(), &MadeUp::new()).expect("a valid plan");
+    let none = Layout { files: Vec::new(), pass_bytes: None };
+    let cpus = plan.workers.iter().map(|worker| plan.resolve(worker, &none).placement.affinity);
+    assert_eq!(cpus.collect::<Vec<_>>(), [Some(vec![0]), Some(vec![1]), Some(vec![0])]);
+}
+
+#[test]
+fn a_resolved_worker_travels_as_text() {
+    let worker = resolved(1 << 30, |o| {
+        o.rw = ReadWrite::RandRw;
+        o.rate_iops = PerDirection::new(100, 50, 0);
+        o.latency_target = 1000;
+        o.logs.write_lat_log = Some("lat".into());
+        o.buffer_compress_percentage = 50;
+    });
+    let text = serde_json::to_string(&worker).unwrap();
+    let back: ResolvedWorker = serde_json::from_str(&text).unwrap();
+    assert_eq!(back, worker);
+}
