@@ -6,23 +6,76 @@
 //! ends after the open files.
 
 use crate::units::{self, Units};
-use iolite_stats::{RateLimits, Snapshot};
+use iolite_stats::{Counters, RateLimits, Snapshot, WorkerSnapshot, per_second};
 use iolite_types::{Direction, PerDirection};
 use std::fmt::Write;
 
 /// Figures of the rates.
 const FIGURES: u32 = 4;
 
-/// Draws status lines, each over the one before.
+/// Draws status lines, each over the one before. Their rates are those since the line before.
 #[derive(Clone, Debug, Default)]
 pub struct LiveLine {
     drawn: usize,
+    before: Moved,
+}
+
+/// What all workers together have moved, and in which time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    elapsed_ns: u64,
+    bytes: PerDirection<u64>,
+    ios: PerDirection<u64>,
+}
+
+impl Moved {
+    fn until(snapshot: &Snapshot) -> Moved {
+        let sum = |of: fn(&Counters) -> u64| {
+            let workers = snapshot.workers.iter();
+            workers.fold(PerDirection::default(), |mut sum: PerDirection<u64>, worker| {
+                for (direction, counters) in worker.counters.iter() {
+                    sum[direction] = sum[direction].saturating_add(of(counters));
+                }
+                sum
+            })
+        };
+        Moved {
+            elapsed_ns: snapshot.elapsed_ns,
+            bytes: sum(|counters| counters.bytes),
+            ios: sum(|counters| counters.ios),
+        }
+    }
+
+    /// Bytes and I/Os per second since then.
+    fn rates_since(&self, before: &Moved) -> Rates {
+        let span = self.elapsed_ns.saturating_sub(before.elapsed_ns);
+        let rate = |direction: Direction, before: &PerDirection<u64>, now: &PerDirection<u64>| {
+            per_second(now[direction].saturating_sub(before[direction]), span)
+        };
+        let mut rates = Rates::default();
+        for direction in Direction::ALL {
+            rates.bandwidth[direction] = rate(direction, &before.bytes, &self.bytes);
+            rates.iops[direction] = rate(direction, &before.ios, &self.ios);
+        }
+        rates
+    }
+}
+
+/// What the status line tells beside the snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rates {
+    /// Bytes per second.
+    pub bandwidth: PerDirection<u64>,
+    /// I/Os per second.
+    pub iops: PerDirection<u64>,
 }
 
 impl LiveLine {
     /// The line, blanks to cover what is left of a longer one before it, and the return to the line's start.
     pub fn redraw(&mut self, snapshot: &Snapshot) -> String {
-        let line = status(snapshot);
+        let moved = Moved::until(snapshot);
+        let before = std::mem::replace(&mut self.before, moved);
+        let line = status(snapshot, &moved.rates_since(&before));
         let length = line.chars().count();
         let blanks = self.drawn.saturating_sub(length);
         self.drawn = length;
@@ -45,22 +98,26 @@ impl LiveLine {
 }
 
 /// The status line without any line end.
-pub fn status(snapshot: &Snapshot) -> String {
+pub fn status(snapshot: &Snapshot, rates: &Rates) -> String {
     let units = Units { kb_base: snapshot.kb_base, unit_base: snapshot.unit_base, figures: FIGURES };
-    let mut line = format!("Jobs: {} (f={})", snapshot.running, snapshot.open_files);
-    line += &limits(&snapshot.limits, units);
-    if snapshot.running == 0 && snapshot.percent.is_none() && snapshot.eta_s.is_none() {
+    let running: Vec<&WorkerSnapshot> = snapshot.workers.iter().filter(|worker| worker.running).collect();
+    let open_files: u64 = running.iter().map(|worker| u64::from(worker.open_files)).sum();
+    let mut line = format!("Jobs: {} (f={open_files})", running.len());
+    line += &limits(&running, units);
+    if running.is_empty() && snapshot.percent.is_none() && snapshot.eta_s.is_none() {
         return line;
     }
     let percent = match snapshot.percent {
         Some(percent) => format!("{:.1}%", percent.clamp(0.0, 100.0)),
         None => "-.-%".to_string(),
     };
-    line += &format!(": [{}][{percent}]", condensed(&snapshot.states));
-    let shown: Vec<Direction> = Direction::ALL.into_iter().filter(|&of| snapshot.shown[of]).collect();
+    line += &format!(": [{}][{percent}]", condensed(snapshot.workers.iter().map(|worker| worker.state)));
+    // What is read back or trimmed beside the workload is seen when it happens, as are the last I/Os of a worker.
+    let is_shown = |of: &Direction| rates.iops[*of] > 0 || running.iter().any(|worker| worker.uses[*of]);
+    let shown: Vec<Direction> = Direction::ALL.into_iter().filter(is_shown).collect();
     if !shown.is_empty() {
-        let bandwidth = list(&shown, &snapshot.bandwidth, |rate| units.live_rate(rate));
-        let iops = list(&shown, &snapshot.iops, |rate| units::count(rate, FIGURES));
+        let bandwidth = list(&shown, &rates.bandwidth, |rate| units.live_rate(rate));
+        let iops = list(&shown, &rates.iops, |rate| units::count(rate, FIGURES));
         line += &format!("[{bandwidth}][{iops} IOPS]");
     }
     let eta = snapshot.eta_s.map_or_else(|| "--".to_string(), time_left);
@@ -74,7 +131,11 @@ fn list(shown: &[Direction], values: &PerDirection<u64>, text: impl Fn(u64) -> S
 }
 
 /// Where rates are limited: the sums of the lower and upper limits of all workers that run.
-fn limits(limits: &RateLimits, units: Units) -> String {
+fn limits(running: &[&WorkerSnapshot], units: Units) -> String {
+    let mut limits = RateLimits::default();
+    for worker in running {
+        limits += &worker.limits;
+    }
     if limits.max_bandwidth > 0 || limits.min_bandwidth > 0 {
         // Limits are in bytes even where rates are shown in bits.
         let units = Units { unit_base: 8, ..units };
@@ -87,11 +148,11 @@ fn limits(limits: &RateLimits, units: Units) -> String {
 }
 
 /// States in order, repeats counted: `R(10),W(10)`.
-fn condensed(states: &[u8]) -> String {
+fn condensed(states: impl Iterator<Item = char>) -> String {
     let mut text = String::new();
-    for (position, run) in states.chunk_by(|a, b| a == b).enumerate() {
+    for (position, run) in states.collect::<Vec<_>>().chunk_by(|a, b| a == b).enumerate() {
         let comma = if position == 0 { "" } else { "," };
-        write!(text, "{comma}{}({})", char::from(run[0]), run.len()).expect("a String takes everything");
+        write!(text, "{comma}{}({})", run[0], run.len()).expect("a String takes everything");
     }
     text
 }
@@ -114,57 +175,98 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Ten workers read, ten write.
     fn snapshot() -> Snapshot {
+        let worker = |state, reads| WorkerSnapshot {
+            state,
+            running: true,
+            open_files: 1,
+            uses: PerDirection::new(reads, !reads, false),
+            ..WorkerSnapshot::default()
+        };
         Snapshot {
-            running: 20,
-            open_files: 20,
-            states: [[b'R'; 10], [b'W'; 10]].concat(),
+            workers: [vec![worker('R', true); 10], vec![worker('W', false); 10]].concat(),
             percent: Some(4.0),
-            bandwidth: PerDirection::new(21_495_808, 24_641_536, 0),
-            iops: PerDirection::new(82, 94, 0),
-            shown: PerDirection::new(true, true, false),
             eta_s: Some(3456),
             kb_base: 1024,
             ..Snapshot::default()
         }
     }
 
+    fn rates() -> Rates {
+        Rates { bandwidth: PerDirection::new(21_495_808, 24_641_536, 0), iops: PerDirection::new(82, 94, 0) }
+    }
+
+    const DOCUMENTED: &str =
+        "Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]";
+
     #[test]
     fn the_documented_line() {
-        let expected =
-            "Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]";
-        assert_eq!(status(&snapshot()), expected);
+        assert_eq!(status(&snapshot(), &rates()), DOCUMENTED);
     }
 
     #[test]
     fn what_is_unknown() {
         let mut unknown = snapshot();
-        (unknown.percent, unknown.states) = (None, b"/P".to_vec());
-        unknown.shown = PerDirection::all(false);
+        unknown.percent = None;
+        unknown.workers.truncate(2);
+        unknown.workers[0].state = '/';
+        unknown.workers[1].state = 'P';
+        unknown.workers.iter_mut().for_each(|worker| worker.uses = PerDirection::all(false));
         unknown.eta_s = Some(5);
-        assert_eq!(status(&unknown), "Jobs: 20 (f=20): [/(1),P(1)][-.-%][eta 00m:05s]");
+        let none = Rates::default();
+        assert_eq!(status(&unknown, &none), "Jobs: 2 (f=2): [/(1),P(1)][-.-%][eta 00m:05s]");
         unknown.eta_s = None;
-        assert_eq!(status(&unknown), "Jobs: 20 (f=20): [/(1),P(1)][-.-%][eta --]");
-        unknown.shown[Direction::Read] = true;
-        assert_eq!(status(&unknown), "Jobs: 20 (f=20): [/(1),P(1)][-.-%][r=20.5MiB/s][r=82 IOPS][eta --]");
-        (unknown.running, unknown.open_files) = (0, 0);
-        assert_eq!(status(&unknown), "Jobs: 0 (f=0)");
+        assert_eq!(status(&unknown, &none), "Jobs: 2 (f=2): [/(1),P(1)][-.-%][eta --]");
+        unknown.workers[0].uses[Direction::Read] = true;
+        let line = "Jobs: 2 (f=2): [/(1),P(1)][-.-%][r=20.5MiB/s][r=82 IOPS][eta --]";
+        let mut reads = rates();
+        reads.iops[Direction::Write] = 0;
+        assert_eq!(status(&unknown, &reads), line);
+        unknown.workers[0].uses[Direction::Read] = false;
+        assert_eq!(status(&unknown, &reads), line, "there are reads all the same");
+        unknown.workers.iter_mut().for_each(|worker| worker.running = false);
+        assert_eq!(status(&unknown, &reads), "Jobs: 0 (f=0)");
+    }
+
+    #[test]
+    fn rates_are_those_since_the_line_before() {
+        let mut line = LiveLine::default();
+        let mut at = |elapsed_ns: u64, counted: [u64; 2]| {
+            let mut snapshot = snapshot();
+            snapshot.elapsed_ns = elapsed_ns;
+            for (worker, ios) in snapshot.workers.iter_mut().step_by(10).zip(counted) {
+                let direction = if worker.uses[Direction::Read] { Direction::Read } else { Direction::Write };
+                worker.counters[direction].ios = ios;
+                worker.counters[direction].bytes = ios << 20;
+            }
+            let text = line.redraw(&snapshot);
+            text.split_once("%]").and_then(|(_, rest)| rest.split_once("[eta")).unwrap().0.to_string()
+        };
+        assert_eq!(at(2_000_000_000, [20, 0]), "[r=10.0MiB/s,w=0KiB/s][r=10,w=0 IOPS]");
+        assert_eq!(at(2_500_000_000, [40, 5]), "[r=40.0MiB/s,w=10.0MiB/s][r=40,w=10 IOPS]");
+        assert_eq!(at(2_500_000_000, [40, 5]), "[r=0KiB/s,w=0KiB/s][r=0,w=0 IOPS]");
     }
 
     #[test]
     fn limited_rates() {
-        let mut limited = Snapshot { running: 1, open_files: 1, kb_base: 1024, ..Snapshot::default() };
-        limited.limits.max_iops = 1000;
+        let mut limited = snapshot();
+        limited.workers.truncate(2);
         let head = |snapshot: &Snapshot| {
-            status(snapshot).split_once(": [").map(|(head, _)| head.to_string()).unwrap()
+            let line = status(snapshot, &Rates::default());
+            line.split_once(": [").map(|(head, _)| head.to_string()).unwrap()
         };
-        assert_eq!(head(&limited), "Jobs: 1 (f=1), 0-1000 IOPS");
-        (limited.limits.min_bandwidth, limited.limits.max_bandwidth) = (0, 3 << 20);
-        assert_eq!(head(&limited), "Jobs: 1 (f=1), 0B/s-3072KiB/s");
-        limited.limits.min_bandwidth = 1 << 20;
-        assert_eq!(head(&limited), "Jobs: 1 (f=1), 1024KiB/s-3072KiB/s");
+        limited.workers[0].limits.max_iops = 400;
+        limited.workers[1].limits.max_iops = 600;
+        assert_eq!(head(&limited), "Jobs: 2 (f=2), 0-1000 IOPS");
+        limited.workers[0].limits.max_bandwidth = 3 << 20;
+        assert_eq!(head(&limited), "Jobs: 2 (f=2), 0B/s-3072KiB/s");
+        limited.workers[1].limits.min_bandwidth = 1 << 20;
+        assert_eq!(head(&limited), "Jobs: 2 (f=2), 1024KiB/s-3072KiB/s");
         limited.kb_base = 1000;
-        assert_eq!(head(&limited), "Jobs: 1 (f=1), 1049kB/s-3146kB/s");
+        assert_eq!(head(&limited), "Jobs: 2 (f=2), 1049kB/s-3146kB/s");
+        limited.workers[1].running = false;
+        assert_eq!(head(&limited), "Jobs: 1 (f=1), 0B/s-3146kB/s", "limits of those that run");
     }
 
     #[test]
@@ -177,7 +279,7 @@ mod tests {
     fn a_shorter_line_covers_a_longer() {
         let mut line = LiveLine::default();
         let long = line.redraw(&snapshot());
-        assert_eq!(long, status(&snapshot()) + "\r");
+        assert_eq!(long, status(&snapshot(), &Rates::default()) + "\r");
         let short = line.redraw(&Snapshot::default());
         assert_eq!(short.len(), long.len());
         assert!(short.starts_with("Jobs: 0 (f=0)   ") && short.ends_with(" \r"));
@@ -190,17 +292,33 @@ mod tests {
 
         #[test]
         fn any_snapshot_has_a_line(
-            (running, open_files, states, percent) in any::<(u32, u32, Vec<u8>, Option<f64>)>(),
-            (bandwidth, iops, shown, eta_s, bases) in any::<([u64; 3], [u64; 3], [bool; 3], Option<u64>, [u32; 2])>()
+            workers in prop::collection::vec(any::<(char, bool, u32, [bool; 3], [u64; 10])>(), 0..5),
+            (elapsed_ns, percent, eta_s, bases) in any::<(u64, Option<f64>, Option<u64>, [u32; 2])>()
         ) {
-            let line = status(&Snapshot {
-                running, open_files, states, percent, eta_s,
-                bandwidth: PerDirection { values: bandwidth },
-                iops: PerDirection { values: iops },
-                shown: PerDirection { values: shown },
+            let worker = |(state, running, open_files, uses, n): (char, bool, u32, [bool; 3], [u64; 10])| {
+                let counters = |i: usize| Counters { ios: n[i], bytes: n[i + 1], ..Counters::default() };
+                WorkerSnapshot {
+                    state,
+                    running,
+                    open_files,
+                    uses: PerDirection { values: uses },
+                    limits: RateLimits {
+                        min_bandwidth: n[6],
+                        max_bandwidth: n[7],
+                        min_iops: n[8],
+                        max_iops: n[9],
+                    },
+                    counters: PerDirection::new(counters(0), counters(2), counters(4)),
+                    resets: n[0],
+                }
+            };
+            let line = LiveLine::default().redraw(&Snapshot {
+                elapsed_ns,
+                workers: workers.into_iter().map(worker).collect(),
+                percent,
+                eta_s,
                 kb_base: bases[0],
                 unit_base: bases[1],
-                limits: RateLimits { min_bandwidth: bandwidth[0], max_bandwidth: iops[0], ..RateLimits::default() },
             });
             prop_assert!(line.starts_with("Jobs: "));
         }

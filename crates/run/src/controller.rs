@@ -26,7 +26,6 @@ use children::Shared;
 use iolite_options::ExitWhat;
 use iolite_plan::{Layout, Plan};
 use iolite_stats::JobError;
-use iolite_types::PerDirection;
 use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -109,6 +108,8 @@ pub struct Controller<'a> {
     idle_meter: Option<IdleMeter>,
     /// Groups that end when their state is steady.
     steady_groups: Vec<SteadyGroup>,
+    /// From when on snapshots count the time.
+    created: u64,
     /// When the files were laid out and the first wave began.
     begun: u64,
     wave: u32,
@@ -124,7 +125,6 @@ pub struct Controller<'a> {
     next_slice: u64,
     /// When workers that are asked to stop and have not are interrupted; `u64::MAX` = there are none.
     next_interrupt: u64,
-    last_snapshot: (u64, PerDirection<u64>, PerDirection<u64>),
 }
 
 impl<'a> Controller<'a> {
@@ -203,7 +203,7 @@ impl<'a> Controller<'a> {
             next_slice: after(settings.slice_interval),
             next_interrupt: u64::MAX,
             settings,
-            last_snapshot: (now, PerDirection::default(), PerDirection::default()),
+            created: now,
         })
     }
 

@@ -90,6 +90,11 @@ fn signal_self(signal: i32) {
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
+/// The letters of the workers' states.
+fn states(snapshot: &Snapshot) -> String {
+    snapshot.workers.iter().map(|worker| worker.state).collect()
+}
+
 fn children() -> Vec<i32> {
     let text = std::fs::read_to_string("/proc/thread-self/children").expect("the kernel tells children");
     text.split_whitespace().map(|pid| pid.parse().expect("a number")).collect()
@@ -98,7 +103,7 @@ fn children() -> Vec<i32> {
 fn a_killed_spawner_ends_the_run() {
     for thread in [false, true] {
         let kill = |snapshot: &Snapshot| {
-            if snapshot.states.contains(&b'R') {
+            if states(snapshot).contains('R') {
                 // SAFETY: no pointers are involved; the children are this run's own.
                 children().into_iter().for_each(|pid| unsafe {
                     libc::kill(pid, libc::SIGKILL);
@@ -198,7 +203,7 @@ fn a_wait_ends_when_the_run_is_to_end(directory: &Path) {
     let _held = std::fs::File::options().read(true).write(true).open(&path).expect("a pipe can be opened");
     for thread in [false, true] {
         let interrupt = |snapshot: &Snapshot| {
-            if snapshot.states == b"R" {
+            if states(snapshot) == "R" {
                 signal_self(libc::SIGINT);
             }
         };
@@ -237,8 +242,8 @@ fn locks_on_several_files_never_wait_for_each_other(directory: &Path) {
 
 fn a_time_based_job_syncs_once_at_its_end(directory: &Path) {
     let file = directory.join("synced");
-    let phases = std::cell::RefCell::new(Vec::new());
-    let look = |snapshot: &Snapshot| phases.borrow_mut().extend_from_slice(&snapshot.states);
+    let phases = std::cell::RefCell::new(String::new());
+    let look = |snapshot: &Snapshot| phases.borrow_mut().push_str(&states(snapshot));
     let mut scene = Scene { on_snapshot: Some(&look), ..Scene::default() };
     let outcome = run(
         vec![job("a", |o| {
@@ -255,8 +260,8 @@ fn a_time_based_job_syncs_once_at_its_end(directory: &Path) {
     );
     assert!(!outcome.failed);
     let phases = phases.into_inner();
-    let first_sync = phases.iter().position(|&phase| phase == b'F').unwrap_or(phases.len());
-    assert!(!phases[first_sync..].contains(&b'W'), "{}", String::from_utf8_lossy(&phases));
+    let first_sync = phases.find('F').unwrap_or(phases.len());
+    assert!(!phases[first_sync..].contains('W'), "{phases}");
     assert!(file.exists(), "there is no second loop to unlink it for");
 }
 
@@ -266,7 +271,7 @@ fn nothing_is_left() {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }, 0);
     for interrupted in [false, true] {
         let twice = |snapshot: &Snapshot| {
-            if interrupted && snapshot.states.contains(&b'R') {
+            if interrupted && states(snapshot).contains('R') {
                 signal_self(libc::SIGINT);
                 signal_self(libc::SIGINT);
             }

@@ -219,3 +219,41 @@ pub fn report() -> BoxedStrategy<Report> {
         })
         .boxed()
 }
+
+fn worker() -> BoxedStrategy<WorkerSnapshot> {
+    let counters = (any::<[u32; 2]>(), latency()).prop_map(|([ios, bytes], latency)| Counters {
+        ios: ios.into(),
+        bytes: bytes.into(),
+        latency,
+    });
+    let counters = prop::array::uniform3(counters);
+    (any::<char>(), any::<bool>(), any::<[bool; 3]>(), any::<[u32; 6]>(), counters)
+        .prop_map(|(state, running, uses, n, counters)| WorkerSnapshot {
+            state,
+            running,
+            open_files: n[0],
+            uses: PerDirection { values: uses },
+            limits: RateLimits {
+                min_bandwidth: n[1].into(),
+                max_bandwidth: n[2].into(),
+                min_iops: n[3].into(),
+                max_iops: n[4].into(),
+            },
+            counters: PerDirection { values: counters },
+            resets: n[5].into(),
+        })
+        .boxed()
+}
+
+pub fn snapshot() -> BoxedStrategy<Snapshot> {
+    (any::<u32>(), vec(worker(), 0..4), option::of(0.0..=100.0), option::of(any::<u32>()), any::<[u32; 2]>())
+        .prop_map(|(elapsed_ns, workers, percent, eta_s, [kb_base, unit_base])| Snapshot {
+            elapsed_ns: elapsed_ns.into(),
+            workers,
+            percent,
+            eta_s: eta_s.map(u64::from),
+            kb_base,
+            unit_base,
+        })
+        .boxed()
+}

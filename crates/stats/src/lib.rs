@@ -16,6 +16,7 @@ mod rate;
 mod report;
 mod samples;
 mod serial;
+mod snapshot;
 mod steady;
 
 pub use distribution::*;
@@ -25,4 +26,5 @@ pub use moments::*;
 pub use rate::*;
 pub use report::*;
 pub use samples::*;
+pub use snapshot::*;
 pub use steady::*;

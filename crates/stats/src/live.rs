@@ -14,7 +14,9 @@ mod priorities;
 pub use blocks::LiveBlocks;
 pub use priorities::{LivePriorities, MOST_PRIORITIES};
 
-use crate::{BATCH_CLASSES, BUCKETS, DEPTH_CLASSES, Depths, Histogram, Latency, Moments, bucket_of};
+use crate::{
+    BATCH_CLASSES, BUCKETS, Counters, DEPTH_CLASSES, Depths, Histogram, Latency, Moments, bucket_of,
+};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, fence};
 
 /// A word that one worker writes and others read.
@@ -226,6 +228,15 @@ pub struct LiveDirection {
     pub priorities: LivePriorities,
 }
 
+impl LiveDirection {
+    fn moved(&self) -> Moved {
+        Moved {
+            ios: self.forgotten_ios.get() + self.ios.get(),
+            bytes: self.forgotten_bytes.get() + self.bytes.get(),
+        }
+    }
+}
+
 /// Everything that one worker measures.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -351,12 +362,15 @@ impl LiveStats {
 
     /// What a direction has moved since the worker began. Unlike its counters this never goes back.
     pub fn moved(&self, direction: usize) -> Moved {
+        self.consistent(|stats| stats.directions[direction].moved())
+    }
+
+    /// What a direction has counted, all at one moment, and how often its latencies were forgotten.
+    pub fn counters(&self, direction: usize) -> (Counters, u64) {
         self.consistent(|stats| {
             let direction = &stats.directions[direction];
-            Moved {
-                ios: direction.forgotten_ios.get() + direction.ios.get(),
-                bytes: direction.forgotten_bytes.get() + direction.bytes.get(),
-            }
+            let Moved { ios, bytes } = direction.moved();
+            (Counters { ios, bytes, latency: direction.clat.read() }, stats.resets.get())
         })
     }
 
@@ -415,7 +429,10 @@ mod tests {
         assert_eq!(slat, Latency::default());
         assert_eq!(clat.moments, expected);
         assert_eq!(clat.histogram.total(), 5);
+        let (counters, resets) = stats.counters(1);
+        assert_eq!((counters.latency, resets), (clat, 0));
         stats.reset(0);
+        assert_eq!(stats.counters(1), (Counters::default(), 1));
         assert_eq!(stats.latencies(1)[1].moments.count, 0);
         assert_eq!(stats.latencies(1)[1].histogram, Histogram::default());
         assert_eq!(stats.resets.get(), 1);

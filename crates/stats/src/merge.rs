@@ -10,7 +10,7 @@
 
 use crate::{
     BlockReport, ContinuedErrors, DirectionReport, First, GroupDirection, GroupReport, IdleReport, JobReport,
-    Latency, LatencyClasses, Report, SyncReport, Unified, Usage,
+    Latency, LatencyClasses, RateLimits, Report, SyncReport, Unified, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 use std::collections::BTreeMap;
@@ -181,6 +181,15 @@ impl AddAssign<&Usage> for Usage {
         add(&mut self.context_switches, other.context_switches);
         add(&mut self.major_faults, other.major_faults);
         add(&mut self.minor_faults, other.minor_faults);
+    }
+}
+
+impl AddAssign<&RateLimits> for RateLimits {
+    fn add_assign(&mut self, other: &RateLimits) {
+        add(&mut self.min_bandwidth, other.min_bandwidth);
+        add(&mut self.max_bandwidth, other.max_bandwidth);
+        add(&mut self.min_iops, other.min_iops);
+        add(&mut self.max_iops, other.max_iops);
     }
 }
 

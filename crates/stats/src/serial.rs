@@ -19,7 +19,7 @@ pub(crate) mod decimal {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Report, arbitrary};
+    use crate::{Report, Snapshot, arbitrary};
     use proptest::prelude::*;
 
     proptest! {
@@ -30,6 +30,12 @@ mod tests {
         fn reports_come_back_as_they_were(report in arbitrary::report()) {
             let text = serde_json::to_string(&report).unwrap();
             prop_assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+        }
+
+        #[test]
+        fn snapshots_come_back_as_they_were(snapshot in arbitrary::snapshot()) {
+            let text = serde_json::to_string(&snapshot).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), snapshot);
         }
 
         #[test]

@@ -6,7 +6,8 @@ use crate::eta;
 use crate::idle::IdleMeter;
 use crate::shared::{Phase, attention};
 use crate::sys;
-use iolite_stats::{Report, Snapshot, per_second};
+use iolite_options::JobOptions;
+use iolite_stats::{Report, Snapshot, WorkerSnapshot};
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -65,50 +66,43 @@ impl Controller<'_> {
         Some(waves.iter().sum())
     }
 
-    pub(super) fn snapshot(&mut self) -> Snapshot {
+    pub(super) fn snapshot(&self) -> Snapshot {
         let now = self.now();
-        let mut bytes: PerDirection<u64> = PerDirection::default();
-        let mut ios: PerDirection<u64> = PerDirection::default();
-        let mut snapshot = Snapshot { kb_base: 1024, ..Snapshot::default() };
+        let mut snapshot =
+            Snapshot { elapsed_ns: now.saturating_sub(self.created), kb_base: 1024, ..Snapshot::default() };
         for worker in &self.plan.workers {
             let options = &self.plan.job_of(worker).options;
-            let slot = self.arena.slot(worker.index);
-            let member = &self.members[worker.index];
-            snapshot.states.push(state_letter(member, slot.control.phase(), options));
-            if member.ordered && member.end.is_none() {
-                snapshot.running += 1;
-                snapshot.open_files += slot.control.open_files.load(Relaxed);
-            }
-            let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
-            for (direction, used) in Direction::ALL.into_iter().zip(used) {
-                if used && member.ordered && member.end.is_none() {
-                    snapshot.shown[direction] = true;
-                    snapshot.limits.min_bandwidth += options.rate_min[direction];
-                    snapshot.limits.max_bandwidth += options.rate[direction];
-                    snapshot.limits.min_iops += options.rate_iops_min[direction];
-                    snapshot.limits.max_iops += options.rate_iops[direction];
-                }
-                let moved = slot.stats.moved(direction.index());
-                bytes[direction] += moved.bytes;
-                ios[direction] += moved.ios;
-            }
+            snapshot.workers.push(self.worker_snapshot(worker.index, options));
             snapshot.kb_base = options.kb_base;
             snapshot.unit_base = options.unit_base;
-        }
-        let (before, old_bytes, old_ios) = std::mem::replace(&mut self.last_snapshot, (now, bytes, ios));
-        let span = now.saturating_sub(before);
-        for direction in Direction::ALL {
-            let since = |old: PerDirection<u64>, now: PerDirection<u64>| {
-                now[direction].saturating_sub(old[direction])
-            };
-            snapshot.bandwidth[direction] = per_second(since(old_bytes, bytes), span);
-            snapshot.iops[direction] = per_second(since(old_ios, ios), span);
-            // What is read back or trimmed beside the workload is seen when it happens, as are the last I/Os of a worker.
-            snapshot.shown[direction] |= snapshot.iops[direction] > 0;
         }
         if let Some(left) = self.left_in_all(now) {
             snapshot.percent = Some(eta::percent(now.saturating_sub(self.begun) as f64 / 1e9, left));
             snapshot.eta_s = Some(left.round() as u64);
+        }
+        snapshot
+    }
+
+    fn worker_snapshot(&self, index: usize, options: &JobOptions) -> WorkerSnapshot {
+        let slot = self.arena.slot(index);
+        let member = &self.members[index];
+        let mut snapshot = WorkerSnapshot {
+            state: state_letter(member, slot.control.phase(), options),
+            running: member.ordered && member.end.is_none(),
+            open_files: slot.control.open_files.load(Relaxed),
+            uses: PerDirection::new(options.rw.reads(), options.rw.writes(), options.rw.trims()),
+            ..WorkerSnapshot::default()
+        };
+        for direction in Direction::ALL {
+            let (counters, resets) = slot.stats.counters(direction.index());
+            snapshot.counters[direction] = counters;
+            snapshot.resets = resets;
+            if snapshot.uses[direction] {
+                snapshot.limits.min_bandwidth += options.rate_min[direction];
+                snapshot.limits.max_bandwidth += options.rate[direction];
+                snapshot.limits.min_iops += options.rate_iops_min[direction];
+                snapshot.limits.max_iops += options.rate_iops[direction];
+            }
         }
         snapshot
     }
@@ -154,33 +148,33 @@ impl Controller<'_> {
 }
 
 /// The letter of the status line.
-fn state_letter(member: &Member, phase: Phase, options: &iolite_options::JobOptions) -> u8 {
+fn state_letter(member: &Member, phase: Phase, options: &JobOptions) -> char {
     use iolite_options::ReadWrite::*;
     match member.end {
-        Some(End::Done | End::Skipped) => return b'_',
-        Some(End::Failed) => return b'X',
-        Some(End::Killed) => return b'K',
+        Some(End::Done | End::Skipped) => return '_',
+        Some(End::Failed) => return 'X',
+        Some(End::Killed) => return 'K',
         None => {}
     }
     match phase {
-        Phase::Planned => b'P',
-        Phase::Created => b'C',
-        Phase::SettingUp | Phase::Ready => b'I',
-        Phase::PreReading => b'p',
-        Phase::Ramping => b'/',
-        Phase::Verifying => b'V',
-        Phase::Syncing => b'F',
-        Phase::Finishing => b'f',
-        Phase::Exited => b'E',
+        Phase::Planned => 'P',
+        Phase::Created => 'C',
+        Phase::SettingUp | Phase::Ready => 'I',
+        Phase::PreReading => 'p',
+        Phase::Ramping => '/',
+        Phase::Verifying => 'V',
+        Phase::Syncing => 'F',
+        Phase::Finishing => 'f',
+        Phase::Exited => 'E',
         Phase::Running => match options.rw {
-            Read => b'R',
-            RandRead => b'r',
-            Write => b'W',
-            RandWrite => b'w',
-            Trim => b'D',
-            RandTrim => b'd',
-            Rw | TrimWrite => b'M',
-            RandRw | RandTrimWrite => b'm',
+            Read => 'R',
+            RandRead => 'r',
+            Write => 'W',
+            RandWrite => 'w',
+            Trim => 'D',
+            RandTrim => 'd',
+            Rw | TrimWrite => 'M',
+            RandRw | RandTrimWrite => 'm',
         },
     }
 }
