@@ -1,27 +1,27 @@
-//! Data that compresses by a given share: random bytes and something fixed take turns.
+//! Data that compresses by a given share: random and fixed bytes alternate.
 //!
-//! Each chunk of a buffer begins with random bytes and ends with the fixed part: zeros, or a pattern, which starts
-//! anew in each chunk. A chunk as large as the buffer, or larger, means one turn; a rest that is shorter than a
-//! chunk is divided in the same proportion. So did the files that fio 3.33 wrote.
+//! Each chunk of a buffer begins with random bytes and ends with fixed bytes: zeros, or a pattern that starts anew in
+//! each chunk. If the chunk size is that of the buffer or larger, the whole buffer is one chunk. A last chunk that is
+//! shorter is divided in the same proportion. Files written by fio 3.33 have this layout.
 //!
-//! What a real compressor saves is a little less than the fixed share, because each match costs it some bytes: with
-//! chunks of 512 bytes lz4 comes out 1 to 1.7 points below, gzip and zstd less than 1.
+//! A real compressor saves a little less than the fixed share, because each match costs some bytes: with chunks of 512
+//! bytes, lz4 saves 1 to 1.7 percentage points less, gzip and zstd less than 1.
 
 use crate::pattern::Pattern;
 use crate::random::Random;
 use serde::{Deserialize, Serialize};
 
-/// How random and fixed bytes take turns.
+/// How random and fixed bytes alternate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compress {
     /// Percent of each chunk that is fixed, from 0 to 100.
     pub percentage: u32,
-    /// Bytes in which they take turns (`buffer_compress_chunk`); 0 for the whole buffer.
+    /// Size of a chunk in bytes (`buffer_compress_chunk`); 0 for the whole buffer.
     pub chunk: usize,
 }
 
 impl Compress {
-    /// How many of the first bytes of a chunk of this length are random.
+    /// The number of random bytes in a chunk of this length.
     #[inline]
     fn random_bytes(self, length: usize) -> usize {
         let fixed = length as u64 * u64::from(self.percentage) / 100;
@@ -33,7 +33,7 @@ impl Compress {
         if self.chunk == 0 { length.max(1) } else { self.chunk }
     }
 
-    /// Makes the random parts of a buffer new; the fixed ones stay as they are.
+    /// Fills the random parts of a buffer; the fixed parts stay as they are.
     #[inline]
     pub(crate) fn fill_random(self, buffer: &mut [u8], random: &mut Random) {
         let chunk = self.chunk(buffer.len());
@@ -43,7 +43,7 @@ impl Compress {
         });
     }
 
-    /// Fills the fixed parts of a buffer that goes to `offset`.
+    /// Fills the fixed parts of a buffer that is written at `offset`.
     pub(crate) fn fill_fixed(self, buffer: &mut [u8], pattern: Option<&mut Pattern>, offset: u64) {
         let fixed = buffer.chunks_mut(self.chunk(buffer.len())).map(|chunk| {
             let random = self.random_bytes(chunk.len());
@@ -62,7 +62,7 @@ mod tests {
     use crate::PatternPiece;
     use proptest::prelude::*;
 
-    /// A buffer in which random bytes show as what they were before: 0xee.
+    /// A buffer with its fixed parts filled; random bytes keep their old value 0xee.
     fn fixed(percentage: u32, chunk: usize, size: usize, pattern: Option<&str>) -> Vec<u8> {
         let mut buffer = vec![0xee; size];
         let mut pattern = pattern.map(|text| Pattern::new(&[PatternPiece::Bytes(text.as_bytes().to_vec())]));
@@ -70,12 +70,12 @@ mod tests {
         buffer
     }
 
-    /// Lengths of the runs of random and of fixed bytes, in turns.
+    /// The lengths of the alternating runs of random and fixed bytes.
     fn turns(buffer: &[u8]) -> Vec<usize> {
         buffer.chunk_by(|a, b| (*a == 0xee) == (*b == 0xee)).map(<[u8]>::len).collect()
     }
 
-    /// As in files that fio 3.33 wrote with blocks of 4096.
+    /// The runs are those of files that fio 3.33 wrote in blocks of 4096.
     #[test]
     fn turns_of_the_reference() {
         assert_eq!(turns(&fixed(50, 512, 4096, None)), [256; 16]);
@@ -105,10 +105,10 @@ mod tests {
             let plan = fixed(percentage, chunk, size, None);
             let share = plan.iter().filter(|&&byte| byte == 0).count() as f64;
             let asked = size as f64 * f64::from(percentage) / 100.0;
-            // Each chunk rounds by less than a byte.
+            // The rounding error of each chunk is less than a byte.
             let chunks = if chunk == 0 { 1 } else { size.div_ceil(chunk) };
             prop_assert!((share - asked).abs() <= chunks as f64, "{share} {asked}");
-            // The random parts differ with each fill, the fixed ones are not touched.
+            // The random parts differ with each fill; the fixed parts are not touched.
             let mut seen = vec![0u8; size];
             let mut random = Random::new(seed);
             for _ in 0..8 {

@@ -1,68 +1,68 @@
-//! Which writes repeat an earlier one.
+//! Decides which writes repeat an earlier one.
 //!
-//! A block is known by a seed: whoever needs its content makes it from that again. So nothing is kept of what was
-//! written, a working set of any size costs nothing, and workers in several processes can share one without a lock:
-//! its members follow from a seed that all know and from their numbers (`dedupe_global`). Of a set that is shared
-//! each worker is the first to write its own part: members `position`, `position + workers`, and so on.
+//! The content of a block is generated from a seed, so a block can be repeated from its seed alone. Nothing of the
+//! written data is stored, a working set of any size costs no memory, and workers in several processes can share a set
+//! without a lock: its members follow from a common seed and their numbers (`dedupe_global`). In a shared set, each
+//! worker writes its own part first: members `position`, `position + workers`, and so on.
 //!
-//! Of each hundred writes exactly as many are duplicates as were asked for, at random places (selection sampling,
-//! Knuth, The Art of Computer Programming, 3.4.2, algorithm S), so that also a short job has the share it asked for.
-//! A member of the working set is repeated only when it has been written; what other workers have written is
-//! estimated from the own progress. Where fio lets the share converge, it holds from the beginning.
+//! In each hundred writes, exactly `percentage` are duplicates, at random positions (selection sampling: Knuth, The Art
+//! of Computer Programming, 3.4.2, algorithm S). So even a short job has the right share, whereas the share of fio only
+//! converges. A member of the working set is repeated only after it has been written; a worker estimates the progress
+//! of the other workers from its own.
 //!
-//! A write larger than the smallest block is a run of blocks. New blocks are numbered in the order in which they are
-//! written, and a duplicate repeats a run of numbers, so its blocks are found again whatever the sizes of the writes.
+//! A write that is larger than the smallest block is a run of blocks. New blocks are numbered in the order of their
+//! writes, and a duplicate repeats a run of numbers, so its blocks are duplicates whatever the sizes of the writes are.
 
 use crate::random::{mix, split_mix};
 use serde::{Deserialize, Serialize};
 
-/// How many writes repeat an earlier one, and which.
+/// How many writes repeat an earlier one, and what they repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dedupe {
     /// Percent of the writes that are duplicates, from 0 to 100.
     pub percentage: u32,
-    /// The smallest write in bytes, at least 1: what is repeated are multiples of this.
+    /// Size of a block in bytes, at least 1: the size of the smallest write. Duplicates consist of whole blocks.
     pub block: usize,
-    /// What they repeat; `None` for the last write that was none.
+    /// The blocks that duplicates repeat; `None` = the last write that was no duplicate.
     pub working_set: Option<WorkingSet>,
 }
 
-/// The blocks of which duplicates are made: the first that were written.
+/// The blocks that duplicates repeat: the first ones that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkingSet {
-    /// How many there are, at least 1.
+    /// The number of blocks, at least 1.
     pub blocks: u64,
-    /// Where several workers have the set in common: their part in it.
+    /// If several workers share the set: this worker's part.
     pub share: Option<Share>,
 }
 
 /// One worker's part in a working set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// Seed of the set, the same for all of them.
+    /// Seed of the set, the same for all workers.
     pub seed: u64,
-    /// Which of the workers this is, from 0.
+    /// The number of this worker, from 0.
     pub position: u64,
-    /// How many there are.
+    /// The number of workers.
     pub workers: u64,
 }
 
 const HUNDRED: u32 = 100;
 
-/// Tells which blocks to write.
+/// Chooses the blocks to write.
 #[derive(Clone, Debug)]
 pub(crate) struct Duplicates {
     percentage: u32,
     block: usize,
-    /// Of the current hundred: how many writes are left, and how many duplicates among them.
+    /// The writes that are left of the current hundred, and the duplicates that are still wanted among them.
     left: u32,
     wanted: u32,
-    /// State of the choices.
+    /// State of the random choices.
     choices: u64,
     /// Seed of the blocks that belong to this worker alone.
     own_seed: u64,
     set: Option<Set>,
-    /// How many blocks were written that are no duplicates.
+    /// The number of blocks written that are no duplicates.
     unique: u64,
 }
 
@@ -77,9 +77,9 @@ struct Set {
 /// The blocks of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// From this one of the worker's own blocks on.
+    /// Blocks of the worker's own, from this number on.
     Own(u64),
-    /// From this member of the working set on; behind the last comes the first.
+    /// Members of the working set, from this number on; the last is followed by the first.
     Members(u64),
 }
 
@@ -93,7 +93,7 @@ impl Duplicates {
             let share = set.share.unwrap_or(Share { seed: set_seed, position: 0, workers: 1 });
             Set {
                 blocks: set.blocks.max(1),
-                // Mixed, so that it is not the seed of anything else that its worker makes.
+                // Mixed, so that it differs from all other seeds of the worker.
                 seed: mix(!share.seed),
                 position: share.position,
                 workers: share.workers.max(1),
@@ -111,20 +111,20 @@ impl Duplicates {
         }
     }
 
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     #[inline]
     pub(crate) fn block(&self) -> usize {
         self.block
     }
 
-    /// What to write next, `length` bytes of it.
+    /// The blocks of the next write, which is `length` bytes long.
     #[inline]
     pub(crate) fn next_run(&mut self, length: usize) -> Run {
         let blocks = length.div_ceil(self.block) as u64;
         if self.left == 0 {
             (self.left, self.wanted) = (HUNDRED, self.percentage);
         }
-        // Before enough was written there is nothing to repeat.
+        // Until this many blocks have been written, there is nothing to repeat.
         let repeat = self.unique >= blocks && self.below(self.left.into()) < self.wanted.into();
         self.left -= 1;
         if repeat {
@@ -153,7 +153,7 @@ impl Duplicates {
         }
     }
 
-    /// A random number below `limit`, by the high half of a product.
+    /// A random number below `limit`: the high half of a product.
     #[inline]
     fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(split_mix(&mut self.choices)) * u128::from(limit)) >> 64) as u64
@@ -166,14 +166,14 @@ impl Set {
         mix(self.seed.wrapping_add(number))
     }
 
-    /// Which member the worker's own block of this number is, if it is one.
+    /// The number of the member that the worker's own block is, if it is a member.
     #[inline]
     fn own_member(&self, block: u64) -> Option<u64> {
         let member = block.checked_mul(self.workers)?.checked_add(self.position)?;
         (member < self.blocks).then_some(member)
     }
 
-    /// How many of the members have been written when this worker has written so many blocks: at least one.
+    /// The number of members that have been written when this worker has written `own` blocks (estimated, at least 1).
     #[inline]
     fn written(&self, own: u64) -> u64 {
         let share = self.blocks.saturating_sub(self.position).div_ceil(self.workers);
@@ -246,7 +246,7 @@ mod tests {
             }
         });
         assert_eq!(unique.into_iter().collect::<HashSet<_>>(), members);
-        // Each of 20 gets a twentieth of 10000: 500, with a standard deviation of 22.
+        // Each of the 20 members gets a twentieth of 10000 writes: 500, with a standard deviation of 22.
         assert!(counts.values().filter(|n| **n > 1).all(|n| (380..=640).contains(n)), "{counts:?}");
     }
 
@@ -266,7 +266,8 @@ mod tests {
         assert_eq!(common.len() as u64, blocks);
     }
 
-    /// One to four blocks a write: as many blocks are found again as were asked for, within what the sizes vary.
+    /// With one to four blocks per write, the share of duplicate blocks is the wanted one, within the variation of
+    /// sizes.
     #[test]
     fn writes_of_several_sizes() {
         for dedupe in [repeat(50), working_set(50, 100, None)] {
@@ -301,7 +302,7 @@ mod tests {
             for dedupe in [repeat(percentage), working_set(percentage, blocks, None)] {
                 let asked = count as f64 * f64::from(percentage) / 100.0;
                 let got = duplicates(&seeds(dedupe, seed, count)) as f64;
-                // Whole hundreds are exact; within one the difference is at most p(1 - p) of it.
+                // Whole hundreds are exact; within a hundred, the difference is at most p(1 - p) of it.
                 prop_assert!((got - asked).abs() <= 26.0, "{got} {asked}");
             }
         }

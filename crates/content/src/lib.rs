@@ -1,31 +1,32 @@
-//! What a buffer holds when it is written: random data, zeros, a pattern, data that compresses or repeats.
+//! The content of buffers that are written: random data, zeros, a pattern, or data that can be compressed or
+//! deduplicated.
 //!
-//! A [`Content`] belongs to one worker. It fills each buffer once when it is made ([`Content::fill`]), and where
-//! the content has to change from write to write it prepares the buffer before each ([`Content::prepare_write`]).
+//! A [`Content`] belongs to one worker. It fills each buffer once at the start ([`Content::fill`]). If the content has
+//! to change from write to write, it prepares the buffer before each write ([`Content::prepare_write`]).
 //!
-//! | fill | as it is | `refill` | `scramble` |
+//! | fill | by default | with `refill` | with `scramble` |
 //! |---|---|---|---|
-//! | random | filled once; all writes from one buffer are alike | new random data for each write | the first bytes of each 512 change with each write |
+//! | random | filled once; all writes from one buffer are identical | new random data for each write | the first bytes of each 512 change with each write |
 //! | zeros | nothing to do | nothing to do: zeros stay zeros | as above |
 //! | pattern | written again for each write | the same | as above |
-//! | compressible, duplicates | new random data for each write | the same | nothing: no two writes are alike that should not be |
+//! | compressible, duplicates | new random data for each write | the same | nothing: only duplicates are identical anyway |
 //!
-//! A pattern is written again because a job that also reads finds in its buffers what it has read; what it
-//! writes is the pattern all the same. A job that only writes says so ([`Content::for_writes_only`]) and then
-//! needs it just for `%o`. Zeros and random data that are not refilled are written back as they were read.
+//! A pattern is written into the buffer again for each write, because reads of the same job may have replaced it. A job
+//! that only writes says so ([`Content::for_writes_only`]); it needs this only for `%o`. Zeros and random data that are
+//! not refilled are not restored: a job that also reads writes back what it has read.
 //!
-//! That is how fio behaves, where it was observed: refilled zeros and patterns stay what they are, explicit
-//! scrambling changes those too, and refilled random data needs none. That scrambling is *on by default* for
-//! random data only is for whoever makes the [`Spec`] to know. The patterns restart with each I/O.
+//! This follows the observed behaviour of fio: refilled zeros and patterns stay the same, explicit scrambling changes
+//! them too, and refilled random data is not scrambled. Scrambling is *on by default* for random data only; whoever
+//! makes the [`Spec`] takes care of that. A pattern starts anew with each I/O.
 //!
-//! [`Compress`] mixes random data with the zeros or the pattern; [`Dedupe`] makes writes alike, and knows a block
-//! by the seed of its random data, so blocks without any (zeros, a pattern, `percentage` 100) are all alike anyway.
-//! In a job that only writes, what a buffer holds already is not made again: the fixed parts when all blocks have
-//! one size, and everything when a buffer is to repeat what it was used for last.
-//! Together with [`Dedupe`] random and fixed bytes take turns within its blocks, not beyond them.
+//! [`Compress`] mixes random data with zeros or a pattern. [`Dedupe`] makes some writes identical. It repeats a block
+//! by the seed of its random data, so it does nothing for blocks without random data (zeros, a pattern, `percentage`
+//! 100), which are all identical anyway. With both, the chunks of [`Compress`] do not extend beyond the blocks of
+//! [`Dedupe`]. In a job that only writes, a buffer that already holds the right bytes is not filled again: neither its
+//! fixed parts, if all blocks have one size, nor all of it, if the buffer is to repeat its last content.
 //!
-//! Random data depends on the seed alone, so the workers of a job need seeds of their own to write different
-//! data, and two runs with the same seed write the same.
+//! Random data depends only on the seed. So the workers of a job need different seeds to write different data, and two
+//! runs with the same seed write the same data.
 
 mod compress;
 mod dedupe;
@@ -43,7 +44,7 @@ use dedupe::{Duplicates, Run};
 use scramble::Scrambler;
 use serde::{Deserialize, Serialize};
 
-/// One piece of a pattern; the pieces repeat until the buffer is full.
+/// One piece of a pattern. The sequence of pieces repeats until the buffer is full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PatternPiece {
     /// These bytes as they are.
@@ -52,19 +53,19 @@ pub enum PatternPiece {
     Offset,
 }
 
-/// How buffers are filled.
+/// The description of a worker's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// What is in them.
+    /// What buffers hold.
     pub fill: Fill,
-    /// Fill anew before every write (`refill_buffers`) rather than once.
+    /// Fill the buffer before every write (`refill_buffers`) instead of once.
     pub refill: bool,
-    /// Where they are not refilled: change them a little before every write, so that no two writes carry the
-    /// same data (`scramble_buffers`).
+    /// If buffers are not refilled: change a few bytes before every write, so that no two writes have the same data
+    /// (`scramble_buffers`).
     pub scramble: bool,
     /// Mix random data into zeros or a pattern (`buffer_compress_percentage`): [`Fill::Random`] counts as zeros.
     pub compress: Option<Compress>,
-    /// Make some writes alike (`dedupe_percentage`).
+    /// Make some writes identical (`dedupe_percentage`).
     pub dedupe: Option<Dedupe>,
     /// Seed of all random content of this worker.
     pub seed: u64,
@@ -77,7 +78,7 @@ impl Spec {
     }
 }
 
-/// What is in a buffer.
+/// What buffers hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fill {
     /// Zeros.
@@ -92,28 +93,28 @@ pub enum Fill {
 #[derive(Clone, Debug)]
 pub struct Content {
     source: Source,
-    /// Which writes repeat an earlier one.
+    /// Decides which writes repeat an earlier one.
     duplicates: Option<Duplicates>,
-    /// Fill again before each write.
+    /// Fill the buffer before each write.
     refill: bool,
-    /// Scramble before each write.
+    /// Changes a few bytes before each write.
     scrambler: Option<Scrambler>,
-    /// What buffers are known to hold, when nobody else writes to them.
+    /// What buffers are known to hold, if nobody else changes them.
     held: Option<Held>,
 }
 
-/// What does not have to be made again.
+/// What is known about the content of buffers, so that it need not be made again.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// The length of all buffers that were filled, as long as there is but one: their fixed parts are in place.
+    /// The length of the buffers filled so far. If all had the same length, their fixed parts are in place.
     length: Option<usize>,
     mixed: bool,
-    /// The buffer that was prepared last (its address and length), and its content.
+    /// The buffer that was prepared last (its address and length) and its content.
     last: Option<(usize, usize, Run)>,
 }
 
 impl Held {
-    /// Notes that a buffer of this length is filled; says whether its fixed parts are in place.
+    /// Notes that a buffer of this length is filled. Returns whether its fixed parts are in place.
     #[inline]
     fn has_fixed(&mut self, length: usize) -> bool {
         let same = *self.length.get_or_insert(length) == length;
@@ -135,8 +136,8 @@ impl Content {
         Content { source, duplicates, refill, scrambler, held: None }
     }
 
-    /// The same for buffers that nobody else changes, above all not by reading into them: what does not change
-    /// from write to write need not be prepared.
+    /// The same content for buffers that nothing else changes: above all, no reads go into them. Content that does not
+    /// change from write to write then need not be prepared.
     #[must_use]
     pub fn for_writes_only(mut self) -> Self {
         if self.source.is_pattern() {
@@ -160,13 +161,13 @@ impl Content {
         self.refill || self.scrambler.is_some()
     }
 
-    /// Whether each write has new data.
+    /// Whether the data is made before each write.
     #[inline(always)]
     pub fn refills(&self) -> bool {
         self.refill
     }
 
-    /// Makes `buffer` (as long as the I/O) ready to be written at `offset` of its file.
+    /// Prepares `buffer` (as long as the I/O) for a write at `offset` of its file.
     #[inline]
     pub fn prepare_write(&mut self, buffer: &mut [u8], offset: u64) {
         if self.refill {
@@ -210,7 +211,7 @@ mod tests {
         Fill::Pattern(vec![PatternPiece::Bytes(b"abc".to_vec())])
     }
 
-    /// Writes `count` blocks from one buffer.
+    /// `count` writes from one buffer.
     fn writes(spec: &Spec, count: u64, size: usize) -> Vec<Vec<u8>> {
         let mut content = Content::new(spec);
         let mut buffer = vec![0xee; size];
@@ -289,7 +290,7 @@ mod tests {
         }
     }
 
-    /// Seen with fio 3.33 on `rw=rw`: a pattern survives the reads, zeros and random data do not.
+    /// Observed with fio 3.33 and `rw=rw`: a pattern survives the reads, zeros and random data do not.
     #[test]
     fn a_pattern_survives_reads_into_its_buffer() {
         let mut buffer = vec![0; 512];
@@ -354,8 +355,8 @@ mod tests {
         assert_eq!(distinct_sectors(&writes(&repeating(0, Fill::Random), 10, 4096)), 80);
     }
 
-    /// What is not made again in a job that only writes is in the buffer already: several buffers, blocks of one
-    /// size and of many.
+    /// In a job that only writes, the shortcuts for buffers that already hold the right bytes give the same data, with
+    /// several buffers and with blocks of one size or of many.
     #[test]
     fn shortcuts_do_not_change_what_is_written() {
         let offset = Fill::Pattern(vec![PatternPiece::Offset]);

@@ -2,7 +2,7 @@
 
 use crate::PatternPiece;
 
-/// One repetition, and where in it the offset goes.
+/// The bytes of one repetition, and the places of the offset in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     unit: Vec<u8>,
@@ -10,7 +10,7 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    /// The pieces one after the other. Without any bytes at all it is zeros.
+    /// A pattern of these pieces, one after the other. Without any bytes, it is zeros.
     pub(crate) fn new(pieces: &[PatternPiece]) -> Self {
         let mut unit = Vec::new();
         let mut offsets = Vec::new();
@@ -29,19 +29,19 @@ impl Pattern {
         Pattern { unit, offsets }
     }
 
-    /// Whether the content depends on where it goes.
+    /// Whether the content depends on the offset of the block.
     pub(crate) fn has_offset(&self) -> bool {
         !self.offsets.is_empty()
     }
 
-    /// Fills a block that goes to `offset`.
+    /// Fills a block that is written at `offset`.
     pub(crate) fn fill(&mut self, buffer: &mut [u8], offset: u64) {
         for &position in &self.offsets {
             self.unit[position..position + 8].copy_from_slice(&offset.to_le_bytes());
         }
         let first = self.unit.len().min(buffer.len());
         buffer[..first].copy_from_slice(&self.unit[..first]);
-        // What is there is a whole number of repetitions until the end, so it can be doubled.
+        // Until the end of the buffer, the filled part is a whole number of repetitions, so it can be doubled.
         let mut filled = first;
         while filled < buffer.len() {
             let more = filled.min(buffer.len() - filled);

@@ -1,34 +1,34 @@
-//! Random bytes, fast: several xoshiro256+ generators side by side.
+//! Fast random bytes: several xoshiro256+ generators in parallel lanes.
 //!
-//! The algorithm is by Blackman and Vigna (public domain, <https://prng.di.unimi.it>), the states come from
-//! SplitMix64. Where the processor has AVX2 the lanes are kept in vector registers (`random/avx2.rs`), which is
-//! more than three times as fast as what compilers make of the portable loop; both make the same bytes. The variant
-//! with a plain sum is enough here: its weakness, a little linearity in the lowest bits, is nothing that a storage
-//! system could compress or find twice.
+//! The algorithm is by Blackman and Vigna (public domain, <https://prng.di.unimi.it>); the initial states come from
+//! SplitMix64. On processors with AVX2, the lanes are kept in vector registers (`random/avx2.rs`), which is more than
+//! three times as fast as the compiled portable loop. Both make the same bytes. The variant with a plain sum (`+`) is
+//! enough here: its weakness is a little linearity in the lowest bits, which no storage system can compress or
+//! deduplicate.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 
-/// Generators side by side; a step makes this many words: two vectors of AVX2, so that one is computed while the
-/// other waits for its results.
+/// The number of generators in parallel; a step makes this many words. They fill two vectors of AVX2, so that one is
+/// computed while the other waits for its results.
 const LANES: usize = 8;
 const STEP: usize = LANES * 8;
 
-/// How far SplitMix64's state goes from number to number.
+/// The increment of SplitMix64's state from number to number.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The next of the sequence of SplitMix64.
+/// The next number of the SplitMix64 sequence.
 pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(GAMMA);
     mix(*state)
 }
 
-/// One of the sequence from this state, from 0.
+/// The number at this position, from 0, of the SplitMix64 sequence that starts at `state`.
 fn nth_split_mix(state: u64, number: u64) -> u64 {
     mix(state.wrapping_add(GAMMA.wrapping_mul(number + 1)))
 }
 
-/// SplitMix64's bijection: different numbers stay different, and look random.
+/// SplitMix64's bijection: different numbers stay different and look random.
 #[inline(always)]
 pub fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -61,7 +61,7 @@ impl Random {
         Random { state: std::array::from_fn(|_| std::array::from_fn(|_| split_mix(&mut sequence))) }
     }
 
-    /// The word at this place of what a source with this seed makes, without those before: one lane is enough.
+    /// The word at this place in the output for this seed, without computing the words before it: one lane is enough.
     pub(crate) fn word(seed: u64, place: usize) -> u64 {
         let (steps, lane) = (place / LANES, place % LANES);
         let mut state = std::array::from_fn(|row| [nth_split_mix(seed, (row * LANES + lane) as u64)]);
@@ -71,14 +71,14 @@ impl Random {
         step(&mut state)[0]
     }
 
-    /// Fills a buffer with what comes next.
+    /// Fills a buffer with the next random bytes.
     #[inline]
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) {
         self.fill_beginnings(buffer, buffer.len().max(1), |length| length);
     }
 
-    /// Fills the beginning of each `chunk` bytes of a buffer: as many bytes as `random` says for a chunk of that
-    /// length (the last may be shorter). The rest is left alone.
+    /// Fills the beginning of each chunk of `chunk` bytes in a buffer (the last chunk may be shorter). `random` gives
+    /// the number of bytes to fill for the length of a chunk. The other bytes stay as they are.
     #[inline]
     pub(crate) fn fill_beginnings(
         &mut self,
@@ -88,16 +88,16 @@ impl Random {
     ) {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has what the function is compiled for.
+            // SAFETY: the processor has the features that the function is compiled for.
             return unsafe { avx2::fill_beginnings(&mut self.state, buffer, chunk, random) };
         }
         fill_beginnings(&mut self.state, buffer, chunk, random);
     }
 }
 
-/// The portable way.
+/// The portable implementation.
 fn fill_beginnings(state: &mut [Words; 4], buffer: &mut [u8], chunk: usize, random: impl Fn(usize) -> usize) {
-    // In locals for the time of the loop, so that the states stay in registers as far as there are enough.
+    // A local copy during the loop, so that the states stay in registers as far as possible.
     let mut current = *state;
     for chunk in buffer.chunks_mut(chunk) {
         let length = random(chunk.len());
@@ -114,7 +114,7 @@ fn fill_beginnings(state: &mut [Words; 4], buffer: &mut [u8], chunk: usize, rand
     *state = current;
 }
 
-/// One step of so many lanes.
+/// One step of `N` lanes.
 #[inline(always)]
 fn step<const N: usize>(state: &mut [[u64; N]; 4]) -> [u64; N] {
     let [a, b, c, d] = *state;
@@ -128,7 +128,7 @@ fn step<const N: usize>(state: &mut [[u64; N]; 4]) -> [u64; N] {
     result
 }
 
-/// Little endian on every machine, so that a seed means the same data everywhere.
+/// Stores words in little endian order on every machine, so that a seed gives the same data everywhere.
 #[inline(always)]
 fn store(chunk: &mut [u8; STEP], words: Words) {
     for (place, word) in chunk.as_chunks_mut::<8>().0.iter_mut().zip(words) {
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Bits per byte that an ideal order-0 coder would need.
+    /// The bits per byte that an ideal order-0 coder needs.
     fn entropy(bytes: &[u8]) -> f64 {
         let mut counts = [0f64; 256];
         for &byte in bytes {
@@ -169,13 +169,13 @@ mod tests {
     fn it_has_no_structure_that_compresses() {
         let data = bytes(1, 1 << 20);
         assert!(entropy(&data) > 7.999);
-        // Nor does any difference of neighbours, at the distances of bytes, words, steps and sectors.
+        // The differences of neighbours have no pattern either, at the distances of bytes, words, steps and sectors.
         for distance in [1, 8, STEP, 512] {
             let differences: Vec<u8> =
                 data.iter().zip(&data[distance..]).map(|(a, b)| a.wrapping_sub(*b)).collect();
             assert!(entropy(&differences) > 7.999, "distance {distance}");
         }
-        // No eight bytes occur twice, at any alignment of bytes: nothing for a dictionary.
+        // No sequence of eight bytes occurs twice, at any alignment, so a dictionary finds nothing.
         let windows: HashSet<&[u8]> = data.windows(8).collect();
         assert_eq!(windows.len(), data.len() - 7);
     }
@@ -185,7 +185,7 @@ mod tests {
         let data = bytes(3, 1 << 20);
         for bit in 0..8 {
             let set = data.iter().filter(|&&byte| byte >> bit & 1 == 1).count();
-            // Five standard deviations of a binomial of 2^20.
+            // Five standard deviations of a binomial law with 2^20 trials.
             assert!(set.abs_diff(1 << 19) < 2560, "bit {bit}: {set}");
         }
     }

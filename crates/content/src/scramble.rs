@@ -1,14 +1,14 @@
-//! Makes every sector of every write unlike any other, at the cost of one store each.
+//! Makes every sector of every write unique, at the cost of one store per sector.
 //!
-//! The first eight bytes of each 512 become the next number of a sequence that does not repeat (a counter,
-//! turned around by SplitMix64's bijection so that it looks random). The rest stays as it is: what compresses
-//! still compresses, and nothing is identical.
+//! The first eight bytes of each 512 become the next number of a sequence that does not repeat (a counter, mapped by
+//! SplitMix64's bijection so that it looks random). The rest stays as it is: compressible data stays compressible, but
+//! no two sectors are identical.
 
 use crate::random::mix;
 
 const SECTOR: usize = 512;
 
-/// The sequence of a worker.
+/// The sequence of numbers of a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Scrambler {
     counter: u64,
@@ -16,11 +16,11 @@ pub(crate) struct Scrambler {
 
 impl Scrambler {
     pub(crate) fn new(seed: u64) -> Self {
-        // Far away from where the random data of the same seed starts.
+        // Far away from the start of the random data with the same seed.
         Scrambler { counter: mix(!seed) }
     }
 
-    /// Changes a little in each sector.
+    /// Changes the first bytes of each sector.
     #[inline]
     pub(crate) fn scramble(&mut self, buffer: &mut [u8]) {
         for sector in buffer.chunks_mut(SECTOR) {

@@ -1,11 +1,11 @@
-//! Where the bytes of a buffer come from: a source of zeros, random data, a pattern, or a mixture of them.
+//! The source of the bytes in a buffer: zeros, random data, a pattern, or a mixture of them.
 
 use crate::compress::Compress;
 use crate::pattern::Pattern;
 use crate::random::Random;
 use crate::{Fill, Spec};
 
-/// Makes bytes, buffer after buffer.
+/// Fills buffers with bytes, one after the other.
 #[derive(Clone, Debug)]
 pub struct Source(Kind);
 
@@ -19,8 +19,8 @@ enum Kind {
 }
 
 impl Source {
-    /// A source of what `spec.fill` and `spec.compress` describe, with random data from `spec.seed`. The rest of the
-    /// spec is for [`Content`](crate::Content).
+    /// The source that `spec.fill` and `spec.compress` describe, with random data from `spec.seed`. Only
+    /// [`Content`](crate::Content) uses the rest of the spec.
     pub fn new(spec: &Spec) -> Source {
         let random = || Random::new(spec.seed);
         let pattern = match &spec.fill {
@@ -38,8 +38,8 @@ impl Source {
         })
     }
 
-    /// Fills a buffer that goes to `offset` of its file. `has_fixed`: the buffer was filled from this source before, and
-    /// all but its random bytes may stay.
+    /// Fills a buffer that is written at `offset` of its file. With `has_fixed`, the buffer was filled from this source
+    /// before, and all but its random bytes may stay.
     #[inline]
     pub fn fill(&mut self, buffer: &mut [u8], offset: u64, has_fixed: bool) {
         match &mut self.0 {
@@ -55,7 +55,7 @@ impl Source {
         }
     }
 
-    /// Starts the random data anew, from this seed.
+    /// Restarts the random data from this seed.
     #[inline]
     pub fn reseed(&mut self, seed: u64) {
         if let Kind::Random(random) | Kind::Mixture(random, ..) = &mut self.0 {
@@ -63,13 +63,13 @@ impl Source {
         }
     }
 
-    /// The word of 64 bits at this place (counted in words) of what [`fill`](Self::fill) makes after
-    /// [`reseed`](Self::reseed) with this seed. `None`: not all of that is random bytes.
+    /// The 64-bit word at this place (counted in words) in the output of [`fill`](Self::fill) after
+    /// [`reseed`](Self::reseed) with this seed. `None` if the output is not entirely random.
     pub fn random_word(&self, seed: u64, place: usize) -> Option<u64> {
         matches!(self.0, Kind::Random(_)).then(|| Random::word(seed, place))
     }
 
-    /// Whether what it makes depends on a seed.
+    /// Whether the output depends on a seed.
     pub fn is_random(&self) -> bool {
         matches!(self.0, Kind::Random(_) | Kind::Mixture(..))
     }

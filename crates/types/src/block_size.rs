@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// The block sizes of one direction, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlockSize {
-    /// Always this one.
+    /// Every I/O has this size.
     Fixed(u64),
-    /// Evenly spread from the first to the second, in multiples of the first (unless unaligned).
+    /// From the first size to the second, evenly spread over the multiples of the first (over all sizes, if unaligned).
     Range(u64, u64),
-    /// These, with their shares in percent (they sum to 100).
+    /// These sizes, with their shares in percent (which sum to 100).
     Split(Vec<(u64, u32)>),
 }
 
@@ -31,7 +31,7 @@ impl BlockSize {
         }
     }
 
-    /// The size of every I/O; `None` where there are several sizes.
+    /// The size of every I/O; `None` if there are several sizes.
     pub fn only(&self) -> Option<u64> {
         let (min, max) = (self.min(), self.max());
         (min == max).then_some(min)
@@ -48,7 +48,7 @@ impl BlockSize {
         }
     }
 
-    /// A size that is a multiple of `number`; `None` where no size is, or `number` is 0. With `unaligned`, a range
+    /// A size that is a multiple of `number`; `None` if no size is, or `number` is 0. With `unaligned`, a range
     /// contains every size between its ends.
     pub fn multiple_of(&self, number: u64, unaligned: bool) -> Option<u64> {
         let fits = |&size: &u64| number > 0 && size.is_multiple_of(number);
@@ -62,8 +62,8 @@ impl BlockSize {
         }
     }
 
-    /// A size that is no multiple of `number`; `None` where all sizes are. With `unaligned`, a range contains every
-    /// size between its ends.
+    /// A size that is no multiple of `number`; `None` if all sizes are. With `unaligned`, a range contains every size
+    /// between its ends.
     pub fn not_multiple_of(&self, number: u64, unaligned: bool) -> Option<u64> {
         let fails = |&size: &u64| number == 0 || !size.is_multiple_of(number);
         match self {

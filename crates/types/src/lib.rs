@@ -1,4 +1,4 @@
-//! The few words that every crate of Iolite shares.
+//! The few types that every crate of Iolite shares.
 //!
 //! Only what is needed on both sides of a crate boundary lives here: the directions of an I/O, the
 //! operations an engine performs, block sizes, the kinds of files, and a value per direction.
@@ -55,13 +55,13 @@ pub const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The smallest number from `least` to `most` that both divide; `None` = there is none, or one of them is 0.
+/// The smallest common multiple of `a` and `b` from `least` to `most`; `None` if there is none, or one of them is 0.
 pub fn common_multiple(a: u64, b: u64, least: u64, most: u64) -> Option<u64> {
     let multiple = a.checked_div(greatest_common_divisor(a, b))?.checked_mul(b).filter(|&it| it > 0)?;
     least.max(1).checked_next_multiple_of(multiple).filter(|&found| found <= most)
 }
 
-/// What an engine is asked to do with a unit.
+/// The operation that an engine performs with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Operation {
@@ -80,7 +80,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The direction under which this operation is counted; `None` for the syncs, which are counted apart.
+    /// The direction under which this operation is counted; `None` for syncs, which are counted separately.
     #[inline(always)]
     pub const fn direction(self) -> Option<Direction> {
         match self {
@@ -91,7 +91,7 @@ impl Operation {
         }
     }
 
-    /// Its word in reports of errors and in traces.
+    /// The name used in error messages and traces.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::Read => "read",
@@ -104,10 +104,10 @@ impl Operation {
     }
 }
 
-/// What kind of file a path names.
+/// The kind of file that a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileKind {
-    /// A regular file, or none yet.
+    /// A regular file, or no file yet.
     Regular,
     /// A block device.
     Block,
@@ -118,7 +118,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// What it is, in words.
+    /// The name used in messages: `regular file`, `block device`, and so on.
     pub const fn name(self) -> &'static str {
         match self {
             FileKind::Regular => "regular file",
@@ -129,8 +129,8 @@ impl FileKind {
     }
 }
 
-/// An I/O priority as the kernel writes it (linux/ioprio.h): class (1 real time, 2 best effort, 3 idle), level within
-/// it (0 is the highest), and a hint for the device.
+/// An I/O priority in the kernel's encoding (linux/ioprio.h): class (1 real time, 2 best effort, 3 idle), level within
+/// the class (0 is the highest), and a hint for the device.
 pub const fn io_priority(class: u32, level: u32, hint: u32) -> u16 {
     ((class & 7) << 13 | (hint & 1023) << 3 | level & 7) as u16
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// The operating system's words for an error, without the number that the standard library puts behind them:
-/// `No space left on device`, not `No space left on device (os error 28)`.
+/// The operating system's words for an error, without the number that the standard library appends: `No space left on
+/// device`, not `No space left on device (os error 28)`.
 pub fn describe_error(error: &io::Error) -> String {
     without_error_numbers(&error.to_string())
 }
