@@ -1,8 +1,8 @@
-//! How fast I/Os go into logs, until the files are whole, for the usual settings.
+//! Prints the cost of logging an I/O, until the files are complete, for the usual settings.
 //!
 //!     cargo run --release -p iolite-logs --example log_speed [DIRECTORY]
 
-use iolite_logs::{CalledOff, Columns, Form, Io, LogKind, Recorder, Settings, WindowValue};
+use iolite_logs::{Cancelled, Columns, Form, Io, LogKind, Recorder, Settings, WindowValue};
 use iolite_types::Direction;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn settings(dir: &Path, kinds: &[LogKind], columns: Columns, form: Form) -> Sett
 fn measure(what: &str, settings: &Settings) {
     let began = Instant::now();
     let mut recorder =
-        Recorder::start(settings, &CalledOff::when(|| false), || Ok(())).expect("logs can be opened");
+        Recorder::start(settings, &Cancelled::when(|| false), || Ok(())).expect("logs can be opened");
     recorder.begin(0);
     for number in 0..COUNT {
         let start = number * 100;
@@ -50,7 +50,7 @@ fn measure(what: &str, settings: &Settings) {
     let own = each(made.saturating_sub(waited));
     println!("{what:<32} {:6.1} ns per I/O, of which {own:.1} are the job's own", each(all));
     for (_, path) in &settings.files {
-        // It was made above.
+        // The file was made above.
         let _ = std::fs::remove_file(path);
     }
 }

@@ -1,4 +1,4 @@
-//! Decimal numbers, written fast: at full speed a log has tens of millions of them per second.
+//! Fast formatting of decimal numbers: at full speed, a log has tens of millions of them per second.
 
 /// The digits of 00 to 99.
 static PAIRS: [u8; 200] = {
@@ -12,16 +12,16 @@ static PAIRS: [u8; 200] = {
     pairs
 };
 
-/// Most digits of a number.
+/// The most digits that a number can have.
 pub const MOST_DIGITS: usize = 20;
 
-/// Writes a number at the beginning of `out`, which has room for [`MOST_DIGITS`]; the number of digits.
+/// Writes a number to the beginning of `out`, which must have room for [`MOST_DIGITS`]. Returns the number of digits.
 #[inline(always)]
 pub fn put(out: &mut [u8], value: u64) -> usize {
     let count = value.checked_ilog10().unwrap_or(0) as usize + 1;
     let out = &mut out[..count];
     let mut at = count;
-    // Values of 32 bits, which nearly all are, divide faster.
+    // Nearly all values fit in 32 bits, and dividing those is faster.
     let Ok(mut rest) = u32::try_from(value) else {
         put_large(out, value);
         return count;
@@ -39,7 +39,7 @@ pub fn put(out: &mut [u8], value: u64) -> usize {
     count
 }
 
-/// A number above 32 bits, into exactly as many bytes as it has digits.
+/// Writes a number that does not fit in 32 bits into exactly as many bytes as it has digits.
 fn put_large(out: &mut [u8], mut value: u64) {
     let mut at = out.len();
     while at >= 2 {

@@ -1,4 +1,4 @@
-//! One log file: lines, or compressed entries, written in blocks while the job runs.
+//! One log file. Its lines, or its compressed entries, are written in blocks while the job runs.
 
 use crate::line::{LONGEST_LINE, LineMaker};
 use crate::outlet::Outlet;
@@ -6,22 +6,22 @@ use crate::{Columns, Form, LogError, LogKind, Sample, inflate, packed};
 use std::path::PathBuf;
 use tracing::debug;
 
-/// Compressed entries that a log holds back (see [`Form::Held`]) take no more memory than this; when there are more, it
-/// begins to write.
+/// The most memory for the compressed entries that a log holds back (see [`Form::Held`]). When there are more, the log
+/// begins to write them.
 pub(crate) const MOST_HELD: usize = 16 << 20;
 
-/// A log on its way to the disk.
+/// A log file that is being written.
 pub(crate) struct LogFile {
     path: PathBuf,
     outlet: Outlet,
     columns: Columns,
     form: Form,
-    /// Lines to be written; it grows only for histograms, whose lines are longer than any room.
+    /// Lines to be written. The buffer grows only for histograms, whose lines may be longer than any buffer.
     lines: Vec<u8>,
     used: usize,
     /// Entries to be compressed.
     entries: Vec<u8>,
-    /// Streams that are held back.
+    /// Compressed streams that are held back.
     held: Vec<Vec<u8>>,
     held_bytes: usize,
 }
@@ -34,7 +34,7 @@ impl LogFile {
         LogFile { path, outlet, columns, form, lines, used: 0, entries, held, held_bytes: 0 }
     }
 
-    /// Adds an entry: the line that `maker` makes, or what `sample` says of it.
+    /// Adds an entry: the line from `maker`, or in compressed form the entry from `sample`.
     #[inline(always)]
     pub fn entry(
         &mut self,
@@ -54,7 +54,7 @@ impl LogFile {
         self.compress_what_is_enough()
     }
 
-    /// Adds a line that is ready.
+    /// Adds a complete line.
     pub fn text(&mut self, line: impl FnOnce(&mut Vec<u8>)) -> Result<(), LogError> {
         line(&mut self.entries);
         if self.form == Form::Text {
@@ -97,7 +97,7 @@ impl LogFile {
         self.outlet.write(&stream).map_err(|error| LogError::at(&self.path, error))
     }
 
-    /// Writes what was held back, as lines.
+    /// Writes the streams that were held back, as lines.
     fn release(&mut self) -> Result<(), LogError> {
         if !self.held.is_empty() {
             let (path, streams) = (self.path.display(), self.held.len());
@@ -113,12 +113,12 @@ impl LogFile {
         Ok(())
     }
 
-    /// Lines that are ready go to the file, so that somebody who follows it sees them.
+    /// Writes the complete lines to the file, so that whoever follows the file sees them.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if self.used == 0 { Ok(()) } else { self.write_lines() }
     }
 
-    /// Everything goes to the file.
+    /// Writes everything to the file.
     pub fn finish(&mut self) -> Result<(), LogError> {
         self.flush()?;
         self.compress()?;
@@ -132,10 +132,10 @@ impl LogFile {
     }
 }
 
-/// The name of a file for each kind of log, and its place in a table.
+/// A table with at most one log file of each kind.
 pub(crate) type Table = [Option<LogFile>; 6];
 
-/// A table with a file for each of these.
+/// A table with an open file for each of these logs.
 pub(crate) fn open_all(
     files: &[(LogKind, PathBuf)],
     open: impl Fn(PathBuf) -> Result<LogFile, LogError>,

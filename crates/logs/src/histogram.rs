@@ -1,34 +1,34 @@
 //! Histogram logs: `TIME_MS, DIRECTION, BLOCKSIZE, COUNT, COUNT, …`, one line per direction and window.
 //!
-//! `log_hist_coarseness` adds neighbouring buckets together, two at a time, so often.
+//! `log_hist_coarseness` is the number of times that pairs of neighbouring buckets are added together.
 
 use crate::decimal;
 use iolite_stats::BUCKETS;
 use iolite_types::Direction;
 
-/// The most coarse: 29 buckets.
+/// The largest coarseness, which leaves 29 counts.
 pub const MOST_COARSENESS: u32 = 6;
 
-/// A window's counts.
+/// The counts of a window.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub direction: Direction,
-    /// Nanoseconds from the log's zero to the end of the window.
+    /// End of the window, in nanoseconds from the log's zero.
     pub at: u64,
-    /// Bytes of the I/O that ended the window.
+    /// Length of the I/O that ended the window, in bytes.
     pub length: u64,
-    /// How many I/Os.
+    /// The number of I/Os.
     pub total: u64,
     pub buckets: [u64; BUCKETS],
 }
 
 impl Counts {
-    /// None yet.
+    /// Counts of 0.
     pub fn new(direction: Direction) -> Box<Counts> {
         Box::new(Counts { direction, at: 0, length: 0, total: 0, buckets: [0; BUCKETS] })
     }
 
-    /// Forgets everything.
+    /// Sets all counts to 0.
     pub fn clear(&mut self) {
         self.total = 0;
         self.buckets.fill(0);
@@ -53,29 +53,30 @@ impl Counts {
     }
 }
 
-/// One line of a histogram log, read.
+/// One line of a histogram log, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramLine {
-    /// Milliseconds from the log's zero.
+    /// Time in milliseconds from the log's zero.
     pub time_ms: u64,
     /// The direction.
     pub direction: Direction,
-    /// The block size.
+    /// The block size in bytes.
     pub length: u64,
     /// One count per group of buckets.
     pub counts: Vec<u64>,
 }
 
 impl HistogramLine {
-    /// How many buckets are added together in one count.
+    /// The number of buckets that were added together in each count.
     pub fn buckets_per_count(&self) -> usize {
         BUCKETS / self.counts.len().max(1)
     }
 
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// The column (from 1) that is wrong, and what is wrong with it.
+    ///
+    /// If the line is no line of a histogram log: the number of the wrong column (from 1), and what is wrong with it.
     pub fn read(line: &str) -> Result<HistogramLine, (usize, String)> {
         let mut columns = Vec::with_capacity(BUCKETS + 3);
         for (index, text) in line.split(',').enumerate() {

@@ -4,10 +4,12 @@ use crate::packed;
 use flate2::bufread::ZlibDecoder;
 use std::io::{self, BufRead, Read, Write};
 
-/// Writes the lines of all streams in `from`.
+/// Writes the lines of all compressed streams in `from` to `to`.
 ///
 /// # Errors
-/// Those of reading and writing, and what is wrong with the data, with the place.
+///
+/// Those of reading and writing. If `from` is no compressed log, or is damaged or cut off: an error of the kind
+/// `InvalidData` that names the place and the reason.
 pub fn streams(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
     let mut place = 0;
     while !from.fill_buf()?.is_empty() {
@@ -32,7 +34,7 @@ pub fn streams(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
 
 fn stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut block = vec![0; 64 << 10];
-    // What is left of the block before: less than an entry.
+    // The bytes that are left of the previous block: less than an entry.
     let mut kept = 0;
     let mut is_text = None;
     loop {
@@ -62,7 +64,8 @@ fn stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// An entry begins with a time, whose upper bytes are zero for the next hundreds of millions of years.
+/// Text has no zero bytes, but an entry begins with a time in milliseconds, whose highest byte is zero for two million
+/// years.
 fn looks_like_text(bytes: &[u8]) -> bool {
     bytes.iter().take(8).all(|byte| b"0123456789, \n".contains(byte))
 }

@@ -1,16 +1,16 @@
-//! What goes from a worker to its log writer.
+//! The items that a worker sends to its log writer.
 
 use crate::LogKind;
 use iolite_types::Direction;
 
-/// One I/O that is done, as a worker tells of it. All times in nanoseconds of one clock.
+/// A completed I/O, as the worker reports it. All times are in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Io {
-    /// Its direction.
+    /// The direction.
     pub direction: Direction,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub length: u64,
-    /// Where in its file it was.
+    /// The offset in the file in bytes.
     pub offset: u64,
     /// When it was made.
     pub start: u64,
@@ -18,14 +18,13 @@ pub struct Io {
     pub issue: u64,
     /// When it was reaped.
     pub complete: u64,
-    /// It waited in a queue, so it has a submission latency.
+    /// Whether it was queued, so that it has a submission latency.
     pub queued: bool,
-    /// Its I/O priority: class and level.
+    /// The I/O priority: class and level.
     pub priority: u16,
 }
 
-/// An entry of the queue. Small, because at full speed the memory that it passes through counts: two of them in a
-/// line of the cache.
+/// An entry of the queue. It is small because at full speed the memory traffic counts: two entries fit in a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     /// An I/O.
@@ -39,12 +38,12 @@ pub(crate) enum Item {
         slat: u32,
         length: u32,
         priority: u16,
-        /// Direction and whether there is a submission latency: [`class_of`].
+        /// Direction, and whether there is a submission latency: see [`class_of`].
         class: u8,
     },
-    /// The upper halves of numbers of the next I/O, which is a very long one.
+    /// The upper halves of the numbers of the next I/O, if they do not fit into an [`Item::Io`].
     Wide { lat: u32, slat: u32, length: u32 },
-    /// A window that is over.
+    /// The value of a completed window.
     Window { kind: LogKind, direction: Direction, at: u64, value: u64, most: u64 },
 }
 
@@ -59,12 +58,12 @@ pub(crate) fn of_class(class: u8) -> (Direction, bool) {
     (Direction::ALL[usize::from(class & 3) % 3], class & QUEUED != 0)
 }
 
-/// An I/O as the writer sees it: an [`Item::Io`] with all of its bits.
+/// An I/O as the writer sees it: an [`Item::Io`] with full-width numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub direction: Direction,
     pub queued: bool,
-    /// From the log's zero.
+    /// Completion, in nanoseconds from the log's zero.
     pub complete: u64,
     pub offset: u64,
     pub length: u64,
@@ -74,7 +73,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// `io`, with times from `zero` on.
+    /// `io`, with times relative to `zero`.
     #[inline(always)]
     pub fn new(io: &Io, zero: u64) -> Done {
         Done {
@@ -95,11 +94,11 @@ impl Done {
         self.lat.saturating_sub(self.slat)
     }
 
-    /// The upper halves, where there is something in them.
+    /// The item with the upper halves of the numbers, if they are not zero.
     #[inline(always)]
     pub fn upper(&self) -> Option<Item> {
         let upper = |value: u64| (value >> 32) as u32;
-        // The submission latency is a part of the total.
+        // The submission latency is no larger than the total latency, so it need not be looked at.
         ((self.lat | self.length) >> 32 != 0).then(|| Item::Wide {
             lat: upper(self.lat),
             slat: upper(self.slat),
@@ -107,7 +106,7 @@ impl Done {
         })
     }
 
-    /// The rest.
+    /// The item with the lower halves.
     #[inline(always)]
     pub fn lower(&self) -> Item {
         Item::Io {

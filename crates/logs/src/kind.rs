@@ -1,8 +1,8 @@
-//! The kinds of logs, and what their files are called.
+//! The kinds of logs, and the names of their files.
 
 use std::path::PathBuf;
 
-/// What a log tells of each I/O or window.
+/// What a log records of each I/O or window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum LogKind {
@@ -21,7 +21,7 @@ pub enum LogKind {
 }
 
 impl LogKind {
-    /// Those whose entries are values. Histograms are apart.
+    /// The kinds whose entries are single values: all but histograms.
     pub const VALUES: [LogKind; 5] =
         [LogKind::Bandwidth, LogKind::Iops, LogKind::Submission, LogKind::Completion, LogKind::Total];
 
@@ -30,7 +30,7 @@ impl LogKind {
         self as usize
     }
 
-    /// What the file's name says.
+    /// The part of the file's name that stands for the kind.
     pub const fn suffix(self) -> &'static str {
         match self {
             LogKind::Bandwidth => "bw",
@@ -42,8 +42,8 @@ impl LogKind {
         }
     }
 
-    /// The file of this log: `PREFIX_bw.3.log`, or `PREFIX_bw.log` when all workers share one. `worker` counts from 0,
-    /// the name from 1.
+    /// The name of this log's file: `PREFIX_bw.3.log`, or `PREFIX_bw.log` if all workers share one file. `worker`
+    /// counts from 0, the name from 1.
     pub fn file_name(self, prefix: &str, worker: Option<usize>, compressed: bool) -> PathBuf {
         let number = worker.map_or_else(String::new, |worker| format!(".{}", worker + 1));
         let packed = if compressed { ".fz" } else { "" };

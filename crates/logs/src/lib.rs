@@ -1,8 +1,8 @@
 //! Log files: one entry per I/O, averages over windows, histograms over windows.
 //!
-//! The formats are fio's (`docs/logs.md` describes them). A worker tells its [`Recorder`] of each I/O; a thread writes.
-//! Others who write files beside a running job have a [`Queue`] and a [`Sink`] of their own.
-//! [`inflate`] reads compressed logs again, [`HistogramLine`] histograms.
+//! The formats are those of fio (`docs/logs.md` describes them). A worker reports each I/O to its [`Recorder`], and a
+//! thread writes the files. Other code that writes files beside a running job uses a [`Queue`] with a [`Sink`] of its
+//! own. [`inflate`] reads compressed logs, [`HistogramLine`] reads histogram logs.
 
 mod decimal;
 mod file;
@@ -25,7 +25,7 @@ pub use histogram::{HistogramLine, MOST_COARSENESS};
 pub use item::Io;
 pub use kind::LogKind;
 pub use line::{Columns, Sample};
-pub use outlet::{CalledOff, Outlet};
+pub use outlet::{Cancelled, Outlet};
 pub use queue::{Queue, Sink};
 pub use recorder::{Recorder, Settings};
 pub use windows::WindowValue;
@@ -36,16 +36,16 @@ use std::path::Path;
 /// How entries are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Form {
-    /// As lines, at once.
+    /// Write lines while the job runs.
     Text,
-    /// As compressed streams of so many bytes of entries.
+    /// Write compressed streams.
     Compressed {
-        /// Bytes before they are compressed.
+        /// Bytes of entries in a stream, before compression.
         stream: usize,
     },
-    /// As lines, but only at the end: meanwhile compressed in memory.
+    /// Hold compressed streams in memory, and write them as lines at the end.
     Held {
-        /// Bytes that are compressed together.
+        /// Bytes of entries in a stream, before compression.
         stream: usize,
     },
 }
@@ -54,15 +54,15 @@ pub enum Form {
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
 pub struct LogError {
-    /// The file, or what else could not be had.
+    /// The file, or another resource that failed.
     pub what: String,
-    /// Why.
+    /// The reason.
     #[source]
     pub error: io::Error,
 }
 
 impl LogError {
-    /// `what` could not be had or done, for this reason.
+    /// The failure of `what` for this reason.
     pub fn new(what: &str, error: io::Error) -> LogError {
         LogError { what: what.to_owned(), error }
     }

@@ -1,50 +1,51 @@
 //! Lines of a log: `TIME_MS, VALUE, DIRECTION, BLOCKSIZE[, OFFSET], PRIORITY[, ISSUE_NS]`.
 //!
-//! Everything but the value is the same for all logs of an I/O, and most of it for many I/Os in a row: the time for a
-//! millisecond, direction and size for as long as they do not change. So a line is put together of a head, the value,
-//! and a tail, and head and tail are made anew only when they have to be.
+//! All logs of an I/O have the same line except for the value, and consecutive I/Os share most of it: the time stays
+//! the same for a millisecond, and direction and size often do not change. So a line consists of a head, the value and
+//! a tail, and the head and the tail are formatted again only if they change.
 
 use crate::decimal;
 use iolite_types::Direction;
 
-/// Which columns there are beside the usual ones.
+/// The columns that lines have in addition to the usual ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Columns {
-    /// `log_offset`
+    /// The offset (`log_offset`).
     pub offset: bool,
-    /// `log_prio`: the priority itself rather than whether it is a real-time one.
+    /// The priority itself, instead of whether it is a real-time priority (`log_prio`).
     pub priority: bool,
-    /// `log_issue_time`
+    /// The time of issue (`log_issue_time`).
     pub issue: bool,
-    /// `log_window_value=both`
+    /// The largest value of a window after the mean (`log_window_value=both`).
     pub both: bool,
 }
 
-/// One entry, in full.
+/// One entry with all columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// Milliseconds from the log's zero.
+    /// Time in milliseconds from the log's zero.
     pub time_ms: u64,
     /// The value.
     pub value: u64,
-    /// The largest value of the window, where both are logged.
+    /// The largest value of the window, if it is logged too.
     pub most: u64,
     /// The direction, by number.
     pub direction: u32,
-    /// Bytes; 0 for a window.
+    /// Length in bytes; 0 for a window.
     pub length: u64,
-    /// Bytes; 0 for a window.
+    /// Offset in bytes; 0 for a window.
     pub offset: u64,
     /// The I/O priority: class and level.
     pub priority: u16,
-    /// When it was issued, in nanoseconds from the log's zero; 0 for a window.
+    /// Time of issue in nanoseconds from the log's zero; 0 for a window.
     pub issue_ns: u64,
 }
 
-/// A line is never longer: eight numbers of 20 digits, and what is between them.
+/// The most bytes in a line: eight numbers of 20 digits with their separators.
 pub const LONGEST_LINE: usize = 8 * (decimal::MOST_DIGITS + 2);
 
-/// Heads and tails are copied in pieces of this size, whatever their length: that needs no call.
+/// Heads and tails are copied as fixed pieces of this size, whatever their length, so that no call to `memcpy` is
+/// needed.
 const HEAD: usize = 24;
 const SHORT_TAIL: usize = 32;
 const LONG_TAIL: usize = 96;
@@ -55,14 +56,14 @@ pub(crate) struct LineMaker {
     columns: Columns,
     head: [u8; HEAD],
     head_length: usize,
-    /// The head holds from this nanosecond on…
+    /// The head is valid for the millisecond from this nanosecond on.
     head_from: u64,
     tail: [u8; LONG_TAIL],
     tail_length: usize,
-    /// The part of the tail that depends on these.
+    /// The direction, length and priority for which `tail` begins with the right columns.
     stem: (Direction, u64, u16),
     stem_length: usize,
-    /// The column of the priority, and how long it is.
+    /// The column of the priority, and its length.
     priority: [u8; 8],
     priority_length: usize,
 }
@@ -70,7 +71,7 @@ pub(crate) struct LineMaker {
 const MILLISECOND: u64 = 1_000_000;
 
 impl LineMaker {
-    /// For lines with these columns.
+    /// A maker of lines with these columns.
     pub fn new(columns: Columns) -> LineMaker {
         let mut maker = LineMaker {
             columns,
@@ -89,7 +90,7 @@ impl LineMaker {
         maker
     }
 
-    /// The next lines are of this time, in nanoseconds.
+    /// Sets the time of the next lines, in nanoseconds.
     #[inline(always)]
     pub fn at(&mut self, nanoseconds: u64) {
         if nanoseconds.wrapping_sub(self.head_from) >= MILLISECOND {
@@ -97,7 +98,7 @@ impl LineMaker {
         }
     }
 
-    /// The milliseconds of the next lines.
+    /// The time of the next lines, in milliseconds.
     pub fn time_ms(&self) -> u64 {
         self.head_from / MILLISECOND
     }
@@ -110,7 +111,7 @@ impl LineMaker {
         self.head_length = digits + 2;
     }
 
-    /// The next lines are of an I/O like this.
+    /// Sets the I/O of the next lines.
     #[inline(always)]
     pub fn of(&mut self, direction: Direction, length: u64, priority: u16, offset: u64, issue: u64) {
         if self.stem != (direction, length, priority) {
@@ -149,7 +150,7 @@ impl LineMaker {
         self.tail_length = put_bytes(&mut self.tail, at, b"\n");
     }
 
-    /// Writes a line at the beginning of `out`, which has room for [`LONGEST_LINE`]; its length.
+    /// Writes a line to the beginning of `out`, which must have room for [`LONGEST_LINE`]. Returns its length.
     #[inline(always)]
     pub fn put(&self, out: &mut [u8], value: u64, most: u64) -> usize {
         out[..HEAD].copy_from_slice(&self.head);
@@ -174,7 +175,7 @@ fn put_bytes(out: &mut [u8], at: usize, bytes: &[u8]) -> usize {
     at + bytes.len()
 }
 
-/// The column of the priority: the number itself, or 1 for the real-time class.
+/// The column of the priority: the number itself, or 1 for the real-time class and 0 for the others.
 fn priority_text(columns: Columns, priority: u16) -> String {
     const REAL_TIME: u16 = 1;
     if columns.priority {
@@ -185,7 +186,7 @@ fn priority_text(columns: Columns, priority: u16) -> String {
 }
 
 impl Sample {
-    /// The line of this entry, for readers that are in no hurry.
+    /// The line of this entry. This is slower than the way lines are made while a job runs.
     pub fn line(&self, columns: Columns) -> String {
         let mut line = format!("{}, {}", self.time_ms, self.value);
         if columns.both {

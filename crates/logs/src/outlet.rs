@@ -1,7 +1,7 @@
-//! Where a log goes: a file, or a pipe on whose other end somebody reads, or nobody.
+//! The destination of a log: a file, or a pipe that may or may not have a reader.
 //!
-//! Nothing here waits in the kernel for the other end of a pipe, so that a job that is asked to stop stops: what nobody
-//! takes is given up then.
+//! Nothing here blocks in the kernel waiting for the reader of a pipe. So a job that is asked to stop does stop, and
+//! data that nobody reads is dropped then.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -13,26 +13,26 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often somebody looks whether a pipe has a reader, or the job is to stop.
+/// How often a waiting thread checks whether the pipe is ready, and whether the job is asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A pipe that takes nothing for so long, while its job is asked to stop, never will.
+/// While the job is asked to stop, a pipe that takes nothing for this long is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether the job is asked to stop.
+/// A check for whether the job is asked to stop.
 #[derive(Clone)]
-pub struct CalledOff(Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct Cancelled(Arc<dyn Fn() -> bool + Send + Sync>);
 
-impl CalledOff {
-    /// Asks this.
-    pub fn when(asked: impl Fn() -> bool + Send + Sync + 'static) -> CalledOff {
-        CalledOff(Arc::new(asked))
+impl Cancelled {
+    /// A check that calls `asked`.
+    pub fn when(asked: impl Fn() -> bool + Send + Sync + 'static) -> Cancelled {
+        Cancelled(Arc::new(asked))
     }
 }
 
-impl fmt::Debug for CalledOff {
+impl fmt::Debug for Cancelled {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "CalledOff({})", (self.0)())
+        write!(to, "Cancelled({})", (self.0)())
     }
 }
 
@@ -40,15 +40,17 @@ impl fmt::Debug for CalledOff {
 #[derive(Debug)]
 pub struct Outlet {
     file: File,
-    called_off: CalledOff,
+    cancelled: Cancelled,
 }
 
 impl Outlet {
-    /// Opens a log, of which what is there is kept or not. For a pipe this waits until somebody reads from it.
+    /// Opens a log, and keeps its content if `keep` is true. A pipe is opened only when it has a reader; this waits for
+    /// one.
     ///
     /// # Errors
-    /// What the system says; `EINTR` when it was called off.
-    pub fn open(path: &Path, keep: bool, called_off: &CalledOff) -> io::Result<Outlet> {
+    ///
+    /// The error of opening the file; `EINTR` if the job was asked to stop before the pipe had a reader.
+    pub fn open(path: &Path, keep: bool, cancelled: &Cancelled) -> io::Result<Outlet> {
         let mut options = OpenOptions::new();
         options.create(true).custom_flags(libc::O_NONBLOCK);
         if keep {
@@ -58,22 +60,23 @@ impl Outlet {
         }
         loop {
             match options.open(path) {
-                Ok(file) => return Ok(Outlet { file, called_off: called_off.clone() }),
+                Ok(file) => return Ok(Outlet { file, cancelled: cancelled.clone() }),
                 Err(error) if has_no_reader(path, &error) => {}
                 Err(error) => return Err(error),
             }
-            if (called_off.0)() {
+            if (cancelled.0)() {
                 return Err(io::Error::from_raw_os_error(libc::EINTR));
             }
             thread::sleep(LOOK);
         }
     }
 
-    /// Writes whole lines, or whole streams, in one call where that is possible: several workers may add to one file,
-    /// and then these stay together.
+    /// Writes whole lines or whole streams, in one system call if possible: several workers may append to one file, and
+    /// each line must stay in one piece.
     ///
     /// # Errors
-    /// What the system says; and that nobody takes anything, when the job is asked to stop.
+    ///
+    /// The error of writing; or that the pipe takes nothing, when the job is asked to stop.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut moved = Instant::now();
         while !bytes.is_empty() {
@@ -85,7 +88,7 @@ impl Outlet {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if moved.elapsed() > PATIENCE && (self.called_off.0)() {
+                    if moved.elapsed() > PATIENCE && (self.cancelled.0)() {
                         return Err(given_up(bytes.len()));
                     }
                     wait_writable(&self.file)?;
@@ -110,10 +113,10 @@ fn given_up(bytes: usize) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
-/// Waits until there is room, a moment at most.
+/// Waits until the file takes data, but not longer than [`LOOK`].
 fn wait_writable(file: &File) -> io::Result<()> {
     let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: there is one structure, which lives through the call.
+    // SAFETY: there is one structure, which is valid during the call.
     let result = unsafe { libc::poll(&raw mut polled, 1, LOOK.as_millis() as libc::c_int) };
     match io::Error::last_os_error() {
         error if result < 0 && error.kind() != io::ErrorKind::Interrupted => Err(error),

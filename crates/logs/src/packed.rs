@@ -1,10 +1,10 @@
-//! Compressed logs (`.fz`): zlib streams one behind the other, of entries in the layout of fio 3.33.
+//! Compressed logs (`.fz`): a sequence of zlib streams with entries in the layout of fio 3.33.
 //!
-//! An entry is 32 bytes, all little endian: time in ms (u64), value (u64), direction and flags (u32), priority (u16), two
-//! bytes of nothing, length (u64); then the offset (u64) if its flag is set. For what that fio does not know yet, the
-//! time of issue and the largest value of a window, there are flags of our own, with eight more bytes each.
+//! An entry has 32 bytes, all little endian: time in ms (u64), value (u64), direction and flags (u32), priority (u16),
+//! two unused bytes, length (u64). The offset (u64) follows if its flag is set. The time of issue and the largest value
+//! of a window, which that version of fio does not know, have flags of our own, with eight more bytes each.
 //!
-//! Histograms are stored as text in such streams (in fio's files of this kind there is nothing that could be read).
+//! Histograms are stored as text in such streams (fio's files of this kind contain nothing readable).
 
 use crate::{Columns, Sample};
 use flate2::Compression;
@@ -13,14 +13,14 @@ use std::io::Write;
 
 /// An offset follows.
 const OFFSET: u32 = 1 << 31;
-/// The priority is to be shown as it is.
+/// The line shows the priority itself.
 const PRIORITY: u32 = 1 << 30;
 /// The time of issue follows (ours).
 const ISSUE: u32 = 1 << 29;
 /// The largest value follows (ours).
 const BOTH: u32 = 1 << 28;
 
-/// Bytes of an entry without anything behind it.
+/// Size of an entry without additional fields, in bytes.
 const PLAIN: usize = 32;
 
 /// Appends an entry.
@@ -44,7 +44,7 @@ pub(crate) fn put(out: &mut Vec<u8>, sample: &Sample, columns: Columns) {
     }
 }
 
-/// The entry at the beginning of `bytes`, its columns, and its length; `None` when it is not all there.
+/// The entry at the beginning of `bytes`, its columns, and its length; `None` if it is incomplete.
 pub(crate) fn take(bytes: &[u8]) -> Option<(Sample, Columns, usize)> {
     let word = |at: usize| {
         let eight = bytes.get(at..at + 8)?;
@@ -82,9 +82,9 @@ pub(crate) fn take(bytes: &[u8]) -> Option<(Sample, Columns, usize)> {
     Some((sample, columns, at))
 }
 
-/// One stream of these bytes.
+/// Compresses bytes into one stream.
 pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
-    // Fast: compression competes with the job.
+    // Compression competes with the job for the CPU, so it has to be fast.
     let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
     let compressed = encoder.write_all(bytes).and_then(|()| encoder.finish());
     compressed.unwrap_or_else(|_| unreachable!("writing to memory does not fail"))

@@ -1,9 +1,9 @@
-//! The way from a worker to a thread of the same process that writes for it.
+//! The queue from a worker to a thread of the same process that writes for it.
 //!
-//! The worker puts small entries into a queue of fixed size; the thread hands them to a [`Sink`], many at a time. So memory
-//! is known at the start, nothing is lost, and a worker that is faster than the disk under its files waits for it. The
-//! thread sleeps until a part of the queue is full, or a while has passed: many entries at a time cost both sides less
-//! than one by one, and a slow job is not disturbed by a thread that wakes up all the time.
+//! The worker puts small entries into a queue of fixed size, and the thread passes them to a [`Sink`], many at a time.
+//! So the memory is known at the start, nothing is lost, and a worker that is faster than the disk waits. The thread
+//! sleeps until a part of the queue is full or some time has passed: entries in batches cost both sides less than
+//! single ones, and a slow job is not disturbed by frequent wake-ups.
 
 use crate::LogError;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
@@ -13,65 +13,69 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A queue has room for a few entries in any case.
+/// The smallest size of a queue, in entries.
 const LEAST_ROOM: usize = 16;
 
-/// How long a worker without room sleeps before it looks again. A writer empties a good part of its queue meanwhile,
-/// and never all of it.
+/// How long a worker sleeps when the queue is full, before it looks again. In this time the writer empties a good part
+/// of the queue, but never all of it.
 const PATIENCE: Duration = Duration::from_micros(50);
 
-/// How long the thread sleeps at most.
+/// The longest sleep of the thread.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Entries are in the file after this time at the latest, and a nap.
+/// Entries are in the file after this time plus [`NAP`] at the latest.
 const FLUSH: Duration = Duration::from_millis(250);
 
 /// What the thread does with entries.
 pub trait Sink: Send + 'static {
-    /// What comes through the queue.
+    /// The type of entries in the queue.
     type Entry: Send + 'static;
 
     /// Takes entries, in order.
     ///
     /// # Errors
-    /// They cannot be written; then nothing more comes.
+    ///
+    /// The entries cannot be written. The queue then passes no more entries.
     fn take(&mut self, entries: &[Self::Entry]) -> Result<(), LogError>;
 
-    /// Takes what came another way than the queue. Called after entries were taken.
+    /// Takes data that does not pass through the queue. Called after entries were taken.
     ///
     /// # Errors
-    /// As those of [`Sink::take`].
+    ///
+    /// As for [`Sink::take`].
     fn take_others(&mut self) -> Result<(), LogError> {
         Ok(())
     }
 
-    /// What is ready goes to the file, so that somebody who follows it sees it.
+    /// Writes complete data to the file, so that whoever follows the file sees it.
     ///
     /// # Errors
-    /// As those of [`Sink::take`].
+    ///
+    /// As for [`Sink::take`].
     fn flush(&mut self) -> Result<(), LogError>;
 
-    /// Nothing more comes: everything goes to the file.
+    /// Writes everything to the file; no more entries follow.
     ///
     /// # Errors
-    /// As those of [`Sink::take`].
+    ///
+    /// As for [`Sink::take`].
     fn finish(&mut self) -> Result<(), LogError>;
 }
 
-/// What worker and writer tell each other beside the queue.
+/// Flags that worker and writer share in addition to the queue.
 #[derive(Debug, Default)]
 struct Signs {
-    /// The worker has nothing more to say.
+    /// The worker sends no more entries.
     over: AtomicBool,
     /// The writer cannot write.
     failed: AtomicBool,
 }
 
-/// The worker's end.
+/// The worker's side.
 #[derive(Debug)]
 pub struct Queue<T> {
     entries: Producer<T>,
-    /// Entries until the writer is woken.
+    /// Entries before the writer is woken.
     until_wake: usize,
     wake_every: usize,
     waited: Duration,
@@ -79,16 +83,17 @@ pub struct Queue<T> {
     writer: Option<JoinHandle<Result<(), LogError>>>,
 }
 
-/// For how many entries there will be room when so many are asked for.
+/// The size of a queue, in entries, if this many are wanted.
 pub(crate) fn room(wanted: usize) -> usize {
     wanted.max(LEAST_ROOM)
 }
 
 impl<T: Send + 'static> Queue<T> {
-    /// Starts the thread, which first does `prepare`, and waits until that is done.
+    /// Starts the thread, which first calls `prepare`, and waits until that returns.
     ///
     /// # Errors
-    /// There is no thread to be had, or `prepare` fails.
+    ///
+    /// The thread cannot be started, or `prepare` fails.
     pub fn start<S: Sink<Entry = T>>(
         wanted: usize,
         sink: S,
@@ -109,7 +114,7 @@ impl<T: Send + 'static> Queue<T> {
         })
     }
 
-    /// Puts an entry into the queue; when there is no room it waits.
+    /// Puts an entry into the queue, and waits while the queue is full.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {
         if let Err(PushError::Full(entry)) = self.entries.push(entry) {
@@ -122,13 +127,13 @@ impl<T: Send + 'static> Queue<T> {
         }
     }
 
-    /// Whether entries cannot be written any more; [`Queue::end`] tells why.
+    /// Whether writing has failed; [`Queue::end`] returns the reason.
     #[inline(always)]
     pub fn has_failed(&self) -> bool {
         self.signs.failed.load(Ordering::Relaxed)
     }
 
-    /// For how long the worker has waited for the writer.
+    /// The time that the worker has spent waiting for the writer.
     pub fn waited(&self) -> Duration {
         self.waited
     }
@@ -137,11 +142,11 @@ impl<T: Send + 'static> Queue<T> {
     fn push_when_there_is_room(&mut self, entry: T) {
         let wanted = self.wake_every;
         self.wait_until(|queue| queue.entries.slots() >= wanted);
-        // It fails only when the writer is gone, and then its error is what counts.
+        // This fails only if the writer is gone, and then the writer's error is the one that counts.
         let _ = self.entries.push(entry);
     }
 
-    /// Waits for the writer, and counts the time.
+    /// Waits for the writer, and adds up the time.
     pub(crate) fn wait_until(&mut self, ready: impl Fn(&Self) -> bool) {
         let began = Instant::now();
         while !ready(self) && !self.entries.is_abandoned() {
@@ -153,10 +158,11 @@ impl<T: Send + 'static> Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// The worker has nothing more to say: what is left goes to the file.
+    /// Ends the queue: the thread writes everything that is left, and ends.
     ///
     /// # Errors
-    /// The first thing that could not be written.
+    ///
+    /// The first error of the sink.
     pub fn end(&mut self) -> Result<(), LogError> {
         self.signs.over.store(true, Ordering::Release);
         self.wake();
@@ -173,15 +179,15 @@ impl<T> Queue<T> {
     }
 }
 
-/// A worker that ends otherwise still leaves what it has told so far.
+/// If a worker ends without [`Queue::end`], its entries so far are written nevertheless.
 impl<T> Drop for Queue<T> {
     fn drop(&mut self) {
-        // Whatever made the worker end is told instead.
+        // The reason for which the worker ended is reported instead.
         let _ = self.end();
     }
 }
 
-/// The thread's end.
+/// The thread's side.
 struct Writing<S: Sink> {
     taken: Consumer<S::Entry>,
     sink: S,
@@ -189,7 +195,7 @@ struct Writing<S: Sink> {
 }
 
 impl<S: Sink> Writing<S> {
-    /// Writes until there is nothing more to come.
+    /// Writes until the worker sends no more.
     fn run(mut self) -> Result<(), LogError> {
         let written = self.write_all();
         if written.is_err() {
@@ -202,7 +208,7 @@ impl<S: Sink> Writing<S> {
         let enough = self.taken.buffer().capacity() / 8;
         let mut flushed = Instant::now();
         loop {
-            // Asked before the queue is emptied: what comes before the end is not missed.
+            // Read before the queue is emptied, so that no entry before the end is missed.
             let over = self.signs.over.load(Ordering::Acquire);
             let count = self.take()?;
             self.sink.take_others()?;
@@ -219,7 +225,7 @@ impl<S: Sink> Writing<S> {
         }
     }
 
-    /// Takes what is in the queue; how much that was.
+    /// Takes all entries in the queue. Returns their number.
     fn take(&mut self) -> Result<usize, LogError> {
         let count = self.taken.slots();
         let Ok(chunk) = self.taken.read_chunk(count) else { return Ok(0) };
@@ -242,7 +248,7 @@ fn spawn<S: Sink>(
         .spawn(move || {
             let result = prepare();
             let failed = result.is_err();
-            // Somebody waits for it below.
+            // `spawn` waits for the result below.
             let _ = tell.send(result);
             if failed { Ok(()) } else { writing.run() }
         })

@@ -1,13 +1,13 @@
-//! A worker's side of its logs.
+//! The worker's side of its logs.
 //!
-//! The worker puts one small entry per I/O (or per window) into a [`Queue`]; a thread of the same process makes lines of
-//! them and writes them. For how long the worker had to wait for it, it tells at the end.
+//! The worker puts one small entry per I/O (or per window) into a [`Queue`]. A thread of the same process formats the
+//! entries as lines and writes them. At the end, the recorder reports how long the worker had to wait for the thread.
 
 use crate::file::{self, LogFile};
 use crate::histogram::Counts;
 use crate::item::{Done, Io, Item};
 use crate::line::{Columns, LineMaker};
-use crate::outlet::{CalledOff, Outlet};
+use crate::outlet::{Cancelled, Outlet};
 use crate::queue::{self, Queue};
 use crate::windows::{WindowValue, Windows};
 use crate::writer::Writer;
@@ -18,35 +18,38 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Histograms on their way to the writer, beside the three (one per direction) that are being filled.
+/// The number of histograms that can be on their way to the writer, in addition to the three (one per direction) that
+/// are being filled.
 const SPARE_HISTOGRAMS: usize = 6;
 
-/// What is to be logged, and where.
+/// What is logged, and where.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, PartialEq, Eq)]
 pub struct Settings {
     /// The files.
     pub files: Vec<(LogKind, PathBuf)>,
-    /// Other workers write to the same files.
+    /// Whether other workers write to the same files.
     pub shared: bool,
     /// Columns of the lines.
     pub columns: Columns,
-    /// Nanoseconds of an averaged window; 0 = each I/O has an entry.
+    /// Length of a window that is averaged, in nanoseconds; 0 = each I/O has an entry.
     pub average_ns: u64,
     /// Which value of a window is logged.
     pub shown: WindowValue,
-    /// Nanoseconds of a histogram's window; 0 = no histograms.
+    /// Length of a histogram's window in nanoseconds; 0 = no histograms.
     pub histogram_ns: u64,
-    /// How often neighbouring buckets are added together.
+    /// The number of times that pairs of neighbouring buckets are added together, at most
+    /// [`MOST_COARSENESS`](crate::MOST_COARSENESS).
     pub coarseness: u32,
     /// How entries are stored.
     pub form: Form,
-    /// Entries for which the queue has room.
+    /// Size of the queue in entries.
     pub room: usize,
-    /// Where the times of another clock begin, in nanoseconds of the worker's; `None` = times count from the beginning.
+    /// The zero of the log's times, in nanoseconds of the worker's clock; `None` = the times count from
+    /// [`Recorder::begin`].
     pub zero: Option<u64>,
 }
 
-/// The histograms of the present window.
+/// The histograms of the current window.
 #[derive(Debug)]
 struct Histograms {
     period: u64,
@@ -57,11 +60,11 @@ struct Histograms {
     spare: Consumer<Box<Counts>>,
 }
 
-/// Takes what a worker tells of its I/Os.
+/// Records the I/Os of a worker.
 #[derive(Debug)]
 pub struct Recorder {
     queue: Queue<Item>,
-    /// Each I/O has an entry.
+    /// Whether each I/O has an entry.
     each: bool,
     windows: Option<Windows>,
     histograms: Option<Histograms>,
@@ -70,21 +73,22 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Opens the files and starts the writer, which first does `prepare`. When the job is called off nobody waits any more
-    /// for the other end of a pipe.
+    /// Opens the files and starts the writer, which first calls `prepare`. This waits for the readers of pipes unless
+    /// the job is `cancelled`.
     ///
     /// # Errors
-    /// The file that cannot be opened, or what else cannot be had.
+    ///
+    /// A file cannot be opened, the thread cannot be started, or `prepare` fails.
     pub fn start(
         settings: &Settings,
-        called_off: &CalledOff,
+        cancelled: &Cancelled,
         prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
     ) -> Result<Recorder, LogError> {
-        // Four bytes for each entry of the queue: both shrink together when there are many workers.
+        // Four bytes for each entry of the queue. So both shrink together if there are many workers.
         let room = queue::room(settings.room);
         let open = |path: PathBuf| {
-            // A shared file is added to, as other workers write to it; a worker's own begins anew.
-            let outlet = Outlet::open(&path, settings.shared, called_off)
+            // Workers append to a shared file; a worker's own file is truncated.
+            let outlet = Outlet::open(&path, settings.shared, cancelled)
                 .map_err(|error| LogError::at(&path, error))?;
             Ok(LogFile::new(path, outlet, settings.columns, settings.form, (room * 4).min(256 << 10)))
         };
@@ -95,7 +99,7 @@ impl Recorder {
         let histograms_wanted = settings.histogram_ns > 0 && has(LogKind::Histogram);
         if histograms_wanted {
             for _ in 0..SPARE_HISTOGRAMS {
-                // There is room for all.
+                // This cannot fail: there is room for all.
                 let _ = back.push(Counts::new(Direction::Read));
             }
         }
@@ -126,7 +130,8 @@ impl Recorder {
         })
     }
 
-    /// Counting begins now, in nanoseconds of the worker's clock.
+    /// Starts the windows, and the times of the log unless [`Settings::zero`] is set. `now` is in nanoseconds of the
+    /// worker's clock.
     pub fn begin(&mut self, now: u64) {
         if !self.zero_is_fixed {
             self.zero = now;
@@ -139,7 +144,8 @@ impl Recorder {
         }
     }
 
-    /// An I/O is done. False = logs cannot be written any more; [`Recorder::finish`] tells why.
+    /// Records a completed I/O. Returns false if the logs cannot be written any more; [`Recorder::finish`] returns the
+    /// reason.
     #[inline]
     pub fn record(&mut self, io: &Io) -> bool {
         let done = Done::new(io, self.zero);
@@ -185,7 +191,7 @@ impl Recorder {
         }
     }
 
-    /// Gives the writer a direction's histogram, if there is anything in it.
+    /// Sends the histogram of a direction to the writer, unless it is empty.
     fn hand_over(&mut self, direction: Direction, at: u64) {
         let Some(histograms) = &mut self.histograms else { return };
         if histograms.filling[direction.index()].total == 0 {
@@ -195,20 +201,21 @@ impl Recorder {
         if !has_spare() {
             self.queue.wait_until(|_| has_spare());
         }
-        // There is none only when the writer is gone.
+        // Without a spare histogram, the writer is gone.
         if let Ok(mut empty) = histograms.spare.pop() {
             empty.direction = direction;
             let mut full = std::mem::replace(&mut histograms.filling[direction.index()], empty);
             full.at = at;
-            // There is room for as many as there are.
+            // This cannot fail: there is room for all histograms.
             let _ = histograms.full.push(full);
         }
     }
 
-    /// The job is over: what is left goes to the files. Tells for how long the job has waited for its logs.
+    /// Ends the logs: the rest is written to the files. Returns how long the job has waited for its logs.
     ///
     /// # Errors
-    /// The first log that could not be written.
+    ///
+    /// The first error of writing a log.
     pub fn finish(mut self, now: u64) -> Result<Duration, LogError> {
         if let Some(windows) = &mut self.windows {
             windows.finish(|item| self.queue.push(item));

@@ -1,4 +1,4 @@
-//! Recorder and writer together, on real files.
+//! Tests of recorder and writer together, with real files.
 
 use super::*;
 use iolite_types::Direction;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-fn never() -> CalledOff {
-    CalledOff::when(|| false)
+fn never() -> Cancelled {
+    Cancelled::when(|| false)
 }
 
 fn settings(dir: &Path, kinds: &[LogKind]) -> Settings {
@@ -105,7 +105,7 @@ fn windows_and_histograms_add_up() {
     recorded(&settings, (0..25_500).map(io));
     let total = fs::read_to_string(path(dir.path(), LogKind::Total)).unwrap();
     assert_eq!(total.lines().next(), Some("10, 502, 506, 0, 0, 0, 0"));
-    // 25.5 ms: two whole windows and a half one, of two directions.
+    // 25.5 ms: two whole windows and a half one, in two directions.
     assert_eq!(total.lines().count(), 6);
     let histograms = fs::read_to_string(path(dir.path(), LogKind::Histogram)).unwrap();
     let lines: Vec<HistogramLine> =
@@ -113,7 +113,7 @@ fn windows_and_histograms_add_up() {
     assert_eq!(lines.len(), 6);
     assert_eq!(lines.iter().flat_map(|line| &line.counts).sum::<u64>(), 25_500);
     let iops = fs::read_to_string(path(dir.path(), LogKind::Iops)).unwrap();
-    // A million I/Os per second, half of them in each direction; the ends of windows are one I/O off.
+    // A million I/Os per second, half of them in each direction; a window may be off by one I/O.
     for line in iops.lines() {
         let value: u64 = line.split(", ").nth(1).unwrap().parse().unwrap();
         assert!((499_000..=501_000).contains(&value), "{line}");
@@ -178,7 +178,7 @@ fn a_log_that_cannot_be_written_is_named() {
     settings.files = vec![(LogKind::Total, "/dev/full".into())];
     let mut recorder = Recorder::start(&settings, &never(), || Ok(())).unwrap();
     recorder.begin(1_000_000);
-    // Sooner or later the worker is told, and it never waits for ever.
+    // The worker learns of the failure at some point, and never waits forever.
     let told = (0..10_000_000).map(io).any(|io| !recorder.record(&io));
     assert!(told);
     let error = recorder.finish(0).unwrap_err();
@@ -202,12 +202,12 @@ fn a_worker_that_stops_short_leaves_what_it_told() {
     assert!(error.to_string().contains("no such CPU"));
 }
 
-/// A pipe, and whoever holds both of its ends.
+/// A pipe, and a function that opens both of its ends.
 fn pipe(dir: &Path) -> (PathBuf, impl Fn() -> fs::File) {
     use std::os::unix::ffi::OsStrExt;
     let path = dir.join("pipe");
     let text = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a terminated string and a number.
+    // SAFETY: the string is terminated.
     assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0);
     let held = path.clone();
     (path, move || fs::File::options().read(true).write(true).open(&held).unwrap())
@@ -220,11 +220,11 @@ fn a_pipe_without_a_reader_can_be_called_off() {
     let settings = Settings { files: vec![(LogKind::Total, path)], ..settings(dir.path(), &[]) };
     let looks = Arc::new(AtomicU32::new(0));
     let theirs = Arc::clone(&looks);
-    let called_off = CalledOff::when(move || theirs.fetch_add(1, Ordering::Relaxed) > 3);
-    let error = Recorder::start(&settings, &called_off, || Ok(())).unwrap_err();
+    let cancelled = Cancelled::when(move || theirs.fetch_add(1, Ordering::Relaxed) > 3);
+    let error = Recorder::start(&settings, &cancelled, || Ok(())).unwrap_err();
     assert_eq!((error.error.raw_os_error(), looks.load(Ordering::Relaxed)), (Some(libc::EINTR), 5));
     let _held = hold();
-    Recorder::start(&settings, &CalledOff::when(|| true), || Ok(())).unwrap().finish(0).unwrap();
+    Recorder::start(&settings, &Cancelled::when(|| true), || Ok(())).unwrap().finish(0).unwrap();
 }
 
 #[test]
@@ -235,15 +235,15 @@ fn what_nobody_takes_is_given_up_with_the_job_and_not_before() {
     let settings = Settings { files: vec![(LogKind::Total, path)], ..settings(dir.path(), &[]) };
     let off = Arc::new(AtomicBool::new(false));
     let theirs = Arc::clone(&off);
-    let called_off = CalledOff::when(move || theirs.load(Ordering::Relaxed));
-    let mut recorder = Recorder::start(&settings, &called_off, || Ok(())).unwrap();
+    let cancelled = Cancelled::when(move || theirs.load(Ordering::Relaxed));
+    let mut recorder = Recorder::start(&settings, &cancelled, || Ok(())).unwrap();
     recorder.begin(1_000_000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_millis(1500));
             off.store(true, Ordering::Relaxed);
         });
-        // 64 KiB of lines fill the pipe; then nothing moves until the job is called off.
+        // 64 KiB of lines fill the pipe; then nothing moves until the job is cancelled.
         let told = (0..100_000).map(io).any(|io| !recorder.record(&io));
         assert!(told && off.load(Ordering::Relaxed));
     });
@@ -267,7 +267,7 @@ fn a_slow_reader_gets_everything_of_a_job_that_is_called_off() {
         }
         taken
     });
-    let mut recorder = Recorder::start(&settings, &CalledOff::when(|| true), || Ok(())).unwrap();
+    let mut recorder = Recorder::start(&settings, &Cancelled::when(|| true), || Ok(())).unwrap();
     drop(held);
     recorder.begin(1_000_000);
     assert!((0..50_000).map(io).all(|io| recorder.record(&io)));

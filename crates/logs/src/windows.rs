@@ -1,8 +1,8 @@
-//! Averages over windows (`log_avg_msec`): running sums, and nothing else, whatever the number of I/Os.
+//! Averages over windows (`log_avg_msec`). They need only running sums, whatever the number of I/Os is.
 //!
-//! A window ends with the first I/O at or after its end, which is the last that counts in it. So a pause makes a
-//! window longer, there is no entry for a window in which nothing was done, and the sums are exact. What is left at
-//! the end joins the window before when it is too short for a rate.
+//! A window ends with the first I/O that completes at or after its end; this I/O still belongs to it. So a pause makes
+//! a window longer, windows without I/O have no entry, and the sums are exact. If the rest at the end is too short for
+//! a rate, it joins the window before it.
 
 use crate::item::Done;
 use crate::{LogKind, item::Item};
@@ -15,9 +15,9 @@ pub enum WindowValue {
     /// The mean.
     #[default]
     Mean,
-    /// The largest.
+    /// The largest value.
     Most,
-    /// The mean, and behind it the largest.
+    /// The mean, followed by the largest value.
     Both,
 }
 
@@ -65,17 +65,17 @@ impl Sums {
     }
 }
 
-/// A window that is over.
+/// A completed window.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     span: u64,
-    /// When it ended.
+    /// The time of its end.
     end: u64,
     sums: [Sums; 3],
 }
 
 impl Window {
-    /// The window and the one behind it as one.
+    /// This window and the next as one.
     fn join(mut self, later: &Window) -> Window {
         self.span += later.span;
         self.end = later.end;
@@ -89,7 +89,7 @@ impl Window {
         self.sums.iter().any(|sums| sums.total.count > 0)
     }
 
-    /// Tells its values. The times of the log begin at `zero`.
+    /// Passes the values of the window to `tell`. The times of the log are relative to `zero`.
     fn tell(&self, shown: WindowValue, zero: u64, tell: &mut impl FnMut(Item)) {
         let at = self.end.wrapping_sub(zero);
         for direction in Direction::ALL {
@@ -117,34 +117,34 @@ impl Window {
     }
 }
 
-/// The present window, and the one before it.
+/// The current window and the one before it.
 #[derive(Debug)]
 pub(crate) struct Windows {
     period: u64,
     shown: WindowValue,
-    /// Where the times of the log begin.
+    /// The zero of the log's times.
     zero: u64,
-    /// When counting began.
+    /// Start of the first window.
     began: u64,
-    /// When the last window ended.
+    /// End of the last window.
     last: u64,
-    /// When the present one ends.
+    /// Planned end of the current window.
     due: u64,
-    /// When the last I/O was reaped.
+    /// Completion of the last I/O.
     latest: u64,
     sums: [Sums; 3],
-    /// The window before, which is told when it is known that this one stands alone.
+    /// The previous window. Its values are logged as soon as it is clear that the current window does not join it.
     before: Option<Window>,
 }
 
 impl Windows {
-    /// Windows of so many nanoseconds.
+    /// Windows of `period` nanoseconds.
     pub fn new(period: u64, shown: WindowValue) -> Windows {
         let sums = [Sums::default(); 3];
         Windows { period, shown, zero: 0, began: 0, last: 0, due: u64::MAX, latest: 0, sums, before: None }
     }
 
-    /// Counting begins now; the times of the log begin at `zero`.
+    /// Starts the first window now. The times of the log are relative to `zero`.
     pub fn begin(&mut self, now: u64, zero: u64) {
         self.zero = zero;
         (self.began, self.last, self.latest) = (now, now, now);
@@ -153,7 +153,7 @@ impl Windows {
         self.before = None;
     }
 
-    /// Adds an I/O that was reaped `now`; true = the window is over.
+    /// Adds an I/O that was reaped `now`. Returns whether the window is over.
     #[inline(always)]
     pub fn add(&mut self, done: &Done, now: u64) -> bool {
         let sums = &mut self.sums[done.direction.index()];
@@ -167,23 +167,23 @@ impl Windows {
         now >= self.due
     }
 
-    /// Ends the window with the last I/O, and tells the values of the one before it.
+    /// Ends the window with the last I/O, and passes the values of the previous window to `tell`.
     pub fn close(&mut self, mut tell: impl FnMut(Item)) {
         let window = self.take();
         if let Some(before) = self.before.replace(window) {
             before.tell(self.shown, self.zero, &mut tell);
         }
-        // Windows stay where they were planned, whenever one was ended; but none is so short that what a job does at
-        // once after a pause looks like a rate that it never had.
+        // Windows keep their planned ends, even if one ended late. But no window is shorter than half a period:
+        // otherwise the burst after a pause would look like a rate that the job never had.
         let passed = (self.last - self.began).saturating_add((self.period - 1) / 2) / self.period;
         self.due = self.began.saturating_add((passed + 1).saturating_mul(self.period));
     }
 
-    /// The job is over: tells what is left.
+    /// Ends the last window, and passes all remaining values to `tell`.
     ///
-    /// The rest of the last window ends with the last I/O, not with what a job does when its I/O is done. One shorter than
-    /// half a window belongs to the window before: what was in flight when the time was over comes back within
-    /// microseconds, at a rate that the job never had.
+    /// The last window ends with the last I/O, not with the end of the job. If it is shorter than half a period, it
+    /// joins the previous window: the I/Os in flight at the end of the run time complete within microseconds, at a rate
+    /// that the job never had.
     pub fn finish(&mut self, mut tell: impl FnMut(Item)) {
         let rest = self.take();
         let last = match self.before.take() {
@@ -198,7 +198,7 @@ impl Windows {
         last.tell(self.shown, self.zero, &mut tell);
     }
 
-    /// The present window ends with the last I/O, and the next begins.
+    /// Ends the current window with the last I/O, and begins the next one.
     fn take(&mut self) -> Window {
         let end = self.latest.max(self.last);
         let span = (end - std::mem::replace(&mut self.last, end)).max(1);
@@ -227,7 +227,7 @@ mod tests {
 
     type Told = Vec<(LogKind, Direction, u64, u64)>;
 
-    /// The values of each line that is told, and their times in milliseconds.
+    /// The values of each logged line, and the times in milliseconds.
     fn told(go: impl FnOnce(&mut dyn FnMut(Item))) -> (Vec<u64>, Told) {
         let (mut times, mut told) = (Vec::new(), Vec::new());
         go(&mut |item| {
@@ -251,7 +251,7 @@ mod tests {
         told.iter().filter(|(kind, ..)| *kind == LogKind::Iops).map(|&(_, _, value, _)| value).collect()
     }
 
-    /// Windows of 100 ms, and an I/O every so often up to a time.
+    /// Windows of 100 ms, with an I/O every `every` up to the time `until`.
     fn reads(every: u64, until: u64) -> (Windows, Vec<u64>, Told) {
         let mut windows = Windows::new(100 * MS, WindowValue::Mean);
         windows.begin(0, 0);
@@ -274,7 +274,7 @@ mod tests {
         assert!(!windows.add(&done(Direction::Read, 200, None), 149 * MS));
         assert!(windows.add(&done(Direction::Read, 300, None), 300 * MS));
         assert_eq!(close(&mut windows), (vec![], vec![]));
-        // 150, 250, 350: the next one is where it was planned.
+        // 150, 250, 350: the next window keeps its planned end.
         assert!(!windows.add(&done(Direction::Read, 1, None), 349 * MS));
         assert!(windows.add(&done(Direction::Read, 1, None), 401 * MS));
         // Three I/Os of 4 KiB in a quarter of a second. Nothing was queued, so there is no submission latency.
@@ -285,7 +285,7 @@ mod tests {
             (LogKind::Iops, Direction::Read, 12, 12),
         ];
         assert_eq!(close(&mut windows), (vec![250], expected.to_vec()));
-        // Less than half of a window is left: it belongs to the next.
+        // Less than half a period is left, so it belongs to the next window.
         assert!(!windows.add(&done(Direction::Read, 1, None), 549 * MS));
         assert!(windows.add(&done(Direction::Read, 1, None), 550 * MS));
     }
@@ -317,7 +317,7 @@ mod tests {
             windows.add(&done(Direction::Read, 900, None), 200 * MS + 5000);
         }
         let (times, told) = finish(windows);
-        // 15 I/Os in a tenth of a second, and the worst of them are not forgotten.
+        // 15 I/Os in a tenth of a second; the largest values are kept.
         assert_eq!((times, iops(&told)), (vec![200], vec![150]));
         let mean = (10 * 100 + 5 * 900) / 15;
         assert_eq!(told[1], (LogKind::Total, Direction::Read, mean, 900));
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!((times, iops(&told)), (vec![30], vec![100]));
     }
 
-    /// 1000 I/Os per second, a little late.
+    /// 1000 I/Os per second, each a little late.
     #[test]
     fn rates_are_rounded_to_the_nearest() {
         let (windows, _, _) = reads(MS + 200, 101 * MS);

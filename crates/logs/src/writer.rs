@@ -1,4 +1,4 @@
-//! What the thread that writes a worker's logs does with entries: lines, in the files of their kinds.
+//! The writer of a worker's logs: it makes lines of entries and puts them into the files of their kinds.
 
 use crate::LogError;
 use crate::LogKind;
@@ -9,15 +9,15 @@ use crate::line::{LineMaker, Sample};
 use crate::queue::Sink;
 use rtrb::{Consumer, Producer};
 
-/// The writer's side.
+/// The writer's side of the logs.
 pub(crate) struct Writer {
     pub histograms: Consumer<Box<Counts>>,
-    /// Histograms that are written go back to the worker.
+    /// Returns written histograms to the worker.
     pub spare: Producer<Box<Counts>>,
     pub files: Table,
     pub maker: LineMaker,
     pub coarseness: u32,
-    /// The upper halves that came before the next I/O.
+    /// The upper halves of the numbers of the next I/O, if they have come.
     pub wide: Option<(u32, u32, u32)>,
 }
 
@@ -65,7 +65,7 @@ impl Sink for Writer {
                 file.text(|out| counts.put(out, self.coarseness))?;
             }
             counts.clear();
-            // There is room for as many as there are.
+            // This cannot fail: there is room for all histograms.
             let _ = self.spare.push(counts);
         }
         Ok(())
@@ -99,7 +99,7 @@ fn write_io(files: &mut Table, maker: &mut LineMaker, done: &Done) -> Result<(),
     };
     let [bandwidth, iops, submission, completion, total, _] = files;
     if let Some(file) = bandwidth {
-        // In thousands of bytes per second, as everybody does in logs of single I/Os; 0 for one that took no time.
+        // Thousands of bytes per second, as is usual in logs of single I/Os; 0 for an I/O that took no time.
         let value = done.length.saturating_mul(1_000_000).checked_div(clat).unwrap_or(0);
         file.entry(maker, value, value, sample)?;
     }

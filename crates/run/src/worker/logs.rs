@@ -7,7 +7,7 @@ use super::{Stop, Worker};
 use crate::message::Message;
 use crate::processors;
 use crate::sys;
-use iolite_logs::{CalledOff, LogError, Outlet, Recorder, Settings};
+use iolite_logs::{Cancelled, LogError, Outlet, Recorder, Settings};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -31,11 +31,11 @@ impl Worker<'_> {
             // Where that clock showed zero, on the worker's. That there is one of this number has been seen before.
             let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(sys::clock_ns(clock)));
             let settings = Settings { zero, ..settings.clone() };
-            let entries = Recorder::start(&settings, &self.called_off(), self.place_of_writers());
+            let entries = Recorder::start(&settings, &self.cancelled(), self.place_of_writers());
             started.entries = Some(entries.map_err(|error| self.not_opened("log", &error))?);
         }
         if let Some(path) = &rules.trace {
-            let outlet = Outlet::open(path.as_ref(), true, &self.called_off())
+            let outlet = Outlet::open(path.as_ref(), true, &self.cancelled())
                 .map_err(|error| self.not_opened("write_iolog", &LogError::new(path, error)))?;
             let trace = TraceRecorder::start(path, outlet, self.clock, rules.room, self.place_of_writers());
             started.trace = Some(trace.map_err(|error| failed("write_iolog", &error))?);
@@ -44,9 +44,9 @@ impl Worker<'_> {
     }
 
     /// Whether this worker is asked to stop, for whoever outlives its own borrows.
-    fn called_off(&self) -> CalledOff {
+    fn cancelled(&self) -> Cancelled {
         let (arena, index) = (Arc::clone(self.arena), self.resolved.index);
-        CalledOff::when(move || arena.slot(index).control.terminating())
+        Cancelled::when(move || arena.slot(index).control.terminating())
     }
 
     /// A file that cannot be opened, or a pipe without a reader of a job that was asked to stop.

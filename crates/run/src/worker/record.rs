@@ -173,10 +173,10 @@ impl Sink for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_logs::CalledOff;
+    use iolite_logs::Cancelled;
 
     fn recorder(path: &Path) -> TraceRecorder {
-        let outlet = Outlet::open(path, true, &CalledOff::when(|| false)).unwrap();
+        let outlet = Outlet::open(path, true, &Cancelled::when(|| false)).unwrap();
         TraceRecorder::start(path.to_str().unwrap(), outlet, Clock::calibrate(), 64, || Ok(())).unwrap()
     }
 
