@@ -12,7 +12,7 @@ use iolite_engine::{
     AccessPattern, BufferLayout, Completion, Engine, EngineConfig, FileKind, FileSpec, OpenMode, Queued,
     Unit, Visitor, block_device_size, build, kind_of,
 };
-use iolite_options::EngineOptions;
+use iolite_options::engines::{IoUringOptions, LibaioOptions, Pvsync2Options};
 use iolite_types::Operation;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::path::{Path, PathBuf};
@@ -152,17 +152,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let has = |flag: &str| flags.contains(&flag);
 
-    let options = EngineOptions {
-        hipri: has("hipri"),
-        hipri_percentage: 100,
-        fixedbufs: has("fixedbufs"),
-        registerfiles: has("registerfiles"),
-        sqthread_poll: has("sqthread_poll"),
-        nonvectored: has("vectored").then_some(false),
-        userspace_reap: true,
-        libaio_vectored: has("vectored"),
-        ..iolite_options::JobOptions::default().engine
-    };
+    let info =
+        iolite_options::engines::engine(engine).ok_or_else(|| format!("there is no engine {engine}"))?;
+    let mut options = (info.own)();
+    if let Some(own) = options.of_mut::<IoUringOptions>() {
+        own.hipri = has("hipri");
+        own.fixedbufs = has("fixedbufs");
+        own.registerfiles = has("registerfiles");
+        own.sqthread_poll = has("sqthread_poll");
+        own.nonvectored = has("vectored").then_some(false);
+    }
+    if let Some(own) = options.of_mut::<Pvsync2Options>() {
+        own.hipri = has("hipri");
+    }
+    if let Some(own) = options.of_mut::<LibaioOptions>() {
+        own.libaio_vectored = has("vectored");
+    }
     let config = EngineConfig {
         direct: has("direct"),
         access: AccessPattern::Random,

@@ -18,7 +18,7 @@ pub enum AccessPattern {
 /// Everything an engine needs to know of its job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineConfig {
-    /// The engine options of the job.
+    /// The own options of the engine.
     pub options: EngineOptions,
     /// Most units in flight, at least 1.
     pub depth: usize,
@@ -60,13 +60,13 @@ impl EngineConfig {
 pub(crate) mod tests {
     use super::*;
 
-    /// The options' defaults.
-    pub(crate) fn options() -> EngineOptions {
-        iolite_options::JobOptions::default().engine
+    /// The configuration of an engine that has no options of its own, or is told them otherwise.
+    pub(crate) fn config() -> EngineConfig {
+        EngineConfig::new(EngineOptions::None, 1)
     }
 
     #[test]
     fn a_depth_of_zero_is_one() {
-        assert_eq!(EngineConfig::new(options(), 0).depth, 1);
+        assert_eq!(EngineConfig::new(EngineOptions::None, 0).depth, 1);
     }
 }

@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     fn one_file() -> EngineConfig {
-        EngineConfig::new(crate::config::tests::options(), 1)
+        crate::config::tests::config()
     }
 
     #[test]

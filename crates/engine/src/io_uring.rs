@@ -21,6 +21,7 @@ use crate::{
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{CancelBuilder, Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
+use iolite_options::engines::IoUringOptions;
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -94,9 +95,8 @@ impl IoUringEngine {
     ///
     /// # Errors
     /// What io_uring_setup(2) refuses, with the sysctl or limit that is behind it.
-    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        let ring = setup::ring(config)?;
-        let options = &config.options;
+    pub fn new(config: &EngineConfig, options: &IoUringOptions) -> Result<Self, EngineError> {
+        let ring = setup::ring(config, options)?;
         // Before 5.11 a polling thread could only use registered files; fio's documentation still says so.
         let registered_files = options.registerfiles || options.sqthread_poll;
         if registered_files {
@@ -123,7 +123,7 @@ impl IoUringEngine {
             transfers,
             fixed: None,
             segments: Vec::new(),
-            rw_flags: TransferFlags::new(config),
+            rw_flags: TransferFlags::new(config, options.uncached, options.nowait),
             sync_file_range_flags: config.sync_file_range_flags,
             depth,
             queued: 0,

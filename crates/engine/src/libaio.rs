@@ -10,6 +10,7 @@ use self::ring::{Event, EventRing};
 use crate::error::proc_number;
 use crate::file::{Files, opens_files};
 use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Outcome, Queued, Unit};
+use iolite_options::engines::LibaioOptions;
 use iolite_types::Operation;
 use std::io;
 use std::ptr;
@@ -92,14 +93,14 @@ impl LibaioEngine {
     ///
     /// # Errors
     /// `AioLimit` where the system-wide limit is reached, and other refusals of io_setup(2).
-    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+    pub fn new(config: &EngineConfig, own: &LibaioOptions) -> Result<Self, EngineError> {
         Ok(LibaioEngine {
             context: Context::new(config.depth)?,
             files: Files::new(config),
             depth: config.depth,
-            vectored: config.options.libaio_vectored,
-            read_flags: if config.options.nowait { libc::RWF_NOWAIT as u32 } else { 0 },
-            write_flags: (if config.options.nowait { libc::RWF_NOWAIT } else { 0 }
+            vectored: own.libaio_vectored,
+            read_flags: if own.nowait { libc::RWF_NOWAIT as u32 } else { 0 },
+            write_flags: (if own.nowait { libc::RWF_NOWAIT } else { 0 }
                 | if config.atomic { libc::RWF_ATOMIC } else { 0 }) as u32,
             blocks: Vec::new(),
             segments: Vec::new(),
@@ -370,7 +371,7 @@ fn setup_error(depth: usize, source: io::Error) -> EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::options;
+    use crate::config::tests::config;
     use crate::{FileKind, FileSpec, OpenMode};
 
     #[test]
@@ -388,7 +389,7 @@ mod tests {
         const UNITS: usize = 5000;
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7; 512]).unwrap();
-        let mut engine = LibaioEngine::new(&EngineConfig::new(options(), 1)).unwrap();
+        let mut engine = LibaioEngine::new(&config(), &LibaioOptions::default()).unwrap();
         engine.depth = UNITS;
         engine.events = vec![Event::default(); UNITS];
         let spec = FileSpec { path: file.path().to_path_buf(), kind: FileKind::Regular, size: 512 };

@@ -9,6 +9,7 @@
 use crate::file::{Files, device_size};
 use crate::transfer::{Transfer, has_files};
 use crate::{AccessPattern, EngineConfig, EngineError, Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
+use iolite_options::engines::MmapOptions;
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
@@ -53,7 +54,7 @@ unsafe impl Send for MmapEngine {}
 
 impl MmapEngine {
     /// An engine with no file open.
-    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+    pub fn new(config: &EngineConfig, own: &MmapOptions) -> Result<Self, EngineError> {
         // SAFETY: sysconf takes nothing but an integer.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         Ok(MmapEngine {
@@ -66,7 +67,7 @@ impl MmapEngine {
                 AccessPattern::Sequential => Some(libc::MADV_SEQUENTIAL),
                 AccessPattern::Random => Some(libc::MADV_RANDOM),
             },
-            huge_pages: config.options.thp,
+            huge_pages: own.thp,
         })
     }
 
@@ -280,7 +281,7 @@ fn unmap(mapping: &mut Option<Mapping>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::options;
+    use crate::config::tests::config;
     use crate::{Engine, Queued};
 
     #[test]
@@ -289,7 +290,7 @@ mod tests {
         let path = directory.path().join("f");
         let content: Vec<u8> = (0..10 * 4096u32).map(|position| (position / 7) as u8).collect();
         std::fs::write(&path, &content).unwrap();
-        let mut engine = MmapEngine::new(&EngineConfig::new(options(), 1)).unwrap();
+        let mut engine = MmapEngine::new(&config(), &MmapOptions::default()).unwrap();
         let spec = FileSpec { path, kind: FileKind::Regular, size: content.len() as u64 };
         engine.open(0, &spec, OpenMode { read: true, ..OpenMode::default() }).unwrap();
         // Two pages a window: what a file much larger than the address space would come down to.
@@ -320,7 +321,7 @@ mod tests {
     fn a_new_file_gets_its_size_before_it_is_written() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("new");
-        let mut engine = MmapEngine::new(&EngineConfig::new(options(), 1)).unwrap();
+        let mut engine = MmapEngine::new(&config(), &MmapOptions::default()).unwrap();
         let spec = FileSpec { path: path.clone(), kind: FileKind::Regular, size: 12345 };
         engine.open(0, &spec, OpenMode { write: true, create: true, ..OpenMode::default() }).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 12345);

@@ -6,6 +6,7 @@
 use crate::file::Files;
 use crate::transfer::{Transfer, has_files, retry};
 use crate::{EngineConfig, EngineError, Outcome, Unit};
+use iolite_options::engines::Pvsync2Options;
 
 /// One preadv2 or pwritev2 with a single segment per unit.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ enum Priority {
 }
 
 impl Priority {
-    fn new(config: &EngineConfig) -> Self {
-        match (config.options.hipri, config.options.hipri_percentage) {
+    fn new(config: &EngineConfig, own: &Pvsync2Options) -> Self {
+        match (own.hipri, own.hipri_percentage) {
             (false, _) | (true, 0) => Priority::None,
             (true, 100..) => Priority::All,
             (true, percent) => Priority::Some {
@@ -69,8 +70,8 @@ pub(crate) struct TransferFlags {
 }
 
 impl TransferFlags {
-    pub(crate) fn new(config: &EngineConfig) -> TransferFlags {
-        let both = common_flags(config);
+    pub(crate) fn new(config: &EngineConfig, uncached: bool, nowait: bool) -> TransferFlags {
+        let both = if uncached { libc::RWF_DONTCACHE } else { 0 } | if nowait { libc::RWF_NOWAIT } else { 0 };
         TransferFlags { read: both, write: both | if config.atomic { libc::RWF_ATOMIC } else { 0 } }
     }
 
@@ -80,24 +81,13 @@ impl TransferFlags {
     }
 }
 
-fn common_flags(config: &EngineConfig) -> libc::c_int {
-    let mut flags = 0;
-    if config.options.uncached {
-        flags |= libc::RWF_DONTCACHE;
-    }
-    if config.options.nowait {
-        flags |= libc::RWF_NOWAIT;
-    }
-    flags
-}
-
 impl Pvsync2Engine {
     /// An engine with no file open.
-    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+    pub fn new(config: &EngineConfig, own: &Pvsync2Options) -> Result<Self, EngineError> {
         Ok(Pvsync2Engine {
             files: Files::new(config),
-            flags: TransferFlags::new(config),
-            priority: Priority::new(config),
+            flags: TransferFlags::new(config, own.uncached, own.nowait),
+            priority: Priority::new(config, own),
         })
     }
 }
@@ -125,13 +115,11 @@ impl Transfer for Pvsync2Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::options;
+    use crate::config::tests::config;
 
     fn polled_of_10_000(percent: u32) -> usize {
-        let mut options = options();
-        options.hipri = true;
-        options.hipri_percentage = percent;
-        let mut priority = Priority::new(&EngineConfig::new(options, 1));
+        let own = Pvsync2Options { hipri: true, hipri_percentage: percent, ..Pvsync2Options::default() };
+        let mut priority = Priority::new(&config(), &own);
         (0..10_000).filter(|_| priority.flag() == libc::RWF_HIPRI).count()
     }
 
@@ -145,14 +133,12 @@ mod tests {
 
     #[test]
     fn flags_follow_the_options() {
-        let mut options = options();
-        let flags =
-            |options, atomic| TransferFlags::new(&EngineConfig { atomic, ..EngineConfig::new(options, 1) });
-        assert_eq!(flags(options.clone(), false), TransferFlags { read: 0, write: 0 });
-        assert_eq!(flags(options.clone(), true), TransferFlags { read: 0, write: 0x40 });
-        options.uncached = true;
-        options.nowait = true;
+        let flags = |atomic, uncached, nowait| {
+            TransferFlags::new(&EngineConfig { atomic, ..config() }, uncached, nowait)
+        };
+        assert_eq!(flags(false, false, false), TransferFlags { read: 0, write: 0 });
+        assert_eq!(flags(true, false, false), TransferFlags { read: 0, write: 0x40 });
         // The kernel's numbers: RWF_NOWAIT 0x8, RWF_DONTCACHE 0x80.
-        assert_eq!(flags(options, true), TransferFlags { read: 0x88, write: 0xc8 });
+        assert_eq!(flags(true, true, true), TransferFlags { read: 0x88, write: 0xc8 });
     }
 }

@@ -5,7 +5,9 @@ use crate::{
     Engine, EngineConfig, EngineError, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine,
     PsyncEngine, Pvsync2Engine, PvsyncEngine, SyncEngine, VsyncEngine,
 };
-use iolite_options::engines::engine;
+use iolite_options::engines::{
+    IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options, engine,
+};
 
 /// Something to be done with an engine whose type is not known before the job is read.
 pub trait Visitor {
@@ -16,14 +18,17 @@ pub trait Visitor {
 }
 
 macro_rules! engines {
-    ($($name:literal => $type:ident,)+) => {
+    ($($name:literal => $type:ident $(told $options:ident)?,)+) => {
         /// Makes the engine of that name and hands it to the visitor.
         ///
         /// # Errors
         /// What the system refuses, with the remedy.
         pub fn build<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) -> Result<V::Out, EngineError> {
             match name {
-                $($name => hand_over($type::new, config, visitor),)+
+                $($name => {
+                    let new = |config: &EngineConfig| $type::new(config $(, own::<$options>(config))?);
+                    hand_over(new, config, visitor)
+                })+
                 _ => Err(missing(name)),
             }
         }
@@ -51,11 +56,19 @@ engines! {
     "psync" => PsyncEngine,
     "vsync" => VsyncEngine,
     "pvsync" => PvsyncEngine,
-    "pvsync2" => Pvsync2Engine,
-    "mmap" => MmapEngine,
-    "libaio" => LibaioEngine,
-    "io_uring" => IoUringEngine,
+    "pvsync2" => Pvsync2Engine told Pvsync2Options,
+    "mmap" => MmapEngine told MmapOptions,
+    "libaio" => LibaioEngine told LibaioOptions,
+    "io_uring" => IoUringEngine told IoUringOptions,
     "posixaio" => PosixAioEngine,
+}
+
+/// The options of an engine, as the struct that it has for them.
+///
+/// # Panics
+/// When they are those of another engine, which nobody may configure.
+fn own<T: OwnOptions>(config: &EngineConfig) -> &T {
+    config.options.of().expect("an engine is made with its own options")
 }
 
 /// Why there is no engine of this name.
@@ -83,7 +96,7 @@ pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::options;
+    use iolite_options::EngineOptions;
     use iolite_options::engines::{Facets, engines};
 
     /// Compares an engine with its entry.
@@ -99,8 +112,8 @@ mod tests {
 
     #[test]
     fn entries_and_implementations_agree() {
-        let config = EngineConfig::new(options(), 1);
         for entry in engines() {
+            let config = EngineConfig::new((entry.own)(), 1);
             let built = build(entry.name, &config, Agrees(entry.facets));
             match (entry.supported, built) {
                 (true, Ok(agrees)) => assert!(agrees, "{}: who completes its units?", entry.name),
@@ -115,7 +128,7 @@ mod tests {
 
     #[test]
     fn unknown_and_missing_engines_are_told_apart() {
-        let config = EngineConfig::new(options(), 1);
+        let config = EngineConfig::new(EngineOptions::None, 1);
         assert!(matches!(probe("libaoi", &config), Err(EngineError::Unknown(_))));
         assert!(matches!(probe("rados", &config), Err(EngineError::NotImplemented(_))));
     }

@@ -84,12 +84,11 @@ fn every_engine_trims_and_transfers_on_a_device() {
     assert_eq!(kind_of(&device.path).unwrap(), FileKind::Block);
     assert_eq!(block_device_size(&device.path).unwrap(), SIZE);
     for variant in VARIANTS {
-        let options = options_of(variant);
         for direct in [false, true] {
-            if options.uncached {
+            if is_uncached(variant) {
                 continue; // block devices know no uncached transfers
             }
-            let config = EngineConfig { direct, ..EngineConfig::new(options.clone(), 8) };
+            let config = EngineConfig { direct, ..EngineConfig::new(options_of(variant), 8) };
             let name = format!("{} {} direct={direct}", variant.0, variant.1);
             with_engine(variant.0, &config, TrimSome { path: &device.path, name: &name, direct });
         }
@@ -115,6 +114,6 @@ fn a_trim_past_the_end_is_an_error_of_the_unit() {
     }
     let device = or_skip!(LoopDevice::new());
     for name in ["psync", "libaio", "io_uring"] {
-        with_engine(name, &EngineConfig::new(options(), 1), PastEnd(&device.path));
+        with_engine(name, &config(name, 1), PastEnd(&device.path));
     }
 }

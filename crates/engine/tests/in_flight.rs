@@ -67,7 +67,7 @@ fn more_than_the_depth_is_busy() {
     let path = directory.path().join("f");
     std::fs::write(&path, vec![1; 5 * 4096]).unwrap();
     for name in QUEUEING.iter().chain(&["vsync"]) {
-        with_engine(name, &EngineConfig::new(options(), 4), Fill(&path, name));
+        with_engine(name, &config(name, 4), Fill(&path, name));
     }
 }
 
@@ -107,7 +107,7 @@ fn vsync_gathers_only_what_continues() {
     let path = directory.path().join("f");
     let bytes: Vec<u8> = (0..8).flat_map(|block| content(block * 4096, 4096)).collect();
     std::fs::write(&path, bytes).unwrap();
-    with_engine("vsync", &EngineConfig::new(options(), 8), Gather(&path));
+    with_engine("vsync", &config("vsync", 8), Gather(&path));
 }
 
 #[test]
@@ -140,13 +140,11 @@ fn a_wait_ends_with_its_timeout() {
     for name in ["io_uring", "posixaio"] {
         let directory = tempfile::tempdir().unwrap();
         let path = named_pipe(directory.path());
-        with_engine(name, &EngineConfig::new(options(), 2), Wait(&path, name));
+        with_engine(name, &config(name, 2), Wait(&path, name));
     }
     let directory = tempfile::tempdir().unwrap();
     let path = named_pipe(directory.path());
-    let mut vectored = options();
-    vectored.nonvectored = Some(false);
-    vectored.sqthread_poll = true;
+    let vectored = options("io_uring", "nonvectored=0 sqthread_poll");
     with_engine("io_uring", &EngineConfig::new(vectored, 2), Wait(&path, "io_uring sqthread_poll"));
 }
 
@@ -182,17 +180,10 @@ fn dropping_an_engine_cancels_what_would_never_end() {
             }
         }
     }
-    for change in [
-        (|_| {}) as fn(&mut iolite_options::EngineOptions),
-        |options| options.sqthread_poll = true,
-        |options| options.fixedbufs = true,
-        |options| options.force_async = 1,
-    ] {
+    for words in ["", "sqthread_poll", "fixedbufs", "force_async=1"] {
         let directory = tempfile::tempdir().unwrap();
         let path = named_pipe(directory.path());
-        let mut options = options();
-        change(&mut options);
-        with_engine("io_uring", &EngineConfig::new(options, 4), Abandon(&path));
+        with_engine("io_uring", &EngineConfig::new(options("io_uring", words), 4), Abandon(&path));
     }
 }
 
@@ -229,6 +220,6 @@ fn dropping_an_engine_waits_for_what_cannot_be_cancelled() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["libaio", "io_uring", "posixaio"] {
         let path = directory.path().join(name);
-        with_engine(name, &EngineConfig::new(options(), 16), Leave(&path, name));
+        with_engine(name, &config(name, 16), Leave(&path, name));
     }
 }

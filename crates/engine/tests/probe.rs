@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::options;
-use iolite_engine::{EngineConfig, probe};
+use common::config;
+use iolite_engine::probe;
 use iolite_options::engines::supported;
 
 fn descriptors() -> usize {
@@ -27,7 +27,7 @@ fn a_probe_leaves_nothing_behind() {
     for engine in supported() {
         // More often than a thread may register rings (16).
         for _ in 0..20 {
-            probe(engine.name, &EngineConfig::new(options(), 64)).unwrap();
+            probe(engine.name, &config(engine.name, 64)).unwrap();
         }
     }
     assert_eq!((descriptors(), mappings(), pinned()), before);
@@ -48,7 +48,7 @@ fn a_ring_gives_its_registration_back() {
     };
     assert!(registered());
     for _ in 0..20 {
-        probe("io_uring", &EngineConfig::new(options(), 4)).unwrap();
+        probe("io_uring", &config("io_uring", 4)).unwrap();
     }
     assert!(registered(), "all of the thread's registrations are taken");
 }

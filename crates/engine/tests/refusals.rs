@@ -13,20 +13,18 @@ fn too_many_aio_requests_name_the_sysctl() {
     if limit > 1 << 20 {
         skip!("fs.aio-max-nr is {limit}");
     }
-    let error = probe("libaio", &EngineConfig::new(options(), limit * 2)).unwrap_err();
+    let error = probe("libaio", &config("libaio", limit * 2)).unwrap_err();
     assert!(matches!(error, EngineError::AioLimit { .. }), "{error:?}");
     assert!(error.to_string().contains("sysctl fs.aio-max-nr"), "{error}");
     assert_eq!(error.errno(), libc::EAGAIN);
 
-    let error = probe("libaio", &EngineConfig::new(options(), 0x7000_0000)).unwrap_err();
+    let error = probe("libaio", &config("libaio", 0x7000_0000)).unwrap_err();
     assert!(matches!(error, EngineError::Depth { .. }), "{error:?}");
 }
 
 #[test]
 fn polled_completions_need_direct() {
-    let mut options = options();
-    options.hipri = true;
-    let mut config = EngineConfig::new(options, 1);
+    let mut config = EngineConfig::new(options("io_uring", "hipri"), 1);
     let error = probe("io_uring", &config).unwrap_err();
     assert!(matches!(error, EngineError::PolledNeedsDirect), "{error:?}");
     config.direct = true;
@@ -54,19 +52,15 @@ fn a_device_without_poll_queues_is_an_error_of_the_unit() {
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("f");
-    let mut options = options();
-    options.hipri = true;
     for name in ["pvsync2", "io_uring"] {
-        let config = EngineConfig { direct: true, ..EngineConfig::new(options.clone(), 1) };
+        let config = EngineConfig { direct: true, ..EngineConfig::new(options(name, "hipri"), 1) };
         with_engine(name, &config, Polled(&path));
     }
 }
 
 #[test]
 fn a_polling_thread_needs_a_cpu_that_exists() {
-    let mut options = options();
-    options.sqthread_poll = true;
-    options.sqthread_poll_cpu = Some(100_000);
+    let options = options("io_uring", "sqthread_poll sqthread_poll_cpu=100000");
     let error = probe("io_uring", &EngineConfig::new(options, 1)).unwrap_err();
     assert!(matches!(error, EngineError::PollCpu { cpu: 100_000, .. }), "{error:?}");
 }
@@ -97,5 +91,5 @@ fn depths_beyond_the_submission_queue_are_busy_and_not_lost() {
             assert_eq!(done.len(), 32768);
         }
     }
-    with_engine("io_uring", &EngineConfig::new(options(), 40_000), Deep);
+    with_engine("io_uring", &config("io_uring", 40_000), Deep);
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use iolite_engine::{Engine, EngineConfig, Errno, FileKind, FileSpec, OpenMode, Queued, Visitor};
+use iolite_engine::{Engine, Errno, FileKind, FileSpec, OpenMode, Queued, Visitor};
 use iolite_types::Operation;
 use std::ffi::CString;
 use std::path::Path;
@@ -79,6 +79,6 @@ fn a_signal_ends_a_wait() {
         // SAFETY: a terminated string.
         assert_eq!(unsafe { libc::mkfifo(c_path.as_ptr(), 0o600) }, 0);
         eprintln!("{name}");
-        with_engine(name, &EngineConfig::new(options(), 1), WaitForever(&path));
+        with_engine(name, &config(name, 1), WaitForever(&path));
     }
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use iolite_engine::{Engine, EngineConfig, Visitor};
+use iolite_engine::{Engine, Visitor};
 use iolite_types::Operation;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -51,7 +51,7 @@ impl Visitor for Stream {
 #[test]
 fn stream_of_the_copy() {
     let (Ok(engine), Ok(direction)) = (std::env::var(ENGINE), std::env::var(DIRECTION)) else { return };
-    with_engine(&engine, &EngineConfig::new(options(), 1), Stream { write: direction == "write" });
+    with_engine(&engine, &config(&engine, 1), Stream { write: direction == "write" });
     // Nothing of the test harness may follow in the stream.
     std::process::exit(0);
 }

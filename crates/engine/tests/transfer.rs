@@ -72,8 +72,8 @@ fn round_trip(directory: &Path, direct: bool) {
     for variant in VARIANTS {
         for (depth, batch) in [(1, 1), (4, 1), (32, 8)] {
             for defer_submission in [false, true] {
-                let (name, about, _) = variant;
-                if direct && options_of(variant).uncached {
+                let (name, about) = variant;
+                if direct && is_uncached(variant) {
                     continue; // there is no cache to stay out of
                 }
                 eprintln!("{name} {about} depth {depth} batch {batch} defer {defer_submission}");
@@ -111,7 +111,7 @@ fn every_engine_moves_the_right_bytes_past_the_page_cache() {
     let directory = disk_directory();
     let probe = directory.path().join("probe");
     std::fs::write(&probe, b"x").unwrap();
-    let config = EngineConfig::new(options(), 1);
+    let config = config("psync", 1);
     struct CanOpen<'a>(&'a Path);
     impl Visitor for CanOpen<'_> {
         type Out = bool;
@@ -195,9 +195,8 @@ fn a_full_device_and_a_closed_file_are_errors_of_the_unit() {
     }
     for variant in VARIANTS {
         // This device cannot be mapped, and knows nothing of uncached transfers (EOPNOTSUPP).
-        let options = options_of(variant);
-        if variant.0 != "mmap" && !options.uncached {
-            with_engine(variant.0, &EngineConfig::new(options, 4), Failing(variant.0));
+        if variant.0 != "mmap" && !is_uncached(variant) {
+            with_engine(variant.0, &EngineConfig::new(options_of(variant), 4), Failing(variant.0));
         }
     }
 }
@@ -216,7 +215,7 @@ fn mmap_without_an_open_file_is_an_error_of_the_unit() {
             }
         }
     }
-    with_engine("mmap", &EngineConfig::new(options(), 1), Closed);
+    with_engine("mmap", &config("mmap", 1), Closed);
 }
 
 #[test]
@@ -257,6 +256,6 @@ fn the_null_engine_answers_with_the_length() {
         }
     }
     for depth in [1, 8] {
-        with_engine("null", &EngineConfig::new(options(), depth), Null);
+        with_engine("null", &config("null", depth), Null);
     }
 }

@@ -6,7 +6,6 @@
 //! the engine, file names last. On a command line the order is the one written.
 
 use crate::command_line::owner_names;
-use crate::definition::Scope;
 use crate::needs::Loners;
 use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
 use crate::{Diagnostic, JobOptions, engines, registry};
@@ -135,7 +134,6 @@ impl<'a> Assembler<'a> {
             self.errors.push(Diagnostic { origin: Some(setting.value_origin.clone()), message });
             return None;
         }
-        let engine = job.ioengine.clone();
         let origin = setting.value_origin.clone();
         if let Err(error) = registry::apply(job, definition, value, origin, self.warnings) {
             self.errors.push(error);
@@ -143,24 +141,11 @@ impl<'a> Assembler<'a> {
             if definition.name == "ioengine"
                 && let Some(engine) = value.and_then(engines::engine)
             {
-                job.ioengine = engine.name.to_owned();
+                job.choose_engine(engine);
             }
             return None;
         }
-        if job.ioengine != engine {
-            self.change_engine(job, &engine);
-        }
         Some((definition.name.to_owned(), value.unwrap_or_default().trim().to_owned()))
-    }
-
-    /// Options of an engine go when the engine goes.
-    fn change_engine(&self, job: &mut JobOptions, from: &str) {
-        job.engine = self.pristine.engine.clone();
-        for definition in engines::engine(from).map_or(&[][..], |engine| engine.options) {
-            if definition.scope == Scope::Engine {
-                job.origins.remove(definition.name);
-            }
-        }
     }
 }
 

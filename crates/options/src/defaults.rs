@@ -10,8 +10,7 @@ impl Default for JobOptions {
     /// A job to which nothing was given.
     fn default() -> Self {
         let mut job = unset();
-        let engines = engines::engines().iter().flat_map(|engine| engine.options.iter().copied());
-        for definition in registry::job_options().chain(engines) {
+        for definition in registry::job_options() {
             land_default(&mut job, definition);
         }
         job
@@ -23,7 +22,7 @@ fn land_default(job: &mut JobOptions, definition: &'static Definition) {
         return;
     };
     let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };
-    if let Err(reason) = land(job, &mut given) {
+    if let Err(reason) = land.put(job, &mut given) {
         panic!("the default of option {} does not land: {reason}", definition.name);
     }
 }
@@ -235,26 +234,7 @@ fn unset() -> JobOptions {
         iopsavgtime: 0,
 
         ioengine: String::new(),
-        engine: EngineOptions {
-            hipri: false,
-            hipri_percentage: 0,
-            uncached: false,
-            nowait: false,
-            fixedbufs: false,
-            registerfiles: false,
-            sqthread_poll: false,
-            sqthread_poll_cpu: None,
-            nonvectored: None,
-            force_async: 0,
-            userspace_reap: false,
-            libaio_vectored: false,
-            thp: false,
-            cmdprio_percentage: PerDirection::all(0),
-            cmdprio_class: PerDirection::all(0),
-            cmdprio: PerDirection::all(0),
-            cmdprio_hint: PerDirection::all(0),
-            cmdprio_bssplit: PerDirection::default(),
-        },
+        engine: EngineOptions::None,
 
         given: Vec::new(),
         given_global: Vec::new(),

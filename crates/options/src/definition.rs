@@ -1,10 +1,11 @@
 //! What an option is, as data.
 //!
 //! Every option of the language is one [`Definition`]: its names, the type and limits that the help prints, one
-//! line of help, and [`Land`], the function that puts a parsed value into [`JobOptions`]. Parsing, help, suggestions
+//! line of help, and [`Land`], the function that puts a parsed value where it belongs. Parsing, help, suggestions
 //! and defaults are all derived from these items; nothing else in the program lists options.
 
 use crate::JobOptions;
+use crate::engines::OwnOptions;
 use crate::values::Given;
 
 /// The theme under which an option is grouped.
@@ -169,7 +170,32 @@ pub enum Limits {
 }
 
 /// Puts a given value into the job, or says (without naming option and value) why it cannot.
-pub type Land = fn(&mut JobOptions, &mut Given<'_>) -> Result<(), String>;
+pub type LandInJob = fn(&mut JobOptions, &mut Given<'_>) -> Result<(), String>;
+
+/// The same, of an engine's own options.
+pub type LandInEngine = fn(&mut dyn OwnOptions, &mut Given<'_>) -> Result<(), String>;
+
+/// Where the value of an option lands.
+#[derive(Clone, Copy)]
+pub enum Land {
+    /// Among what every job has.
+    Job(LandInJob),
+    /// Among the own options of the engine that the job has chosen.
+    Engine(LandInEngine),
+}
+
+impl Land {
+    /// Puts a given value into its place in the job.
+    ///
+    /// # Errors
+    /// Why it cannot, without naming option and value.
+    pub fn put(self, job: &mut JobOptions, given: &mut Given<'_>) -> Result<(), String> {
+        match self {
+            Land::Job(land) => land(job, given),
+            Land::Engine(land) => job.engine.land(land, given),
+        }
+    }
+}
 
 /// One option of the language.
 pub struct Definition {
@@ -292,8 +318,14 @@ impl Definition {
     }
 
     /// Gives it an effect.
-    pub const fn lands(mut self, land: Land) -> Self {
-        self.land = Some(land);
+    pub const fn lands(mut self, land: LandInJob) -> Self {
+        self.land = Some(Land::Job(land));
+        self
+    }
+
+    /// Gives it an effect on the chosen engine.
+    pub const fn lands_in_engine(mut self, land: LandInEngine) -> Self {
+        self.land = Some(Land::Engine(land));
         self
     }
 

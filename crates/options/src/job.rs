@@ -4,6 +4,7 @@
 //! Which options were given (and not merely defaulted) is remembered by [`JobOptions::is_set`], because some
 //! rules depend on that.
 
+use crate::engines::{EngineInfo, EngineOptions, engine};
 use crate::{LogOptions, Origin, VerifyOptions};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
@@ -332,35 +333,6 @@ pub struct IgnoredErrors {
     pub verify: Vec<i32>,
 }
 
-/// Options of the engines that exist so far. One flat set: an option that several engines share is one field.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are the options' own")]
-pub struct EngineOptions {
-    pub hipri: bool,
-    /// Percent of the I/Os that pvsync2 issues with high priority.
-    pub hipri_percentage: u32,
-    pub uncached: bool,
-    pub nowait: bool,
-    pub fixedbufs: bool,
-    pub registerfiles: bool,
-    pub sqthread_poll: bool,
-    pub sqthread_poll_cpu: Option<u32>,
-    /// `None` = let the engine decide (the default, -1).
-    pub nonvectored: Option<bool>,
-    /// 0: never; N: every Nth request is forced to a kernel worker.
-    pub force_async: u32,
-    pub userspace_reap: bool,
-    pub libaio_vectored: bool,
-    pub thp: bool,
-    pub cmdprio_percentage: PerDirection<u32>,
-    /// 0 = the highest there is.
-    pub cmdprio_class: PerDirection<u32>,
-    pub cmdprio: PerDirection<u32>,
-    pub cmdprio_hint: PerDirection<u32>,
-    /// Empty where a direction has none.
-    pub cmdprio_bssplit: PerDirection<Vec<PriorityShare>>,
-}
-
 /// Everything one job section asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the options' own; units are in the module documentation")]
@@ -633,7 +605,9 @@ pub struct JobOptions {
     pub iopsavgtime: u32,
 
     // engine
+    /// The name of an engine of the catalogue ([`JobOptions::choose_engine`]).
     pub ioengine: String,
+    /// The own options of that engine.
     pub engine: EngineOptions,
 
     /// The options as given in this section (not the global ones): canonical name and text, in order, for the
@@ -651,6 +625,19 @@ impl JobOptions {
     /// Was this option (by its canonical name) given, in this section or a global one?
     pub fn is_set(&self, canonical_name: &str) -> bool {
         self.origins.contains_key(canonical_name)
+    }
+
+    /// Takes an engine. If it is another one than before, the options of that one go, and those of this one have their
+    /// defaults.
+    pub fn choose_engine(&mut self, chosen: &EngineInfo) {
+        if chosen.name == self.ioengine {
+            return;
+        }
+        for definition in engine(&self.ioengine).map_or(&[][..], |before| before.options) {
+            self.origins.remove(definition.name);
+        }
+        self.ioengine = chosen.name.to_owned();
+        self.engine = (chosen.own)();
     }
 
     /// The I/O priority that the workers have (`prio`, `prioclass`, `priohint`), as the kernel writes it; `None` =

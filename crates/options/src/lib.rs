@@ -32,6 +32,7 @@ mod usage;
 pub mod values;
 mod verification;
 
+pub use engines::EngineOptions;
 pub use job::*;
 pub use logs::{LogOptions, LogWindow};
 pub use parse::{NO_JOBS, parse, parse_with, run_options};

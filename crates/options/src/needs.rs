@@ -4,6 +4,7 @@
 //! other half, so a warning says what is missing. A value that asks for nothing (a default, say) is not warned about, and
 //! neither is one in `[global]` that matters to some of the jobs that it holds for.
 
+use crate::engines::{CommandPriorities, IoUringOptions};
 use crate::registry::{asks_for_nothing, find};
 use crate::{
     DedupeMode, Diagnostic, ErrorKinds, IgnoredErrors, JobOptions, LogOptions, MemoryKind, Origin,
@@ -37,8 +38,7 @@ fn has_rate(job: &JobOptions) -> bool {
 }
 
 fn has_command_priorities(job: &JobOptions) -> bool {
-    let by_size = &job.engine.cmdprio_bssplit.values;
-    any(job.engine.cmdprio_percentage) || by_size.iter().any(|shares| !shares.is_empty())
+    job.engine.priorities().is_some_and(CommandPriorities::is_on)
 }
 
 fn replays(job: &JobOptions) -> bool {
@@ -134,7 +134,9 @@ static NEEDS: &[Need] = &[
         "cmdprio_percentage or cmdprio_bssplit",
         has_command_priorities,
     ),
-    need(&["sqthread_poll_cpu"], "sqthread_poll", |job| job.engine.sqthread_poll),
+    need(&["sqthread_poll_cpu"], "sqthread_poll", |job| {
+        job.engine.of::<IoUringOptions>().is_some_and(|own| own.sqthread_poll)
+    }),
     need(&["cpus_allowed_policy"], "cpus_allowed", |job| !job.cpus_allowed.is_empty()),
     need(&["cgroup_weight", "cgroup_nodelete"], "cgroup", |job| job.cgroup.is_some()),
     need(

@@ -103,7 +103,7 @@ pub fn apply(
         |message: String| Diagnostic { origin: Some(origin.clone()), message: format!("{shown}: {message}") };
     let mut given = Given { definition, text, kb_base: job.kb_base, notes: Vec::new() };
     match definition.land {
-        Some(land) => land(job, &mut given).map_err(diagnostic)?,
+        Some(land) => land.put(job, &mut given).map_err(diagnostic)?,
         None if asks_for_nothing(definition, text) => {}
         None => return Err(diagnostic(format!("option {} is not supported yet", definition.name))),
     }

@@ -8,8 +8,8 @@ pub const MOST_PRIORITIES: usize = 16;
 
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
-    let by_size = &options.engine.cmdprio_bssplit.values;
-    let by_chance = options.engine.cmdprio_percentage.values;
+    let Some(priorities) = options.engine.priorities() else { return Vec::new() };
+    let (by_size, by_chance) = (&priorities.by_size.values, priorities.percentage.values);
     let mut found = Vec::new();
     if by_size.iter().any(|shares| !shares.is_empty()) && by_chance.iter().any(|&percent| percent > 0) {
         let message = "cmdprio_percentage and cmdprio_bssplit exclude each other: give one of them";

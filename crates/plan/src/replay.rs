@@ -232,7 +232,7 @@ fn obstacle(
     if options.lockfile != iolite_options::LockFile::None {
         return chunked("files that are not known beforehand cannot be locked; leave lockfile out");
     }
-    if options.engine.registerfiles {
+    if options.engine.registers_files() {
         return chunked("files that are not known beforehand cannot be registered; leave registerfiles out");
     }
     if !engine.facets.can(Capability::Extend) {

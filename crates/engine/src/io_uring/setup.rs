@@ -3,6 +3,7 @@
 use crate::error::{memory_lock_limit, proc_number};
 use crate::{EngineConfig, EngineError};
 use io_uring::{IoUring, Probe, opcode};
+use iolite_options::engines::IoUringOptions;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -28,20 +29,20 @@ enum TaskRun {
 }
 
 /// A ring with at least `depth` entries in both of its queues, as far as the kernel has so many.
-pub(super) fn ring(config: &EngineConfig) -> Result<IoUring, EngineError> {
-    if config.options.hipri && !config.direct {
+pub(super) fn ring(config: &EngineConfig, options: &IoUringOptions) -> Result<IoUring, EngineError> {
+    if options.hipri && !config.direct {
         return Err(EngineError::PolledNeedsDirect);
     }
     let mut last = None;
     for task_run in [TaskRun::Deferred, TaskRun::Cooperative, TaskRun::Interrupting] {
-        match attempt(config, task_run) {
+        match attempt(config, options, task_run) {
             Ok(ring) => return Ok(ring),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => last = Some(error),
-            Err(error) => return Err(refusal(config, error)),
+            Err(error) => return Err(refusal(config, options, error)),
         }
     }
     let error = last.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL));
-    Err(refusal(config, error))
+    Err(refusal(config, options, error))
 }
 
 /// Whether the kernel has read and write commands without a vector (since Linux 5.6).
@@ -52,20 +53,20 @@ pub(super) fn has_plain_transfers(ring: &IoUring) -> bool {
         && probe.is_supported(opcode::Write::CODE)
 }
 
-fn attempt(config: &EngineConfig, task_run: TaskRun) -> io::Result<IoUring> {
+fn attempt(config: &EngineConfig, options: &IoUringOptions, task_run: TaskRun) -> io::Result<IoUring> {
     let entries = config.depth.min(MOST_ENTRIES) as u32;
     let mut builder = IoUring::builder();
     builder.setup_cqsize(entries.next_power_of_two());
-    if config.options.sqthread_poll {
+    if options.sqthread_poll {
         builder.setup_sqpoll(POLL_IDLE);
-        if let Some(cpu) = config.options.sqthread_poll_cpu {
+        if let Some(cpu) = options.sqthread_poll_cpu {
             builder.setup_sqpoll_cpu(cpu);
         }
     }
-    if config.options.hipri {
+    if options.hipri {
         builder.setup_iopoll();
     }
-    match (task_run, config.options.sqthread_poll) {
+    match (task_run, options.sqthread_poll) {
         // The polling thread submits and completes: there is nothing for us to defer.
         (TaskRun::Deferred, true) => {
             builder.setup_single_issuer().setup_submit_all();
@@ -109,9 +110,9 @@ pub(super) fn unregister_ring(ring: &IoUring, offset: u32) {
     };
 }
 
-fn refusal(config: &EngineConfig, source: io::Error) -> EngineError {
+fn refusal(config: &EngineConfig, options: &IoUringOptions, source: io::Error) -> EngineError {
     let setting = proc_number("/proc/sys/kernel/io_uring_disabled").unwrap_or(0) as u32;
-    match (source.raw_os_error(), config.options.sqthread_poll_cpu) {
+    match (source.raw_os_error(), options.sqthread_poll_cpu) {
         (Some(libc::EPERM), _) if setting != 0 => EngineError::UringDisabled { setting },
         (Some(libc::EPERM | libc::EACCES), _) => EngineError::UringForbidden,
         (Some(libc::ENOSYS), _) => EngineError::NoSystemCall { engine: "io_uring", call: "io_uring_setup" },
@@ -122,9 +123,7 @@ fn refusal(config: &EngineConfig, source: io::Error) -> EngineError {
             limit: memory_lock_limit(),
             source,
         },
-        (Some(libc::EINVAL), Some(cpu)) if config.options.sqthread_poll => {
-            EngineError::PollCpu { cpu, source }
-        }
+        (Some(libc::EINVAL), Some(cpu)) if options.sqthread_poll => EngineError::PollCpu { cpu, source },
         _ => EngineError::System { engine: "io_uring", call: "io_uring_setup", source },
     }
 }

@@ -20,48 +20,61 @@ pub const WRITE: OpenMode =
 pub const BOTH: OpenMode =
     OpenMode { read: true, write: true, direct: false, sync: false, dsync: false, create: true };
 
-/// The options' defaults.
-pub fn options() -> EngineOptions {
-    iolite_options::JobOptions::default().engine
+/// The own options of an engine, changed as these words of the option language say.
+pub fn options(name: &str, words: &str) -> EngineOptions {
+    let mut job = iolite_options::JobOptions::default();
+    job.choose_engine(iolite_options::engines::engine(name).unwrap());
+    for word in words.split_whitespace() {
+        let (option, value) =
+            word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));
+        let definition = iolite_options::registry::find(option, name).unwrap();
+        let origin = iolite_options::Origin::CommandLine(1);
+        iolite_options::registry::apply(&mut job, definition, value, origin, &mut Vec::new()).unwrap();
+    }
+    job.engine
 }
 
-/// An engine and options to try it with.
-pub type Variant = (&'static str, &'static str, fn(&mut EngineOptions));
+/// The configuration of an engine at this depth, with the defaults of its options.
+pub fn config(name: &str, depth: usize) -> EngineConfig {
+    EngineConfig::new(options(name, ""), depth)
+}
+
+/// An engine, and options to try it with.
+pub type Variant = (&'static str, &'static str);
 
 /// Every engine that moves data, and those options that change how.
 pub const VARIANTS: &[Variant] = &[
-    ("sync", "", |_| {}),
-    ("psync", "", |_| {}),
-    ("vsync", "", |_| {}),
-    ("pvsync", "", |_| {}),
-    ("pvsync2", "", |_| {}),
-    ("pvsync2", "uncached", |options| options.uncached = true),
-    ("mmap", "", |_| {}),
-    ("mmap", "thp", |options| options.thp = true),
-    ("libaio", "", |_| {}),
-    ("libaio", "userspace_reap", |options| options.userspace_reap = true),
-    ("libaio", "libaio_vectored", |options| options.libaio_vectored = true),
-    ("io_uring", "", |_| {}),
-    ("io_uring", "nonvectored=0", |options| options.nonvectored = Some(false)),
-    ("io_uring", "nonvectored=1", |options| options.nonvectored = Some(true)),
-    ("io_uring", "fixedbufs", |options| options.fixedbufs = true),
-    ("io_uring", "registerfiles", |options| options.registerfiles = true),
-    ("io_uring", "sqthread_poll", |options| options.sqthread_poll = true),
-    ("io_uring", "sqthread_poll_cpu=0 fixedbufs", |options| {
-        options.sqthread_poll = true;
-        options.sqthread_poll_cpu = Some(0);
-        options.fixedbufs = true;
-    }),
-    ("io_uring", "force_async=3", |options| options.force_async = 3),
-    ("io_uring", "uncached", |options| options.uncached = true),
-    ("posixaio", "", |_| {}),
+    ("sync", ""),
+    ("psync", ""),
+    ("vsync", ""),
+    ("pvsync", ""),
+    ("pvsync2", ""),
+    ("pvsync2", "uncached=1"),
+    ("mmap", ""),
+    ("mmap", "thp=1"),
+    ("libaio", ""),
+    ("libaio", "userspace_reap"),
+    ("libaio", "libaio_vectored=1"),
+    ("io_uring", ""),
+    ("io_uring", "nonvectored=0"),
+    ("io_uring", "nonvectored=1"),
+    ("io_uring", "fixedbufs"),
+    ("io_uring", "registerfiles"),
+    ("io_uring", "sqthread_poll"),
+    ("io_uring", "sqthread_poll sqthread_poll_cpu=0 fixedbufs"),
+    ("io_uring", "force_async=3"),
+    ("io_uring", "uncached=1"),
+    ("posixaio", ""),
 ];
 
 /// The options of a variant.
 pub fn options_of(variant: &Variant) -> EngineOptions {
-    let mut options = options();
-    variant.2(&mut options);
-    options
+    options(variant.0, variant.1)
+}
+
+/// Whether a variant keeps out of the page cache.
+pub fn is_uncached(variant: &Variant) -> bool {
+    variant.1.contains("uncached")
 }
 
 /// Buffers of one worker, aligned for O_DIRECT.

@@ -13,7 +13,7 @@ pub static ENGINE: &[Definition] = &[
         .default("psync")
         .keywords(&engines::KEYWORDS)
         .lands(|job, given| {
-            job.ioengine = engines::choose(given.required()?)?.name.to_owned();
+            job.choose_engine(engines::choose(given.required()?)?);
             Ok(())
         }),
     depth("iodepth", Kind::Int, "I/Os that each worker keeps in flight")

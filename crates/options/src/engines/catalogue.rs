@@ -1,7 +1,9 @@
 //! The engines: one entry holds all that anybody asks about an engine before it runs.
 
-use super::{Capabilities, EngineInfo};
-use super::{Capability, Completion, Data, Facets, UnitKind, files, local, network, objects, rings};
+use super::{Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, UnitKind};
+use super::{IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
+use super::{files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
+use crate::definition::Definition;
 
 use Capability::{AtomicWrites, CopyIntoFile, Extend, Polling, Priorities, Sync, Trim};
 
@@ -23,6 +25,7 @@ const fn engine(name: &'static str, help: &'static str) -> EngineInfo {
         },
         takes_aio_requests: false,
         options: &[],
+        own: || EngineOptions::None,
     }
 }
 
@@ -63,7 +66,14 @@ impl EngineInfo {
         self
     }
 
-    const fn options(mut self, options: &'static [&'static crate::definition::Definition]) -> Self {
+    /// Sets its own options, and the struct in which they land.
+    const fn own(mut self, own: fn() -> EngineOptions, options: &'static [&'static Definition]) -> Self {
+        self.own = own;
+        self.options(options)
+    }
+
+    /// Sets its own options.
+    const fn options(mut self, options: &'static [&'static Definition]) -> Self {
         self.options = options;
         self
     }
@@ -78,7 +88,7 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .not_yet(),
     engine("mmap", "Copies from and to files mapped into memory")
         .can(&[Sync, Trim, CopyIntoFile])
-        .options(local::MMAP),
+        .own(|| MmapOptions::default().into(), mmap::OPTIONS),
     engine("sync", "lseek(2), then read(2) or write(2)"),
     engine("psync", "pread(2) and pwrite(2)"),
     engine("vsync", "readv(2) and writev(2); neighbouring I/Os go in one call")
@@ -86,7 +96,7 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("pvsync", "preadv(2) and pwritev(2)"),
     engine("pvsync2", "preadv2(2) and pwritev2(2) with their flags")
         .can(&[Sync, Trim, Extend, AtomicWrites, Polling])
-        .options(local::PVSYNC2),
+        .own(|| Pvsync2Options::default().into(), pvsync2::OPTIONS),
     engine("null", "Completes everything at once: shows what the tester itself costs")
         .data(Data::Nowhere)
         .completion(Completion::Engine),
@@ -136,22 +146,22 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("mtd", "Reads, writes and erases flash devices").options(local::MTD).not_yet(),
     engine("sg", "SCSI commands by the generic driver")
         .completion(Completion::Kernel)
-        .options(rings::SG)
+        .options(sg::OPTIONS)
         .not_yet(),
     engine("io_uring", "The kernel's submission and completion rings")
         .completion(Completion::Kernel)
         .can(&[Sync, Trim, Extend, AtomicWrites, Priorities, Polling])
-        .options(rings::IO_URING),
+        .own(|| IoUringOptions::default().into(), io_uring::OPTIONS),
     engine("io_uring_cmd", "Commands passed through to the device by io_uring")
         .completion(Completion::Kernel)
-        .options(rings::IO_URING)
+        .own(|| IoUringOptions::default().into(), io_uring::OPTIONS)
         .not_yet(),
     engine("libaio", "The kernel's asynchronous I/O, io_submit(2)")
         .aliases(&["aio", "linuxaio"])
         .completion(Completion::Kernel)
         .can(&[Sync, Trim, Extend, AtomicWrites, Priorities])
         .takes_aio_requests()
-        .options(rings::LIBAIO),
+        .own(|| LibaioOptions::default().into(), libaio::OPTIONS),
     engine("rdma", "Remote memory access over InfiniBand or RoCE")
         .data(Data::Nowhere)
         .completion(Completion::Kernel)

@@ -18,47 +18,6 @@ static EXIT_ON_IO_DONE: Definition =
 /// `cpuio`
 pub static CPUIO: &[&Definition] = &[&CPULOAD, &CPUCHUNKS, &CPUMODE, &EXIT_ON_IO_DONE];
 
-static THP: Definition =
-    option("thp", Kind::Int, "Ask for transparent huge pages in the mapping").lands(|job, given| {
-        job.engine.thp = given.integer()? != 0;
-        Ok(())
-    });
-
-/// `mmap`
-pub static MMAP: &[&Definition] = &[&THP];
-
-/// Shared with the asynchronous engines.
-pub static HIPRI: Definition = option("hipri", Kind::Flag, "Poll the device for completions (high priority)")
-    .lands(|job, given| {
-        job.engine.hipri = given.boolean()?;
-        Ok(())
-    });
-static HIPRI_PERCENTAGE: Definition =
-    option("hipri_percentage", Kind::Int, "Percent of I/Os to which hipri applies")
-        .default("100")
-        .range(0, 100)
-        .lands(|job, given| {
-            job.engine.hipri_percentage = given.number()?;
-            Ok(())
-        });
-/// Shared with `io_uring`.
-pub static UNCACHED: Definition =
-    option("uncached", Kind::Int, "Drop pages from the cache after use (RWF_DONTCACHE)").lands(
-        |job, given| {
-            job.engine.uncached = given.integer()? != 0;
-            Ok(())
-        },
-    );
-/// Shared with the asynchronous engines.
-pub static NOWAIT: Definition =
-    option("nowait", Kind::Bool, "Fail rather than wait (RWF_NOWAIT)").lands(|job, given| {
-        job.engine.nowait = given.boolean()?;
-        Ok(())
-    });
-
-/// `pvsync2`
-pub static PVSYNC2: &[&Definition] = &[&HIPRI, &HIPRI_PERCENTAGE, &UNCACHED, &NOWAIT];
-
 static PROGRAM: Definition = option("program", Kind::Str, "Program to run");
 static ARGUMENTS: Definition =
     option("arguments", Kind::Str, "Its arguments; %r is the run time and %n the job's name");

@@ -7,8 +7,9 @@
 //! 1. its entry in the catalogue (`catalogue.rs`): names, help, [`Facets`], options. Whoever has to know something
 //!    about an engine (the checks of a plan, layout, verification, limits of the system, the manual) asks its entry, and
 //!    there the facet that the question is about;
-//! 2. the declarations of its own options, beside the catalogue; an option that several engines have is declared once
-//!    and listed by each of them;
+//! 2. its own options, in a file of their own beside the catalogue: their declarations, and the struct in which they
+//!    land (a line in `chosen.rs` makes it one of those that a job may carry). An option that several engines have is
+//!    declared once, in `shared.rs`, and listed by each of them;
 //! 3. its implementation: one file in the crate `engine`;
 //! 4. one line in the registry of that crate, which ties the name to the type. A test there proves that entries and
 //!    implementations agree.
@@ -16,12 +17,28 @@
 //! This is the catalogue only: it knows what can be asked of an engine, not how the engine works.
 
 mod catalogue;
+mod chosen;
 mod facets;
 mod files;
+mod io_uring;
+mod libaio;
 mod local;
+mod mmap;
 mod network;
 mod objects;
-mod rings;
+mod own;
+mod priorities;
+mod pvsync2;
+mod sg;
+mod shared;
+
+pub use chosen::EngineOptions;
+pub use io_uring::IoUringOptions;
+pub use libaio::LibaioOptions;
+pub use mmap::MmapOptions;
+pub use own::OwnOptions;
+pub use priorities::CommandPriorities;
+pub use pvsync2::Pvsync2Options;
 
 pub use facets::{Capabilities, Capability, Completion, Data, Facets, UnitKind};
 
@@ -45,6 +62,8 @@ pub struct EngineInfo {
     pub takes_aio_requests: bool,
     /// Its own options, in the order in which the help lists them.
     pub options: &'static [&'static Definition],
+    /// What they are when none is given.
+    pub own: fn() -> EngineOptions,
 }
 
 impl EngineInfo {

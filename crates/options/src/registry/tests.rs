@@ -154,7 +154,6 @@ fn defaults_come_from_the_table() {
         job.invalidate && job.scramble_buffers && job.create_serialize && job.clat_percentiles && job.stats
     );
     assert!(!job.direct && !job.thread && !job.group_reporting && !job.create_on_open);
-    assert_eq!((job.engine.hipri_percentage, job.engine.nonvectored), (100, None));
     assert_eq!((job.size, job.filesize, job.startdelay), (None, None, None));
     assert!(job.origins.is_empty(), "a default is not given");
 }
@@ -240,9 +239,10 @@ fn engine_options_belong_to_their_engine() {
     assert_eq!(owners, ["pvsync2", "sg", "io_uring", "io_uring_cmd"]);
     let job =
         accepted(&["ioengine=io_uring", "hipri", "nonvectored=0", "sqthread_poll_cpu=3", "force_async=4"]);
-    assert!(job.engine.hipri);
-    assert_eq!(job.engine.nonvectored, Some(false));
-    assert_eq!((job.engine.sqthread_poll_cpu, job.engine.force_async), (Some(3), 4));
+    let own = job.engine.of::<engines::IoUringOptions>().unwrap();
+    assert!(own.hipri);
+    assert_eq!(own.nonvectored, Some(false));
+    assert_eq!((own.sqthread_poll_cpu, own.force_async), (Some(3), 4));
 }
 
 #[test]

@@ -32,19 +32,18 @@ pub struct PriorityShare {
 
 /// The priorities of a job; `None` when all of its I/Os have the same.
 pub fn rules(options: &JobOptions, seed: u64) -> Option<PriorityRules> {
-    let engine = &options.engine;
+    let asked = options.engine.priorities()?;
     let shares = each(|direction| {
         if direction == Direction::Trim {
             return Vec::new();
         }
-        let class = match engine.cmdprio_class[direction] {
+        let class = match asked.class[direction] {
             0 => HIGHEST_CLASS,
             class => class,
         };
-        let usual = io_priority(class, engine.cmdprio[direction], engine.cmdprio_hint[direction]);
-        let all =
-            PriorityShare { size: None, percent: engine.cmdprio_percentage[direction], priority: usual };
-        let by_size = engine.cmdprio_bssplit[direction].iter().map(|share| PriorityShare {
+        let usual = io_priority(class, asked.level[direction], asked.hint[direction]);
+        let all = PriorityShare { size: None, percent: asked.percentage[direction], priority: usual };
+        let by_size = asked.by_size[direction].iter().map(|share| PriorityShare {
             size: Some(share.size),
             percent: share.percent,
             priority: share.priority.unwrap_or(usual),

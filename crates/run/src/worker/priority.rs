@@ -60,6 +60,7 @@ impl Priorities {
 #[cfg(test)]
 mod tests {
     use super::Priorities;
+    use iolite_options::engines::engine;
     use iolite_options::{JobOptions, PriorityShare};
     use iolite_plan::resolve::priority_rules;
     use iolite_types::{Direction, PerDirection};
@@ -78,7 +79,8 @@ mod tests {
     fn shares_hold_per_direction() {
         let mut options = JobOptions { prio: Some(5), ..JobOptions::default() };
         assert!(priority_rules(&options, 1).is_none());
-        options.engine.cmdprio_percentage = PerDirection::new(30, 0, 0);
+        options.choose_engine(engine("libaio").unwrap());
+        options.engine.priorities_mut().unwrap().percentage = PerDirection::new(30, 0, 0);
         let own = 2 << 13 | 5;
         let counts = drawn(&options, Direction::Read, 4096);
         // Five standard deviations of a share of 30% are 2.3%.
@@ -91,10 +93,12 @@ mod tests {
     fn sizes_have_their_own_shares() {
         let mut options = JobOptions::default();
         let share = |size, percent, priority| PriorityShare { size, percent, priority };
-        options.engine.cmdprio_bssplit[Direction::Write] =
+        options.choose_engine(engine("io_uring").unwrap());
+        let asked = options.engine.priorities_mut().unwrap();
+        asked.by_size[Direction::Write] =
             vec![share(4096, 50, Some(7)), share(4096, 50, None), share(8192, 100, None)];
-        options.engine.cmdprio_class[Direction::Write] = 3;
-        options.engine.cmdprio[Direction::Write] = 1;
+        asked.class[Direction::Write] = 3;
+        asked.level[Direction::Write] = 1;
         let usual = 3 << 13 | 1;
         let small = drawn(&options, Direction::Write, 4096);
         assert!(small[&7].abs_diff(5000) < 250, "{small:?}");

@@ -1,0 +1,130 @@
+//! The own options of the engine that a job has chosen.
+
+use super::own::{OwnOptions, found};
+use super::{CommandPriorities, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
+use crate::definition::LandInEngine;
+use crate::values::Given;
+use serde::{Deserialize, Serialize};
+use std::any::Any;
+
+macro_rules! engine_options {
+    ($($variant:ident($type:ident),)+) => {
+        /// The own options of the engine that a job has chosen: a word and a pointer, however many engines there are.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[expect(missing_docs, reason = "the variants are the engines' own names")]
+        pub enum EngineOptions {
+            /// Those of an engine that has none.
+            #[default]
+            None,
+            $($variant(Box<$type>),)+
+        }
+
+        impl EngineOptions {
+            fn own(&self) -> Option<&dyn OwnOptions> {
+                match self {
+                    EngineOptions::None => None,
+                    $(EngineOptions::$variant(own) => Some(&**own),)+
+                }
+            }
+
+            fn own_mut(&mut self) -> Option<&mut dyn OwnOptions> {
+                match self {
+                    EngineOptions::None => None,
+                    $(EngineOptions::$variant(own) => Some(&mut **own),)+
+                }
+            }
+        }
+
+        $(impl From<$type> for EngineOptions {
+            fn from(own: $type) -> Self {
+                EngineOptions::$variant(Box::new(own))
+            }
+        })+
+    };
+}
+
+engine_options! {
+    IoUring(IoUringOptions),
+    Libaio(LibaioOptions),
+    Mmap(MmapOptions),
+    Pvsync2(Pvsync2Options),
+}
+
+impl EngineOptions {
+    /// The struct of an engine, if it is that one which was chosen.
+    pub fn of<T: OwnOptions>(&self) -> Option<&T> {
+        (self.own()? as &dyn Any).downcast_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut<T: OwnOptions>(&mut self) -> Option<&mut T> {
+        (self.own_mut()? as &mut dyn Any).downcast_mut()
+    }
+
+    /// Which I/Os have a priority of their own, if the engine can give them any.
+    pub fn priorities(&self) -> Option<&CommandPriorities> {
+        self.own()?.priorities()
+    }
+
+    /// The same, to be changed.
+    pub fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
+        self.own_mut()?.priorities_mut()
+    }
+
+    /// Whether all files have to be known when the engine is made, because it registers them.
+    pub fn registers_files(&self) -> bool {
+        self.own().is_some_and(OwnOptions::registers_files)
+    }
+
+    /// Lets an option land.
+    pub(crate) fn land(&mut self, land: LandInEngine, given: &mut Given<'_>) -> Result<(), String> {
+        land(found(self.own_mut())?, given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::Land;
+    use crate::engines::{engine, engines, supported};
+
+    #[test]
+    fn jobs_stay_small_however_many_engines_there_are() {
+        assert_eq!(size_of::<EngineOptions>(), 16);
+    }
+
+    #[test]
+    fn the_declarations_say_what_is_there_by_default() {
+        let Pvsync2Options { hipri, hipri_percentage, uncached, nowait } = Pvsync2Options::default();
+        assert_eq!((hipri, hipri_percentage, uncached, nowait), (false, 100, false, false));
+        assert_eq!(IoUringOptions::default().nonvectored, None);
+        assert_eq!((engine("pvsync2").unwrap().own)().of(), Some(&Pvsync2Options::default()));
+        assert_eq!((engine("psync").unwrap().own)(), EngineOptions::None);
+    }
+
+    #[test]
+    fn every_option_finds_its_place() {
+        for engine in supported() {
+            for &definition in engine.options {
+                let Some(Land::Engine(land)) = definition.land else { continue };
+                let keyword = definition.keywords.first().map(|(keyword, _)| *keyword);
+                let text = match definition.name {
+                    "cmdprio_bssplit" => "4k/50",
+                    _ => definition.default.or(keyword).unwrap_or("1"),
+                };
+                let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };
+                let landed = (engine.own)().land(land, &mut given);
+                assert_eq!(landed, Ok(()), "{}: {}", engine.name, definition.name);
+            }
+        }
+    }
+
+    #[test]
+    fn options_travel() {
+        for engine in engines() {
+            let own = (engine.own)();
+            let text = serde_json::to_string(&own).unwrap();
+            assert_eq!(serde_json::from_str::<EngineOptions>(&text).unwrap(), own);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The options of `io_uring`. Those of `io_uring_cmd` are the same.
+
+use super::own::{OwnOptions, own, own_options, place};
+use super::priorities::{
+    CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
+};
+use super::shared::{HIPRI, NOWAIT, READFUA, UNCACHED, WRITEFUA, option, passed_through};
+use crate::definition::{Definition, Kind};
+
+own_options! {
+    /// What `io_uring` is told.
+    pub struct IoUringOptions declared by OPTIONS {
+        /// Poll the device for completions.
+        pub hipri: bool,
+        /// Register the I/O buffers with the kernel.
+        pub fixedbufs: bool,
+        /// Register the files with the kernel.
+        pub registerfiles: bool,
+        /// Let a kernel thread pick up submissions.
+        pub sqthread_poll: bool,
+        /// The CPU of that kernel thread; `None` = any.
+        pub sqthread_poll_cpu: Option<u32>,
+        /// Submit plain reads and writes, not vectors; `None` = the engine decides (the default, -1).
+        pub nonvectored: Option<bool>,
+        /// Drop pages from the cache after use (RWF_DONTCACHE).
+        pub uncached: bool,
+        /// Fail rather than wait (RWF_NOWAIT).
+        pub nowait: bool,
+        /// 0: never; N: every Nth request is handed to a kernel worker at once.
+        pub force_async: u32,
+        /// Which I/Os have a priority of their own.
+        pub priorities: CommandPriorities,
+    }
+}
+
+impl OwnOptions for IoUringOptions {
+    fn hipri(&mut self) -> Option<&mut bool> {
+        Some(&mut self.hipri)
+    }
+
+    fn uncached(&mut self) -> Option<&mut bool> {
+        Some(&mut self.uncached)
+    }
+
+    fn nowait(&mut self) -> Option<&mut bool> {
+        Some(&mut self.nowait)
+    }
+
+    fn priorities(&self) -> Option<&CommandPriorities> {
+        Some(&self.priorities)
+    }
+
+    fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
+        Some(&mut self.priorities)
+    }
+
+    fn registers_files(&self) -> bool {
+        self.registerfiles
+    }
+}
+
+static WRITE_MODE: Definition = option("write_mode", Kind::Str, "Device command for writes")
+    .default("write")
+    .lands_in_engine(passed_through);
+static VERIFY_MODE: Definition = option("verify_mode", Kind::Str, "Device command when checking data")
+    .default("read")
+    .keywords(&[("read", "Read"), ("compare", "Compare")])
+    .lands_in_engine(passed_through);
+static FIXEDBUFS: Definition = option("fixedbufs", Kind::Flag, "Register the I/O buffers with the kernel")
+    .lands_in_engine(own!(IoUringOptions.fixedbufs, boolean()));
+static REGISTERFILES: Definition = option("registerfiles", Kind::Flag, "Register the files with the kernel")
+    .lands_in_engine(own!(IoUringOptions.registerfiles, boolean()));
+static SQTHREAD_POLL: Definition =
+    option("sqthread_poll", Kind::Flag, "Let a kernel thread pick up submissions")
+        .lands_in_engine(own!(IoUringOptions.sqthread_poll, boolean()));
+static SQTHREAD_POLL_CPU: Definition = option("sqthread_poll_cpu", Kind::Int, "CPU of that kernel thread")
+    .lands_in_engine(|own, given| {
+        place::<IoUringOptions>(own)?.sqthread_poll_cpu = Some(given.number()?);
+        Ok(())
+    });
+static NONVECTORED: Definition =
+    option("nonvectored", Kind::Int, "Submit plain reads and writes, not vectors; -1 decides itself")
+        .default("-1")
+        .lands_in_engine(|own, given| {
+            place::<IoUringOptions>(own)?.nonvectored = match given.integer()? {
+                -1 => None,
+                value => Some(value != 0),
+            };
+            Ok(())
+        });
+static FORCE_ASYNC: Definition =
+    option("force_async", Kind::Int, "Hand one request in this many to a kernel worker at once")
+        .lands_in_engine(own!(IoUringOptions.force_async, number()));
+static CMD_TYPE: Definition = option("cmd_type", Kind::Str, "Kind of passed-through command")
+    .default("nvme")
+    .keywords(&[("nvme", "NVMe"), ("bsg", "SCSI by the block layer's generic driver")])
+    .lands_in_engine(passed_through);
+static CDB_LEN: Definition = option("cdb_len", Kind::Str, "Length of SCSI command blocks")
+    .default("0")
+    .keywords(&[("0", "As needed"), ("10", "10 bytes"), ("16", "16 bytes"), ("32", "32 bytes")])
+    .lands_in_engine(passed_through);
+static VERIFY_BYTCHK: Definition = option("verify_bytchk", Kind::Str, "What a SCSI VERIFY compares")
+    .default("0")
+    .keywords(&[("0", "The medium alone"), ("1", "Each block with its data"), ("3", "Every block with one")])
+    .lands_in_engine(passed_through);
+static READ_MODE: Definition = option("read_mode", Kind::Str, "Device command for reads")
+    .default("read")
+    .keywords(&[("read", "Read"), ("prefetch", "Prefetch into the device's cache")])
+    .lands_in_engine(passed_through);
+static MD_PER_IO_SIZE: Definition = option("md_per_io_size", Kind::Int, "Bytes of separate metadata per I/O")
+    .default("0")
+    .lands_in_engine(passed_through);
+static PI_ACT: Definition =
+    option("pi_act", Kind::Bool, "Let the device make and check protection information")
+        .default("1")
+        .lands_in_engine(passed_through);
+static PI_CHK: Definition =
+    option("pi_chk", Kind::Str, "Which protection fields are checked: GUARD, REFTAG, APPTAG with commas")
+        .lands_in_engine(passed_through);
+static APPTAG: Definition = option("apptag", Kind::Int, "Application tag of the protection information")
+    .default("0x1234")
+    .lands_in_engine(passed_through);
+static APPTAG_MASK: Definition = option("apptag_mask", Kind::Int, "Bits of that tag that count")
+    .default("0xffff")
+    .lands_in_engine(passed_through);
+static DEAC: Definition = option("deac", Kind::Bool, "Deallocate with write-zeroes commands")
+    .default("0")
+    .lands_in_engine(passed_through);
+
+/// All of them.
+pub(super) static OPTIONS: &[&Definition] = &[
+    &HIPRI,
+    &READFUA,
+    &WRITEFUA,
+    &WRITE_MODE,
+    &VERIFY_MODE,
+    &FIXEDBUFS,
+    &REGISTERFILES,
+    &SQTHREAD_POLL,
+    &SQTHREAD_POLL_CPU,
+    &NONVECTORED,
+    &UNCACHED,
+    &NOWAIT,
+    &FORCE_ASYNC,
+    &CMD_TYPE,
+    &CDB_LEN,
+    &VERIFY_BYTCHK,
+    &READ_MODE,
+    &CMDPRIO_PERCENTAGE,
+    &CMDPRIO_CLASS,
+    &CMDPRIO_HINT,
+    &CMDPRIO,
+    &CMDPRIO_BSSPLIT,
+    &MD_PER_IO_SIZE,
+    &PI_ACT,
+    &PI_CHK,
+    &APPTAG,
+    &APPTAG_MASK,
+    &DEAC,
+];

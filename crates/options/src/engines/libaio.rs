@@ -1,0 +1,55 @@
+//! The options of `libaio`.
+
+use super::own::{OwnOptions, own, own_options};
+use super::priorities::{
+    CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
+};
+use super::shared::{NOWAIT, option};
+use crate::definition::{Definition, Kind};
+
+own_options! {
+    /// What `libaio` is told.
+    pub struct LibaioOptions declared by OPTIONS {
+        /// Fetch completions from the ring without a system call. The engine always does where the kernel allows it.
+        pub userspace_reap: bool,
+        /// Fail rather than wait (RWF_NOWAIT).
+        pub nowait: bool,
+        /// Submit vectors, not plain reads and writes.
+        pub libaio_vectored: bool,
+        /// Which I/Os have a priority of their own.
+        pub priorities: CommandPriorities,
+    }
+}
+
+impl OwnOptions for LibaioOptions {
+    fn nowait(&mut self) -> Option<&mut bool> {
+        Some(&mut self.nowait)
+    }
+
+    fn priorities(&self) -> Option<&CommandPriorities> {
+        Some(&self.priorities)
+    }
+
+    fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
+        Some(&mut self.priorities)
+    }
+}
+
+static USERSPACE_REAP: Definition =
+    option("userspace_reap", Kind::Flag, "Fetch completions from the ring without a system call")
+        .lands_in_engine(own!(LibaioOptions.userspace_reap, boolean()));
+static LIBAIO_VECTORED: Definition =
+    option("libaio_vectored", Kind::Bool, "Submit vectors, not plain reads and writes")
+        .lands_in_engine(own!(LibaioOptions.libaio_vectored, boolean()));
+
+/// All of them.
+pub(super) static OPTIONS: &[&Definition] = &[
+    &USERSPACE_REAP,
+    &NOWAIT,
+    &LIBAIO_VECTORED,
+    &CMDPRIO_PERCENTAGE,
+    &CMDPRIO_CLASS,
+    &CMDPRIO_HINT,
+    &CMDPRIO,
+    &CMDPRIO_BSSPLIT,
+];

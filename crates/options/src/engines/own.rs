@@ -1,0 +1,102 @@
+//! An engine's own options, as a struct of its own.
+//!
+//! Each engine that has options with an effect has a struct for them, in the file that declares them. Options that several
+//! engines have are declared once ([`super::shared`]); they land in whichever struct says that it has a place for them.
+
+use super::priorities::CommandPriorities;
+use crate::definition::{Definition, Land};
+use crate::values::Given;
+use std::any::Any;
+
+/// What a landing says that finds no place: of an engine of which only the names of options are known.
+const NOT_YET: &str = "its engine is not supported yet";
+
+/// The struct of one engine's own options: where those of them are that it shares with others.
+pub trait OwnOptions: Any {
+    /// `hipri`
+    fn hipri(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `uncached`
+    fn uncached(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `nowait`
+    fn nowait(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `cmdprio…`
+    fn priorities(&self) -> Option<&CommandPriorities> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
+        None
+    }
+
+    /// Whether all files have to be known when the engine is made, because it registers them.
+    fn registers_files(&self) -> bool {
+        false
+    }
+}
+
+/// Makes a struct for the options of an engine. What it is by default is what the declarations of its options say.
+macro_rules! own_options {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident declared by $options:ident {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        pub struct $name { $($(#[$field_meta])* pub $field: $type,)+ }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $crate::engines::own::declared($name { $($field: Default::default(),)+ }, $options)
+            }
+        }
+    };
+}
+
+/// A landing in the struct of one engine: `own!(IoUringOptions.fixedbufs, boolean())`.
+macro_rules! own {
+    ($type:ident.$field:ident, $method:ident()) => {
+        |own, given| {
+            $crate::engines::own::place::<$type>(own)?.$field = given.$method()?;
+            Ok(())
+        }
+    };
+}
+
+pub(super) use {own, own_options};
+
+/// The struct of an engine, where one of its options lands.
+pub(super) fn place<T: OwnOptions>(own: &mut dyn OwnOptions) -> Result<&mut T, String> {
+    found((own as &mut dyn Any).downcast_mut())
+}
+
+/// The place of an option that several engines have.
+pub(super) fn found<T>(place: Option<T>) -> Result<T, String> {
+    place.ok_or_else(|| NOT_YET.to_owned())
+}
+
+/// The options with the defaults that their declarations have.
+///
+/// # Panics
+/// When a default is no value of its option.
+pub(super) fn declared<T: OwnOptions>(mut off: T, definitions: &[&'static Definition]) -> T {
+    for &definition in definitions {
+        let (Some(text), Some(Land::Engine(land))) = (definition.default, definition.land) else { continue };
+        let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };
+        if let Err(reason) = land(&mut off, &mut given) {
+            panic!("the default of option {} does not land: {reason}", definition.name);
+        }
+    }
+    off
+}

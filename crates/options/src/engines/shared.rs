@@ -1,0 +1,58 @@
+//! Options that several engines have: declared once, they land in the struct of whichever engine lists them.
+
+use super::own::{OwnOptions, found};
+use crate::definition::{Definition, Kind};
+use crate::values::Given;
+
+/// An option of engines, without effect so far.
+pub(super) const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::engine(name, kind, help)
+}
+
+pub(super) static HIPRI: Definition =
+    option("hipri", Kind::Flag, "Poll the device for completions (high priority)").lands_in_engine(
+        |own, given| {
+            *found(own.hipri())? = given.boolean()?;
+            Ok(())
+        },
+    );
+
+pub(super) static UNCACHED: Definition =
+    option("uncached", Kind::Int, "Drop pages from the cache after use (RWF_DONTCACHE)").lands_in_engine(
+        |own, given| {
+            *found(own.uncached())? = given.integer()? != 0;
+            Ok(())
+        },
+    );
+
+pub(super) static NOWAIT: Definition = option("nowait", Kind::Bool, "Fail rather than wait (RWF_NOWAIT)")
+    .lands_in_engine(|own, given| {
+        *found(own.nowait())? = given.boolean()?;
+        Ok(())
+    });
+
+/// An option of commands that are passed through to a device. io_uring proper has them in its table as well, and no use
+/// for them: they are read, and a warning says so.
+pub(super) fn passed_through(_: &mut dyn OwnOptions, given: &mut Given<'_>) -> Result<(), String> {
+    match given.definition.kind {
+        _ if !given.definition.keywords.is_empty() => drop(given.keyword()?),
+        Kind::Int => drop(given.integer()?),
+        Kind::Bool => drop(given.boolean()?),
+        _ => drop(given.required()?),
+    }
+    if given.text != given.definition.default {
+        let message = "has no effect: it is about commands passed through to a device (io_uring_cmd, sg)";
+        given.notes.push(message.to_owned());
+    }
+    Ok(())
+}
+
+pub(super) static READFUA: Definition =
+    option("readfua", Kind::Bool, "Set the force-unit-access bit of reads")
+        .default("0")
+        .lands_in_engine(passed_through);
+
+pub(super) static WRITEFUA: Definition =
+    option("writefua", Kind::Bool, "Set the force-unit-access bit of writes")
+        .default("0")
+        .lands_in_engine(passed_through);
