@@ -10,33 +10,39 @@
 
 mod blocks;
 mod buffers;
+mod ending;
 mod errors;
 mod extras;
 mod failure;
+mod flight;
 mod full;
 mod intended;
 mod rare;
 mod script;
 mod spans;
+mod timing;
 mod verify;
 
 pub use blocks::BlockLives;
 use buffers::UnitBuffers;
+use ending::Ending;
 pub use errors::ErrorPolicy;
 pub use extras::Extras;
 pub use failure::{Attempt, Failure, Missed};
+use flight::{Flight, REST, Stamps, Times, UNCOUNTED};
 pub use intended::IntendedStarts;
 use script::Script;
+use timing::Timing;
 
 use super::files::FileTable;
 use crate::clock::Clock;
 use crate::shared::Control;
 use iolite_content::Content;
-use iolite_engine::{Completion, Engine, Outcome, Queued, Unit};
+use iolite_engine::{Engine, Outcome, Queued};
 use iolite_plan::resolve::IssueRules;
 use iolite_stats::live::LiveStats;
 use iolite_stats::{batch_class, depth_class};
-use iolite_types::{Direction, Operation};
+use iolite_types::Direction;
 use iolite_workload::{Generator, Io, Next};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -45,6 +51,9 @@ const CLOCK_INTERVAL: u32 = 16;
 
 /// Counting so many units takes no longer than reading the clock: the stamp of their commit or reaping is still fresh.
 const FRESH_BATCH: u32 = 2;
+
+/// Up to so many bytes, changing the old data of a buffer takes no longer than reading the clock.
+const SOON_SCRAMBLED: u64 = 16 << 10;
 
 /// How a pass ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,36 +64,6 @@ pub enum PassEnd {
     Stopped,
 }
 
-/// When a unit was made and issued, in nanoseconds of the clock.
-#[derive(Clone, Copy, Debug, Default)]
-struct Stamps {
-    start: u64,
-    issue: u64,
-    /// Why not everything about it is counted: [`UNCOUNTED`], [`REST`]; 0 = it is.
-    marks: u8,
-}
-
-/// Up to so many bytes, changing the old data of a buffer takes no longer than reading the clock.
-const SOON_SCRAMBLED: u64 = 16 << 10;
-
-/// It was in flight when the ramp ended: it belongs to the ramp.
-const UNCOUNTED: u8 = 1;
-/// It is the rest of a short I/O, whose submission was counted with its first part.
-const REST: u8 = 2;
-
-/// When a unit that is done was made, issued and reaped, in nanoseconds of the clock; zeros when no time is read.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    /// It was made.
-    start: u64,
-    /// It was issued.
-    issue: u64,
-    /// It was reaped.
-    complete: u64,
-    /// It waited in a queue, and was not done at once.
-    queued: bool,
-}
-
 /// The loop and everything it works with.
 pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     /// The engine.
@@ -93,55 +72,23 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub generator: G,
     /// The worker's files.
     pub files: FileTable,
-    /// What ended the job, if something did.
-    pub failure: Option<Failure>,
-    /// Why, in words, where the failure does not say it.
-    pub trouble: Option<String>,
+    /// What only a full loop uses.
+    pub extras: Box<Extras<'a>>,
+    /// Why and how the loop ends.
+    pub end: Ending,
+    flight: Flight,
+    time: Timing,
     rules: IssueRules,
     errors: ErrorPolicy<'a>,
     control: &'a Control,
     stats: &'a LiveStats,
     clock: Clock,
     content: Option<Content>,
-    /// What only a full loop uses.
-    pub extras: Box<Extras<'a>>,
-    /// The first block that was wrong, where that ends the job only with its pass.
-    wrong: Option<Attempt>,
     script: Script,
-    /// Most units in flight at present.
-    limit: u32,
-    units: Vec<Unit>,
-    stamps: Vec<Stamps>,
-    buffers: UnitBuffers,
-    free: Vec<u32>,
-    /// Queued, not committed yet.
-    pending: Vec<u32>,
-    done: Vec<Completion>,
-    /// Units whose rest has to be issued.
-    partial: Vec<u32>,
-    /// Rests of short I/Os among those that wait to be committed.
-    rests: u32,
-    in_flight: u32,
-    stopping: bool,
-    /// It stops because the time is over.
-    timed_out: bool,
-    /// It stops because there is no more room.
-    device_full: bool,
-    /// The time at which something has to be decided: the end of the ramp, or of the job.
-    next_event: u64,
-    /// The next event, while the end of the time is not looked at.
-    put_off: Option<u64>,
-    /// When the ramp is over as far as time goes.
-    ramp_until: u64,
-    ramping: bool,
-    /// What is issued at present is not the workload's: it reads back, or trims.
+    /// The I/O that is issued at present is not the workload's: it reads back, or trims.
     beside: bool,
-    until_clock: u32,
+    /// Writes until the next one that nothing may be in flight beside.
     barrier_countdown: u32,
-    /// The stamp of the last commit, of the last completion of a synchronous engine, or of the last reaping of a unit or
-    /// two, while nothing but the plain loop's own few steps has come after it: then it is also the moment at which the
-    /// next unit is made. 0 = there is none.
-    fresh_stamp: u64,
 }
 
 /// What [`IoLoop::new`] needs beside engine and generator.
@@ -190,55 +137,27 @@ impl Parts<'_> {
 impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Puts the loop together. The clock starts with [`IoLoop::start`].
     pub fn new(engine: E, generator: G, parts: Parts<'a>) -> Self {
-        let depth = parts.rules.depth as usize;
-        let buffers = UnitBuffers::new(parts.buffers, parts.stride);
-        let units = (0..parts.rules.depth)
-            .map(|index| Unit {
-                buffer: buffers.start_of(index),
-                length: 0,
-                offset: 0,
-                index,
-                file: 0,
-                operation: Operation::Read,
-                priority: parts.priority,
-            })
-            .collect();
         IoLoop {
             engine,
             generator,
             files: parts.files,
-            failure: None,
-            trouble: None,
-            script: Script::default(),
+            extras: parts.extras,
+            end: Ending::default(),
+            flight: Flight::new(
+                parts.rules.depth,
+                UnitBuffers::new(parts.buffers, parts.stride),
+                parts.priority,
+            ),
+            time: Timing::default(),
             rules: parts.rules,
             errors: parts.errors,
             control: parts.control,
             stats: parts.stats,
             clock: parts.clock,
             content: parts.content,
-            extras: parts.extras,
-            wrong: None,
-            limit: parts.rules.depth,
-            units,
-            stamps: vec![Stamps::default(); depth],
-            buffers,
-            free: (0..depth as u32).rev().collect(),
-            pending: Vec::with_capacity(depth),
-            done: Vec::with_capacity(depth),
-            partial: Vec::with_capacity(depth),
-            rests: 0,
-            in_flight: 0,
-            stopping: false,
-            timed_out: false,
-            device_full: false,
-            next_event: u64::MAX,
-            put_off: None,
-            ramp_until: 0,
-            ramping: false,
+            script: Script::default(),
             beside: false,
-            until_clock: 0,
             barrier_countdown: parts.rules.write_barrier,
-            fresh_stamp: 0,
         }
     }
 
@@ -249,10 +168,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.control.counting_ns.store(now, Relaxed);
         // The first pass begins with the schedule, not when the worker comes to it.
         self.stats.begin_span(self.rules.moves, now);
-        self.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
-        let span = if self.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
-        self.next_event = now.saturating_add(span);
-        self.ramp_until = self.next_event;
+        self.time.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
+        let span = if self.time.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
+        self.time.next_event = now.saturating_add(span);
+        self.time.ramp_until = self.time.next_event;
         self.files.begin_recording(now);
         if let Some(pace) = &mut self.extras.pace {
             pace.start(now);
@@ -264,20 +183,20 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             log.begin(now);
         }
         if let Some(target) = &mut self.extras.target {
-            self.limit = target.start(now);
-            self.control.found_depth.store(self.limit, Relaxed);
+            self.flight.limit = target.start(now);
+            self.control.found_depth.store(self.flight.limit, Relaxed);
         }
         self.control.set_phase(self.phase());
     }
 
     /// Whether no further pass should begin.
     pub fn is_over(&self) -> bool {
-        self.stopping || self.failure.is_some()
+        self.end.stopping || self.end.failure.is_some()
     }
 
     /// Issues I/O until the workload has no more, or something ends the job. Nothing is in flight afterwards.
     pub fn pass(&mut self) -> PassEnd {
-        self.fresh_stamp = 0;
+        self.flight.fresh_stamp = 0;
         if FULL {
             self.begin_script();
         }
@@ -291,14 +210,14 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if self.control.attention() != 0 {
                 self.attend();
             }
-            if self.stopping {
+            if self.end.stopping {
                 return PassEnd::Stopped;
             }
             let mut moment = 0;
             if FULL && (self.extras.pace.is_some() || self.extras.target.is_some()) {
                 self.seek_depth();
                 moment = self.keep_pace();
-                if self.stopping {
+                if self.end.stopping {
                     return PassEnd::Stopped;
                 }
             }
@@ -321,7 +240,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 }
                 Next::Lap => {
                     self.files.refresh(&self.engine);
-                    self.fresh_stamp = 0;
+                    self.flight.fresh_stamp = 0;
                 }
                 Next::Done => return PassEnd::Finished,
                 Next::Script(step) => {
@@ -331,9 +250,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 }
             }
             if !E::SYNCHRONOUS {
-                if self.in_flight >= self.limit {
+                if self.flight.count >= self.flight.limit {
                     self.make_room();
-                } else if self.rules.complete_min == 0 && self.pending.is_empty() && self.in_flight > 0 {
+                } else if self.rules.complete_min == 0
+                    && self.flight.pending.is_empty()
+                    && self.flight.count > 0
+                {
                     // What waits to be committed may be complete already with some engines, and has no stamp yet.
                     self.reap(0);
                 }
@@ -345,23 +267,23 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn submit(&mut self, io: Io) {
         let mut start = self.start_stamp();
-        if self.stopping {
+        if self.end.stopping {
             return;
         }
         let mut ready = start;
         if FULL && !self.before(&io) {
             return;
         }
-        if FULL && self.free.is_empty() {
+        if FULL && self.flight.free.is_empty() {
             self.await_unit();
         }
-        let Some(index) = self.free.pop() else {
+        let Some(index) = self.flight.free.pop() else {
             // The loop makes room before it comes here.
             unreachable!("a unit is always free");
         };
         let slot = index as usize;
-        let unit = &mut self.units[slot];
-        let bytes = self.buffers.of_io(index, &io);
+        let unit = &mut self.flight.units[slot];
+        let bytes = self.flight.buffers.of_io(index, &io);
         unit.buffer = bytes.cast();
         unit.length = io.length;
         unit.offset = io.offset;
@@ -423,22 +345,22 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn start_stamp(&mut self) -> u64 {
         if self.rules.timed() {
-            let fresh = std::mem::take(&mut self.fresh_stamp);
+            let fresh = std::mem::take(&mut self.flight.fresh_stamp);
             let start =
                 if !FULL && fresh != 0 && !self.generator.took_long() { fresh } else { self.clock.now() };
-            if start >= self.next_event {
+            if start >= self.time.next_event {
                 self.event(start, true);
             }
             return start;
         }
-        if self.until_clock == 0 {
-            self.until_clock = CLOCK_INTERVAL;
+        if self.time.until_clock == 0 {
+            self.time.until_clock = CLOCK_INTERVAL;
             let now = self.clock.now();
-            if now >= self.next_event {
+            if now >= self.time.next_event {
                 self.event(now, true);
             }
         }
-        self.until_clock -= 1;
+        self.time.until_clock -= 1;
         0
     }
 
@@ -450,7 +372,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if E::SYNCHRONOUS {
             let issue = if self.rules.timed() { self.clock.now() } else { 0 };
             // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
-            let queued = unsafe { self.engine.queue(&self.units[slot]) };
+            let queued = unsafe { self.engine.queue(&self.flight.units[slot]) };
             let Queued::Completed(outcome) = queued else {
                 unreachable!("a synchronous engine completes at once");
             };
@@ -460,23 +382,25 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.stats.submit[1].add(1);
             self.stats.complete[1].add(1);
             // What is unusual takes it back.
-            self.fresh_stamp = now;
+            self.flight.fresh_stamp = now;
             self.complete(index, outcome, Times { start, issue, complete: now, queued: false });
             self.stats.end();
-            if !self.partial.is_empty() {
+            if !self.flight.partial.is_empty() {
                 self.issue_partial();
             }
             return;
         }
         loop {
             // SAFETY: as above.
-            match unsafe { self.engine.queue(&self.units[slot]) } {
+            match unsafe { self.engine.queue(&self.flight.units[slot]) } {
                 Queued::Queued => {
-                    self.stamps[slot] = Stamps { start, issue: 0, marks };
-                    self.in_flight += 1;
-                    self.pending.push(index);
-                    self.rests += u32::from(marks & REST != 0);
-                    if self.pending.len() as u32 >= self.rules.batch || self.in_flight >= self.limit {
+                    self.flight.stamps[slot] = Stamps { start, issue: 0, marks };
+                    self.flight.count += 1;
+                    self.flight.pending.push(index);
+                    self.flight.rests += u32::from(marks & REST != 0);
+                    if self.flight.pending.len() as u32 >= self.rules.batch
+                        || self.flight.count >= self.flight.limit
+                    {
                         self.commit();
                     }
                     return;
@@ -484,30 +408,30 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 Queued::Completed(outcome) => {
                     let now = if self.rules.timed() { self.clock.now() } else { 0 };
                     self.stats.begin();
-                    self.stats.level[depth_class(self.in_flight + 1)].add(u64::from(marks & REST == 0));
+                    self.stats.level[depth_class(self.flight.count + 1)].add(u64::from(marks & REST == 0));
                     if E::CALLS {
                         self.stats.submit[1].add(1);
                         self.stats.complete[1].add(1);
                     }
                     // What is unusual takes it back.
-                    self.fresh_stamp = now;
+                    self.flight.fresh_stamp = now;
                     self.complete(
                         index,
                         outcome,
                         Times { start, issue: ready, complete: now, queued: false },
                     );
                     self.stats.end();
-                    if !self.partial.is_empty() {
+                    if !self.flight.partial.is_empty() {
                         self.issue_partial();
                     }
                     return;
                 }
                 Queued::Busy => {
                     self.commit();
-                    if self.in_flight > 0 {
+                    if self.flight.count > 0 {
                         self.reap(1);
                     }
-                    if self.failure.is_some() {
+                    if self.end.failure.is_some() {
                         self.drop_unit(index);
                         return;
                     }
@@ -519,23 +443,23 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Hands everything pending to the system.
     #[inline(always)]
     fn commit(&mut self) {
-        let count = self.pending.len() as u32;
+        let count = self.flight.pending.len() as u32;
         if count == 0 {
             return;
         }
         if FULL {
-            tracing::trace!(target: "io", "commit: {count}, {} in flight", self.in_flight);
+            tracing::trace!(target: "io", "commit: {count}, {} in flight", self.flight.count);
         }
         if let Err(errno) = self.engine.commit() {
             self.fail(Failure { errno, attempt: None, missed: None });
         }
         let issue = if self.rules.timed() { self.clock.now() } else { 0 };
         self.stats.begin();
-        let rests = std::mem::take(&mut self.rests);
-        self.stats.level[depth_class(self.in_flight)].add(u64::from(count - rests));
+        let rests = std::mem::take(&mut self.flight.rests);
+        self.stats.level[depth_class(self.flight.count)].add(u64::from(count - rests));
         self.stats.submit[batch_class(count)].add(1);
-        for &index in &self.pending {
-            let stamps = &mut self.stamps[index as usize];
+        for &index in &self.flight.pending {
+            let stamps = &mut self.flight.stamps[index as usize];
             stamps.issue = issue;
             let start = stamps.start;
             if self.rules.slat && !E::STAMPS && stamps.marks == 0 {
@@ -543,14 +467,14 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         self.stats.end();
-        self.pending.clear();
-        self.fresh_stamp = if count <= FRESH_BATCH { issue } else { 0 };
+        self.flight.pending.clear();
+        self.flight.fresh_stamp = if count <= FRESH_BATCH { issue } else { 0 };
     }
 
     /// Counts the submission latency of a unit.
     #[inline(always)]
     fn record_submission(&self, index: u32, start: u64, issue: u64) {
-        if let Some(direction) = self.units[index as usize].operation.direction() {
+        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
             let latency = issue.saturating_sub(start);
             let slat = &self.stats.directions[direction.index()].slat;
             slat.record(latency);
@@ -566,7 +490,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.commit();
         loop {
             self.reap(self.rules.complete_min);
-            if self.in_flight <= self.rules.low.min(self.limit - 1) || self.failure.is_some() {
+            if self.flight.count <= self.rules.low.min(self.flight.limit - 1) || self.end.failure.is_some() {
                 break;
             }
             if self.control.attention() != 0 {
@@ -578,18 +502,18 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Fetches completions: at least `min` (0 = those that are there), at most what the rules say.
     #[inline(always)]
     fn reap(&mut self, min: u32) {
-        let min = min.min(self.in_flight);
+        let min = min.min(self.flight.count);
         let max = self.rules.complete_max.max(min);
         self.reap_between(min, max);
     }
 
     #[inline(always)]
     fn reap_between(&mut self, min: u32, max: u32) {
-        self.fresh_stamp = 0;
-        if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.done) {
+        self.flight.fresh_stamp = 0;
+        if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.flight.done) {
             self.fail(Failure { errno, attempt: None, missed: None });
         }
-        if !self.done.is_empty() {
+        if !self.flight.done.is_empty() {
             self.count_done();
         }
     }
@@ -597,11 +521,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Fetches what completes within this time; 0 = what is there.
     fn reap_within(&mut self, time: std::time::Duration) {
         let min = usize::from(!time.is_zero());
-        let max = self.in_flight as usize;
-        if let Err(errno) = self.engine.reap(min, max, Some(time), &mut self.done) {
+        let max = self.flight.count as usize;
+        if let Err(errno) = self.engine.reap(min, max, Some(time), &mut self.flight.done) {
             self.fail(Failure { errno, attempt: None, missed: None });
         }
-        if !self.done.is_empty() {
+        if !self.flight.done.is_empty() {
             self.count_done();
         }
     }
@@ -609,16 +533,16 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     /// Counts the completions that were fetched.
     #[inline(always)]
     fn count_done(&mut self) {
-        let count = self.done.len() as u32;
+        let count = self.flight.done.len() as u32;
         let now = if self.rules.timed() { self.clock.now() } else { 0 };
-        self.in_flight -= count;
-        let done = std::mem::take(&mut self.done);
-        // What is unusual takes it back.
-        self.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
+        self.flight.count -= count;
+        let done = std::mem::take(&mut self.flight.done);
+        // Whatever takes longer than counting, such as a short I/O, sets it back to 0.
+        self.flight.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
         self.stats.begin();
         self.stats.complete[batch_class(count)].add(1);
         for completion in &done {
-            let stamps = self.stamps[completion.unit as usize];
+            let stamps = self.flight.stamps[completion.unit as usize];
             if stamps.marks & UNCOUNTED != 0 && self.finish_uncounted(completion) {
                 continue;
             }
@@ -632,9 +556,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.complete(completion.unit, completion.outcome, times);
         }
         self.stats.end();
-        self.done = done;
-        self.done.clear();
-        if !self.partial.is_empty() {
+        self.flight.done = done;
+        self.flight.done.clear();
+        if !self.flight.partial.is_empty() {
             self.issue_partial();
         }
     }
@@ -643,7 +567,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn complete(&mut self, index: u32, outcome: Outcome, times: Times) {
         let Times { start, issue, complete: now, .. } = times;
-        let unit = &self.units[index as usize];
+        let unit = &self.flight.units[index as usize];
         let Some(direction) = unit.operation.direction() else {
             self.complete_sync(index, outcome, issue, now);
             return;
@@ -679,7 +603,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     #[inline(always)]
     fn release(&mut self, index: u32) {
         if FULL {
-            let unit = &mut self.units[index as usize];
+            let unit = &mut self.flight.units[index as usize];
             unit.length = 0;
             self.files.left(unit.file);
             if let Some(verification) = &mut self.extras.verification
@@ -688,18 +612,18 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 turns.left(index);
             }
         }
-        self.free.push(index);
+        self.flight.free.push(index);
     }
 
     /// Waits for everything in flight.
     fn drain(&mut self) {
         self.commit();
-        while self.in_flight > 0 {
-            let before = self.in_flight;
-            let failed_before = self.failure.is_some();
-            self.reap_between(1, self.in_flight);
+        while self.flight.count > 0 {
+            let before = self.flight.count;
+            let failed_before = self.end.failure.is_some();
+            self.reap_between(1, self.flight.count);
             self.commit();
-            if self.in_flight == before && failed_before {
+            if self.flight.count == before && failed_before {
                 // The engine cannot even say what became of the rest.
                 break;
             }

@@ -395,11 +395,11 @@ impl Worker<'_> {
         }
         Message::Phase(self.number()).send(self.messages);
         let worked = self.loops(io_loop);
-        let failure = io_loop.failure.take();
+        let failure = io_loop.end.failure.take();
         if io_loop.is_ramping() && failure.is_none() && worked.is_ok() {
             self.warn_of_ramp();
         }
-        let trouble = io_loop.trouble.take();
+        let trouble = io_loop.end.trouble.take();
         let names =
             failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
         io_loop.finish();
@@ -450,7 +450,7 @@ impl Worker<'_> {
             if FULL && again {
                 io_loop.sync_between_passes();
             }
-            if self.resolved.syncs.end_fsync && io_loop.failure.is_none() {
+            if self.resolved.syncs.end_fsync && io_loop.end.failure.is_none() {
                 self.sync_all(io_loop)?;
             }
             io_loop.end_pass();

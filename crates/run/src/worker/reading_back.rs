@@ -75,7 +75,7 @@ impl Worker<'_> {
         // What earlier runs have written can be checked as it is after the last loop only.
         let now = verify::reads_back(options) && (is_last || !options.verify_only);
         let mut end = end;
-        let goes_on = io_loop.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume());
+        let goes_on = io_loop.end.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume());
         if goes_on && !now && io_loop.trims_what_was_written() {
             end = io_loop.trim_the_rest();
         }
@@ -99,7 +99,7 @@ impl Worker<'_> {
         }
         let unread = verification.read_back.unread();
         verification.is_complete = now && unread_is_none(end, unread);
-        if end == PassEnd::Stopped && unread > 0 && io_loop.failure.is_none() && now {
+        if end == PassEnd::Stopped && unread > 0 && io_loop.end.failure.is_none() && now {
             let writes = if unread == 1 { "write was" } else { "writes were" };
             let text = format!("{}: stopped before {unread} {writes} read back", options.name);
             // Also beside a report for programs: who asked for proof has not got all of it.

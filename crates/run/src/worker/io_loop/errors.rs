@@ -62,7 +62,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// The I/O of this unit failed. It counts as one that was done, without latency and bytes.
     #[cold]
     pub(super) fn io_failed(&mut self, index: u32, errno: Errno) {
-        let attempt = Attempt::of(&self.units[index as usize]);
+        let attempt = Attempt::of(&self.flight.units[index as usize]);
         let (errno, why) = match errno {
             NOTHING_MOVED => (Errno(libc::EIO), " (the file ends before)"),
             errno => (errno, ""),
@@ -79,16 +79,16 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         if self.rules.fill_device && errno.0 == libc::ENOSPC {
             self.tell(attempt, errno, why);
-            self.device_full = true;
-            self.stopping = true;
+            self.end.device_full = true;
+            self.end.stopping = true;
             return;
         }
         self.count_error(attempt.operation, errno);
         if !self.errors.of(attempt.operation).errnos.contains(&errno.0) {
-            let is_first = self.failure.is_none();
+            let is_first = self.end.failure.is_none();
             self.end_with(attempt, errno, why);
             if is_first && errno.0 == libc::EINVAL && self.errors.direct {
-                self.advise(attempt, self.units[index as usize].buffer.addr() as u64);
+                self.advise(attempt, self.flight.units[index as usize].buffer.addr() as u64);
             }
             return;
         }

@@ -18,25 +18,25 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn seek_depth(&mut self) {
         let Some(target) = &mut self.extras.target else { return };
         let now = self.clock.now();
-        if now >= self.next_event {
+        if now >= self.time.next_event {
             // A depth that is tried after the end would only throw away what was measured at the last one.
             return;
         }
-        let anew = target.counts_anew() && !self.ramping;
+        let anew = target.counts_anew() && !self.time.ramping;
         match target.step(now) {
             Step::Stay => {}
             Step::Depth(depth) => {
-                self.limit = depth;
+                self.flight.limit = depth;
                 self.control.found_depth.store(depth, Relaxed);
                 if anew {
                     self.count_anew(now);
                 }
-                while self.in_flight >= depth && self.failure.is_none() {
+                while self.flight.count >= depth && self.end.failure.is_none() {
                     self.commit();
                     self.reap(1);
                 }
             }
-            Step::Finished => self.stopping = true,
+            Step::Finished => self.end.stopping = true,
         }
     }
 
@@ -46,7 +46,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         const LOOK_NS: u64 = 1000;
         while let Some(flow) = &mut self.extras.flow
             && !flow.may_go()
-            && !self.stopping
+            && !self.end.stopping
         {
             let nap = flow.sleep_ns();
             self.wait_until(self.clock.now().saturating_add(nap.max(LOOK_NS)), true);
@@ -62,7 +62,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn keep_pace(&mut self) -> u64 {
         let Some(pace) = &mut self.extras.pace else { return 0 };
         let most = pace.most_in_flight();
-        while u64::from(self.in_flight) >= most && !self.stopping {
+        while u64::from(self.flight.count) >= most && !self.end.stopping {
             self.commit();
             self.reap(1);
             if self.control.attention() != 0 {
@@ -71,7 +71,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         let mut now = self.clock.now();
         let Some(pace) = &mut self.extras.pace else { return 0 };
-        if !self.ramping
+        if !self.time.ramping
             && let Some(missed) = pace.missed(now)
         {
             let missed = Some(Missed::Rate(missed));
@@ -97,7 +97,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if moment > 0 {
             self.wait_until(moment, true);
         }
-        !self.stopping
+        !self.end.stopping
     }
 
     /// Issues the syncs that are due, and closes the file that was open only for them.
@@ -144,13 +144,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// an I/O of the workload is still to be issued.
     fn is_called_off(&mut self, in_hand: bool) -> bool {
         let now = self.clock.now();
-        if now >= self.next_event {
+        if now >= self.time.next_event {
             self.event(now, in_hand);
         }
         if self.control.attention() != 0 {
             self.attend();
         }
-        self.stopping
+        self.end.stopping
     }
 
     /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile. With one
@@ -173,9 +173,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if now >= moment {
                 return;
             }
-            let left = moment.min(self.next_event.max(now)) - now;
+            let left = moment.min(self.time.next_event.max(now)) - now;
             let nap = if left > SPIN_NS { (left - EARLY_NS).min(MOST_NS) } else { 0 };
-            if self.in_flight > 0 {
+            if self.flight.count > 0 {
                 self.reap_within(std::time::Duration::from_nanos(nap));
             } else if nap > 0 {
                 std::thread::sleep(std::time::Duration::from_nanos(nap));
@@ -199,9 +199,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return false;
         }
         if self.rules.serialize_overlap {
-            while self.overlaps(io) && self.failure.is_none() {
+            while self.overlaps(io) && self.end.failure.is_none() {
                 self.commit();
-                if self.in_flight > 0 {
+                if self.flight.count > 0 {
                     self.reap(1);
                 } else {
                     self.collect(true);
@@ -220,11 +220,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if let Err(error) = self.files.enter(io.file, io.direction) {
             self.refused(Attempt::at(io), error.into());
         }
-        if self.failure.is_none() && !self.take_turn(io) {
+        if self.end.failure.is_none() && !self.take_turn(io) {
             return false;
         }
-        trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.in_flight);
-        self.failure.is_none()
+        trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.flight.count);
+        self.end.failure.is_none()
     }
 
     /// What has to follow this I/O at once.
@@ -244,7 +244,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Does this I/O touch bytes of one in flight? What a short one has moved already counts: it is done only with its
     /// rest, and what is written there before that would be overtaken by it.
     pub(super) fn overlaps(&self, io: &Io) -> bool {
-        self.units.iter().any(|unit| {
+        self.flight.units.iter().any(|unit| {
             let whole = self.whole(unit);
             unit.file == io.file
                 && whole.offset < io.offset + io.length
@@ -256,7 +256,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The whole I/O of a unit, which may be the rest of a short one now.
     fn whole(&self, unit: &Unit) -> Attempt {
-        let start = self.buffers.start_of(unit.index);
+        let start = self.flight.buffers.start_of(unit.index);
         let moved = (unit.buffer.addr() - start.addr()) as u64;
         let rest = Attempt::of(unit);
         Attempt { offset: rest.offset - moved, length: rest.length + moved, ..rest }
@@ -265,7 +265,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Issues a sync.
     pub(super) fn submit_sync(&mut self, sync: Due) {
         let start = self.start_stamp();
-        if self.stopping || !self.files.is_open(sync.file) {
+        if self.end.stopping || !self.files.is_open(sync.file) {
             return;
         }
         if self.files.must_drain_for(sync.file, Direction::Write) {
@@ -277,9 +277,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         self.await_unit();
-        let Some(index) = self.free.pop() else { unreachable!("a unit is always free") };
-        let buffer = self.buffers.start_of(index);
-        let unit = &mut self.units[index as usize];
+        let Some(index) = self.flight.free.pop() else { unreachable!("a unit is always free") };
+        let buffer = self.flight.buffers.start_of(index);
+        let unit = &mut self.flight.units[index as usize];
         unit.buffer = buffer;
         unit.operation = sync.operation;
         unit.file = sync.file;
@@ -292,7 +292,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             state.flush(index, sync.file);
         }
         self.issue(index, start, start, 0);
-        if !E::SYNCHRONOUS && self.in_flight >= self.rules.depth {
+        if !E::SYNCHRONOUS && self.flight.count >= self.rules.depth {
             self.make_room();
         }
     }
@@ -313,7 +313,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn count_for_pace(&mut self, index: u32, bytes: u64) {
         if !self.is_check(index)
             && let Some(pace) = &mut self.extras.pace
-            && let Some(direction) = self.units[index as usize].operation.direction()
+            && let Some(direction) = self.flight.units[index as usize].operation.direction()
         {
             pace.completed(direction, bytes);
         }
@@ -324,20 +324,20 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let role =
             self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
         let latency = times.complete.saturating_sub(times.start);
-        let unit = &self.units[index as usize];
+        let unit = &self.flight.units[index as usize];
         let whole = self.whole(unit);
         trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&whole));
-        if self.ramping
+        if self.time.ramping
             && let Some(ramp) = &self.extras.sized_ramp
         {
             ramp.moved(whole.length);
             if ramp.is_over() {
                 // The time of the ramp may be over already, or still to come.
-                self.next_event = self.next_event.min(times.complete.max(self.ramp_until));
+                self.time.next_event = self.time.next_event.min(times.complete.max(self.time.ramp_until));
             }
         }
         if let Some(log) = &mut self.extras.log
-            && !self.ramping
+            && !self.time.ramping
         {
             let io = iolite_logs::Io {
                 direction,
@@ -351,7 +351,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             };
             if !log.record(&io) {
                 // Why is told when the log is finished.
-                self.stopping = true;
+                self.end.stopping = true;
             }
         }
         if let Some(blocks) = &mut self.extras.blocks {

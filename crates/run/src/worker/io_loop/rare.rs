@@ -12,7 +12,7 @@ use tracing::debug;
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
-        self.fresh_stamp = 0;
+        self.flight.fresh_stamp = 0;
         if FULL && let Some(state) = self.state() {
             state.flushed(index, outcome.is_ok());
         }
@@ -34,9 +34,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// when the first part was: its total latency is that of the whole, its completion latency that of the rest.
     #[cold]
     pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, times: Times) {
-        self.fresh_stamp = 0;
-        let marks = if times.queued { self.stamps[index as usize].marks } else { 0 };
-        let unit = &mut self.units[index as usize];
+        self.flight.fresh_stamp = 0;
+        let marks = if times.queued { self.flight.stamps[index as usize].marks } else { 0 };
+        let unit = &mut self.flight.units[index as usize];
         debug!(
             target: "io",
             "complete: off={:#x}, len={:#x}, {}, file number {}, {}",
@@ -61,8 +61,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 unit.buffer = unit.buffer.wrapping_add(bytes as usize);
                 unit.offset += bytes;
                 unit.length -= bytes;
-                self.stamps[index as usize] = Stamps { start: times.start, issue: 0, marks: marks | REST };
-                self.partial.push(index);
+                self.flight.stamps[index as usize] =
+                    Stamps { start: times.start, issue: 0, marks: marks | REST };
+                self.flight.partial.push(index);
                 return;
             }
             Ok(_) if self.found_end(index) => {}
@@ -77,7 +78,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     #[cold]
     pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
         let index = completion.unit;
-        let unit = &self.units[index as usize];
+        let unit = &self.flight.units[index as usize];
         let is_sync = unit.operation.direction().is_none();
         if completion.outcome.is_err() || (!is_sync && completion.outcome != Ok(unit.length)) {
             return false;
@@ -104,12 +105,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Issues the rests of units that transferred less than was asked for.
     #[cold]
     pub(super) fn issue_partial(&mut self) {
-        while let Some(index) = self.partial.pop() {
-            if self.failure.is_some() {
+        while let Some(index) = self.flight.partial.pop() {
+            if self.end.failure.is_some() {
                 self.drop_unit(index);
                 continue;
             }
-            let Stamps { start, marks, .. } = self.stamps[index as usize];
+            let Stamps { start, marks, .. } = self.flight.stamps[index as usize];
             let ready = if self.rules.timed() { self.clock.now() } else { 0 };
             self.issue(index, start, ready, marks);
         }
@@ -120,7 +121,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Gives up a unit that was made and will not be issued (any more).
     #[cold]
     pub(super) fn drop_unit(&mut self, index: u32) {
-        if let Some(direction) = self.units[index as usize].operation.direction() {
+        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
             self.stats.directions[direction.index()].dropped.add(1);
         }
         self.release(index);
@@ -128,17 +129,17 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     #[cold]
     pub(super) fn fail(&mut self, failure: Failure) {
-        self.failure.get_or_insert(failure);
-        self.stopping = true;
+        self.end.failure.get_or_insert(failure);
+        self.end.stopping = true;
     }
 
     /// Does what the controller asks.
     #[cold]
     pub(super) fn attend(&mut self) {
-        self.fresh_stamp = 0;
+        self.flight.fresh_stamp = 0;
         let asked = self.control.attention();
         if asked & attention::TERMINATE != 0 {
-            self.stopping = true;
+            self.end.stopping = true;
         }
         if asked & attention::USAGE != 0 {
             publish_usage(self.control);
@@ -148,25 +149,25 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Whether counting has not begun yet.
     pub fn is_ramping(&self) -> bool {
-        self.ramping
+        self.time.ramping
     }
 
     /// The ramp, or the time, is over. With one `in_hand`, an I/O is still to be issued.
     #[cold]
     pub(super) fn event(&mut self, now: u64, in_hand: bool) {
-        if !self.ramping {
+        if !self.time.ramping {
             debug!(target: "time", "the time is over after {} ns", now - self.control.started_ns.load(Relaxed));
-            self.timed_out = true;
-            self.stopping = true;
+            self.end.timed_out = true;
+            self.end.stopping = true;
             return;
         }
         if self.extras.sized_ramp.as_ref().is_some_and(|ramp| !ramp.is_over()) {
             // Time alone does not end it.
-            self.next_event = u64::MAX;
+            self.time.next_event = u64::MAX;
             return;
         }
         debug!(target: "time", "the ramp is over after {} ns; counting begins", now - self.control.started_ns.load(Relaxed));
-        self.ramping = false;
+        self.time.ramping = false;
         self.generator.count_anew(in_hand && !self.beside);
         self.count_anew(now);
         if let Some(pace) = &mut self.extras.pace {
@@ -176,7 +177,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             log.begin(now);
         }
         let end = now.saturating_add(self.rules.runtime_ns);
-        self.next_event = match &mut self.put_off {
+        self.time.next_event = match &mut self.time.put_off {
             Some(put_off) => {
                 *put_off = end;
                 u64::MAX
@@ -191,7 +192,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Forgets what was measured so far. What is in flight belongs to that, and will not be counted.
     pub(super) fn count_anew(&mut self, now: u64) {
-        self.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
+        self.flight.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
         self.stats.reset(now);
         reset_usage(self.control);
         self.control.counting_ns.store(now, Relaxed);

@@ -63,7 +63,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The job cannot go on; why, in words.
     pub(super) fn give_up(&mut self, errno: i32, why: String) {
-        self.trouble.get_or_insert(why);
+        self.end.trouble.get_or_insert(why);
         self.fail(Failure { errno: Errno(errno), attempt: None, missed: Some(Missed::Script) });
     }
 
@@ -80,14 +80,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Whether this I/O can be done at all: there is a buffer for it, and the file may be changed.
     pub(super) fn is_possible(&mut self, io: &Io) -> bool {
-        let has_room = io.direction == Direction::Trim || io.length <= self.buffers.stride as u64;
+        let has_room = io.direction == Direction::Trim || io.length <= self.flight.buffers.stride as u64;
         if !has_room {
             let why = format!(
                 "an I/O of {} bytes at offset {} of {} is larger than the buffers, which have {}; bs={0} makes room",
                 io.length,
                 io.offset,
                 self.files.name(io.file),
-                self.buffers.stride
+                self.flight.buffers.stride
             );
             self.give_up(libc::EINVAL, why);
             return false;
@@ -136,7 +136,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn fail_file(&mut self, file: u32, error: io::Error) {
         let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
         let why = format!("{}: {}", self.files.name(file), iolite_types::describe_error(&error));
-        self.trouble.get_or_insert(why);
+        self.end.trouble.get_or_insert(why);
         let missed = Some(Missed::Script);
         self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed });
     }
@@ -145,7 +145,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
         if !self.files.record(operation, file, offset, length) {
             // Why is told when the recording is finished.
-            self.stopping = true;
+            self.end.stopping = true;
         }
     }
 }

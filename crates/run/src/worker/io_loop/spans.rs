@@ -33,6 +33,6 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// How far the worker is while it issues I/O of its workload.
     pub fn phase(&self) -> Phase {
-        if self.ramping { Phase::Ramping } else { Phase::Running }
+        if self.time.ramping { Phase::Ramping } else { Phase::Running }
     }
 }

@@ -48,7 +48,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if self.control.attention() != 0 {
                 self.attend();
             }
-            if self.stopping {
+            if self.end.stopping {
                 break;
             }
             let Some(verification) = &mut self.extras.verification else { break };
@@ -66,7 +66,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             it.announce(|verification| verification.at_end = true);
             it.check_all(Verification::next_at_end);
             let verification = it.extras.verification.as_mut();
-            if !it.stopping && verification.is_some_and(|verification| verification.look_again()) {
+            if !it.end.stopping && verification.is_some_and(|verification| verification.look_again()) {
                 it.announce_reads();
                 it.check_all(Verification::next_at_end);
             }
@@ -89,18 +89,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let resumed = self.resume();
         // The time may also be over on the way. A ramp may end, though.
         if self.outlasts_time() {
-            self.put_off = Some(self.next_event);
-            if !self.ramping {
-                self.next_event = u64::MAX;
+            self.time.put_off = Some(self.time.next_event);
+            if !self.time.ramping {
+                self.time.next_event = u64::MAX;
             }
         }
         act(self);
-        let end = if self.stopping { PassEnd::Stopped } else { PassEnd::Finished };
-        self.stopping |= resumed;
-        if let Some(event) = self.put_off.take()
-            && !self.ramping
+        let end = if self.end.stopping { PassEnd::Stopped } else { PassEnd::Finished };
+        self.end.stopping |= resumed;
+        if let Some(event) = self.time.put_off.take()
+            && !self.time.ramping
         {
-            self.next_event = event;
+            self.time.next_event = event;
         }
         end
     }
@@ -115,8 +115,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Whether what a pass has written is trimmed and read back although the pass was stopped: because the time of a time-based
     /// job was over, or the device was full.
     pub fn may_resume(&self) -> bool {
-        let ended = (self.timed_out && self.outlasts_time()) || self.device_full;
-        ended && self.failure.is_none() && !self.control.terminating()
+        let ended = (self.end.timed_out && self.outlasts_time()) || self.end.device_full;
+        ended && self.end.failure.is_none() && !self.control.terminating()
     }
 
     fn outlasts_time(&self) -> bool {
@@ -125,17 +125,17 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Goes on after such an end; whether there was one.
     fn resume(&mut self) -> bool {
-        let resumes = self.stopping && self.may_resume();
+        let resumes = self.end.stopping && self.may_resume();
         if resumes {
-            self.stopping = false;
-            self.next_event = u64::MAX;
+            self.end.stopping = false;
+            self.time.next_event = u64::MAX;
         }
         resumes
     }
 
     /// Goes through a pass without doing it: an earlier run has.
     pub fn dry_pass(&mut self) -> PassEnd {
-        while !self.stopping {
+        while !self.end.stopping {
             if self.control.attention() != 0 {
                 self.attend();
             }
@@ -146,7 +146,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 Next::Done => break,
             }
         }
-        if self.stopping { PassEnd::Stopped } else { PassEnd::Finished }
+        if self.end.stopping { PassEnd::Stopped } else { PassEnd::Finished }
     }
 
     /// An earlier run has done this.
@@ -176,7 +176,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// The pass is over: wrong blocks that have not ended the job do it now.
     pub fn conclude_checks(&mut self) {
-        if let Some(attempt) = self.wrong.take() {
+        if let Some(attempt) = self.end.wrong.take() {
             self.fail_check(attempt);
         }
     }
@@ -189,7 +189,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         // A trim has to come after its write.
         self.drain();
         self.within_span(Direction::Trim, |it| {
-            while !it.stopping
+            while !it.end.stopping
                 && let Some(trims) =
                     it.extras.verification.as_mut().and_then(|verification| verification.trims.as_mut())
                 && let Some(written) = trims.next(all)
@@ -197,7 +197,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 it.announce(|verification| verification.announce_trim(written));
                 it.submit(Io { direction: Direction::Trim, ..written.io });
                 it.announce(Verification::withdraw);
-                if !E::SYNCHRONOUS && it.in_flight >= it.limit {
+                if !E::SYNCHRONOUS && it.flight.count >= it.flight.limit {
                     it.make_room();
                 }
             }
@@ -231,7 +231,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.announce(|verification| verification.announce(io, expect));
         self.submit(io);
         self.announce(Verification::withdraw);
-        if !E::SYNCHRONOUS && self.in_flight >= self.limit {
+        if !E::SYNCHRONOUS && self.flight.count >= self.flight.limit {
             self.make_room();
         }
     }
@@ -259,7 +259,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Waits for a unit that is being checked, when no other is free.
     pub(super) fn await_unit(&mut self) {
-        while self.free.is_empty() && self.collect(true) {}
+        while self.flight.free.is_empty() && self.collect(true) {}
     }
 
     /// The role of a unit that is done, and what follows from it; whether the unit is still in use.
@@ -281,7 +281,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             Role::Check(io, expect) => {
                 let Some(question) = verification.question(&io, expect) else { return false };
                 // SAFETY: the bytes are within the buffer of a unit that is not in flight.
-                let block = unsafe { &*self.buffers.part(index, 0, io.length) };
+                let block = unsafe { &*self.flight.buffers.part(index, 0, io.length) };
                 if let Some(pool) = &mut verification.pool {
                     // What is to be checked has been read, and whose it was has been asked: others need not wait until
                     // the unit comes back.
@@ -333,7 +333,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let Some(verification) = &mut self.extras.verification else { return };
         let Some(question) = verification.question(&part, expect) else { return };
         // SAFETY: the bytes are within the buffer of a unit that is not in flight.
-        let block = unsafe { &*self.buffers.part(index, from, part.length) };
+        let block = unsafe { &*self.flight.buffers.part(index, from, part.length) };
         let mismatches = verification.checker.check(block, question);
         self.found_wrong(index, from, part, &mismatches);
     }
@@ -393,7 +393,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         while let Ok(false) = turn {
             // Who waits must hold nothing that another one waits for.
             self.drain();
-            if self.failure.is_some() {
+            if self.end.failure.is_some() {
                 return false;
             }
             let turns =
@@ -434,7 +434,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         {
             return false;
         }
-        let end = self.units[index as usize].offset;
+        let end = self.flight.units[index as usize].offset;
         let Some(verification) = &mut self.extras.verification else { return false };
         if let Role::Check(io, expect) = verification.role(index) {
             let mismatch = verification.checker.cut_off(&io, end, expect);
@@ -468,13 +468,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     .send(self.errors.messages());
             }
             // The job ends, but not by an error of its own.
-            self.stopping |= fatal;
+            self.end.stopping |= fatal;
             return;
         }
         if fatal {
             self.fail_check(attempt);
         } else {
-            self.wrong.get_or_insert(attempt);
+            self.end.wrong.get_or_insert(attempt);
         }
     }
 
@@ -485,7 +485,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Says what is wrong with a block, and saves it where that was asked for.
     fn describe(&mut self, index: u32, from: usize, io: Io, name: &str, mismatch: &Mismatch) {
         // SAFETY: the bytes are within the buffer of a unit that is not in flight.
-        let block = unsafe { &*self.buffers.part(index, from, io.length) };
+        let block = unsafe { &*self.flight.buffers.part(index, from, io.length) };
         let Some(verification) = &mut self.extras.verification else { return };
         let telling = verification.count_wrong();
         if telling == Telling::Nothing {
