@@ -1,36 +1,36 @@
 //! The binary traces of blktrace, record by record.
 //!
-//! The format is that of Linux's `include/uapi/linux/blktrace_api.h`: a stream of records of 48 bytes, each followed
-//! by a payload, in the byte order of the machine that recorded it, which the magic number tells.
+//! The format is that of Linux's `include/uapi/linux/blktrace_api.h`: a stream of records of 48 bytes, each followed by
+//! a payload. The byte order is that of the machine that recorded the trace; the magic number shows which one it is.
 
 use crate::{Event, FileName, MOST_FILES, Place, Record, TraceError, text::HIGHEST};
 use iolite_types::Operation;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead, Write};
 
-/// Bytes of a record without its payload.
+/// Size of a record without its payload, in bytes.
 pub const RECORD_BYTES: usize = 48;
 
 /// The upper three bytes of every record's first word; the lowest is the version.
 pub const MAGIC: u32 = 0x6561_7400;
 
-/// The version of the format that there is.
+/// The only version of the format.
 pub const VERSION: u32 = 7;
 
-/// Bytes of a sector, in which offsets are counted.
+/// Size of a sector, the unit of offsets, in bytes.
 pub const SECTOR: u64 = 512;
 
 /// The low half of [`BlkRecord::action`].
 pub mod action {
-    /// Something was queued: this is what a replay issues.
+    /// An I/O was queued. A replay issues these.
     pub const QUEUE: u32 = 1;
-    /// A request was given back by the device, to be issued again.
+    /// The device returned a request, which will be issued again.
     pub const REQUEUE: u32 = 6;
-    /// A request was given to the device.
+    /// A request was issued to the device.
     pub const ISSUE: u32 = 7;
-    /// A request is done.
+    /// A request completed.
     pub const COMPLETE: u32 = 8;
-    /// A flag beside the action: the payload begins with the number of a control group.
+    /// A flag in addition to the action: the payload begins with the number of a control group.
     pub const CGROUP: u32 = 1 << 8;
     /// The bits of the action itself.
     pub const MASK: u32 = 0xffff & !CGROUP;
@@ -42,19 +42,19 @@ pub mod category {
     pub const READ: u32 = 1 << 16;
     /// A write.
     pub const WRITE: u32 = 1 << 17;
-    /// A flush goes before it.
+    /// A flush precedes the I/O.
     pub const FLUSH: u32 = 1 << 18;
-    /// Somebody waits for it.
+    /// A process waits for the I/O.
     pub const SYNC: u32 = 1 << 19;
-    /// No I/O, but a message about the trace.
+    /// Not an I/O, but a message about the trace.
     pub const NOTIFY: u32 = 1 << 26;
     /// A discard.
     pub const DISCARD: u32 = 1 << 29;
-    /// It reaches the medium before it is done.
+    /// The I/O reaches the medium before it completes.
     pub const FUA: u32 = 1 << 31;
 }
 
-/// One record as it is in the trace.
+/// One record of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the format's own")]
 pub struct BlkRecord {
@@ -74,28 +74,28 @@ pub struct BlkRecord {
 }
 
 impl BlkRecord {
-    /// The action without its flag.
+    /// The action without the flag.
     pub fn what(&self) -> u32 {
         self.action & action::MASK
     }
 
-    /// Whether it is of this category.
+    /// Whether the record is of this category.
     pub fn is(&self, category: u32) -> bool {
         self.action & category != 0
     }
 
-    /// The device that the numbers stand for.
+    /// The device of the record.
     pub fn device_name(&self) -> FileName {
         FileName::Device { major: self.device >> 20, minor: self.device & 0xf_ffff }
     }
 
-    /// The number of a device, as records have it.
+    /// The number of a device in the encoding of records.
     pub fn device_number(major: u32, minor: u32) -> u32 {
         major << 20 | minor & 0xf_ffff
     }
 }
 
-/// The order of the bytes in a trace's numbers.
+/// The byte order of the numbers in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
     /// The lowest byte first.
@@ -105,7 +105,7 @@ pub enum ByteOrder {
 }
 
 impl ByteOrder {
-    /// The order in which these four bytes are a magic number.
+    /// The byte order in which these four bytes are a magic number; `None` if they are in neither.
     pub fn of_magic(bytes: [u8; 4]) -> Option<ByteOrder> {
         if u32::from_le_bytes(bytes) & !0xff == MAGIC {
             Some(ByteOrder::Little)
@@ -130,18 +130,18 @@ impl ByteOrder {
 pub struct BlkReader<R> {
     input: R,
     name: String,
-    /// Records begun so far.
+    /// The number of records begun so far.
     count: u64,
     order: ByteOrder,
 }
 
 impl<R: BufRead> BlkReader<R> {
-    /// A reader of what `input` holds; `name` is what errors call it.
+    /// A reader of `input`. Errors call the trace `name`.
     pub fn new(input: R, name: &str) -> Self {
         BlkReader { input, name: name.to_owned(), count: 0, order: ByteOrder::Little }
     }
 
-    /// The record that was read last, from 1.
+    /// The number of the record that was read last, from 1.
     pub fn place(&self) -> Place {
         Place::Record(self.count)
     }
@@ -151,14 +151,15 @@ impl<R: BufRead> BlkReader<R> {
         self.order
     }
 
-    /// Reads a record into `record`, whose payload's memory is used again; false at the end.
+    /// Reads a record into `record`, and reuses the memory of its payload. Returns false at the end.
     ///
     /// # Errors
-    /// The trace is cut or corrupt there, or the system's error.
+    ///
+    /// The trace is cut off or damaged in this record, or it cannot be read.
     pub fn read(&mut self, record: &mut BlkRecord) -> Result<bool, TraceError> {
         let mut bytes = [0; RECORD_BYTES];
         self.count += 1;
-        // One that has not come yet is not begun.
+        // A record that has not arrived yet does not count as begun.
         let count = self.fill(&mut bytes).inspect_err(|_| self.count -= 1)?;
         if count == 0 {
             self.count -= 1;
@@ -199,7 +200,7 @@ impl<R: BufRead> BlkReader<R> {
         Ok(true)
     }
 
-    /// Reads until the buffer is full or the trace ends; how much there was.
+    /// Reads until the buffer is full or the trace ends. Returns the number of bytes.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, TraceError> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -222,8 +223,8 @@ fn payload_length(order: ByteOrder, record: &[u8; RECORD_BYTES]) -> usize {
     order.number::<2>(&record[46..]) as usize
 }
 
-/// The length of the record, with its payload, that these bytes begin with; `None` = it cannot be told yet. Bytes that are
-/// no record are as long as they are.
+/// The length of the record, with its payload, at the beginning of these bytes; `None` if there are too few bytes to
+/// know it. If the bytes are no record, it is their number.
 pub(crate) fn length_of(bytes: &[u8]) -> Option<usize> {
     let record: &[u8; RECORD_BYTES] = bytes.first_chunk()?;
     let order = ByteOrder::of_magic([record[0], record[1], record[2], record[3]]);
@@ -231,6 +232,10 @@ pub(crate) fn length_of(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Writes one record.
+///
+/// # Errors
+///
+/// `InvalidInput` if the payload has more than 65535 bytes; otherwise the error of writing to `output`.
 pub fn write(output: &mut impl Write, order: ByteOrder, record: &BlkRecord) -> io::Result<()> {
     let length = u16::try_from(record.payload.len())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a payload has at most 65535 bytes"))?;
@@ -252,19 +257,19 @@ pub fn write(output: &mut impl Write, order: ByteOrder, record: &BlkRecord) -> i
     output.write_all(&bytes)
 }
 
-/// Reads a binary trace as the events that all traces have.
+/// Reads a binary trace as a stream of the events that all traces have.
 #[derive(Debug)]
 pub struct BinaryReader<R> {
     records: BlkReader<R>,
     record: BlkRecord,
     files: Vec<FileName>,
     places: HashMap<u32, u32>,
-    /// Events of the last record that have not been given yet.
+    /// Events of the last record that have not been returned yet.
     waiting: VecDeque<Record>,
 }
 
 impl<R: BufRead> BinaryReader<R> {
-    /// A reader of what `input` holds; `name` is what errors call it.
+    /// A reader of `input`. Errors call the trace `name`.
     pub fn new(input: R, name: &str) -> Self {
         BinaryReader {
             records: BlkReader::new(input, name),
@@ -288,7 +293,8 @@ impl<R: BufRead> BinaryReader<R> {
     /// The next event; `None` at the end.
     ///
     /// # Errors
-    /// The trace is cut or corrupt there, or the system's error.
+    ///
+    /// The trace is cut off or damaged in this record, or it cannot be read.
     pub fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             if let Some(record) = self.waiting.pop_front() {
@@ -301,7 +307,7 @@ impl<R: BufRead> BinaryReader<R> {
         }
     }
 
-    /// What a record means. A flush is a sync; the data that it may come with follows it.
+    /// Translates a record into events. A flush is a sync, followed by the data of the record, if any.
     fn interpret(&mut self) -> Result<(), TraceError> {
         let record = &self.record;
         if record.is(category::NOTIFY) {
@@ -321,7 +327,8 @@ impl<R: BufRead> BinaryReader<R> {
         let has_direction = is_trim || is_write || record.is(category::READ);
         let file = self.place_of_device()?;
         let mut push = |event| self.waiting.push_back(Record { time_ns, file, event });
-        // Who asked for a flush is told that it is done in a record of its own, which has no data and is not the device's.
+        // A flush has a second completion, without data and without the flag, for whoever asked for it. It is no
+        // request of the device.
         let is_request = length > 0 || has_flush;
         match what {
             action::ISSUE | action::REQUEUE | action::COMPLETE if !is_request => {}

@@ -1,4 +1,4 @@
-//! What is wrong with a trace, and where.
+//! Errors in a trace, with their places.
 
 use std::fmt;
 use std::io;
@@ -14,32 +14,32 @@ pub enum Place {
     Record(u64),
 }
 
-/// Why a trace cannot be read, or read on.
+/// The reason why a trace cannot be read, or not any further.
 #[derive(Debug, thiserror::Error)]
 pub struct TraceError {
     /// The trace's name.
     pub trace: String,
-    /// Where in it.
+    /// The place in the trace.
     pub place: Place,
-    /// What is wrong there, and what would help.
+    /// What is wrong there, and what helps.
     pub message: String,
-    /// What the system said, where it was the system.
+    /// The system's error, if the system caused this one.
     #[source]
     pub source: Option<io::Error>,
 }
 
 impl TraceError {
-    /// Something is wrong with the trace itself.
+    /// An error in the trace itself.
     pub fn new(trace: &str, place: Place, message: impl Into<String>) -> TraceError {
         TraceError { trace: trace.to_owned(), place, message: message.into(), source: None }
     }
 
-    /// Nothing is wrong: what comes next is not there yet (see [`crate::WholeRecords`]).
+    /// Whether this is no failure: the next record has not arrived yet (see [`crate::WholeRecords`]).
     pub fn is_nothing_yet(&self) -> bool {
         self.source.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// The system would not read or write it.
+    /// An error of the system while reading or writing the trace.
     pub fn io(trace: &str, place: Place, error: io::Error) -> TraceError {
         TraceError { trace: trace.to_owned(), place, message: error.to_string(), source: Some(error) }
     }

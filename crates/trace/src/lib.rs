@@ -1,9 +1,8 @@
-//! I/O traces: which I/O was done, where and when.
+//! I/O traces: recordings of which I/O was done, where and when.
 //!
-//! There are two kinds: text logs (versions 2 and 3), which name files, and the binary traces of blktrace, which
-//! number devices. Both are read as the same stream of [`Record`]s by a [`TraceReader`], one after the other and in
-//! memory that does not grow with the trace. What is wrong in a trace is an error that names file and line or record.
-//! Nothing here knows of options or engines.
+//! There are two kinds: text logs (versions 2 and 3), which name files, and the binary traces of blktrace, which number
+//! devices. A [`TraceReader`] reads both as the same stream of [`Record`]s, in memory that does not grow with the
+//! trace. An error in a trace names the file and the line or record. Nothing here knows of options or engines.
 
 #![forbid(unsafe_code)]
 
@@ -33,19 +32,19 @@ use iolite_types::Operation;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Most files and devices that one trace may name. Names are the only thing that is kept while a trace is read.
+/// The most files and devices that one trace may name. Only their names take memory while a trace is read.
 pub const MOST_FILES: usize = 1 << 20;
 
-/// What a trace calls a file.
+/// The name of a file in a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileName {
-    /// By its path.
+    /// A path.
     Path(PathBuf),
-    /// By the numbers of a device.
+    /// The numbers of a device.
     Device {
-        /// The driver.
+        /// The major number: the driver.
         major: u32,
-        /// Which of the driver's devices.
+        /// The minor number: the device of the driver.
         minor: u32,
     },
 }
@@ -62,9 +61,9 @@ impl fmt::Display for FileName {
 /// One event of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When, in nanoseconds. Where zero is differs between traces; only differences count.
+    /// The time in nanoseconds. The zero differs between traces, so only differences mean anything.
     pub time_ns: u64,
-    /// Which file, as a place in [`TraceReader::files`].
+    /// The file, as an index into [`TraceReader::files`].
     pub file: u32,
     /// What happened.
     pub event: Event,
@@ -73,25 +72,25 @@ pub struct Record {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The file is one of those that the trace uses.
+    /// The trace begins to use the file.
     Add,
-    /// It was opened.
+    /// The file was opened.
     Open,
-    /// It was closed.
+    /// The file was closed.
     Close,
-    /// Nothing, until this time.
+    /// Nothing happened until this time.
     Wait,
-    /// An I/O was asked for. Syncs have no offset and no length.
+    /// An I/O was requested. Syncs have no offset and no length.
     Io {
-        /// What.
+        /// The operation.
         operation: Operation,
-        /// Where, in bytes.
+        /// The offset in bytes.
         offset: u64,
-        /// How much, in bytes.
+        /// The length in bytes.
         length: u64,
     },
-    /// The device was given a request (block traces only).
+    /// A request was issued to the device (block traces only).
     Issued,
-    /// The device was relieved of a request: it is done, or was given back (block traces only).
+    /// The device completed or returned a request (block traces only).
     Returned,
 }

@@ -1,4 +1,4 @@
-//! How the offsets of a trace become those of a replay, and which of its I/Os are left out.
+//! Maps the offsets of a trace to those of a replay, and leaves out I/Os.
 
 use crate::{Event, Format};
 use iolite_types::Operation;
@@ -12,12 +12,12 @@ pub struct Kinds {
     pub write: bool,
     /// Trims.
     pub trim: bool,
-    /// Syncs of all sorts.
+    /// Syncs of all kinds.
     pub sync: bool,
 }
 
 impl Kinds {
-    /// Is this operation among them?
+    /// Whether this operation is among these kinds.
     pub fn contain(self, operation: Operation) -> bool {
         match operation {
             Operation::Read => self.read,
@@ -28,14 +28,15 @@ impl Kinds {
     }
 }
 
-/// What is done to each I/O of a trace before it is used.
+/// The changes to each I/O of a trace before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
     /// Offsets are divided by this.
     pub divisor: u64,
-    /// Then they are rounded down to a multiple of this, and the lengths of block traces up to one, as fio does.
+    /// The quotients are rounded down to a multiple of this. Lengths of block traces are rounded up to a multiple, as
+    /// in fio.
     pub align: u64,
-    /// These are left out.
+    /// I/Os of these kinds are left out.
     pub skip: Kinds,
 }
 
@@ -46,7 +47,7 @@ impl Default for Mapping {
 }
 
 impl Mapping {
-    /// What becomes of an event of such a trace; `None` = nothing. I/Os of no bytes are nothing.
+    /// The event of the replay for an event of the trace; `None` if it is left out. I/Os of 0 bytes are left out.
     pub fn apply(&self, event: Event, format: Format) -> Option<Event> {
         let Event::Io { operation, offset, length } = event else { return Some(event) };
         if self.skip.contain(operation) || (length == 0 && operation.direction().is_some()) {
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(of_log(Event::Open), Some(Event::Open));
     }
 
-    /// Seen with fio 3.33.
+    /// Observed with fio 3.33.
     #[test]
     fn lengths_of_block_traces_are_aligned_as_well() {
         let mapping = Mapping { divisor: 2, align: 4096, ..Mapping::default() };

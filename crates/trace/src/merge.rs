@@ -1,8 +1,9 @@
-//! Merging block traces into one, in the order of time.
+//! Merges block traces into one, in the order of time.
 //!
-//! Each trace may run faster or slower, and several times over: a repetition begins when the one before has ended. Both
-//! count from a trace's first event, because times are those since the machine was started, unless `blkparse` has
-//! changed them. The traces are read side by side, a record at a time, so no trace is too long.
+//! Each trace may be slowed down or sped up, and may be repeated: a repetition begins when the previous one has ended.
+//! Both start at the first event of the trace, because the times of a trace count from the start of the machine (unless
+//! `blkparse` has changed them). The traces are read in parallel, one record at a time, so their length does not
+//! matter.
 
 use crate::blk::{self, BlkReader, BlkRecord, ByteOrder, category};
 use crate::reader::name_of;
@@ -13,32 +14,34 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::PathBuf;
 
-/// One of the traces.
+/// One of the traces to be merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeInput {
     /// Its name.
     pub path: PathBuf,
-    /// How long it takes, in percent of what it took.
+    /// Its duration in the result, in percent of the original duration.
     pub percent: f64,
-    /// How often it is run.
+    /// How many times it is run; 0 leaves it out.
     pub times: u64,
 }
 
-/// What came of a merge.
+/// The result of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merge {
-    /// Records written.
+    /// The number of records written.
     pub records: u64,
 }
 
 /// Merges the traces. The byte order of the result is that of this machine.
 ///
 /// # Errors
-/// One of them cannot be read, or the result not be written (then the error has its name, `to`).
+///
+/// A trace cannot be read, or its times become too large. If the result cannot be written, the error has its name,
+/// `to`.
 pub fn merge(inputs: &[MergeInput], output: &mut impl Write, to: &str) -> Result<Merge, TraceError> {
     let mut running = inputs.iter().map(Running::start).collect::<Result<Vec<_>, _>>()?;
     let mut merged = Merge::default();
-    // There are a few traces: looking at all of them is as fast as a heap.
+    // There are few traces, so a linear search is as fast as a heap.
     while let Some(next) = running.iter_mut().filter(|one| one.has_record).min_by_key(|one| one.time) {
         next.record.time = next.time;
         next.record.sequence = merged.records as u32;
@@ -52,18 +55,18 @@ pub fn merge(inputs: &[MergeInput], output: &mut impl Write, to: &str) -> Result
 
 const NATIVE: ByteOrder = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
 
-/// A trace in the middle of a merge.
+/// A trace that is being merged.
 struct Running<'a> {
     input: &'a MergeInput,
     reader: BlkReader<BufReader<File>>,
     left: u64,
     /// The time of the first event.
     first: Option<u64>,
-    /// When this repetition began, in the result.
+    /// The start of this repetition, in the time of the result.
     base: u64,
     record: BlkRecord,
     has_record: bool,
-    /// When the record comes, in the result.
+    /// The time of the current record in the result.
     time: u64,
 }
 
@@ -85,7 +88,7 @@ impl<'a> Running<'a> {
         Ok(running)
     }
 
-    /// Fetches the next record that is I/O; at the end of the trace, of its next repetition.
+    /// Fetches the next record that is I/O. At the end of the trace, this is the first one of the next repetition.
     fn advance(&mut self) -> Result<(), TraceError> {
         let mut found_any = true;
         loop {
@@ -94,7 +97,7 @@ impl<'a> Running<'a> {
                     continue;
                 }
                 let time = self.time_in_result().ok_or_else(|| self.too_late())?;
-                // What is out of order in its trace must not put the result out of order.
+                // A record that is out of order in its trace must not be out of order in the result.
                 self.time = time.max(self.time);
                 return Ok(());
             }
@@ -111,7 +114,7 @@ impl<'a> Running<'a> {
 }
 
 impl Running<'_> {
-    /// When the record comes; `None` = later than a trace can say.
+    /// The time of the current record in the result; `None` if it is too large for a trace.
     fn time_in_result(&mut self) -> Option<u64> {
         let time = self.record.time;
         let first = *self.first.get_or_insert_with(|| {
@@ -126,8 +129,9 @@ impl Running<'_> {
 
     fn too_late(&self) -> TraceError {
         let (percent, times) = (self.input.percent, self.input.times);
-        let message =
-            format!("at {percent}% of its time and {times} times over it is later than a trace can say");
+        let message = format!(
+            "at {percent}% of its duration and run {times} times, its times are too large for a trace"
+        );
         TraceError::new(&name_of(&self.input.path), self.reader.place(), message)
     }
 }
@@ -200,7 +204,7 @@ mod tests {
         for (percent, times) in [(1e300, 1), (9e18, 2)] {
             let error = merged(&[input(percent, times)]).unwrap_err();
             assert!(
-                error.contains("one: record ") && error.ends_with("later than a trace can say"),
+                error.contains("one: record ") && error.ends_with("its times are too large for a trace"),
                 "{error}"
             );
         }

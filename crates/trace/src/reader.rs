@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// How much of a trace is in memory at a time.
+/// The bytes of a trace that are in memory at a time.
 const BUFFER: usize = 64 << 10;
 
 /// The kind of a trace.
@@ -20,7 +20,7 @@ pub enum Format {
     Blktrace,
 }
 
-/// Where the bytes come from, with those that were looked at put back.
+/// The source of a trace, preceded by the bytes that were read to find out its kind.
 type Input<S> = BufReader<io::Chain<io::Cursor<Vec<u8>>, S>>;
 
 /// Reads a trace of either kind.
@@ -36,7 +36,8 @@ impl TraceReader<File> {
     /// Opens the trace of this name (see [`crate::open`]).
     ///
     /// # Errors
-    /// It cannot be opened, or is no trace.
+    ///
+    /// It cannot be opened or read, or it is no trace.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let name = name_of(path);
         let source = source::open(path).map_err(|error| TraceError::io(&name, Place::Whole, error))?;
@@ -45,10 +46,11 @@ impl TraceReader<File> {
 }
 
 impl<S: Read> TraceReader<S> {
-    /// A reader of what this gives; its first bytes tell which kind of trace it is.
+    /// A reader of `source`, whose first bytes show which kind of trace it is. Errors call the trace `name`.
     ///
     /// # Errors
-    /// It cannot be read, or is no trace.
+    ///
+    /// The source cannot be read, is empty, or is no trace.
     pub fn new(mut source: S, name: &str) -> Result<Self, TraceError> {
         let mut start = Vec::with_capacity(SIGNATURE.len());
         while start.len() < SIGNATURE.len() {
@@ -83,7 +85,9 @@ impl<S: Read> TraceReader<S> {
     /// The next record; `None` at the end.
     ///
     /// # Errors
-    /// What is wrong there.
+    ///
+    /// The trace cannot be read, or the record makes no sense. Reading cannot continue after an error, unless
+    /// [`TraceError::is_nothing_yet`].
     pub fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
         match self {
             TraceReader::Text(reader) => reader.next_record(),
@@ -99,7 +103,7 @@ impl<S: Read> TraceReader<S> {
         }
     }
 
-    /// Where the last record was.
+    /// The place of the last record.
     pub fn place(&self) -> Place {
         match self {
             TraceReader::Text(reader) => reader.place(),
@@ -107,7 +111,7 @@ impl<S: Read> TraceReader<S> {
         }
     }
 
-    /// Which kind it is.
+    /// The kind of the trace.
     pub fn format(&self) -> Format {
         match self {
             TraceReader::Text(reader) => Format::Text(reader.version()),
@@ -116,7 +120,7 @@ impl<S: Read> TraceReader<S> {
     }
 }
 
-/// What errors call a trace.
+/// The name of a trace in errors.
 pub(crate) fn name_of(path: &Path) -> String {
     if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }

@@ -1,4 +1,4 @@
-//! A look through a whole trace before anything is done with it.
+//! A pass through a whole trace before it is used.
 
 use crate::reader::name_of;
 use crate::{Event, FileName, Mapping, Place, TraceError, TraceReader};
@@ -15,17 +15,17 @@ pub struct Scan {
     pub ios: PerDirection<u64>,
     /// Bytes per direction.
     pub bytes: PerDirection<u64>,
-    /// Syncs of all sorts.
+    /// Syncs of all kinds.
     pub syncs: u64,
     /// The largest read or write, in bytes.
     pub largest: u64,
-    /// What the I/Os of each direction are like.
+    /// The offsets and lengths of the I/Os of each direction.
     pub blocks: PerDirection<Blocks>,
-    /// From the first event to the last, in nanoseconds.
+    /// The time from the first event to the last, in nanoseconds.
     pub duration_ns: u64,
 }
 
-/// What the offsets and lengths of a direction have in common. All zeros where there is no I/O.
+/// The extremes and common divisors of the offsets and lengths in a direction. All values are 0 if there is no I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocks {
     /// The smallest length, in bytes.
@@ -50,7 +50,7 @@ impl Blocks {
         self.step = greatest_common_divisor(greatest_common_divisor(self.step, offset), length);
     }
 
-    /// Whether an I/O like this one may be among those that were counted.
+    /// Whether an I/O with this offset and length may be among those that were counted.
     pub fn may_hold(&self, offset: u64, length: u64) -> bool {
         (self.smallest..=self.largest).contains(&length)
             && length.is_multiple_of(self.common)
@@ -58,14 +58,14 @@ impl Blocks {
     }
 }
 
-/// What a trace does to one file.
+/// The I/O of a trace to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedFile {
-    /// What the trace calls it.
+    /// The name of the file in the trace.
     pub name: FileName,
     /// I/Os per direction.
     pub ios: PerDirection<u64>,
-    /// The end of the farthest I/O of each direction, in bytes.
+    /// The highest end of an I/O of each direction, in bytes.
     pub end: PerDirection<u64>,
     /// The place of that I/O.
     pub farthest: PerDirection<Option<Place>>,
@@ -94,11 +94,11 @@ impl ScannedFile {
     }
 }
 
-/// Goes through a trace as it is after `mapping`. That there is no I/O left is an error, and so is a read or write of more
-/// than `most` bytes: it needs as much memory.
+/// Goes through a trace after `mapping`. `most` limits the bytes of a read or write, because it needs that much memory.
 ///
 /// # Errors
-/// The trace cannot be read to its end, has no I/O, or one that is too large.
+///
+/// The trace cannot be read to its end, no I/O is left after `mapping`, or a read or write has more than `most` bytes.
 pub fn scan<S: Read>(
     mut reader: TraceReader<S>,
     path: &Path,
@@ -190,7 +190,7 @@ mod tests {
         assert!(!writes.may_hold(0, 4096));
         assert_eq!((blocks[Direction::Read].common, blocks[Direction::Read].step), (8192, 8192));
         assert!(!Blocks::default().may_hold(0, 512));
-        // Offsets are those of the replay.
+        // The offsets are those of the replay.
         let odd = scanned(&log, &Mapping { divisor: 3, ..Mapping::default() }).unwrap().blocks;
         assert_eq!((odd[Direction::Write].common, odd[Direction::Write].step), (512, 1));
     }

@@ -1,4 +1,4 @@
-//! Where traces come from: files, standard input, pipes and sockets.
+//! The sources of traces: files, standard input, pipes and sockets.
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,14 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// Opens what the name stands for: `-` is standard input, a unix socket is connected to, anything else opened.
+/// Opens the source of this name: standard input for `-`, a connection for a Unix socket, anything else as a file.
+///
+/// # Errors
+///
+/// The system's error if the source cannot be opened; `EISDIR` if it is a directory.
 pub fn open(path: &Path) -> io::Result<File> {
     if path == Path::new("-") {
-        // Without the buffer of the standard library, which would keep bytes from a later reader.
+        // This bypasses the buffer of the standard library, which would withhold bytes from a later reader.
         return Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
     if std::fs::metadata(path)?.file_type().is_socket() {
@@ -23,7 +27,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether what the name stands for can be read only once.
+/// Whether the source of this name can be read only once.
 pub fn is_stream(path: &Path) -> bool {
     path == Path::new("-")
         || std::fs::metadata(path).is_ok_and(|metadata| {

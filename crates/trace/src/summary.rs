@@ -1,6 +1,6 @@
-//! What a trace is like: its length, mix, sizes, order, hot ranges, pace and depth.
+//! A summary of a trace: its length, mix, sizes, order, hot ranges, pace and depth.
 //!
-//! Everything is counted in one pass, in memory that depends on the number of files alone.
+//! Everything is counted in one pass, in memory that depends only on the number of files.
 
 mod depth;
 mod ranges;
@@ -15,82 +15,83 @@ use iolite_stats::{Histogram, Moments};
 use iolite_types::{Operation, PerDirection};
 use std::io::Read;
 
-/// What a trace is like.
+/// The summary of a trace.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Which kind of trace it is.
+    /// The kind of the trace.
     pub format: Format,
-    /// Events in it: I/Os, file actions (of text logs: devices are not opened in block traces), completions.
+    /// The number of events: I/Os, file actions (in text logs only: block traces do not open devices) and completions.
     pub events: u64,
-    /// From the first event to the last, in nanoseconds.
+    /// The time from the first event to the last, in nanoseconds.
     pub duration_ns: u64,
-    /// Per direction.
+    /// The I/Os of each direction.
     pub directions: PerDirection<DirectionSummary>,
-    /// fsync, fdatasync, sync_file_range, flushes.
+    /// Syncs of all kinds: fsync, fdatasync, sync_file_range and flushes.
     pub syncs: u64,
     /// The files, in the order in which the trace names them.
     pub files: Vec<FileSummary>,
-    /// Where the I/O went.
+    /// The ranges of files that the I/O went to.
     pub ranges: Ranges,
-    /// Nanoseconds from one I/O to the next.
+    /// The times between consecutive I/Os, in nanoseconds.
     pub gaps: Moments,
-    /// Likewise, as a histogram.
+    /// The same times as a histogram.
     pub gap_histogram: Histogram,
     /// I/Os in the busiest second.
     pub peak_iops: u64,
-    /// How much the device had to do at a time; `None` when the trace does not tell.
+    /// The depth of the device's queue; `None` if the trace does not show it.
     pub depth: Option<Depth>,
 }
 
 /// The I/Os of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct DirectionSummary {
-    /// How many.
+    /// The number of I/Os.
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How many began where the one before in the same file and direction ended.
+    /// The I/Os that began where the previous one in the same file and direction ended.
     pub sequential: u64,
-    /// How large they are.
+    /// Their sizes.
     pub sizes: Sizes,
 }
 
 /// One file of a trace.
 #[derive(Clone, Debug)]
 pub struct FileSummary {
-    /// What the trace calls it.
+    /// The name of the file in the trace.
     pub name: FileName,
-    /// I/Os.
+    /// The number of I/Os.
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// The end of the farthest.
+    /// The highest end of an I/O in bytes.
     pub end: u64,
-    /// Where the next I/O of each direction would be sequential.
+    /// The offset at which the next I/O of each direction would be sequential.
     next: [Option<u64>; 3],
 }
 
 impl Summary {
-    /// I/Os of all directions.
+    /// The number of I/Os in all directions.
     pub fn ios(&self) -> u64 {
         self.directions.iter().map(|(_, direction)| direction.ios).sum()
     }
 
-    /// Bytes of all directions.
+    /// The bytes of all directions.
     pub fn bytes(&self) -> u64 {
         self.directions.iter().fold(0, |sum, (_, direction)| sum.saturating_add(direction.bytes))
     }
 
-    /// So many per second, over the length of the trace.
+    /// A count as a rate per second over the length of the trace.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.duration_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.duration_ns as f64 }
     }
 }
 
-/// Goes through a trace.
+/// Summarises a trace.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// The trace cannot be read to its end, or a record makes no sense.
 pub fn summarise<S: Read>(mut reader: TraceReader<S>) -> Result<Summary, TraceError> {
     let mut pass = Pass::new(reader.format());
     while let Some(record) = reader.next_record()? {
@@ -116,12 +117,12 @@ pub fn summarise<S: Read>(mut reader: TraceReader<S>) -> Result<Summary, TraceEr
     Ok(pass.end())
 }
 
-/// A summary in the making.
+/// A summary while the trace is being read.
 struct Pass {
     summary: Summary,
     depth: Depth,
     first_ns: Option<u64>,
-    /// Of the event at hand, since the first; it never goes back.
+    /// The time of the current event since the first one. It never decreases.
     now_ns: u64,
     last_io_ns: Option<u64>,
     second: u64,
@@ -183,7 +184,7 @@ impl Pass {
         self.summary.ranges.count(file, offset, length);
     }
 
-    /// An I/O comes now.
+    /// Counts the time since the last I/O, and the I/Os of this second.
     fn pace(&mut self) {
         if let Some(last) = self.last_io_ns.replace(self.now_ns) {
             let gap = self.now_ns - last;

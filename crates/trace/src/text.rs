@@ -8,9 +8,10 @@
 //! 180 data sync 0 0
 //! ```
 //!
-//! In version 3 a line begins with its time in microseconds. Version 2 has none, but `FILE wait MS 0` waits until so
-//! many milliseconds after the start. Lines are read from their end, so names may contain spaces. A log that several
-//! recordings were appended to has several first lines: each recording begins when the one before has ended.
+//! In version 3, a line begins with its time in microseconds. Version 2 has no times, but `FILE wait MS 0` waits until
+//! this many milliseconds after the start. Lines are parsed from their end, so names may contain spaces. If several
+//! recordings were appended to one log, it has several first lines, and each recording begins when the previous one has
+//! ended.
 
 use crate::{Event, FileName, MOST_FILES, Place, Record, TraceError};
 use iolite_types::Operation;
@@ -23,23 +24,23 @@ use std::path::PathBuf;
 /// The longest line: a path, an action and three numbers, with room to spare.
 pub(crate) const LONGEST_LINE: u64 = 8192;
 
-/// How every first line begins.
+/// The beginning of every first line.
 pub(crate) const SIGNATURE: &[u8] = b"fio version ";
 
-/// Offsets and ends of I/O are at most this, as for the system.
+/// The largest offset or end of an I/O, as for the system.
 pub(crate) const HIGHEST: u64 = i64::MAX as u64;
 
 /// The version of a text log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextVersion {
-    /// Without times, but with `wait`.
+    /// Lines have no times, but there is `wait`.
     V2,
-    /// A time in each line.
+    /// Each line has a time.
     V3,
 }
 
 impl TextVersion {
-    /// The first line, without its end.
+    /// The first line of a log, without the line feed.
     pub fn header(self) -> &'static str {
         match self {
             TextVersion::V2 => "fio version 2 iolog",
@@ -60,22 +61,23 @@ pub struct TextReader<R> {
     version: TextVersion,
     line: u64,
     buffer: Vec<u8>,
-    /// The last line has no end: it may have been cut off.
+    /// Whether the last line has no line feed: it may be cut off.
     is_cut: bool,
     files: Vec<FileName>,
     open: Vec<bool>,
     places: HashMap<Vec<u8>, u32>,
-    /// Where the time of this recording begins.
+    /// The start of this recording in the time of the trace.
     base_ns: u64,
     /// The time of the last record.
     time_ns: u64,
 }
 
 impl<R: BufRead> TextReader<R> {
-    /// A reader of what `input` holds; `name` is what errors call it.
+    /// A reader of `input`. Errors call the trace `name`.
     ///
     /// # Errors
-    /// It cannot be read, or its first line is not that of a log.
+    ///
+    /// The input cannot be read, or its first line is not that of a log.
     pub fn new(input: R, name: &str) -> Result<Self, TraceError> {
         let mut reader = TextReader {
             input,
@@ -107,7 +109,7 @@ impl<R: BufRead> TextReader<R> {
         Place::Line(self.line)
     }
 
-    /// Which version it is.
+    /// The version of the log.
     pub fn version(&self) -> TextVersion {
         self.version
     }
@@ -115,7 +117,8 @@ impl<R: BufRead> TextReader<R> {
     /// The next record; `None` at the end.
     ///
     /// # Errors
-    /// A line that means nothing, or the system's error.
+    ///
+    /// A line makes no sense, or the log cannot be read.
     pub fn next_record(&mut self) -> Result<Option<Record>, TraceError> {
         while self.read_line()? {
             if self.buffer.is_empty() {
@@ -133,7 +136,7 @@ impl<R: BufRead> TextReader<R> {
         Ok(None)
     }
 
-    /// Reads a line without its end; false at the end of the log.
+    /// Reads a line without its line feed. Returns false at the end of the log.
     fn read_line(&mut self) -> Result<bool, TraceError> {
         self.buffer.clear();
         let place = Place::Line(self.line + 1);
@@ -145,7 +148,7 @@ impl<R: BufRead> TextReader<R> {
             return Ok(false);
         }
         self.line += 1;
-        // Who writes a log by hand may leave the last end out, and fio takes such a line.
+        // A log that was written by hand may lack the last line feed, and fio accepts it.
         self.is_cut = self.buffer.last() != Some(&b'\n');
         if self.is_cut && count as u64 == LONGEST_LINE {
             return Err(self.wrong("the line is too long for a trace"));
@@ -170,7 +173,7 @@ impl<R: BufRead> TextReader<R> {
         })
     }
 
-    /// Another recording was appended to this one.
+    /// Begins a recording that was appended to the previous one.
     fn begin_recording(&mut self) -> Result<(), TraceError> {
         if self.header_version()? != self.version {
             return Err(self.wrong("a recording of another version begins here; split the log at this line"));
@@ -184,7 +187,7 @@ impl<R: BufRead> TextReader<R> {
         TraceError::new(&self.name, self.place(), message)
     }
 
-    /// What is said of a line that makes no sense.
+    /// The message for a line that makes no sense.
     fn with_cut(&self, message: String) -> String {
         if self.is_cut {
             format!("the trace is cut off: its last line has no end; {message}")
@@ -218,7 +221,7 @@ impl<R: BufRead> TextReader<R> {
         }
     }
 
-    /// So many units of `unit_ns` after the start of the recording.
+    /// The time that is `count` units of `unit_ns` after the start of the recording.
     fn later(&self, count: u64, unit_ns: u64) -> Result<u64, String> {
         count
             .checked_mul(unit_ns)
@@ -300,7 +303,7 @@ impl<R: BufRead> TextReader<R> {
     }
 }
 
-/// The last word, and what stands before it.
+/// The text before the last word, and the last word.
 fn split_last(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = line.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
     let (before, word) = line.split_at(start);
@@ -314,7 +317,7 @@ fn number(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// The words as they can be shown: what is not printable is replaced, and what is long is cut.
+/// The words in printable form: characters that are not printable are replaced, and long text is cut.
 fn shown(word: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(word).chars().take(60).collect();
     text.replace(|c: char| c.is_control(), "?")

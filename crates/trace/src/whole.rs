@@ -1,31 +1,31 @@
-//! Whole records of a trace that comes bit by bit.
+//! Gathers whole records of a trace that arrives piece by piece.
 
 use crate::blk::{self, ByteOrder};
 use crate::text::LONGEST_LINE;
 use std::io::{self, ErrorKind, Read};
 
-/// How much is read at once.
+/// The bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// Gives what a source that does not wait ([`ErrorKind::WouldBlock`]) has, in whole lines or records: so a reader is told
-/// to come back only between two of them. What is left when the source ends is given as it is.
+/// Passes on the data of a nonblocking source in whole lines or records. So a reader gets [`ErrorKind::WouldBlock`]
+/// only between two of them. When the source ends, the rest is passed on as it is.
 #[derive(Debug)]
 pub struct WholeRecords<S> {
     source: S,
     chunk: Box<[u8]>,
-    /// What has been read and not given yet, and what has been given since.
+    /// Data that has been read. A first part of it may have been passed on already.
     bytes: Vec<u8>,
-    /// So many bytes have been given.
+    /// The number of bytes that have been passed on.
     given: usize,
-    /// So many may be.
+    /// The number of bytes that may be passed on.
     whole: usize,
     ended: bool,
-    /// Whether the trace is a binary one, once that can be told.
+    /// Whether the trace is binary, as soon as that is known.
     is_binary: Option<bool>,
 }
 
 impl<S: Read> WholeRecords<S> {
-    /// What comes from `source`, from the beginning of a trace.
+    /// Gathers the records of `source`, which is at the beginning of a trace.
     pub fn new(source: S) -> Self {
         WholeRecords {
             source,
@@ -38,10 +38,11 @@ impl<S: Read> WholeRecords<S> {
         }
     }
 
-    /// Whether a read would give anything, be it the end.
+    /// Whether a read would not block: there is data, or the end of the trace.
     ///
     /// # Errors
-    /// Those of the source, other than that there is nothing yet.
+    ///
+    /// Those of the source, except for [`ErrorKind::WouldBlock`].
     pub fn has_some(&mut self) -> io::Result<bool> {
         match self.gather() {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -49,7 +50,7 @@ impl<S: Read> WholeRecords<S> {
         }
     }
 
-    /// Reads until there is something to give.
+    /// Reads until there is something to pass on.
     fn gather(&mut self) -> io::Result<()> {
         while self.given == self.whole && !self.ended {
             self.bytes.drain(..self.given);
@@ -68,7 +69,7 @@ impl<S: Read> WholeRecords<S> {
         Ok(())
     }
 
-    /// How many of the bytes, which begin with a line or record, are whole ones. What is neither is for the reader to tell.
+    /// The length of the whole lines or records at the beginning of the bytes. Errors in them are left to the reader.
     fn whole(&mut self) -> usize {
         let bytes = &self.bytes[..];
         if self.is_binary.is_none() {
@@ -110,7 +111,7 @@ mod tests {
     use crate::blk::BlkRecord;
     use crate::{TraceError, TraceReader};
 
-    /// Gives pieces, and has nothing between two of them.
+    /// A source that returns pieces, and would block between two of them.
     struct Pieces(Vec<Vec<u8>>, bool);
 
     impl Read for Pieces {
@@ -125,7 +126,7 @@ mod tests {
         }
     }
 
-    /// Reads a trace that comes in pieces of so many bytes: how many records there were, and what went wrong.
+    /// Reads a trace that arrives in pieces of `size` bytes. Returns the number of records, and the error.
     fn read(trace: &[u8], size: usize) -> (u64, Option<String>) {
         let mut input = WholeRecords::new(Pieces(trace.chunks(size).map(<[u8]>::to_vec).collect(), false));
         while !input.has_some().unwrap() {}

@@ -1,28 +1,36 @@
-//! Writing text logs.
+//! Writes text logs.
 
 use crate::{Event, TextVersion};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Writes a text log. It buffers nothing: hand it a buffered writer.
+/// Writes a text log. It does not buffer, so `output` should be a buffered writer.
 #[derive(Debug)]
 pub struct TextWriter<W> {
     output: W,
     version: TextVersion,
-    /// Milliseconds up to which a log of version 2 has waited.
+    /// The time up to which a log of version 2 has waited, in milliseconds.
     waited_ms: u64,
 }
 
 impl<W: Write> TextWriter<W> {
     /// Begins a log with its first line.
+    ///
+    /// # Errors
+    ///
+    /// The error of writing to `output`.
     pub fn new(mut output: W, version: TextVersion) -> io::Result<Self> {
         writeln!(output, "{}", version.header())?;
         Ok(TextWriter { output, version, waited_ms: 0 })
     }
 
-    /// Writes one event, so many microseconds after the start. In version 2, whose waits are in milliseconds, the rest
-    /// of the time is lost. What only block traces have is left out.
+    /// Writes one event, at `time_us` microseconds after the start. Version 2 waits in milliseconds, so fractions are
+    /// lost. Events that only block traces have are left out.
+    ///
+    /// # Errors
+    ///
+    /// The error of writing to the output.
     pub fn write(&mut self, time_us: u64, name: &Path, event: Event) -> io::Result<()> {
         let (action, numbers) = match event {
             Event::Add => ("add", None),
@@ -42,7 +50,7 @@ impl<W: Write> TextWriter<W> {
         }
     }
 
-    /// Only an open file can be waited at.
+    /// Writes a wait. It needs an open file, so there is none before `add` and `open`.
     fn wait_until(&mut self, milliseconds: u64, name: &Path, event: Event) -> io::Result<()> {
         if milliseconds <= self.waited_ms || matches!(event, Event::Add | Event::Open) {
             return Ok(());
@@ -52,7 +60,7 @@ impl<W: Write> TextWriter<W> {
         writeln!(self.output, " wait {milliseconds} 0")
     }
 
-    /// Where it writes to.
+    /// The output.
     pub fn output(&mut self) -> &mut W {
         &mut self.output
     }
@@ -83,7 +91,7 @@ mod tests {
         ["/dev/sda", "with space", "x"].map(|name| FileName::Path(name.into()))
     }
 
-    /// What is read from a log of these.
+    /// The records read from a log of these events.
     fn round_trip(version: TextVersion, events: &[(u64, u32, Event)]) -> Vec<Record> {
         let mut writer = TextWriter::new(Vec::new(), version).unwrap();
         let path = |file: u32| match &names()[file as usize] {

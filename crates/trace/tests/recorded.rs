@@ -1,4 +1,5 @@
-//! Traces that blktrace left of a real machine: our figures are those of blkparse and btt (tests/data/README.md).
+//! Tests with traces that blktrace recorded on a real machine: our figures are those of blkparse and btt
+//! (tests/data/README.md).
 
 use iolite_trace::blk::{self, BlkReader, BlkRecord, ByteOrder};
 use iolite_trace::summary::{Summary, summarise};
@@ -19,7 +20,7 @@ fn summary(bytes: &[u8]) -> Summary {
     summarise(TraceReader::new(bytes, "t").unwrap()).unwrap()
 }
 
-/// The same trace from a machine of the other byte order.
+/// The same trace as from a machine with the other byte order.
 fn swapped(bytes: &[u8]) -> Vec<u8> {
     let mut reader = BlkReader::new(bytes, "t");
     let (mut record, mut other) = (BlkRecord::default(), Vec::new());
@@ -31,7 +32,7 @@ fn swapped(bytes: &[u8]) -> Vec<u8> {
     other
 }
 
-/// Events with the names of their files, from the first one's time on.
+/// The events with the names of their files and times relative to the first event.
 fn events(bytes: &[u8]) -> Vec<(u64, FileName, Event)> {
     let mut reader = TraceReader::new(bytes, "t").unwrap();
     let mut events = Vec::new();
@@ -43,7 +44,7 @@ fn events(bytes: &[u8]) -> Vec<(u64, FileName, Event)> {
     events
 }
 
-/// What is queued, from blkparse's lines. A flush comes before the data that it may come with.
+/// The queued I/Os according to the lines of blkparse. A flush precedes the data of its record.
 fn queued() -> Vec<(FileName, Event)> {
     let text = String::from_utf8(bytes("queued.txt")).unwrap();
     let mut queued = Vec::new();
@@ -82,7 +83,7 @@ fn figures_are_those_of_blkparse_and_btt() {
             (measured.ios, measured.bytes / 1024)
         };
         assert_eq!(of(Direction::Read), (26 + 14, 120 + 125));
-        // blkparse counts discards, of which there is one, and flushes without data as writes.
+        // blkparse counts discards (there is one) and flushes without data as writes.
         let flushes = 7 + 5;
         assert_eq!(of(Direction::Trim), (1, 512));
         assert_eq!(of(Direction::Write), (32 + 25 - 1 - flushes, 860 + 108 - 512));

@@ -1,25 +1,25 @@
-//! How much the devices had to do at a time.
+//! The queue depth of the devices over time.
 
-/// Requests with the devices, over time.
+/// The requests in the devices over time.
 #[derive(Clone, Debug, Default)]
 pub struct Depth {
-    /// Most at a time.
+    /// The most requests at a time.
     pub most: u64,
     now: u64,
-    /// The share of each device.
+    /// The requests in each device.
     shares: Vec<u64>,
     issued: u64,
     returned: u64,
     since_ns: u64,
-    /// Requests times nanoseconds.
+    /// The integral of requests over time, in requests times nanoseconds.
     area: u128,
-    /// Nanoseconds with something to do.
+    /// The time with at least one request, in nanoseconds.
     busy_ns: u64,
     total_ns: u64,
 }
 
 impl Depth {
-    /// This device was given a request.
+    /// Counts a request that was issued to this device.
     pub(super) fn issued(&mut self, device: u32, now_ns: u64) {
         self.advance(now_ns);
         self.issued += 1;
@@ -28,8 +28,9 @@ impl Depth {
         self.most = self.most.max(self.now);
     }
 
-    /// It is done with one, or gave it back. Those that it had before the trace began are not missed, nor those of
-    /// devices that pass everything on to others, and so are never given any.
+    /// Counts a request that this device completed or returned. Requests from before the start of the trace are
+    /// ignored, and so are those of devices that pass everything on to other devices and to which no request is ever
+    /// issued.
     pub(super) fn returned(&mut self, device: u32, now_ns: u64) {
         self.advance(now_ns);
         self.returned += 1;
@@ -48,7 +49,7 @@ impl Depth {
         &mut self.shares[device]
     }
 
-    /// The trace ends.
+    /// Ends the trace.
     pub(super) fn end(&mut self, now_ns: u64) {
         self.advance(now_ns);
     }
@@ -61,22 +62,22 @@ impl Depth {
         self.since_ns = now_ns;
     }
 
-    /// Whether the trace had both sorts of events.
+    /// Whether the trace had both kinds of events.
     pub(super) fn is_known(&self) -> bool {
         self.issued > 0 && self.returned > 0
     }
 
-    /// Requests at a time, averaged over the time of the trace.
+    /// The mean number of requests over the time of the trace.
     pub fn mean(&self) -> f64 {
         if self.total_ns == 0 { 0.0 } else { self.area as f64 / self.total_ns as f64 }
     }
 
-    /// Requests at a time, averaged over the time in which there were any.
+    /// The mean number of requests over the time with at least one request.
     pub fn mean_when_busy(&self) -> f64 {
         if self.busy_ns == 0 { 0.0 } else { self.area as f64 / self.busy_ns as f64 }
     }
 
-    /// The share of the time in which there were any, in percent.
+    /// The share of the time with at least one request, in percent.
     pub fn busy_percent(&self) -> f64 {
         if self.total_ns == 0 { 0.0 } else { self.busy_ns as f64 * 100.0 / self.total_ns as f64 }
     }

@@ -1,18 +1,18 @@
-//! Where I/O goes: counts per range of each file.
+//! Counts of I/O per range of each file.
 //!
-//! Ranges begin small. When there are too many, neighbours are joined and ranges are twice as large from then on, so the
-//! counts stay exact and the memory bounded. Only when a trace has so many files that even one range for each is too
-//! much, the least used are forgotten, and [`Ranges::complete`] says so.
+//! Ranges begin small. When there are too many, pairs of neighbours are joined, and all ranges have twice the size from
+//! then on. So the counts stay exact and the memory is bounded. Only if a trace has so many files that even one range
+//! for each is too much, the least used ranges are forgotten, and [`Ranges::complete`] says so.
 
 use std::collections::HashMap;
 
-/// The size of a range at first.
+/// The initial size of a range in bytes.
 const FIRST: u64 = 64 << 10;
 
-/// The size at which joining neighbours helps no more.
+/// The size at which joining neighbours no longer helps.
 const LAST: u64 = 1 << 62;
 
-/// Most ranges that are counted.
+/// The most ranges that are counted.
 const MOST: usize = 8192;
 
 /// Counts per range.
@@ -21,7 +21,7 @@ pub struct Ranges {
     counts: HashMap<(u32, u64), (u64, u64)>,
     /// The size of each range in bytes.
     pub size: u64,
-    /// No range was forgotten.
+    /// Whether all ranges are counted: none was forgotten.
     pub complete: bool,
 }
 
@@ -31,23 +31,23 @@ impl Default for Ranges {
     }
 }
 
-/// A range of a file that much of the I/O went to.
+/// A range of a file with its share of the I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotRange {
-    /// The file, as a place in the list of the trace's files.
+    /// The file, as an index into the list of the trace's files.
     pub file: u32,
-    /// Where it begins, in bytes.
+    /// The start of the range in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// The length of the range in bytes.
     pub length: u64,
-    /// I/Os that began in it.
+    /// The I/Os that began in the range.
     pub ios: u64,
     /// Their bytes.
     pub bytes: u64,
 }
 
 impl Ranges {
-    /// Counts an I/O, where it begins.
+    /// Counts an I/O in the range where it begins.
     pub(super) fn count(&mut self, file: u32, offset: u64, length: u64) {
         let entry = self.counts.entry((file, offset / self.size)).or_default();
         entry.0 += 1;
@@ -83,7 +83,7 @@ impl Ranges {
         });
     }
 
-    /// How many ranges there was I/O in.
+    /// The number of ranges with I/O.
     pub fn touched(&self) -> usize {
         self.counts.len()
     }

@@ -1,15 +1,15 @@
-//! How large I/Os are: exact counts per size while there are few sizes, and per power of two beyond.
+//! Counts of I/Os per size. They are exact if there are few different sizes; otherwise they are per power of two.
 
 use std::collections::BTreeMap;
 
-/// Most different sizes that are counted one by one.
+/// The most different sizes that are counted exactly.
 const MOST: usize = 256;
 
 /// Counts per size.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
     counts: BTreeMap<u64, u64>,
-    /// Sizes were too many: they are rounded down to powers of two.
+    /// Whether sizes are rounded down to powers of two, because there were too many.
     pub rounded: bool,
     smallest: u64,
     largest: u64,
@@ -30,12 +30,12 @@ impl Sizes {
         }
     }
 
-    /// The smallest I/O; 0 when there is none.
+    /// The size of the smallest I/O; 0 if there is none.
     pub fn smallest(&self) -> u64 {
         self.smallest
     }
 
-    /// The largest I/O; 0 when there is none.
+    /// The size of the largest I/O; 0 if there is none.
     pub fn largest(&self) -> u64 {
         self.largest
     }
@@ -48,7 +48,7 @@ impl Sizes {
     }
 }
 
-/// The greatest power of two that is not above.
+/// The largest power of two that is not larger than `size`.
 fn power_of_two(size: u64) -> u64 {
     1 << size.max(1).ilog2()
 }
