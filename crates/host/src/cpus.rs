@@ -47,8 +47,7 @@ impl Node {
         let mut numbers: Vec<u32> = fs::read_dir(PLACE)?.flatten().filter_map(number).collect();
         numbers.sort_unstable();
         let node = |number| {
-            let list = fs::read_to_string(Path::new(PLACE).join(format!("node{number}/cpulist")));
-            let list = list.map_err(|error| Refusal::from(error).about(format_args!("node {number}")))?;
+            let list = fs::read_to_string(Path::new(PLACE).join(format!("node{number}/cpulist")))?;
             Ok(Node { number, cpus: parse_list(list.trim()) })
         };
         numbers.into_iter().map(node).collect()

@@ -5,7 +5,10 @@
 
 use crate::replay::Replay;
 use crate::safety::{self, what_changes};
-use crate::{Problem, amounts, dedupe, measuring, memory, offsets, placement, priorities, rates, replay};
+use crate::{
+    Plan, Problem, abilities, affinity, amounts, dedupe, limits, logs, measuring, memory, offsets, placement,
+    priorities, rates, replay,
+};
 use iolite_host::Machine;
 use iolite_options::engines::{self, Capability, EngineInfo};
 use iolite_options::{JobOptions, RunOptions};
@@ -40,6 +43,13 @@ pub fn job(
         obstacles.extend(safety::obstacles(options, engine, replays, machine));
     }
     obstacles.into_iter().map(|(option, message)| Problem::of(options, option, message)).collect()
+}
+
+/// What a plan as a whole asks of this machine, and it cannot do. Better told before the first file is touched than by
+/// workers that fail.
+pub fn impossible(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
+    let of_plan = [limits::problems, abilities::problems, affinity::problems, logs::problems];
+    of_plan.iter().flat_map(|problems| problems(plan, machine)).collect()
 }
 
 /// What the engine cannot do.

@@ -5,11 +5,14 @@
 //! worker starts (sizes of files, which an earlier job may have made) is decided by [`layout()`], a pure function
 //! of the options and of what was found, so that the rules are in one place.
 
+mod abilities;
+mod affinity;
 mod amounts;
 mod check;
 mod dedupe;
 mod files;
 mod layout;
+mod limits;
 pub mod logs;
 mod measuring;
 mod memory;
@@ -25,6 +28,7 @@ mod safety;
 mod trims;
 mod workers;
 
+pub use check::impossible;
 pub use dedupe::SharedContent;
 pub use iolite_types::FileKind;
 pub use layout::{FileFacts, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout};

@@ -59,7 +59,7 @@ pub fn room(plan: &Plan) -> usize {
 }
 
 /// Everything that can be seen now to be in the way of the logs.
-pub fn obstacles(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
+pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let mut seen = HashSet::new();
     let mut problems = Vec::new();
     for worker in &plan.workers {
@@ -197,7 +197,7 @@ mod tests {
             .with_directory("/fixed")
             .read_only("/fixed");
         let told = |change: &dyn Fn(&mut JobOptions)| -> Vec<String> {
-            let problems = obstacles(&plan(&[("a", 2)], change), &machine);
+            let problems = problems(&plan(&[("a", 2)], change), &machine);
             problems.into_iter().map(|problem| problem.message).collect()
         };
         let bandwidth = |prefix: &str| told(&|options| options.logs.write_bw_log = Some(prefix.into()));

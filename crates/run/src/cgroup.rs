@@ -6,84 +6,50 @@
 //! removed when all workers are gone: by the spawner, which is there for that also when the controlling process was
 //! killed, or else by the controlling process.
 
+use iolite_host::{ControlGroupVersion, Hierarchy, Machine, ThisMachine};
 use iolite_options::JobOptions;
 use iolite_plan::{Plan, Problem};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where groups are made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Hierarchy {
-    root: PathBuf,
-    version: Version,
+/// Where the groups of this machine are made.
+fn hierarchy(machine: &dyn Machine) -> Result<Hierarchy, String> {
+    machine.control_groups().map_err(|refusal| refusal.to_string())?.ok_or_else(|| {
+        "neither the control groups of blkio nor those of version 2 are mounted; \
+         mount -t cgroup2 none DIRECTORY mounts them"
+            .to_owned()
+    })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
-    /// The hierarchy of the controller `blkio`.
-    One,
-    /// The unified one.
-    Two,
+/// Where a worker's number is written to enter a group.
+fn entrance(hierarchy: &Hierarchy, group: &Path) -> PathBuf {
+    group.join(match hierarchy.version {
+        ControlGroupVersion::One => "tasks",
+        ControlGroupVersion::Two => "cgroup.procs",
+    })
 }
 
-impl Hierarchy {
-    fn here() -> Result<Hierarchy, String> {
-        let mounts = fs::read_to_string("/proc/self/mounts")
-            .map_err(|error| format!("/proc/self/mounts cannot be read: {error}"))?;
-        Hierarchy::among(&mounts).ok_or_else(|| {
-            "neither the control groups of blkio nor those of version 2 are mounted; \
-             mount -t cgroup2 none DIRECTORY mounts them"
-                .to_owned()
-        })
-    }
-
-    /// The one to be used of those in `/proc/self/mounts`.
-    fn among(mounts: &str) -> Option<Hierarchy> {
-        let find = |version: Version| {
-            mounts.lines().find_map(|line| {
-                let fields: Vec<&str> = line.split(' ').collect();
-                let &[_, root, kind, options, ..] = fields.as_slice() else { return None };
-                let fits = match version {
-                    Version::One => kind == "cgroup" && options.split(',').any(|option| option == "blkio"),
-                    Version::Two => kind == "cgroup2",
-                };
-                // Blanks in a path are written as octal numbers.
-                fits.then(|| Hierarchy { root: root.replace("\\040", " ").into(), version })
-            })
-        };
-        find(Version::One).or_else(|| find(Version::Two))
-    }
-
-    /// Where a worker's number is written to enter a group.
-    fn entrance(&self, group: &Path) -> PathBuf {
-        group.join(match self.version {
-            Version::One => "tasks",
-            Version::Two => "cgroup.procs",
-        })
-    }
-
-    /// Writes the weight where the kernel has a file for it.
-    fn set_weight(&self, group: &Path, weight: u32) -> Result<(), String> {
-        let names = match self.version {
-            Version::One => ["blkio.weight", "blkio.bfq.weight"],
-            Version::Two => {
-                // The controller has to be handed down to the group. Where it cannot be, there is no such file.
-                let _ = group.parent().map(|parent| fs::write(parent.join("cgroup.subtree_control"), "+io"));
-                ["io.weight", "io.bfq.weight"]
-            }
-        };
-        let Some(file) = names.iter().map(|name| group.join(name)).find(|file| file.exists()) else {
-            return Err(format!(
-                "cgroup_weight={weight}: this kernel has neither {} nor {} in {}",
-                names[0],
-                names[1],
-                group.display()
-            ));
-        };
-        fs::write(&file, weight.to_string())
-            .map_err(|error| format!("cgroup_weight={weight}: {}: {error}", file.display()))
-    }
+/// Writes the weight where the kernel has a file for it.
+fn set_weight(hierarchy: &Hierarchy, group: &Path, weight: u32) -> Result<(), String> {
+    let names = match hierarchy.version {
+        ControlGroupVersion::One => ["blkio.weight", "blkio.bfq.weight"],
+        ControlGroupVersion::Two => {
+            // The controller has to be handed down to the group. Where it cannot be, there is no such file.
+            let _ = group.parent().map(|parent| fs::write(parent.join("cgroup.subtree_control"), "+io"));
+            ["io.weight", "io.bfq.weight"]
+        }
+    };
+    let Some(file) = names.iter().map(|name| group.join(name)).find(|file| file.exists()) else {
+        return Err(format!(
+            "cgroup_weight={weight}: this kernel has neither {} nor {} in {}",
+            names[0],
+            names[1],
+            group.display()
+        ));
+    };
+    fs::write(&file, weight.to_string())
+        .map_err(|error| format!("cgroup_weight={weight}: {}: {error}", file.display()))
 }
 
 /// The groups of a run. Those that were made here and are not to stay are removed when this is dropped.
@@ -116,12 +82,12 @@ impl ControlGroups {
     ///
     /// # Errors
     /// What is in the way, for all jobs; what has been made is removed again.
-    pub fn new(plan: &Plan) -> Result<ControlGroups, Vec<Problem>> {
+    pub fn new(plan: &Plan, machine: &dyn Machine) -> Result<ControlGroups, Vec<Problem>> {
         let mut groups = ControlGroups::default();
         let mut problems = Vec::new();
         for job in &plan.jobs {
             let Some(name) = &job.options.cgroup else { continue };
-            if let Err(message) = groups.add(name, &job.options) {
+            if let Err(message) = groups.add(name, &job.options, machine) {
                 let origin = job.options.origins.get("cgroup").cloned();
                 problems.push(Problem { job: job.options.name.clone(), origin, message });
             }
@@ -129,12 +95,12 @@ impl ControlGroups {
         if problems.is_empty() { Ok(groups) } else { Err(problems) }
     }
 
-    fn add(&mut self, name: &str, options: &JobOptions) -> Result<(), String> {
+    fn add(&mut self, name: &str, options: &JobOptions, machine: &dyn Machine) -> Result<(), String> {
         let hierarchy = match &self.hierarchy {
             Some(known) => known.clone(),
-            None => self.hierarchy.insert(Hierarchy::here()?).clone(),
+            None => self.hierarchy.insert(hierarchy(machine)?).clone(),
         };
-        if hierarchy.version == Version::Two && options.thread {
+        if hierarchy.version == ControlGroupVersion::Two && options.thread {
             return Err(format!(
                 "cgroup={name}: with control groups of version 2, threads of one process cannot be in different \
                  groups; leave thread out"
@@ -147,7 +113,7 @@ impl ControlGroups {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(format!("cgroup={name}: {} cannot be made: {error}", group.display())),
         }
-        options.cgroup_weight.map_or(Ok(()), |weight| hierarchy.set_weight(&group, weight))
+        options.cgroup_weight.map_or(Ok(()), |weight| set_weight(&hierarchy, &group, weight))
     }
 
     /// Those that are to be removed.
@@ -161,8 +127,8 @@ impl ControlGroups {
     /// What the kernel says, with the file that was written to.
     pub fn enter(name: Option<&str>) -> io::Result<()> {
         let Some(name) = name else { return Ok(()) };
-        let hierarchy = Hierarchy::here().map_err(io::Error::other)?;
-        let entrance = hierarchy.entrance(&hierarchy.root.join(name));
+        let hierarchy = hierarchy(&ThisMachine::new()).map_err(io::Error::other)?;
+        let entrance = entrance(&hierarchy, &hierarchy.root.join(name));
         // 0 is the thread or process that writes.
         fs::write(&entrance, "0")
             .map_err(|error| iolite_os::explained(&error, format!("{}: {error}", entrance.display())))
@@ -180,21 +146,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_controller_of_block_io_comes_first() {
-        let unified = "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        let cpu = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n";
-        let block = "cgroup /sys/fs/my\\040groups cgroup rw,blkio 0 0\n";
-        let at = |root: &str, version| Some(Hierarchy { root: root.into(), version });
-        assert_eq!(Hierarchy::among(&format!("{cpu}{unified}")), at("/sys/fs/cgroup/unified", Version::Two));
-        assert_eq!(Hierarchy::among(&format!("{unified}{block}")), at("/sys/fs/my groups", Version::One));
-        assert_eq!(Hierarchy::among(cpu), None);
-    }
-
-    #[test]
     fn a_weight_without_a_file_for_it_is_an_error() {
-        let hierarchy = Hierarchy { root: "/nowhere".into(), version: Version::One };
+        let hierarchy = Hierarchy { root: "/nowhere".into(), version: ControlGroupVersion::One };
         let group = std::env::temp_dir();
-        let error = hierarchy.set_weight(&group, 500).unwrap_err();
+        let error = set_weight(&hierarchy, &group, 500).unwrap_err();
         assert!(error.starts_with("cgroup_weight=500: this kernel has neither blkio.weight nor"), "{error}");
     }
 }

@@ -23,6 +23,7 @@ use crate::worker::verify::Rivals;
 use crate::{Observer, Outcome, RunError, Settings, signals};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
+use iolite_host::Machine;
 use iolite_options::ExitWhat;
 use iolite_plan::{Layout, Plan};
 use iolite_stats::JobError;
@@ -131,6 +132,7 @@ impl<'a> Controller<'a> {
     /// Sets up what the run needs and forks the spawner.
     pub fn start(
         plan: &'a Plan,
+        machine: &dyn Machine,
         layouts: Vec<Layout>,
         rivals: Rivals,
         settings: Settings,
@@ -145,11 +147,11 @@ impl<'a> Controller<'a> {
         let (mine, theirs) = Socket::pair().map_err(system("no socket for messages"))?;
         let signals = signals::queue()?;
         let locked = LockedMemory::of(plan).map_err(system("lockmem"))?;
-        let disks = Disks::watch(plan);
+        let disks = Disks::watch(plan, machine);
         let ticker = Ticker::new(plan, clock).map_err(system("no memory for the clock"))?;
         let idle_meter = settings.idleness.map(|per_cpu| IdleMeter::new(per_cpu, clock)).transpose();
         let idle_meter = idle_meter.map_err(system("--idle-prof"))?;
-        let groups = ControlGroups::new(plan).map_err(RunError::Problems)?;
+        let groups = ControlGroups::new(plan, machine).map_err(RunError::Problems)?;
         let shared = Shared {
             plan: plan.clone(),
             layouts: layouts.clone(),

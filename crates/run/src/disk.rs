@@ -1,19 +1,20 @@
 //! The disks under the files: what they did while the jobs ran, from `/sys/block/*/stat`.
 
 use crate::sys;
+use iolite_host::{Disk, Machine};
 use iolite_plan::Plan;
 use iolite_stats::{DiskCounters, DiskReport};
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
 /// A disk that is watched.
-struct Disk {
+struct Watched {
     name: String,
     directory: PathBuf,
     before: Reading,
-    slaves: Vec<Disk>,
+    /// The disks that it is built on.
+    below: Vec<Watched>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -31,22 +32,22 @@ fn in_words(disk: &DiskReport) -> String {
 }
 
 /// All disks that the files of a plan are on.
-pub struct Disks(Vec<Disk>);
+pub struct Disks(Vec<Watched>);
 
 impl Disks {
     /// Finds the disks and remembers their counters.
-    pub fn watch(plan: &Plan) -> Disks {
-        let mut disks: Vec<Disk> = Vec::new();
+    pub fn watch(plan: &Plan, machine: &dyn Machine) -> Disks {
+        let mut disks: Vec<Watched> = Vec::new();
         for worker in &plan.workers {
             let job = plan.job_of(worker);
             if !job.options.disk_util || !job.engine.facets.has_local_files() {
                 continue;
             }
             for file in &worker.files {
-                if let Some(directory) = disk_of(file)
-                    && !disks.iter().any(|disk| disk.directory == directory)
+                if let Some(found) = machine.disk(file)
+                    && !disks.iter().any(|disk| disk.directory == found.directory)
                 {
-                    disks.extend(Disk::new(directory));
+                    disks.extend(Watched::new(found));
                 }
             }
         }
@@ -58,29 +59,27 @@ impl Disks {
 
     /// What they do counts from now on.
     pub fn begin(&mut self) {
-        self.0.iter_mut().for_each(Disk::begin);
+        self.0.iter_mut().for_each(Watched::begin);
     }
 
     /// What the disks did since.
     pub fn report(&self) -> Vec<DiskReport> {
-        let reports: Vec<DiskReport> = self.0.iter().map(Disk::report).collect();
+        let reports: Vec<DiskReport> = self.0.iter().map(Watched::report).collect();
         reports.iter().for_each(|disk| debug!(target: "diskutil", "{}", in_words(disk)));
         reports
     }
 }
 
-impl Disk {
-    fn new(directory: PathBuf) -> Option<Disk> {
-        let before = read(&directory)?;
-        let name = directory.file_name()?.to_string_lossy().into_owned();
-        let slaves = fs::read_dir(directory.join("slaves")).into_iter().flatten().flatten();
-        let slaves = slaves.filter_map(|entry| Disk::new(whole_disk(fs::canonicalize(entry.path()).ok()?)));
-        Some(Disk { name, before, slaves: slaves.collect(), directory })
+impl Watched {
+    fn new(disk: Disk) -> Option<Watched> {
+        let before = read(&disk.directory)?;
+        let below = disk.below.into_iter().filter_map(Watched::new).collect();
+        Some(Watched { name: disk.name, before, below, directory: disk.directory })
     }
 
     fn begin(&mut self) {
         self.before = read(&self.directory).unwrap_or(self.before);
-        self.slaves.iter_mut().for_each(Disk::begin);
+        self.below.iter_mut().for_each(Watched::begin);
     }
 
     fn report(&self) -> DiskReport {
@@ -100,25 +99,8 @@ impl Disk {
         let elapsed_ms = now.at_ns.saturating_sub(self.before.at_ns) as f64 / 1e6;
         let busy = now.busy_ms.saturating_sub(self.before.busy_ms) as f64;
         let utilisation = if elapsed_ms > 0.0 { (100.0 * busy / elapsed_ms).min(100.0) } else { 0.0 };
-        let slaves = self.slaves.iter().map(Disk::report).collect();
+        let slaves = self.below.iter().map(Watched::report).collect();
         DiskReport { name: self.name.clone(), counters, utilisation, slaves }
-    }
-}
-
-/// The sysfs directory of the disk that holds a file (or the nearest directory above it that exists).
-pub fn disk_of(file: &Path) -> Option<PathBuf> {
-    let absolute = std::path::absolute(file).ok()?;
-    let metadata = absolute.ancestors().find_map(|path| fs::metadata(path).ok())?;
-    let device = if metadata.file_type().is_block_device() { metadata.rdev() } else { metadata.dev() };
-    let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
-    Some(whole_disk(fs::canonicalize(link).ok()?))
-}
-
-/// A partition's counters are part of its disk's.
-fn whole_disk(directory: PathBuf) -> PathBuf {
-    match directory.parent() {
-        Some(parent) if directory.join("partition").exists() => parent.to_owned(),
-        _ => directory,
     }
 }
 
@@ -173,10 +155,5 @@ mod tests {
         assert_eq!((counters.read_ticks, counters.write_ios, counters.write_merges), (4, 5, 6));
         assert_eq!((counters.write_sectors, counters.write_ticks, counters.in_queue, busy), (7, 8, 11, 10));
         assert!(parse("1 2 3").is_none());
-    }
-
-    #[test]
-    fn files_without_a_disk_have_none() {
-        assert_eq!(disk_of(Path::new("/proc/self/stat")), None);
     }
 }

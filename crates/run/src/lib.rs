@@ -6,7 +6,6 @@
 //! ever forks. What they share is one mapping ([`shared`]); what they say in words goes through one socket
 //! ([`message`]).
 
-mod abilities;
 mod cgroup;
 mod collect;
 mod controller;
@@ -15,9 +14,7 @@ mod disk;
 mod eta;
 mod idle;
 mod layout;
-mod limits;
 mod own_files;
-mod places;
 mod prepared;
 mod scheduler;
 mod signals;

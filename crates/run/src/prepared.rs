@@ -2,15 +2,16 @@
 
 use crate::controller::Controller;
 use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
-use crate::{Observer, Outcome, RunError, Settings, abilities, layout, limits, own_files, places};
+use crate::{Observer, Outcome, RunError, Settings, layout, own_files};
 use iolite_engine::EngineConfig;
 use iolite_host::Machine;
-use iolite_plan::{Layout, Plan, Problem, logs};
+use iolite_plan::{Layout, Plan, Problem};
 use std::path::Path;
 
 /// A plan whose files and engines have been looked at: it can be performed.
 pub struct Prepared<'a> {
     plan: &'a Plan,
+    machine: &'a dyn Machine,
     layouts: Vec<Layout>,
     rivals: Rivals,
 }
@@ -20,12 +21,9 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// Everything that is in the way, for all jobs.
-    pub fn new(plan: &'a Plan, machine: &dyn Machine) -> Result<Self, RunError> {
+    pub fn new(plan: &'a Plan, machine: &'a dyn Machine) -> Result<Self, RunError> {
         let mut problems = probe(plan);
-        problems.extend(limits::exceeded(plan));
-        problems.extend(abilities::missing(plan));
-        problems.extend(places::missing(plan));
-        problems.extend(logs::obstacles(plan, machine));
+        problems.extend(iolite_plan::impossible(plan, machine));
         problems.extend(plan.jobs.iter().flat_map(|job| {
             let options = &job.options;
             let replays = plan.workers[plan.clones(job)].iter().filter_map(|worker| worker.replay.as_deref());
@@ -49,7 +47,7 @@ impl<'a> Prepared<'a> {
             }
         });
         match found {
-            Ok((layouts, rivals)) if problems.is_empty() => Ok(Prepared { plan, layouts, rivals }),
+            Ok((layouts, rivals)) if problems.is_empty() => Ok(Prepared { plan, machine, layouts, rivals }),
             Ok(_) => Err(RunError::Problems(problems)),
             Err(more) => {
                 problems.extend(more);
@@ -68,7 +66,7 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
     pub fn perform(self, settings: Settings, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
-        Controller::start(self.plan, self.layouts, self.rivals, settings)?.run(observer)
+        Controller::start(self.plan, self.machine, self.layouts, self.rivals, settings)?.run(observer)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why the kernel did not take an I/O that bypasses the page cache, and what to change.
 
-use crate::{disk, sys};
-use std::fs;
+use crate::sys;
+use iolite_host::{Machine, ThisMachine};
 use std::path::Path;
 
 /// What direct I/O to a file has to be aligned to, in bytes.
@@ -27,8 +27,7 @@ impl Alignment {
                 Alignment::Unsupported
             });
         }
-        let setting = disk::disk_of(path)?.join("queue/logical_block_size");
-        let block = fs::read_to_string(setting).ok()?.trim().parse().ok().filter(|&block| block > 0)?;
+        let block = ThisMachine::new().disk(path)?.queue.logical_block.filter(|&block| block > 0)?;
         Some(Alignment::Multiples { memory: block, offset: block })
     }
 

@@ -26,7 +26,7 @@ mod telling;
 mod usage;
 pub(crate) mod verify;
 
-pub use placement::{LockedMemory, cpus_of_node};
+pub use placement::LockedMemory;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::cgroup::ControlGroups;

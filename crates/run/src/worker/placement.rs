@@ -74,7 +74,7 @@ pub(super) fn keep_off(reserved: u32) -> io::Result<()> {
 }
 
 /// The CPUs of a memory node, from sysfs.
-pub fn cpus_of_node(node: u32) -> io::Result<Vec<u32>> {
+fn cpus_of_node(node: u32) -> io::Result<Vec<u32>> {
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let list =
         std::fs::read_to_string(&path).map_err(|error| explained(&error, format!("node {node}: {error}")))?;

@@ -1,30 +1,12 @@
 //! Limits of the system that a whole plan may exceed although each of its jobs does not.
 
-use iolite_plan::{Plan, Problem};
-
-/// The kernel's account of asynchronous requests.
-#[derive(Clone, Copy, Debug)]
-struct AioAccount {
-    /// `fs.aio-max-nr`
-    most: u64,
-    /// `fs.aio-nr`
-    taken: u64,
-}
-
-impl AioAccount {
-    fn read() -> Option<AioAccount> {
-        let number = |name: &str| {
-            let text = std::fs::read_to_string(format!("/proc/sys/fs/{name}")).ok()?;
-            text.trim().parse().ok()
-        };
-        Some(AioAccount { most: number("aio-max-nr")?, taken: number("aio-nr")? })
-    }
-}
+use crate::{Plan, Problem};
+use iolite_host::{AioRequests, Machine};
 
 /// Workers that are set up together must find room for all their requests: better to say so before the first file is
 /// touched than to have some of them fail.
-pub fn exceeded(plan: &Plan) -> Vec<Problem> {
-    let requests = AioAccount::read().and_then(|account| requests(plan, account));
+pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
+    let requests = machine.limits().aio.and_then(|account| requests(plan, account));
     requests.into_iter().chain(checking_threads(plan)).collect()
 }
 
@@ -40,18 +22,17 @@ fn checking_threads(plan: &Plan) -> Option<Problem> {
     (0..plan.waves).find_map(|wave| {
         let needed: u64 = threads(wave).map(|options| u64::from(options.verification.verify_async)).sum();
         let first = threads(wave).find(|options| options.verification.verify_async > 0)?;
-        (needed > MOST_CHECKING_THREADS).then(|| Problem {
-            job: first.name.clone(),
-            origin: first.origins.get("verify_async").cloned(),
-            message: format!(
+        (needed > MOST_CHECKING_THREADS).then(|| {
+            let message = format!(
                 "verify_async: {needed} threads for workers of one process (thread=1), and at most \
                  {MOST_CHECKING_THREADS} are started there; use fewer, or thread=0"
-            ),
+            );
+            Problem::of(first, "verify_async", message)
         })
     })
 }
 
-fn requests(plan: &Plan, account: AioAccount) -> Option<Problem> {
+fn requests(plan: &Plan, account: AioRequests) -> Option<Problem> {
     let uses = |index: usize| plan.job_of(&plan.workers[index]).engine.takes_aio_requests;
     // Those that start later may find room that others have given back.
     let together = |index: usize| {
@@ -70,24 +51,22 @@ fn requests(plan: &Plan, account: AioAccount) -> Option<Problem> {
         }
         let first = &plan.job_of(&plan.workers[workers().next()?]).options;
         let place = if first.numjobs > 1 { "numjobs" } else { "iodepth" };
-        Some(Problem {
-            job: first.name.clone(),
-            origin: first.origins.get(place).cloned(),
-            message: format!(
-                "libaio: {} workers together need room for {needed} requests, and fs.aio-max-nr = {} allows {} \
-                 more; sysctl -w fs.aio-max-nr={} makes room",
-                workers().count(),
-                account.most,
-                account.most.saturating_sub(account.taken),
-                account.taken + needed
-            ),
-        })
+        let message = format!(
+            "libaio: {} workers together need room for {needed} requests, and fs.aio-max-nr = {} allows {} more; \
+             sysctl -w fs.aio-max-nr={} makes room",
+            workers().count(),
+            account.most,
+            account.most.saturating_sub(account.taken),
+            account.taken + needed
+        );
+        Some(Problem::of(first, place, message))
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_host::{Limits, MadeUp};
     use iolite_options::{JobOptions, Range, RunOptions, SizeValue};
 
     /// Clones, depth, and what else is to be set.
@@ -106,8 +85,10 @@ mod tests {
             change(&mut options);
             options
         });
-        let plan = Plan::build(jobs.collect(), &RunOptions::default(), &iolite_host::MadeUp::new()).unwrap();
-        requests(&plan, AioAccount { most: 1000, taken: 100 }).map(|problem| problem.message)
+        let aio = Some(AioRequests { most: 1000, taken: 100 });
+        let machine = MadeUp::new().with_limits(Limits { aio, ..Limits::default() });
+        let plan = Plan::build(jobs.collect(), &RunOptions::default(), &machine).unwrap();
+        problems(&plan, &machine).pop().map(|problem| problem.message)
     }
 
     #[test]
@@ -144,11 +125,11 @@ mod tests {
                 ..JobOptions::default()
             };
             options.verification.verify_async = 1024;
-            checking_threads(
-                &Plan::build(vec![options], &RunOptions::default(), &iolite_host::MadeUp::new()).unwrap(),
-            )
+            let machine = MadeUp::new();
+            let plan = Plan::build(vec![options], &RunOptions::default(), &machine).unwrap();
+            problems(&plan, &machine).pop().map(|problem| problem.message)
         };
         assert!(told(8, true).is_none() && told(9, false).is_none());
-        assert!(told(9, true).unwrap().message.starts_with("verify_async: 9216 threads "));
+        assert!(told(9, true).unwrap().starts_with("verify_async: 9216 threads "));
     }
 }

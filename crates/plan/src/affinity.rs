@@ -1,0 +1,204 @@
+//! Whether workers, and the threads beside them, may run on the CPUs that jobs name.
+//!
+//! A CPU that is there may still be out of bounds: it is offline, or the cpuset of this process leaves it out. (What
+//! taskset(1) has left out is not out of bounds: a job that names such a CPU gets it.)
+
+use crate::{JobPlan, Plan, Problem};
+use iolite_host::Machine;
+use iolite_options::{CpusPolicy, JobOptions};
+
+/// An option to blame, and what is wrong.
+type Obstacle = (&'static str, String);
+
+/// All jobs, or the threads beside them, that would have no CPU.
+pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
+    let keeper = plan.jobs.iter().find(|job| job.options.gtod_cpu.is_some());
+    let reserved = keeper.and_then(|job| job.options.gtod_cpu);
+    let problem = |job: &JobPlan, (option, message): Obstacle| Problem::of(&job.options, option, message);
+    let of_keeper = keeper.and_then(|job| Some(problem(job, without_keeper(reserved?, machine)?)));
+    let of_workers = plan.jobs.iter().filter_map(|job| {
+        let workers = plan.clones(job);
+        Some(problem(job, without_worker(&job.options, workers, reserved, machine)?))
+    });
+    let of_threads = plan.jobs.iter().flat_map(|job| {
+        without_threads(&job.options, machine).into_iter().map(move |found| problem(job, found))
+    });
+    of_keeper.into_iter().chain(of_workers).chain(of_threads).collect()
+}
+
+/// Those of these CPUs on which this process may run.
+fn usable(cpus: &[u32], machine: &dyn Machine) -> Vec<u32> {
+    let usable = machine.cpus().usable;
+    cpus.iter().copied().filter(|cpu| usable.contains(cpu)).collect()
+}
+
+fn without_keeper(reserved: u32, machine: &dyn Machine) -> Option<Obstacle> {
+    let message = || ("gtod_cpu", format!("gtod_cpu: this program may not run on CPU {reserved}"));
+    usable(&[reserved], machine).is_empty().then(message)
+}
+
+/// The beginning of a message about the CPU that keeps the time.
+fn keeps_time(cpu: u32) -> String {
+    format!("CPU {cpu} does nothing but keep the time (gtod_cpu={cpu})")
+}
+
+/// Why one of these workers has no CPU to run on.
+fn without_worker(
+    options: &JobOptions,
+    workers: std::ops::Range<usize>,
+    reserved: Option<u32>,
+    machine: &dyn Machine,
+) -> Option<Obstacle> {
+    if let Some(message) = on_named(options, workers, reserved, machine) {
+        let option = if options.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" };
+        return Some((option, format!("{option}: {message}")));
+    }
+    if !options.numa_cpu_nodes.is_empty() {
+        return on_nodes(&options.numa_cpu_nodes, reserved, machine)
+            .map(|message| ("numa_cpu_nodes", format!("numa_cpu_nodes: {message}")));
+    }
+    // Log files are written wherever this program may run.
+    let logs = &options.logs;
+    let roams = options.cpus_allowed.is_empty() || (logs.any() && logs.log_compression_cpus.is_empty());
+    let reserved = reserved.filter(|_| roams)?;
+    (machine.cpus().allowed == [reserved]).then(|| {
+        let taken = keeps_time(reserved);
+        let message = format!("{taken}, and this program may run on no other (taskset, or a cpuset)");
+        ("gtod_cpu", format!("gtod_cpu: {message}"))
+    })
+}
+
+/// Why one of these workers has no CPU among those that the job allows.
+fn on_named(
+    options: &JobOptions,
+    mut workers: std::ops::Range<usize>,
+    reserved: Option<u32>,
+    machine: &dyn Machine,
+) -> Option<String> {
+    if options.cpus_allowed.is_empty() {
+        return None;
+    }
+    let named: Vec<u32> = options.cpus_allowed.iter().copied().filter(|&cpu| Some(cpu) != reserved).collect();
+    if named.is_empty() {
+        return Some(format!("{}, and the job may run on no other; allow it one", keeps_time(reserved?)));
+    }
+    let usable = usable(&named, machine);
+    let unusable = match options.cpus_allowed_policy {
+        CpusPolicy::Shared => usable.is_empty().then_some(named[0]),
+        CpusPolicy::Split => {
+            workers.find_map(|worker| Some(named[worker % named.len()]).filter(|cpu| !usable.contains(cpu)))
+        }
+    };
+    unusable.map(|cpu| format!("this program may not run on CPU {cpu}"))
+}
+
+/// Why a worker has no CPU on these memory nodes.
+fn on_nodes(named: &[u32], reserved: Option<u32>, machine: &dyn Machine) -> Option<String> {
+    let nodes = match machine.nodes() {
+        Ok(nodes) => nodes,
+        Err(refusal) => return Some(format!("node {}: {refusal}", named.first()?)),
+    };
+    let cpus = nodes.into_iter().filter(|node| named.contains(&node.number)).flat_map(|node| node.cpus);
+    let mut usable = usable(&cpus.collect::<Vec<_>>(), machine);
+    if usable.is_empty() {
+        return Some("this program may run on no CPU of these nodes".to_owned());
+    }
+    usable.retain(|&cpu| Some(cpu) != reserved);
+    let reserved = reserved.filter(|_| usable.is_empty())?;
+    Some(format!("{}, and these nodes have no other for the job", keeps_time(reserved)))
+}
+
+/// Threads beside the workers that are to run where they may not.
+fn without_threads(options: &JobOptions, machine: &dyn Machine) -> Vec<Obstacle> {
+    let all = [
+        ("verify_async_cpus", &options.verification.verify_async_cpus),
+        ("log_compression_cpus", &options.logs.log_compression_cpus),
+    ];
+    let refused = |(option, cpus): (&'static str, &Vec<u32>)| {
+        let usable = if cpus.is_empty() { return None } else { usable(cpus, machine) };
+        let cpu = cpus.iter().find(|cpu| !usable.contains(cpu))?;
+        Some((option, format!("{option}: CPU {cpu} is not there, or may not be used")))
+    };
+    all.into_iter().filter_map(refused).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_host::MadeUp;
+    use iolite_options::RunOptions;
+
+    fn told(jobs: Vec<JobOptions>, machine: &MadeUp) -> Vec<String> {
+        let plan = Plan::build(jobs, &RunOptions::default(), machine).unwrap();
+        problems(&plan, machine).into_iter().map(|problem| problem.message).collect()
+    }
+
+    fn job(change: impl FnOnce(&mut JobOptions)) -> JobOptions {
+        let mut options = JobOptions { name: "j".into(), ioengine: "null".into(), ..JobOptions::default() };
+        options.size = Some(iolite_options::SizeValue::Bytes(4096));
+        change(&mut options);
+        options
+    }
+
+    fn allowed(cpus: &[u32]) -> JobOptions {
+        job(|o| o.cpus_allowed = cpus.to_vec())
+    }
+
+    #[test]
+    fn the_cpu_that_keeps_the_time_does_nothing_else() {
+        let machine = MadeUp::new().with_cpus(4);
+        let keeper = || job(|o| o.gtod_cpu = Some(3));
+        assert_eq!(told(vec![allowed(&[3])], &machine), [""; 0]);
+        assert_eq!(told(vec![keeper()], &machine), [""; 0]);
+        // Another job's clock is everybody's.
+        let found = told(vec![allowed(&[3]), keeper()], &machine);
+        let taken = "CPU 3 does nothing but keep the time (gtod_cpu=3)";
+        assert_eq!(found, [format!("cpumask: {taken}, and the job may run on no other; allow it one")]);
+        let found = told(vec![keeper()], &machine.clone().tied_to(&[3]));
+        let elsewhere = "this program may run on no other (taskset, or a cpuset)";
+        assert_eq!(found, [format!("gtod_cpu: {taken}, and {elsewhere}")]);
+        let found = told(vec![keeper()], &machine.unusable_cpu(3));
+        assert_eq!(found, ["gtod_cpu: this program may not run on CPU 3"]);
+    }
+
+    #[test]
+    fn what_the_program_was_tied_to_is_no_bound() {
+        let machine = MadeUp::new().with_cpus(4).tied_to(&[0]);
+        assert_eq!(told(vec![allowed(&[2, 3])], &machine), [""; 0]);
+    }
+
+    #[test]
+    fn a_cpu_that_may_not_be_used_is_named() {
+        let machine = MadeUp::new().with_cpus(4).unusable_cpu(2);
+        assert_eq!(told(vec![allowed(&[0, 2])], &machine), [""; 0]);
+        let message = "cpumask: this program may not run on CPU 2";
+        assert_eq!(told(vec![allowed(&[2])], &machine), [message]);
+        let split =
+            |numjobs| JobOptions { cpus_allowed_policy: CpusPolicy::Split, numjobs, ..allowed(&[0, 2]) };
+        assert_eq!(told(vec![split(1)], &machine), [""; 0], "the second is of another clone");
+        assert_eq!(told(vec![split(2)], &machine), [message]);
+    }
+
+    #[test]
+    fn a_node_needs_a_cpu_for_the_job() {
+        let machine = MadeUp::new().with_cpus(8).with_nodes(4);
+        let on = |node| job(|o| o.numa_cpu_nodes = vec![node]);
+        let keeper = |cpu| job(move |o| o.gtod_cpu = Some(cpu));
+        assert_eq!(told(vec![on(3), keeper(7)], &machine), [""; 0]);
+        let offline = machine.clone().unusable_cpu(6);
+        let found = told(vec![on(3), keeper(7)], &offline);
+        assert!(found.len() == 1 && found[0].ends_with("these nodes have no other for the job"), "{found:?}");
+        let found = told(vec![on(3)], &offline.unusable_cpu(7));
+        assert_eq!(found, ["numa_cpu_nodes: this program may run on no CPU of these nodes"]);
+        let found = told(vec![on(1)], &machine.with_nodes(0));
+        assert_eq!(found, ["numa_cpu_nodes: node 1: No such file or directory"]);
+    }
+
+    #[test]
+    fn threads_beside_a_worker_need_a_cpu() {
+        let machine = MadeUp::new().with_cpus(2);
+        let told = |cpu| told(vec![job(|o| o.logs.log_compression_cpus = vec![0, cpu])], &machine);
+        assert_eq!(told(1), [""; 0]);
+        assert_eq!(told(1023), ["log_compression_cpus: CPU 1023 is not there, or may not be used"]);
+    }
+}
