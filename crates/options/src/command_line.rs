@@ -15,6 +15,7 @@ use crate::run_options::{self, Argument, Asked, RunOption};
 use crate::section::{
     Section, Setting, could_be_a_typing_mistake, is_global_name, odd_global_name, shortened,
 };
+use crate::spelling;
 use crate::sys::MachineFacts;
 use crate::{Diagnostic, Origin, engines, registry, substitute};
 use std::ffi::{OsStr, OsString};
@@ -191,7 +192,7 @@ impl Scanner<'_> {
     /// The option that was probably meant.
     fn nearest(&self, name: &str) -> Option<&'static str> {
         could_be_a_typing_mistake(name)
-            .then(|| registry::closest(name, self.names().map(|(name, _)| name)))
+            .then(|| spelling::closest(name, self.names().map(|(name, _)| name)))
             .flatten()
     }
 

@@ -357,7 +357,7 @@ impl Command {
             // Writing to a String does not fail.
             let _ = writeln!(text, "{left:<16}{}{}", if left.len() < 16 { "" } else { "  " }, option.help);
         }
-        let _ = writeln!(text, "\n{}", crate::manual::wrapped(self.details, 100));
+        let _ = writeln!(text, "\n{}", crate::wrap::wrapped(self.details, 100));
         text
     }
 

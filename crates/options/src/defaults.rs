@@ -1,7 +1,6 @@
 //! The values that a job starts with: those that the option tables declare.
 
-use crate::definition::Definition;
-use crate::values::Given;
+use crate::definition::{Definition, Given};
 use crate::*;
 use iolite_types::PerDirection;
 use std::collections::BTreeMap;

@@ -4,9 +4,12 @@
 //! line of help, and [`Land`], the function that puts a parsed value where it belongs. Parsing, help, suggestions
 //! and defaults are all derived from these items; nothing else in the program lists options.
 
+mod given;
+
+pub use given::{Given, Number};
+
 use crate::JobOptions;
 use crate::engines::OwnOptions;
-use crate::values::Given;
 
 /// The theme under which an option is grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

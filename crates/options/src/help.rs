@@ -3,6 +3,7 @@
 use crate::definition::{Definition, Limits, Scope, Status};
 use crate::engines::EngineInfo;
 use crate::profiles::Profile;
+use crate::spelling;
 use crate::{engines, registry};
 use std::fmt::Write;
 
@@ -55,7 +56,7 @@ pub fn engine_help(argument: Option<&str>) -> Help {
     let Some(engine) = engines::engine(name) else {
         let names = engines::engines().iter().map(|engine| engine.name);
         let hint =
-            registry::closest(name, names).map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+            spelling::closest(name, names).map_or(String::new(), |meant| format!("; did you mean {meant}?"));
         return Help { text: format!("IO engine {name} not found{hint}\n"), status: 1 };
     };
     match option {
@@ -73,7 +74,7 @@ fn good(text: String) -> Help {
 
 /// The option that was probably meant, with a word about it.
 fn nearest_option(name: &str) -> String {
-    match registry::closest(name, registry::job_options().flat_map(Definition::names))
+    match spelling::closest(name, registry::job_options().flat_map(Definition::names))
         .and_then(registry::find_job)
     {
         Some(definition) => {
@@ -84,7 +85,7 @@ fn nearest_option(name: &str) -> String {
 }
 
 fn no_such_option(name: &str, known: impl Iterator<Item = &'static Definition>) -> String {
-    match registry::closest(name, known.flat_map(Definition::names)) {
+    match spelling::closest(name, known.flat_map(Definition::names)) {
         Some(meant) => format!("No such command: {name}; did you mean {meant}?\n"),
         None => format!("No such command: {name}\n"),
     }

@@ -24,19 +24,23 @@ mod run;
 mod run_options;
 mod section;
 mod showcmd;
+mod spelling;
 mod substitute;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod typed;
 mod usage;
 pub mod values;
 mod verification;
+mod wrap;
 
 pub use engines::EngineOptions;
 pub use job::*;
 pub use logs::{LogOptions, LogWindow};
 pub use parse::{NO_JOBS, parse, parse_with, run_options};
 pub use run::*;
+pub use typed::*;
 pub use verification::*;
 
 use serde::{Deserialize, Serialize};

@@ -3,8 +3,7 @@
 //! Only rules of the language are here, those that hold wherever the job runs. They are applied once, when all
 //! options of a job are known.
 
-use crate::defs::settle_block_sizes;
-use crate::{Diagnostic, JobOptions, Origin, SubmitMode, engines};
+use crate::{Diagnostic, JobOptions, Origin, Range, SplitEntry, SubmitMode, Verify, engines};
 use iolite_types::Direction;
 
 /// Makes the options agree with each other.
@@ -19,7 +18,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_intended_starts(job, warnings);
     settle_steady_state(job, warnings);
     settle_logs(job, warnings);
-    crate::verification::settle(job, warnings);
+    settle_verification(job, warnings);
     settle_traces(job, warnings);
     if job.zonerange == 0 {
         job.zonerange = job.zonesize;
@@ -46,6 +45,25 @@ fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         let message =
             format!("nrfiles={used}: behind filename, only the first {used} of its {given} names are used");
         warnings.push(Diagnostic { origin: origin(job, "nrfiles"), message });
+    }
+}
+
+/// Fills the directions that a range or a split does not mention with the plain block size.
+fn settle_block_sizes(job: &mut JobOptions) {
+    for index in 0..3 {
+        let size = job.bs.values[index];
+        if let Some(ranges) = &mut job.bsrange {
+            let range = &mut ranges.values[index];
+            let low = if range.low == 0 { size } else { range.low };
+            let high = if range.high == 0 { size } else { range.high };
+            *range = Range { low: low.min(high), high: low.max(high) };
+        }
+        if let Some(splits) = &mut job.bssplit {
+            let split = &mut splits.values[index];
+            if split.is_empty() {
+                split.push(SplitEntry { size, percent: 100 });
+            }
+        }
     }
 }
 
@@ -199,5 +217,34 @@ fn settle_think_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
             ),
         });
         job.thinktime_spin = job.thinktime;
+    }
+}
+
+/// What the options of verification mean for each other.
+fn settle_verification(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let verification = &mut job.verification;
+    if !verification.is_on() && !verification.verify_pattern.is_empty() && !job.origins.contains_key("verify")
+    {
+        // Data that is given to be checked is checked.
+        verification.verify = Verify::PatternHeader;
+    }
+    let mut warn = |option: &str, message: String| {
+        warnings.push(Diagnostic { origin: job.origins.get(option).cloned(), message });
+    };
+    if job.verify_only && !verification.is_on() {
+        warn("verify_only", "verify_only: without verify there is nothing to check".to_owned());
+    }
+    let interval = verification.verify_interval;
+    let direction = if job.rw.writes() { Direction::Write } else { Direction::Read };
+    if verification.is_on()
+        && interval > 0
+        && let Some(size) = job.block_size(direction).not_multiple_of(interval, job.bs_unaligned)
+    {
+        warn(
+            "verify_interval",
+            format!(
+                "verify_interval={interval}: does not divide blocks of {size} bytes, they get one header each"
+            ),
+        );
     }
 }

@@ -1,8 +1,6 @@
 //! What a job asked for about checking its data.
 
-use crate::job::keyword_enum;
-use crate::{Diagnostic, JobOptions, PatternPiece};
-use iolite_types::Direction;
+use crate::typed::{PatternPiece, keyword_enum};
 use serde::{Deserialize, Serialize};
 
 keyword_enum!(/// `verify`
@@ -88,34 +86,5 @@ impl VerifyOptions {
     /// Whether blocks are checked at all.
     pub fn is_on(&self) -> bool {
         self.verify != Verify::None
-    }
-}
-
-/// What the options of verification mean for each other.
-pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let verification = &mut job.verification;
-    if !verification.is_on() && !verification.verify_pattern.is_empty() && !job.origins.contains_key("verify")
-    {
-        // Data that is given to be checked is checked.
-        verification.verify = Verify::PatternHeader;
-    }
-    let mut warn = |option: &str, message: String| {
-        warnings.push(Diagnostic { origin: job.origins.get(option).cloned(), message });
-    };
-    if job.verify_only && !verification.is_on() {
-        warn("verify_only", "verify_only: without verify there is nothing to check".to_owned());
-    }
-    let interval = verification.verify_interval;
-    let direction = if job.rw.writes() { Direction::Write } else { Direction::Read };
-    if verification.is_on()
-        && interval > 0
-        && let Some(size) = job.block_size(direction).not_multiple_of(interval, job.bs_unaligned)
-    {
-        warn(
-            "verify_interval",
-            format!(
-                "verify_interval={interval}: does not divide blocks of {size} bytes, they get one header each"
-            ),
-        );
     }
 }

@@ -1,6 +1,6 @@
 //! The job options, one file per theme, and the list that fixes their order.
 
-/// A landing that stores what a method of [`crate::values::Given`] reads: `put!(nice, number())`.
+/// A landing that stores what a method of [`Given`](crate::definition::Given) reads: `put!(nice, number())`.
 macro_rules! put {
     ($($field:ident).+, $method:ident($($argument:expr),*)) => {
         |job, given| {
@@ -42,7 +42,6 @@ use crate::definition::Definition;
 
 #[cfg(test)]
 pub(crate) use own::OWN;
-pub(crate) use pattern::settle_block_sizes;
 
 /// Every job option, in the order in which the help lists them: those of fio, then our own.
 pub static ALL: &[&[Definition]] = &[

@@ -1,8 +1,8 @@
 //! The pattern of the I/O: directions, offsets, block sizes.
 
+use crate::Range;
 use crate::definition::{Category, Definition, Kind, Limits};
 use crate::values::{block_size_split, distribution, per_direction, range, read_write, split};
-use crate::{JobOptions, Range, SplitEntry};
 use iolite_types::PerDirection;
 
 const fn pattern(name: &'static str, kind: Kind, help: &'static str) -> Definition {
@@ -156,27 +156,8 @@ pub static BLOCKS: &[Definition] = &[
         }),
 ];
 
-/// A direction to which no range was given: [`settle_block_sizes`] puts the block size there.
+/// A direction to which no range was given: the rules put the block size there once it is known.
 const UNSET: Range = Range { low: 0, high: 0 };
-
-/// Fills the directions that a range or a split does not mention with the plain block size.
-pub(crate) fn settle_block_sizes(job: &mut JobOptions) {
-    for index in 0..3 {
-        let size = job.bs.values[index];
-        if let Some(ranges) = &mut job.bsrange {
-            let range = &mut ranges.values[index];
-            let low = if range.low == 0 { size } else { range.low };
-            let high = if range.high == 0 { size } else { range.high };
-            *range = Range { low: low.min(high), high: low.max(high) };
-        }
-        if let Some(splits) = &mut job.bssplit {
-            let split = &mut splits.values[index];
-            if split.is_empty() {
-                split.push(SplitEntry { size, percent: 100 });
-            }
-        }
-    }
-}
 
 /// In what order offsets come.
 pub static SEQUENCE: &[Definition] =
@@ -252,7 +233,7 @@ pub static MIX: &[Definition] = &[
 ];
 
 /// A share, which the option's limits keep within 0 and 100.
-fn percent(given: &mut crate::values::Given<'_>) -> Result<u32, String> {
+fn percent(given: &mut crate::definition::Given<'_>) -> Result<u32, String> {
     if split(given.required()?, &[',']).iter().any(|part| part.ends_with('%')) {
         return Err("is in percent already, without a % sign".to_owned());
     }

@@ -1,7 +1,7 @@
 //! Checking data that was written.
 
-use crate::definition::{Category, Definition, Kind};
-use crate::values::{Given, cpu_list, pattern};
+use crate::definition::{Category, Definition, Given, Kind};
+use crate::values::{cpu_list, pattern};
 
 const fn verify(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Verify, kind, help).under("verify")

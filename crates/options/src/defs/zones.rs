@@ -1,7 +1,7 @@
 //! Zones, of the workload and of the device, and placement of data by the device.
 
-use crate::definition::{Category, Definition, Kind, Limits};
-use crate::values::{Given, zone_skip};
+use crate::definition::{Category, Definition, Given, Kind, Limits};
+use crate::values::zone_skip;
 
 const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Zones, kind, help)

@@ -2,8 +2,8 @@
 
 use super::own::{OwnOptions, found};
 use super::{CommandPriorities, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
+use crate::definition::Given;
 use crate::definition::LandInEngine;
-use crate::values::Given;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 

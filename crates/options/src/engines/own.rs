@@ -4,8 +4,8 @@
 //! engines have are declared once ([`super::shared`]); they land in whichever struct says that it has a place for them.
 
 use super::priorities::CommandPriorities;
+use crate::definition::Given;
 use crate::definition::{Definition, Land};
-use crate::values::Given;
 use std::any::Any;
 
 /// What a landing says that finds no place: of an engine of which only the names of options are known.

@@ -1,8 +1,8 @@
 //! Options that several engines have: declared once, they land in the struct of whichever engine lists them.
 
 use super::own::{OwnOptions, found};
+use crate::definition::Given;
 use crate::definition::{Definition, Kind};
-use crate::values::Given;
 
 /// An option of engines, without effect so far.
 pub(super) const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {

@@ -6,6 +6,7 @@ use crate::definition::{Category, Definition};
 use crate::engines;
 use crate::profiles;
 use crate::run_options::{self, Argument};
+use crate::wrap::wrapped;
 
 /// The day that the page bears: that of its version, not of its making, so that it can be made again.
 const DATE: &str = "2026-11-21";
@@ -29,7 +30,7 @@ impl Page {
 
     /// A paragraph, in lines of a source that can be read.
     fn text(&mut self, text: &str) {
-        let text = super::wrapped(text, 70);
+        let text = wrapped(text, 70);
         text.lines().for_each(|line| self.line(&escaped(line)));
     }
 

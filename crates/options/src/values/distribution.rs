@@ -54,7 +54,7 @@ pub fn distribution(
 
 fn number(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u64, String> {
     let value = integer(text, kb_base, notes)?;
-    u64::try_from(value).map_err(|_| super::given::outside(value, 0, i128::from(u64::MAX)))
+    u64::try_from(value).map_err(|_| super::outside(value, 0, i128::from(u64::MAX)))
 }
 
 fn not_a_percentage(text: &str) -> String {

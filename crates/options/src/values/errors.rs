@@ -46,7 +46,7 @@ fn error(word: &str, notes: &mut Vec<String>) -> Result<i32, String> {
     }
     let unknown = || {
         let names = NAMES.iter().map(|(name, _)| *name);
-        let meant = crate::registry::closest(&word.to_uppercase(), names);
+        let meant = crate::spelling::closest(&word.to_uppercase(), names);
         let meant = meant.map_or_else(String::new, |name| format!("; did you mean {name}?"));
         format!("\"{word}\" is neither an error's name nor its number{meant}")
     };

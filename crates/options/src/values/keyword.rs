@@ -1,6 +1,6 @@
 //! Keywords: one of a fixed set.
 
-use crate::registry::closest;
+use crate::spelling::closest;
 
 /// The listed keyword that the text is, spelt exactly. As in fio a keyword ends at a comma or a colon; a note says that
 /// what follows is ignored.

@@ -99,6 +99,15 @@ fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, S
     Ok(u128::from(base).pow(power as u32 + 1))
 }
 
+/// The complaint about a number outside its range.
+pub(crate) fn outside(value: i128, low: i128, high: i128) -> String {
+    if value < low {
+        if low == 0 { "must not be negative".to_owned() } else { format!("must be at least {low}") }
+    } else {
+        format!("must be at most {high}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

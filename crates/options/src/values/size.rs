@@ -17,9 +17,7 @@ pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeVal
         return Err("sizes in zones (z) are not supported yet".to_owned());
     }
     let bytes = integer(text, kb_base, notes)?;
-    u64::try_from(bytes)
-        .map(SizeValue::Bytes)
-        .map_err(|_| super::given::outside(bytes, 0, i128::from(u64::MAX)))
+    u64::try_from(bytes).map(SizeValue::Bytes).map_err(|_| super::outside(bytes, 0, i128::from(u64::MAX)))
 }
 
 #[cfg(test)]

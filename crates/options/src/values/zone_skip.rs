@@ -10,8 +10,7 @@ pub fn zone_skip(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<Zo
         text.strip_suffix(['z', 'Z']).filter(|zones| zones.ends_with(|c: char| c.is_ascii_digit()))
     {
         let zones = integer(zones, kb_base, notes)?;
-        let zones =
-            u32::try_from(zones).map_err(|_| super::given::outside(zones, 0, i128::from(u32::MAX)))?;
+        let zones = u32::try_from(zones).map_err(|_| super::outside(zones, 0, i128::from(u32::MAX)))?;
         return Ok(ZoneSkip::Zones(zones));
     }
     match size(text, kb_base, notes)? {

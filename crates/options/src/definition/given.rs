@@ -1,7 +1,7 @@
 //! A value as it was given, on its way into the job: typed by the option's own definition.
 
-use super::{floats, integer, keyword, per_direction, split, time};
-use crate::definition::{Definition, Limits};
+use super::{Definition, Limits};
+use crate::values::{floats, integer, keyword, outside, per_direction, split, time};
 use iolite_types::PerDirection;
 
 /// The text of one option's value, with what is needed to read it.
@@ -136,19 +136,10 @@ macro_rules! number {
 
 number!(u32, i32, u64, i64);
 
-/// The complaint about a number outside its range.
-pub(super) fn outside(value: i128, low: i128, high: i128) -> String {
-    if value < low {
-        if low == 0 { "must not be negative".to_owned() } else { format!("must be at least {low}") }
-    } else {
-        format!("must be at most {high}")
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{Category, Kind};
     use super::*;
-    use crate::definition::{Category, Kind};
 
     static PERCENT: Definition = Definition::job("p", Category::Job, Kind::Int, "").range(0, 100);
     static FLAG: Definition = Definition::job("f", Category::Job, Kind::Flag, "");

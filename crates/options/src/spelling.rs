@@ -1,0 +1,45 @@
+//! "Did you mean …": the word that was probably meant by an unknown one.
+
+/// The candidate nearest to `word`, if one is near enough to be a typing mistake or begins with the word.
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
+    let limit = (length / 3).clamp(1, 3);
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let longer = candidate.chars().count().abs_diff(length);
+            if length >= 3 && candidate.starts_with(word) {
+                return Some((longer, candidate));
+            }
+            // No distance is smaller than this; words may be very long.
+            let distance = if longer > limit { longer } else { edit_distance(word, candidate) };
+            // Words that have no letter in common are not alike, however short they are.
+            (distance <= limit && distance < length).then_some((distance, candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().collect();
+    let to: Vec<char> = to.chars().collect();
+    let mut rows = vec![vec![0; to.len() + 1]; from.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=from.len() {
+        for j in 1..=to.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+            if i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = best;
+        }
+    }
+    rows[from.len()][to.len()]
+}

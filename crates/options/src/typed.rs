@@ -1,0 +1,327 @@
+//! What the values of options are once they are read: keywords, ranges, lists, laws.
+
+use iolite_types::PerDirection;
+use serde::{Deserialize, Serialize};
+
+/// A size given in bytes or as a percentage of something that is only known where the job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum SizeValue {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many percent (1..=100) of the file or device.
+    Percent(u32),
+}
+
+/// An inclusive range of values; both ends are equal where a single value was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Range {
+    /// The smallest value.
+    pub low: u64,
+    /// The largest value.
+    pub high: u64,
+}
+
+/// One entry of `bssplit`: a block size and its share in percent. Shares of a direction sum to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SplitEntry {
+    /// The block size in bytes.
+    pub size: u64,
+    /// Its share of the I/Os in percent.
+    pub percent: u32,
+}
+
+/// `rw`: which directions, and whether offsets are random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the option's own keywords")]
+pub enum ReadWrite {
+    Read,
+    Write,
+    Trim,
+    RandRead,
+    RandWrite,
+    RandTrim,
+    Rw,
+    RandRw,
+    TrimWrite,
+    RandTrimWrite,
+}
+
+impl ReadWrite {
+    /// Offsets are chosen at random.
+    pub fn is_random(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, RandRead | RandWrite | RandTrim | RandRw | RandTrimWrite)
+    }
+    /// The job reads.
+    pub fn reads(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, Read | RandRead | Rw | RandRw)
+    }
+    /// The job writes.
+    pub fn writes(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, Write | RandWrite | Rw | RandRw | TrimWrite | RandTrimWrite)
+    }
+    /// The job trims.
+    pub fn trims(self) -> bool {
+        use ReadWrite::*;
+        matches!(self, Trim | RandTrim | TrimWrite | RandTrimWrite)
+    }
+    /// The keyword as reports print it (`rw` for the mixed sequential workload, whichever spelling was given).
+    pub fn name(self) -> &'static str {
+        use ReadWrite::*;
+        match self {
+            Read => "read",
+            Write => "write",
+            Trim => "trim",
+            RandRead => "randread",
+            RandWrite => "randwrite",
+            RandTrim => "randtrim",
+            Rw => "rw",
+            RandRw => "randrw",
+            TrimWrite => "trimwrite",
+            RandTrimWrite => "randtrimwrite",
+        }
+    }
+}
+
+/// What follows `rw=…:`. For sequential workloads a number of bytes to add to each offset (may be negative),
+/// for random ones the number of I/Os issued between two random offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadWriteModifier(pub i64);
+
+macro_rules! keyword_enum {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $keyword:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[expect(missing_docs, reason = "the variants are the option's own keywords")]
+        pub enum $name { $($variant),+ }
+        impl $name {
+            /// The keyword as it is written in a job file.
+            pub fn keyword(self) -> &'static str { match self { $($name::$variant => $keyword),+ } }
+            /// The value that this keyword stands for.
+            pub fn from_keyword(keyword: &str) -> Option<Self> {
+                match keyword { $($keyword => Some($name::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+pub(crate) use keyword_enum;
+
+keyword_enum!(/// `rw_sequencer`
+    Sequencer { Sequential = "sequential", Identical = "identical" });
+keyword_enum!(/// `lockfile`
+    LockFile { None = "none", Exclusive = "exclusive", ReadWrite = "readwrite" });
+keyword_enum!(/// `filetype`
+    FileType { None = "none", File = "file", Block = "block", Char = "char" });
+keyword_enum!(/// `random_generator`
+    RandomGenerator { Tausworthe = "tausworthe", Lfsr = "lfsr", Tausworthe64 = "tausworthe64" });
+keyword_enum!(/// `fallocate`
+    Fallocate { None = "none", Native = "native", Posix = "posix", Keep = "keep", Truncate = "truncate" });
+keyword_enum!(/// `fadvise_hint`
+    FadviseHint { None = "0", Pattern = "1", Random = "random", Sequential = "sequential", NoReuse = "noreuse" });
+keyword_enum!(/// `sync`
+    SyncMode { None = "none", Sync = "sync", DSync = "dsync" });
+keyword_enum!(/// `mem`
+    MemoryKind { Malloc = "malloc", Shm = "shm", ShmHuge = "shmhuge", Mmap = "mmap", MmapShared = "mmapshared",
+        MmapHuge = "mmaphuge" });
+keyword_enum!(/// `dedupe_mode`
+    DedupeMode { Repeat = "repeat", WorkingSet = "working_set" });
+keyword_enum!(/// `exit_what`
+    ExitWhat { Group = "group", Stonewall = "stonewall", All = "all" });
+keyword_enum!(/// `clocksource`
+    ClockSource { GetTimeOfDay = "gettimeofday", ClockGetTime = "clock_gettime", Cpu = "cpu" });
+keyword_enum!(/// `cpus_allowed_policy`
+    CpusPolicy { Shared = "shared", Split = "split" });
+keyword_enum!(/// `write_hint`
+    WriteHint { None = "none", Short = "short", Medium = "medium", Long = "long", Extreme = "extreme" });
+keyword_enum!(/// `io_submit_mode`
+    SubmitMode { Inline = "inline", Offload = "offload" });
+keyword_enum!(/// `thinktime_blocks_type`
+    ThinktimeBlocks { Complete = "complete", Issue = "issue" });
+keyword_enum!(/// `rate_process`
+    RateProcess { Linear = "linear", Poisson = "poisson" });
+keyword_enum!(/// `zonemode`
+    ZoneMode { None = "none", Strided = "strided" });
+keyword_enum!(/// What `steadystate` looks at
+    SteadyStateCriterion { Iops = "iops", IopsSlope = "iops_slope", Bw = "bw", BwSlope = "bw_slope", Lat = "lat",
+        LatSlope = "lat_slope" });
+keyword_enum!(/// `unified_rw_reporting`
+    UnifiedReporting { None = "none", Mixed = "mixed", Both = "both" });
+keyword_enum!(/// The mode of `numa_mem_policy`
+    NumaPolicyMode { Default = "default", Prefer = "prefer", Bind = "bind", Interleave = "interleave", Local = "local" });
+
+/// A law by which some of many things are chosen more often than others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the options' own keywords")]
+pub enum SkewLaw {
+    Zipf,
+    Pareto,
+    Normal,
+}
+
+impl SkewLaw {
+    /// The value that the law has when none is given.
+    pub fn default_value(self) -> f64 {
+        match self {
+            SkewLaw::Zipf => 1.1,
+            SkewLaw::Pareto => 0.2,
+            SkewLaw::Normal => 0.0,
+        }
+    }
+}
+
+/// A law with its parameters: `zipf:1.2:0.25`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skew {
+    /// The law.
+    pub law: SkewLaw,
+    /// The exponent of zipf, the power of pareto, the deviation of normal in percent.
+    pub value: f64,
+    /// Where the most popular place is, from 0 to 1.
+    pub centre: Option<f64>,
+}
+
+/// One zone of `random_distribution=zoned` or `zoned_abs`: the share of the accesses in percent, and the size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ZoneShare {
+    /// In percent; all shares of a direction sum to 100.
+    pub share: u32,
+    /// How much of the file it covers.
+    pub size: SizeValue,
+}
+
+/// `random_distribution`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RandomDistribution {
+    /// All offsets alike.
+    Random,
+    /// `zipf`, `pareto` or `normal`.
+    Skewed(Skew),
+    /// `zoned` or `zoned_abs`; a direction without zones has all offsets alike.
+    Zoned(PerDirection<Vec<ZoneShare>>),
+    /// These blocks, in order.
+    Sequence(Vec<u64>),
+}
+
+/// `zoneskip`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ZoneSkip {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many times `zonesize`.
+    Zones(u32),
+}
+
+/// The choice part of `file_service_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FileServiceKind {
+    /// Any, all alike.
+    Random,
+    /// One after the other.
+    RoundRobin,
+    /// One until it is finished.
+    Sequential,
+    /// Some more often than others.
+    Skewed(Skew),
+}
+
+/// `file_service_type`: how the next file is chosen, and after how many I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileService {
+    /// How the next file is chosen.
+    pub kind: FileServiceKind,
+    /// I/Os on one file before the next is chosen (`:N`).
+    pub ios: u64,
+}
+
+/// `numa_mem_policy`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumaPolicy {
+    /// The policy.
+    pub mode: NumaPolicyMode,
+    /// The nodes it applies to; empty for `default` and `local`, and for the others where `all` was given.
+    pub nodes: Vec<u32>,
+}
+
+/// `replay_skip`: the kinds of I/O that a replay leaves out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the option's own keywords")]
+pub struct ReplaySkip {
+    pub read: bool,
+    pub write: bool,
+    pub trim: bool,
+    pub sync: bool,
+}
+
+/// `sync_file_range=flags:N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncFileRange {
+    /// `SYNC_FILE_RANGE_*` flags, or-ed.
+    pub flags: u32,
+    /// Writes between two calls.
+    pub interval: u64,
+}
+
+/// One piece of a parsed `buffer_pattern`; pieces repeat until the buffer is full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PatternPiece {
+    /// These bytes as they are.
+    Bytes(Vec<u8>),
+    /// `%o`: the offset of the block in the file, 64 bits, little endian.
+    Offset,
+}
+
+/// One entry of `cmdprio_bssplit`: how many of the I/Os of a size have a priority of their own, and which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriorityShare {
+    /// The block size in bytes.
+    pub size: u64,
+    /// Percent of the I/Os of this size. Those of one size sum to at most 100.
+    pub percent: u32,
+    /// As the kernel writes it; `None` = what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
+    pub priority: Option<u16>,
+}
+
+/// `steadystate`: when results have stopped changing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyState {
+    /// What is looked at.
+    pub criterion: SteadyStateCriterion,
+    /// How far it may be from a straight (and for slopes, level) line: percent of the mean, or I/Os per second, bytes
+    /// per second, nanoseconds; for slopes, so much from one measurement to the next.
+    pub limit: f64,
+    /// The limit is in percent.
+    pub percent: bool,
+}
+
+/// After errors of which kinds of I/O a job goes on: `continue_on_error`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorKinds {
+    /// Reads.
+    pub read: bool,
+    /// Writes, trims and syncs.
+    pub write: bool,
+    /// Data that is not what was written.
+    pub verify: bool,
+}
+
+impl ErrorKinds {
+    /// After none.
+    pub const NONE: ErrorKinds = ErrorKinds { read: false, write: false, verify: false };
+    /// After all.
+    pub const ALL: ErrorKinds = ErrorKinds { read: true, write: true, verify: true };
+}
+
+/// Errors that a job goes on after, by their numbers: `ignore_error`. A list that is not empty takes the place of
+/// those that `continue_on_error` stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IgnoredErrors {
+    /// Of reads.
+    pub read: Vec<i32>,
+    /// Of writes, trims and syncs.
+    pub write: Vec<i32>,
+    /// Of verification.
+    pub verify: Vec<i32>,
+}
