@@ -7,7 +7,7 @@ const MONTHS: [&str; 12] =
 /// A time in the local time zone: `Fri Nov 20 12:33:20 2026`, the day padded with a blank.
 pub fn local(milliseconds: u64) -> String {
     let Some(time) = broken_down(milliseconds / 1000) else {
-        // A year that does not fit: there is no local time to tell.
+        // The year does not fit, so there is no local time.
         return format!("{} seconds after 1970", milliseconds / 1000);
     };
     text(&time)
@@ -32,7 +32,7 @@ fn text(time: &libc::tm) -> String {
 fn broken_down(seconds: u64) -> Option<libc::tm> {
     let seconds = libc::time_t::try_from(seconds).ok()?;
     let mut time = std::mem::MaybeUninit::<libc::tm>::uninit();
-    // SAFETY: both pointers are valid for the call, and `time` is read only when localtime_r says it wrote it.
+    // SAFETY: both pointers are valid during the call, and `time` is read only if localtime_r has written it.
     unsafe {
         if libc::localtime_r(&seconds, time.as_mut_ptr()).is_null() { None } else { Some(time.assume_init()) }
     }

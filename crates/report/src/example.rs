@@ -1,4 +1,4 @@
-//! Reports made by hand, for the tests of the formats.
+//! Example reports for the tests of the formats.
 
 use crate::{Exporter, Program};
 use iolite_stats::{
@@ -7,7 +7,7 @@ use iolite_stats::{
 };
 use iolite_types::{Direction, PerDirection};
 
-/// What a format makes of a report.
+/// The text of a report in a format.
 pub fn text(exporter: &dyn Exporter, report: &Report) -> String {
     let mut out = Vec::new();
     let program = Program { version: "iolite-0.1.0".into() };
@@ -15,7 +15,7 @@ pub fn text(exporter: &dyn Exporter, report: &Report) -> String {
     String::from_utf8(out).expect("text")
 }
 
-/// A latency of these values, each so many times.
+/// A latency with these values, each this many times.
 pub fn latency(values: &[(u64, usize)]) -> Latency {
     let mut latency = Latency::default();
     for &(value, count) in values {
@@ -27,7 +27,7 @@ pub fn latency(values: &[(u64, usize)]) -> Latency {
     latency
 }
 
-/// A latency with these moments, and no histogram.
+/// A latency with these moments and no histogram.
 pub fn moments(count: u64, min: u64, max: u64, mean: f64, deviation: f64) -> Latency {
     let n = count as f64;
     let sum_squares = deviation * deviation * (n - 1.0) + n * mean * mean;
@@ -40,7 +40,7 @@ pub fn samples(count: u64, min: u64, max: u64, mean: f64, deviation: f64) -> Sam
     Samples::new(count, min, max, mean, deviation * deviation * (count as f64 - 1.0))
 }
 
-/// Errors that a job went on after, of which the first had this errno.
+/// Errors that a job tolerated; the first one had this errno.
 pub fn errors(count: u64, errno: i32) -> ContinuedErrors {
     ContinuedErrors { count, first: Some(First { worker: 0, value: errno }) }
 }
@@ -62,7 +62,7 @@ pub fn group(id: u32, directions: &[(Direction, u64, u64)]) -> GroupReport {
     group
 }
 
-/// An asynchronous job that reads and writes for three seconds, with the figures of a run of that kind.
+/// An asynchronous job that reads and writes for three seconds, with the figures of such a run.
 pub fn mixed() -> Report {
     let read = DirectionReport {
         bytes: 164_220 * 4096,

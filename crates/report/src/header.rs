@@ -1,4 +1,4 @@
-//! What is told before the run: one line per job, who is speaking, how many workers start, which files are made.
+//! The lines before the run: one per job, the version, the number of workers, and the files that are laid out.
 
 use crate::Program;
 use crate::units::Units;
@@ -9,27 +9,28 @@ use iolite_types::{Direction, PerDirection};
 pub struct JobHeader {
     /// The job's name.
     pub name: String,
-    /// The run status group it belongs to.
+    /// The run status group of the job.
     pub group: u32,
     /// The pattern, by its keyword: `randrw`.
     pub pattern: String,
-    /// Smallest and largest block in each direction.
+    /// Smallest and largest block size in each direction, in bytes.
     pub block_sizes: PerDirection<(u64, u64)>,
-    /// Read sizes are for sequential I/Os, write sizes for random ones; the line says so in place of a trim size.
+    /// Whether read sizes are for sequential I/Os and write sizes for random ones. The line says this in place of a
+    /// trim size.
     pub sizes_by_randomness: bool,
     /// The engine's name.
     pub engine: String,
     /// The queue depth.
     pub depth: u32,
-    /// 1024 or 1000.
+    /// The base of units: 1024 or 1000.
     pub kb_base: u32,
-    /// Significant figures.
+    /// Significant figures of numbers.
     pub significant_figures: u32,
-    /// More than one worker runs this job: a line `...` follows.
+    /// Whether several workers run this job. Then a line `...` follows.
     pub clones: bool,
 }
 
-/// The line (or two) by which a job is announced.
+/// The line (or two) that announces a job.
 pub fn job_header(job: &JobHeader) -> String {
     let units = Units { kb_base: job.kb_base, unit_base: 0, figures: job.significant_figures };
     let range = |direction| {
@@ -54,17 +55,17 @@ pub fn job_header(job: &JobHeader) -> String {
     )
 }
 
-/// The line that says how many files were found below a directory (`opendir`).
+/// The line with the number of files found below a directory (`opendir`).
 pub fn files_found(files: usize) -> String {
     format!("iolite: opendir added {files} {}\n", if files == 1 { "file" } else { "files" })
 }
 
-/// The line that says who is speaking.
+/// The line with the name and version of the program.
 pub fn version(program: &Program) -> String {
     format!("{}\n", program.version)
 }
 
-/// The line that says how many workers start.
+/// The line with the number of workers that start.
 pub fn starting(threads: u32, processes: u32) -> String {
     let counted =
         |count: u32, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
@@ -77,7 +78,7 @@ pub fn starting(threads: u32, processes: u32) -> String {
     }
 }
 
-/// The line that says that a job's files are being made: how many, and how many bytes together.
+/// The line that announces the layout of a job's files, with their number and their total bytes.
 pub fn laying_out(name: &str, files: u64, bytes: u64) -> String {
     let mebibytes = bytes >> 20;
     match files {

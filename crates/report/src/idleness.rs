@@ -1,9 +1,9 @@
-//! How idle the CPUs were, for people.
+//! The idleness of the CPUs as text for people.
 
 use iolite_stats::IdleReport;
 use std::io::{self, Write};
 
-/// Writes the block of lines about it.
+/// Writes the lines about idleness.
 pub fn write(idleness: &IdleReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\nCPU idleness:")?;
     writeln!(out, "  system: {:3.2}%", idleness.system())?;
@@ -14,10 +14,10 @@ pub fn write(idleness: &IdleReport, out: &mut dyn Write) -> io::Result<()> {
     write_unit(idleness, out)
 }
 
-/// What a unit of work takes: the answer to a calibration, as text.
+/// The result of a calibration as text: the time that a unit of work takes.
 pub fn calibration(idleness: &IdleReport) -> String {
     let mut text = b"CPU idleness:\n".to_vec();
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write_unit(idleness, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -1,7 +1,7 @@
 //! The report for programs: `json`, and `json+` with every bin of the latency histograms.
 //!
-//! Scripts match on keys, and some on lines, so keys, nesting, order, number types and white space are those of
-//! fio 3.42: two blanks per level, ` : ` between key and value, six decimals for what is not an integer.
+//! Scripts match keys, and some match lines, so keys, nesting, order, number types and white space are those of fio
+//! 3.42: two blanks per level, ` : ` between key and value, six decimals for numbers that are not integers.
 
 mod writer;
 
@@ -14,11 +14,11 @@ use iolite_stats::{
 use std::io::{self, Write};
 use writer::Writer;
 
-/// What `eta` says when it is unknown.
+/// The value of `eta` when the time left is unknown.
 const NO_ETA: u64 = i32::MAX as u64;
-/// Shares of depths are never below this when there was one, in percent.
+/// The smallest share of a depth that occurred, in percent.
 const LEAST_DEPTH: f64 = 0.1;
-/// Shares of latency classes are never below this when there was one, in percent.
+/// The smallest share of a latency class that occurred, in percent.
 const LEAST_CLASS: f64 = 0.01;
 
 /// The JSON formats.
@@ -208,7 +208,7 @@ fn options(json: &mut Writer, key: &str, options: &[(String, String)]) -> io::Re
 
 fn usage(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     if job.log_wait_ms > 0 {
-        // Ours: only a job that its logs held up has it.
+        // This key is ours. Only a job that had to wait for its logs has it.
         json.integer("log_wait_ms", job.log_wait_ms)?;
     }
     let of_runtime = |milliseconds: u64| rates::percent(milliseconds as f64, job.job_runtime_ms as f64);
@@ -248,11 +248,11 @@ fn distribution(json: &mut Writer, key: &str, labels: &[&str], shares: &[f64]) -
 
 fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     if job.depth == 0 {
-        // It never began: no depth was met.
+        // The search never began, so there is no depth.
         return Ok(());
     }
     json.integer("latency_depth", job.depth.into())?;
-    // Two names for one thing; the older one has no unit in it.
+    // The same value has two names; the older one has no unit.
     json.integer("latency_target", job.latency_target_ns)?;
     json.integer("latency_target_ns", job.latency_target_ns)?;
     json.float("latency_percentile", job.latency_percentile)?;
@@ -316,7 +316,7 @@ fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {
     json.close()
 }
 
-/// A disk, and after it those that it is made of.
+/// A disk, followed by its component disks.
 fn disk_util(json: &mut Writer, disk: &DiskReport) -> io::Result<()> {
     let counters = &disk.counters;
     json.open_element()?;
@@ -337,7 +337,7 @@ fn disk_util(json: &mut Writer, disk: &DiskReport) -> io::Result<()> {
         json.integer("aggr_read_sectors", average.read_sectors)?;
         json.integer("aggr_write_sectors", average.write_sectors)?;
         json.integer("aggr_read_merges", average.read_merges)?;
-        // Singular, as programs know it.
+        // Singular, as in fio.
         json.integer("aggr_write_merge", average.write_merges)?;
         json.integer("aggr_read_ticks", average.read_ticks)?;
         json.integer("aggr_write_ticks", average.write_ticks)?;

@@ -3,9 +3,9 @@
 /// A unit of latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Its name in reports: `nsec`, `usec`, `msec`.
+    /// The name in reports: `nsec`, `usec`, `msec`.
     pub name: &'static str,
-    /// How many nanoseconds it has.
+    /// The nanoseconds in a unit.
     pub divisor: u64,
 }
 
@@ -14,8 +14,8 @@ const USEC: Scale = Scale { name: "usec", divisor: 1_000 };
 const MSEC: Scale = Scale { name: "msec", divisor: 1_000_000 };
 
 impl Scale {
-    /// The largest unit in which nothing of interest is lost: the smallest value is above 2, the largest at least
-    /// 100 and the deviation above 1 of it (all given in nanoseconds).
+    /// The largest unit that keeps enough precision: in it, the smallest value is above 2, the largest at least 100,
+    /// and the deviation above 1. All arguments are in nanoseconds.
     pub fn of(min: u64, max: u64, deviation: f64) -> Self {
         let loses_nothing = |scale: &Scale| {
             min > 2 * scale.divisor && max > 100 * scale.divisor - 1 && deviation > scale.divisor as f64
@@ -39,7 +39,7 @@ impl Scale {
 mod tests {
     use super::*;
 
-    /// Extremes and deviations around the limits, and the unit that fio 3.33 chose for them.
+    /// Extremes and deviations near the limits, with the unit that fio 3.33 chose for them.
     #[test]
     fn limits() {
         let vectors = [

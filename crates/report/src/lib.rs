@@ -1,8 +1,8 @@
-//! Reports and status lines: measurements in, bytes out.
+//! Reports and status lines: turns measurements into bytes.
 //!
 //! Each output format is an [`Exporter`] in a file of its own: [`Normal`] for people, [`Json`] and [`Terse`] for
-//! programs. What is printed before and during a run is in [`header`] and [`live`]. The layouts are those of fio
-//! 3.42, character for character, because tools and eyes are used to them. Nothing here knows how anything was
+//! programs. [`header`] and [`live`] have the lines that are printed before and during a run. The layouts are those of
+//! fio 3.42, character for character, because tools and people are used to them. Nothing here knows how anything was
 //! measured.
 
 pub mod header;
@@ -29,7 +29,7 @@ pub use terse::{Terse, TerseVersion};
 use iolite_stats::Report;
 use std::io;
 
-/// Who reports.
+/// The program that reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Name and version in one word or two: `iolite-0.1.0`, or `fio-3.42 (iolite-0.1.0)`.
@@ -38,11 +38,12 @@ pub struct Program {
 
 /// An output format.
 ///
-/// When several are asked for at once, users expect them in the order terse, JSON, normal.
+/// If several formats are requested, users expect them in the order terse, JSON, normal.
 pub trait Exporter {
     /// Writes the whole report.
     ///
     /// # Errors
-    /// Whatever `out` answers to being written to.
+    ///
+    /// The error of writing to `out`.
     fn write(&self, report: &Report, program: &Program, out: &mut dyn io::Write) -> io::Result<()>;
 }

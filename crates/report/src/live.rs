@@ -1,26 +1,26 @@
-//! The status line, redrawn in place while the run goes on.
+//! The status line, which is redrawn in place during the run.
 //!
 //! `Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]`: workers and open
-//! files, the state of every worker with repeats counted, the share done, rates of the directions in use, and the
-//! time left. What cannot be told is dashes: `[-.-%]`, `[eta --]`. While no worker runs and nothing can be told, the line
-//! ends after the open files.
+//! files, the state of every worker with repeats counted, the share done, the rates of the directions in use, and the
+//! time left. Unknown values are dashes: `[-.-%]`, `[eta --]`. While no worker runs and the share done is unknown, the
+//! line ends after the open files.
 
 use crate::units::{self, Units};
 use iolite_stats::{Counters, RateLimits, Snapshot, WorkerSnapshot, per_second};
 use iolite_types::{Direction, PerDirection};
 use std::fmt::Write;
 
-/// Figures of the rates.
+/// Significant figures of the rates.
 const FIGURES: u32 = 4;
 
-/// Draws status lines, each over the one before. Their rates are those since the line before.
+/// Draws status lines, each over the previous one. Their rates are those since the previous line.
 #[derive(Clone, Debug, Default)]
 pub struct LiveLine {
     drawn: usize,
     before: Moved,
 }
 
-/// What all workers together have moved, and in which time.
+/// What all workers together have moved, with the time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moved {
     elapsed_ns: u64,
@@ -46,7 +46,7 @@ impl Moved {
         }
     }
 
-    /// Bytes and I/Os per second since then.
+    /// Bytes and I/Os per second since `before`.
     fn rates_since(&self, before: &Moved) -> Rates {
         let span = self.elapsed_ns.saturating_sub(before.elapsed_ns);
         let rate = |direction: Direction, before: &PerDirection<u64>, now: &PerDirection<u64>| {
@@ -61,7 +61,7 @@ impl Moved {
     }
 }
 
-/// What the status line tells beside the snapshot.
+/// The rates of the status line, which are not in the snapshot.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rates {
     /// Bytes per second.
@@ -71,7 +71,7 @@ pub struct Rates {
 }
 
 impl LiveLine {
-    /// The line, blanks to cover what is left of a longer one before it, and the return to the line's start.
+    /// The line, blanks that cover the rest of a longer previous line, and a carriage return.
     pub fn redraw(&mut self, snapshot: &Snapshot) -> String {
         let moved = Moved::until(snapshot);
         let before = std::mem::replace(&mut self.before, moved);
@@ -82,13 +82,13 @@ impl LiveLine {
         format!("{line}{:blanks$}\r", "")
     }
 
-    /// Leaves the line as it stands and goes on below it.
+    /// Keeps the line on the terminal, so that output continues below it.
     pub fn leave(&mut self) -> &'static str {
         self.drawn = 0;
         "\n"
     }
 
-    /// Blanks over the line, for something else to be written in its place. Empty when nothing is drawn.
+    /// Blanks that cover the line, so that something else can be written in its place. Empty if no line is drawn.
     pub fn erase(&mut self) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),
@@ -97,7 +97,7 @@ impl LiveLine {
     }
 }
 
-/// The status line without any line end.
+/// The status line without a line end.
 pub fn status(snapshot: &Snapshot, rates: &Rates) -> String {
     let units = Units { kb_base: snapshot.kb_base, unit_base: snapshot.unit_base, figures: FIGURES };
     let running: Vec<&WorkerSnapshot> = snapshot.workers.iter().filter(|worker| worker.running).collect();
@@ -112,7 +112,7 @@ pub fn status(snapshot: &Snapshot, rates: &Rates) -> String {
         None => "-.-%".to_string(),
     };
     line += &format!(": [{}][{percent}]", condensed(snapshot.workers.iter().map(|worker| worker.state)));
-    // What is read back or trimmed beside the workload is seen when it happens, as are the last I/Os of a worker.
+    // Directions that are not in use are shown while they have I/O: verification reads, trims, a worker's last I/Os.
     let is_shown = |of: &Direction| rates.iops[*of] > 0 || running.iter().any(|worker| worker.uses[*of]);
     let shown: Vec<Direction> = Direction::ALL.into_iter().filter(is_shown).collect();
     if !shown.is_empty() {
@@ -124,20 +124,20 @@ pub fn status(snapshot: &Snapshot, rates: &Rates) -> String {
     line + &format!("[eta {eta}]")
 }
 
-/// `r=1,w=2`, of the directions shown.
+/// The values of the shown directions: `r=1,w=2`.
 fn list(shown: &[Direction], values: &PerDirection<u64>, text: impl Fn(u64) -> String) -> String {
     let entries = shown.iter().map(|&of| format!("{}={}", &of.name()[..1], text(values[of])));
     entries.collect::<Vec<_>>().join(",")
 }
 
-/// Where rates are limited: the sums of the lower and upper limits of all workers that run.
+/// If rates are limited: the sums of the lower and upper limits of all running workers.
 fn limits(running: &[&WorkerSnapshot], units: Units) -> String {
     let mut limits = RateLimits::default();
     for worker in running {
         limits += &worker.limits;
     }
     if limits.max_bandwidth > 0 || limits.min_bandwidth > 0 {
-        // Limits are in bytes even where rates are shown in bits.
+        // Limits are in bytes, even if rates are shown in bits.
         let units = Units { unit_base: 8, ..units };
         format!(", {}-{}", units.rate(limits.min_bandwidth), units.rate(limits.max_bandwidth))
     } else if limits.max_iops > 0 || limits.min_iops > 0 {
@@ -157,7 +157,7 @@ fn condensed(states: impl Iterator<Item = char>) -> String {
     text
 }
 
-/// Minutes and seconds, with hours and days in front where there are any.
+/// Minutes and seconds, preceded by days and hours if there are any.
 fn time_left(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60 % 60, seconds / 3600 % 24, seconds / 86_400);
     let mut text = String::new();

@@ -1,7 +1,7 @@
 //! The report for people.
 //!
-//! A block per job, then the run status groups, then the disks. Widths and blanks are those that users and their
-//! scripts know; the samples of fio 3.42 decide. A line whose numbers were not measured is left out.
+//! It has a block per job, then the run status groups, then the disks. Widths and blanks are those that users and their
+//! scripts know, according to the samples of fio 3.42. Lines whose numbers were not measured are left out.
 
 use crate::latency::Scale;
 use crate::rates::Block;
@@ -14,11 +14,11 @@ use iolite_stats::{
 use iolite_types::describe_errno;
 use std::io::{self, Write};
 
-/// Shares of depths are never shown below this, in percent.
+/// The smallest share of a depth that is shown, in percent.
 const LEAST_DEPTH: f64 = 0.1;
-/// Shares of latency classes are never shown below this, in percent.
+/// The smallest share of a latency class that is shown, in percent.
 const LEAST_CLASS: f64 = 0.01;
-/// Latency classes on one line.
+/// The number of latency classes on one line.
 const CLASSES_PER_LINE: usize = 5;
 
 const DEPTH_LABELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
@@ -44,7 +44,7 @@ impl Exporter for Normal {
     }
 }
 
-/// A job that neither did nor tried any I/O has no block, unless an error kept it from it.
+/// Whether a job has a block. A job without any I/O has none, unless it has an error.
 fn has_something_to_tell(job: &JobReport) -> bool {
     job.error.is_some() || job.directions.iter().any(|(_, measured)| measured.issued > 0 || measured.ios > 0)
 }
@@ -132,7 +132,7 @@ fn write_block(job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::R
     let units = job_units(job);
     let bandwidth = rates::bandwidth(measured);
     let (rate, rate_other) = if block.direction.is_none() && display.unified == Unified::Both {
-        // The second telling of the same has bytes without their unit, and so it is known to those who look for it.
+        // As in fio, this additional block shows its rates without `B/s`, and scripts recognise it by that.
         let units = Units { unit_base: 0, ..units };
         let bare = |rate: String| rate.trim_end_matches("B/s").to_owned();
         (bare(units.rate(bandwidth)), bare(units.rate_other(bandwidth)))
@@ -208,8 +208,8 @@ fn write_latency(kind: &str, latency: &Latency, out: &mut dyn Write) -> io::Resu
     )
 }
 
-/// Bandwidth is sampled in KiB/s; a mean of a Mi and more is shown in those. (Under `kb_base=1000` fio calls the
-/// larger unit `MiB` all the same, and so do we.)
+/// Bandwidth is sampled in KiB/s. If the mean is at least 1 Mi of these, it is shown in MiB/s. (With `kb_base=1000` fio
+/// calls the larger unit `MiB` all the same, and so do we.)
 fn write_bandwidth_samples(
     samples: &Samples,
     kb_base: u32,
@@ -292,7 +292,7 @@ fn write_depths(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
 fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     let nothing = DirectionReport::default();
     let [read, write, trim] = match &job.mixed {
-        // What is shown as one is counted in the first place.
+        // With unified reporting, the counts of all directions are in the first place.
         Some(mixed) if job.display.unified == Unified::Mixed => [mixed, &nothing, &nothing],
         _ => job.directions.values.each_ref(),
     };
@@ -335,8 +335,8 @@ fn write_lateness(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// Percentiles for a line that is no other program's. They are the middles of buckets, which may lie outside of what was
-/// measured; beside the maximum that would look wrong.
+/// Percentiles for a line that only Iolite has. A percentile is the midpoint of a bucket, which may be outside of the
+/// measured range; that would look wrong beside the maximum, so it is clamped.
 fn within_measured(latency: &Latency, percentiles: &[f64]) -> Vec<u64> {
     let Latency { moments, histogram } = latency;
     let values = histogram.percentiles(percentiles).into_iter();
@@ -389,8 +389,8 @@ fn write_disks(disks: &[DiskReport], out: &mut dyn Write) -> io::Result<()> {
     disks.iter().try_for_each(|disk| write_disk(disk, out))
 }
 
-/// A disk, and after it those that it is made of. One that is made of others stands two columns further right and
-/// also tells their averages.
+/// A disk, followed by its component disks. A disk with components is indented by two more columns, and its line ends
+/// with the averages of the components.
 fn write_disk(disk: &DiskReport, out: &mut dyn Write) -> io::Result<()> {
     let indent = if disk.slaves.is_empty() { "  " } else { "    " };
     write!(out, "{indent}{}: ", disk.name)?;
@@ -403,7 +403,7 @@ fn write_disk(disk: &DiskReport, out: &mut dyn Write) -> io::Result<()> {
     disk.slaves.iter().try_for_each(|slave| write_disk(slave, out))
 }
 
-/// `sectors` has a prefix of its own: it joined the others late, and with one letter less.
+/// Writes the counters of a disk. `sectors` has a prefix of its own because fio's has one letter less than the others.
 fn write_counters(
     counters: &DiskCounters,
     prefix: &str,

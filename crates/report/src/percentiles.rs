@@ -4,14 +4,14 @@ use crate::latency::Scale;
 use iolite_stats::Histogram;
 use std::io::{self, Write};
 
-/// Columns that a line of the table may take, without its margin.
+/// The width of the table in columns, without its margin.
 const LINE: usize = 73;
-/// Values take at least this many characters.
+/// The least number of characters of a value.
 const NARROWEST: usize = 5;
-/// Digits after the point that a percentile may have.
+/// The most decimals of a percentile.
 const MOST_DECIMALS: usize = 9;
 
-/// Writes the table of a histogram's percentiles: heading, then as many entries per line as fit. Nothing when
+/// Writes the table of a histogram's percentiles: a heading, then as many entries per line as fit. Writes nothing if
 /// the histogram or the list is empty.
 pub fn write(kind: &str, histogram: &Histogram, percentiles: &[f64], out: &mut dyn Write) -> io::Result<()> {
     let values = histogram.percentiles(percentiles);
@@ -43,7 +43,7 @@ pub fn write(kind: &str, histogram: &Histogram, percentiles: &[f64], out: &mut d
     writeln!(out)
 }
 
-/// As many digits after the point as the most precise percentile needs.
+/// The number of decimals that the most precise percentile needs.
 fn decimals(percentiles: &[f64]) -> usize {
     let needs = |percentile: &f64| {
         let text = format!("{percentile:.MOST_DECIMALS$}");

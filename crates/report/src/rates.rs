@@ -1,11 +1,11 @@
-//! Rates and shares that every format derives from the counts in the same way.
+//! Rates and shares that all formats derive from the counts in the same way.
 
 use iolite_stats::{
     DirectionReport, DiskCounters, DiskReport, JobReport, PriorityLatency, Report, Samples, Unified,
 };
 use iolite_types::{Direction, PerDirection};
 
-/// Bytes per second, rounded down; 0 when the direction did not run.
+/// Bytes per second, rounded down; 0 if the direction did not run.
 pub fn bandwidth(direction: &DirectionReport) -> u64 {
     per_second(direction.bytes, direction.runtime_ms)
 }
@@ -25,12 +25,12 @@ pub fn iops_exact(direction: &DirectionReport) -> f64 {
     if direction.runtime_ms == 0 { 0.0 } else { direction.ios as f64 * 1000.0 / direction.runtime_ms as f64 }
 }
 
-/// `part` of `whole` in percent; 0 of nothing.
+/// `part` in percent of `whole`; 0 if `whole` is 0.
 pub fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part * 100.0 / whole } else { 0.0 }
 }
 
-/// Shares of a total in percent, where what is there is never shown as nothing: at least `least`.
+/// Shares of a total in percent. A share that is not 0 is at least `least`, so that it is not shown as 0.
 pub fn shares<const N: usize>(counts: &[u64; N], total: u64, least: f64) -> [f64; N] {
     counts.map(|count| match count {
         0 => 0.0,
@@ -38,7 +38,7 @@ pub fn shares<const N: usize>(counts: &[u64; N], total: u64, least: f64) -> [f64
     })
 }
 
-/// The same of all that was counted: of the calls that carried units, not of the units.
+/// The same, with the sum of all counts as the total: the number of calls that carried units, not the number of units.
 pub fn shares_of_all<const N: usize>(counts: &[u64; N], least: f64) -> [f64; N] {
     shares(counts, counts.iter().fold(0, |sum: u64, &count| sum.saturating_add(count)), least)
 }
@@ -57,25 +57,25 @@ fn sum(directions: &PerDirection<DirectionReport>, of: impl Fn(&DirectionReport)
     directions.iter().fold(0, |sum, (_, direction)| sum.saturating_add(of(direction)))
 }
 
-/// One block of a job's numbers: a direction, or all of them as one.
+/// One block of a job's numbers: for a direction, or for all directions together.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    /// The direction; `None` = all.
+    /// The direction; `None` = all directions.
     pub direction: Option<Direction>,
-    /// What was measured.
+    /// The measurements.
     pub measured: &'a DirectionReport,
-    /// Bytes per second that the job's group moved in the same.
+    /// Bytes per second that the job's group moved in the same direction.
     group_bandwidth: u64,
 }
 
 impl Block<'_> {
-    /// What reports call it.
+    /// The name of the block in reports.
     pub fn name(&self) -> &'static str {
         self.direction.map_or("mixed", Direction::name)
     }
 }
 
-/// The blocks that a job shows, in order.
+/// The blocks of a job, in order.
 pub fn blocks<'a>(report: &Report, job: &'a JobReport) -> Vec<Block<'a>> {
     let group = report.groups.iter().find(|group| group.id == job.group);
     let apart = job.directions.iter().map(|(direction, measured)| Block {
@@ -91,13 +91,13 @@ pub fn blocks<'a>(report: &Report, job: &'a JobReport) -> Vec<Block<'a>> {
     apart.filter(|_| job.display.unified != Unified::Mixed).chain(mixed).collect()
 }
 
-/// The mean of a job's bandwidth samples, in whole KiB/s, as a share of what its group moved in the same direction: at
-/// most 100%, and that where the group moved less than one.
+/// The mean of a job's bandwidth samples, in whole KiB/s, as a share of the bandwidth of its group in the same
+/// direction: at most 100%, and 100% if the group moved less than 1 KiB/s.
 pub fn share_of_group(block: &Block<'_>) -> f64 {
     share(&block.measured.bw, f64::trunc, block.group_bandwidth as f64 / 1024.0)
 }
 
-/// The same as the terse format has it: there the group's KiB/s are whole, and the mean is not.
+/// The same for the terse format: there the group's KiB/s are rounded down, and the mean is not.
 pub fn share_of_group_in_kib(block: &Block<'_>) -> f64 {
     share(&block.measured.bw, |mean| mean, (block.group_bandwidth / 1024) as f64)
 }
@@ -110,12 +110,12 @@ fn share(samples: &Samples, mean: fn(f64) -> f64, moved: f64) -> f64 {
     }
 }
 
-/// The priorities of a direction, where there are several to be told apart.
+/// The priorities of a direction, if there are several.
 pub fn told_apart(direction: &DirectionReport) -> &[PriorityLatency] {
     if direction.priorities.len() > 1 { &direction.priorities } else { &[] }
 }
 
-/// Class and level of a priority, and its hint where it has one: `2/4`, `2/4/1`.
+/// Class and level of a priority, and its hint if it has one: `2/4`, `2/4/1`.
 pub fn priority_name(priority: u16) -> String {
     let [class, level, hint] = priority_parts(priority);
     if hint == 0 { format!("{class}/{level}") } else { format!("{class}/{level}/{hint}") }
@@ -126,8 +126,8 @@ pub fn priority_parts(priority: u16) -> [u16; 3] {
     [priority >> 13, priority & 7, priority >> 3 & 1023]
 }
 
-/// What the disks that an md or dm device is made of did on average, and the utilisation of the busiest. `None`
-/// for a disk that is made of nothing else.
+/// The average counters of the component disks of an md or dm device, and the utilisation of the busiest one. `None`
+/// for a disk without components.
 pub fn slave_averages(disk: &DiskReport) -> Option<(DiskCounters, f64)> {
     let count = u64::try_from(disk.slaves.len()).ok().filter(|&count| count > 0)?;
     let average = |counter: fn(&DiskCounters) -> u64| {
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(shares_of_all(&[0, 0], 0.1), [0.0, 0.0]);
     }
 
-    /// Means and group rates of jobs at a fixed rate, and the shares that fio 3.33 told in JSON and in terse.
+    /// Means and group rates of jobs at a fixed rate, with the shares that fio 3.33 showed in JSON and in terse.
     #[test]
     fn shares_of_a_group() {
         let vectors = [

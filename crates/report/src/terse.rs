@@ -1,7 +1,7 @@
 //! The compact report for programs: one line per job, fields separated by `;`, times in µs.
 //!
-//! The field order of each version is fixed for good; scripts count semicolons. Versions differ in what they
-//! tell: 2 has no program name and no disks, 3 has no trims, 5 adds samples of bandwidth and IOPS.
+//! The order of fields in each version never changes, because scripts count semicolons. Versions have different fields:
+//! 2 has no program name and no disks, 3 has no trims, 5 adds samples of bandwidth and IOPS.
 
 use crate::rates::Block;
 use crate::{Exporter, Program, rates};
@@ -9,11 +9,11 @@ use iolite_stats::{DirectionReport, DiskReport, JobReport, Latency, Report};
 use iolite_types::Direction;
 use std::io::{self, Write};
 
-/// Percentiles that a line has room for.
+/// The number of percentiles in a line.
 const PERCENTILES: usize = 20;
-/// Shares of depths are never below this when there was one, in percent.
+/// The smallest share of a depth that occurred, in percent.
 const LEAST_DEPTH: f64 = 0.1;
-/// Shares of latency classes are never below this when there was one, in percent.
+/// The smallest share of a latency class that occurred, in percent.
 const LEAST_CLASS: f64 = 0.01;
 
 /// A version of the terse format.
@@ -31,7 +31,7 @@ pub enum TerseVersion {
 }
 
 impl TerseVersion {
-    /// The version of this number, if there is one.
+    /// The version with this number, if there is one.
     pub fn from_number(number: u32) -> Option<Self> {
         [Self::V2, Self::V3, Self::V4, Self::V5].into_iter().find(|&version| version as u32 == number)
     }
@@ -40,7 +40,7 @@ impl TerseVersion {
 /// The terse format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terse {
-    /// Which version of it.
+    /// The version of the format.
     pub version: TerseVersion,
 }
 
@@ -73,7 +73,7 @@ impl Terse {
             write!(out, ";{};{}", errors.count, errors.first_errno())?;
         }
         if let Some(description) = &job.description {
-            // Version 2 has ended its line by then.
+            // Version 2 has already ended its line.
             let end_of_line = if self.version == TerseVersion::V2 { "\n" } else { "" };
             write!(out, "{end_of_line};{description}")?;
         }
@@ -94,7 +94,7 @@ impl Terse {
         let unmeasured = Latency::default();
         moments(if display.synchronous { &unmeasured } else { &measured.slat }, out)?;
         moments(&measured.clat, out)?;
-        // There is room for one kind only: that of total latency where it was asked for.
+        // There is room for one kind of percentiles: those of total latency if the job asks for them.
         let (percentiles, histogram) = if display.lat_percentiles {
             (&display.percentiles[..], &measured.lat.histogram)
         } else if display.clat_percentiles {
@@ -163,7 +163,7 @@ fn distributions(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
         write!(out, ";{share:3.1}%")?;
     }
     let classes = &job.latency_classes;
-    // The format is older than classes below a microsecond: they are in the first one here.
+    // The format is older than the classes below a microsecond, so they count in the first class.
     let mut microseconds = classes.us;
     microseconds[0] = classes.ns.iter().fold(microseconds[0], |sum, &count| sum.saturating_add(count));
     let completed = rates::completed(job);
@@ -176,7 +176,7 @@ fn distributions(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// A disk, and after it those that it is made of.
+/// A disk, followed by its component disks.
 fn disk_util(disk: &DiskReport, out: &mut dyn Write) -> io::Result<()> {
     let counters = &disk.counters;
     write!(
@@ -205,7 +205,7 @@ mod tests {
         text.lines().map(|line| line.split(';').map(String::from).collect()).collect()
     }
 
-    /// What the samples of each version count, disks (9 fields each) apart.
+    /// The number of fields in the samples of each version, without disks (9 fields each).
     #[test]
     fn fields_of_each_version() {
         let report = example::mixed();

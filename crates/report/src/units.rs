@@ -1,25 +1,25 @@
-//! Numbers as people read them: scaled to a unit, with a fixed count of characters.
+//! Numbers for people: scaled to a unit, with a fixed number of characters.
 //!
-//! The rule is the one users of fio know: a number may take as many characters as there are significant figures.
-//! It is divided by the base until its integer part fits; what room is then left, after the decimal point, goes
-//! to decimals. So with four figures 4096 stays `4096`, 16384 is `16.0Ki`, 102400 is `100Ki`, and 1000 Mi is not
-//! yet a Gi. The integer part is judged before rounding: 10239488 bytes are `10000KiB`.
+//! The rule is the one that users of fio know: a number may have as many characters as there are significant figures.
+//! It is divided by the base until its integer part fits. The decimal point and decimals take the remaining room. So
+//! with four figures, 4096 stays `4096`, 16384 is `16.0Ki`, 102400 is `100Ki`, and 1000 Mi is not yet shown in Gi.
+//! Whether the integer part fits is decided before rounding: 10239488 bytes are `10000KiB`.
 
 /// Prefixes of the powers of 1000.
 const DECIMAL: [&str; 6] = ["", "k", "M", "G", "T", "P"];
 /// Prefixes of the powers of 1024.
 const BINARY: [&str; 6] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
-/// More figures than any number here has; keeps the arithmetic inside its range.
+/// More figures than any number here has. The limit prevents overflow.
 const MAX_FIGURES: u32 = 15;
 
-/// Characters that minima and maxima of latencies may take.
+/// The number of characters for minima and maxima of latencies.
 const LATENCY_FIGURES: u32 = 6;
 
-/// How byte counts and rates are shown.
+/// How amounts of data and rates are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Units {
-    /// 1024 or 1000: which kind of prefix comes first; the other follows in parentheses.
+    /// The base of the prefix that comes first: 1024 or 1000. The other one follows in parentheses.
     pub kb_base: u32,
     /// 0 or 8 = rates in bytes, 1 = rates in bits. Amounts are always in bytes.
     pub unit_base: u32,
@@ -28,22 +28,22 @@ pub struct Units {
 }
 
 impl Units {
-    /// An amount of data under the first base: `16.0MiB`.
+    /// An amount of data in the first base: `16.0MiB`.
     pub fn bytes(self, bytes: u64) -> String {
         scaled(u128::from(bytes), self.first(), self.figures) + "B"
     }
 
-    /// An amount of data under the other base: `16.8MB`.
+    /// An amount of data in the other base: `16.8MB`.
     pub fn bytes_other(self, bytes: u64) -> String {
         scaled(u128::from(bytes), self.first().other(), self.figures) + "B"
     }
 
-    /// A rate under the first base: `214MiB/s`.
+    /// A rate in the first base: `214MiB/s`.
     pub fn rate(self, bytes_per_second: u64) -> String {
         self.rate_in(bytes_per_second, self.first())
     }
 
-    /// A rate under the other base: `224MB/s`.
+    /// A rate in the other base: `224MB/s`.
     pub fn rate_other(self, bytes_per_second: u64) -> String {
         self.rate_in(bytes_per_second, self.first().other())
     }
@@ -77,7 +77,7 @@ pub fn count(value: u64, figures: u32) -> String {
     scaled(u128::from(value), Base::Decimal, figures)
 }
 
-/// The smallest or largest of latencies, in the unit of its line: `8063.1k`.
+/// The minimum or maximum of latencies, in the unit of its line: `8063.1k`.
 pub fn extreme(value: u64) -> String {
     count(value, LATENCY_FIGURES)
 }
@@ -93,7 +93,7 @@ pub fn duration(ns: u64) -> String {
     format!("{:.2}{unit}", ns as f64 / divisor)
 }
 
-/// The powers by which a number is scaled.
+/// The base by whose powers a number is scaled.
 #[derive(Clone, Copy)]
 enum Base {
     Decimal,
@@ -127,10 +127,10 @@ fn scaled(value: u128, base: Base, figures: u32) -> String {
     scaled_from(value, 0, base, figures)
 }
 
-/// Scales a value that is given in units of the `power`th prefix.
+/// Scales a value in units of the `power`th prefix.
 ///
-/// What is lost in all but the last division does not count any more, a half rounds up where there are no decimals,
-/// and decimals are those of the last remainder as a double: 51150048 is `51.1M`, as 51250048 is `51.2M`.
+/// The remainders of all divisions but the last are dropped. Without decimals, a half rounds up. Decimals come from the
+/// last remainder as a double, so 51150048 is `51.1M` and 51250048 is `51.2M`.
 fn scaled_from(mut value: u128, mut power: usize, base: Base, figures: u32) -> String {
     let figures = figures.clamp(1, MAX_FIGURES) as usize;
     let prefixes = base.prefixes();
@@ -166,7 +166,7 @@ mod tests {
     const BINARY_FIRST: Units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
     const DECIMAL_FIRST: Units = Units { kb_base: 1000, unit_base: 0, figures: 4 };
 
-    /// Block sizes as fio 3.33 shows them in a job's header line.
+    /// Block sizes, as fio 3.33 shows them in a job's header line.
     #[test]
     fn amounts_as_the_peer_shows_them() {
         let vectors = [
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(shown, ["10.2KiB", "10.8KiB", "101KiB", "102KiB"]);
     }
 
-    /// 100 I/Os of 1234567 bytes in one millisecond, as fio 3.33 shows them under each number of figures.
+    /// 100 I/Os of 1234567 bytes in one millisecond, as fio 3.33 shows them with each number of figures.
     #[test]
     fn significant_figures() {
         let vectors = [

@@ -1,4 +1,4 @@
-//! No numbers, however large or small, make a report fail.
+//! Numbers of any size never make a report fail.
 
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::*;

@@ -1,8 +1,8 @@
-//! Reports against the peer's own: fio runs with two formats at once, its JSON is read back into a [`Report`],
-//! and what is made of that must be the text that fio printed, in both formats.
+//! Compares reports with those of the peer: fio runs with two formats at once, its JSON is parsed into a [`Report`],
+//! and the reports made from that must be the text that fio printed, in both formats.
 //!
-//! The installed fio is older than the one whose layout is spoken here; [`as_newer`] and [`NEWER_KEYS`] are the
-//! complete list of differences. Without fio there is nothing to compare with, and the test says so.
+//! The installed fio is older than the one whose layout is used here; [`as_newer`] and [`NEWER_KEYS`] are the complete
+//! list of differences. Without fio, the tests are skipped and say so.
 
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::*;
@@ -11,18 +11,18 @@ use iolite_types::{Direction, PerDirection};
 use serde_json::Value;
 use std::process::Command;
 
-/// Keys that the newer JSON has and the older has not.
+/// Keys that only the newer JSON has.
 const NEWER_KEYS: [&str; 5] =
     ["job_start", "latency_target_ns", "latency_window_us", "read_sectors", "write_sectors"];
 
-/// A run of the peer in which each of its formats is told apart.
+/// The output of a run of the peer, separated by format.
 struct Told {
     terse: String,
     json: String,
     normal: String,
 }
 
-/// Leaves a test that has nothing to compare with.
+/// Skips a test if there is no fio.
 macro_rules! need_fio {
     () => {
         if Command::new("fio").arg("--version").output().is_err() {
@@ -44,7 +44,7 @@ fn run(arguments: &str) -> Told {
     Told { terse: terse + "\n", json: text[json..normal].into(), normal: text[normal..].into() }
 }
 
-/// What the newer fio would have printed.
+/// The output as the newer fio would have printed it.
 fn as_newer(normal: &str) -> String {
     normal
         .replace("; 0 zone resets", "")
@@ -52,7 +52,7 @@ fn as_newer(normal: &str) -> String {
         .replace("target=0, window=0", "target=0.00ns, window=0.00ns")
 }
 
-/// The local time and the disks' sectors (which the older does not tell) apart.
+/// The lines without the local time and the sectors of disks (which the older fio does not show).
 fn comparable(normal: &str) -> Vec<String> {
     let without = |line: &str, from: &str, to: &str| match line.split_once(from) {
         Some((before, after)) => before.to_string() + after.split_once(to).map_or("", |(_, rest)| rest),
@@ -123,7 +123,7 @@ fn direction(value: &Value) -> DirectionReport {
     }
 }
 
-/// Shares back into counts of a total. The least that is shown stands for anything below it.
+/// Converts shares of a total back into counts. The smallest share that is shown stands for anything below it.
 fn counts<const N: usize>(value: &Value, total: u64) -> [u64; N] {
     let count = |share: f64| {
         let exact = share * total as f64 / 100.0;
@@ -134,7 +134,8 @@ fn counts<const N: usize>(value: &Value, total: u64) -> [u64; N] {
     counts.try_into().expect("as many classes as ever")
 }
 
-/// Shares of calls, of which nothing tells how many there were. Those shown as the least share what is left.
+/// Converts shares of calls back into counts, although the number of calls is unknown. The smallest shares divide the
+/// rest.
 fn calls<const N: usize>(value: &Value) -> [u64; N] {
     const ALL: u64 = 1_000_000_000;
     let is_least = |share: f64| share == 0.1;
@@ -255,8 +256,8 @@ fn report(json: &Value, display: &Display) -> Report {
     }
 }
 
-/// Equal, but for the last digit of fractions: they went through six decimals and back, and the peer's means are
-/// running ones, which may fall on the other side of a tie.
+/// Whether the texts are equal except for the last digit of fractions: these were converted to six decimals and back,
+/// and the peer's running means may round differently at a tie.
 fn same(ours: &str, theirs: &str, tolerance: f64) -> bool {
     let number = |text: &str| text.trim_end_matches('%').parse::<f64>().ok().filter(|_| text.contains('.'));
     match (number(ours), number(theirs)) {
@@ -312,7 +313,7 @@ fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) {
     assert_json(&ours(&Json { bins: true }), &told.json, arguments);
     let terse = ours(&Terse { version: TerseVersion::V3 });
     for (ours, theirs) in terse.split(';').zip(told.terse.split(';')) {
-        // Shares came out of JSON, where the smallest are raised to what can be shown.
+        // Shares come from JSON, where the smallest are raised to a value that can be shown.
         let tolerance = if theirs.ends_with('%') { 0.1 } else { 2e-6 };
         assert!(same(ours, theirs, tolerance), "{arguments}\n ours: {ours}\n fio: {theirs}");
     }

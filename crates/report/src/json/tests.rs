@@ -1,4 +1,4 @@
-//! The layout of the JSON formats: keys in order, types and white space.
+//! Tests of the layout of the JSON formats: order of keys, types and white space.
 
 use super::*;
 use crate::example;

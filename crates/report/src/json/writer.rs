@@ -1,4 +1,4 @@
-//! JSON with the white space that line-oriented scripts around fio expect.
+//! Writes JSON with the white space that line-oriented scripts for fio expect.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use std::io::{self, Write};
 pub struct Writer<'a> {
     out: &'a mut dyn Write,
     depth: usize,
-    /// Nothing was written into the innermost object or array yet.
+    /// Whether nothing has been written into the innermost object or array yet.
     empty: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Writer<'a> {
         write!(self.out, "{value}")
     }
 
-    /// Six decimals. JSON has no word for what is not finite; 0 stands for it.
+    /// A number with six decimals. JSON cannot express numbers that are not finite, so they become 0.
     pub fn float(&mut self, key: &str, value: f64) -> io::Result<()> {
         self.key(key)?;
         write!(self.out, "{:.6}", if value.is_finite() { value } else { 0.0 })

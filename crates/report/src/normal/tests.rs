@@ -1,17 +1,17 @@
-//! The layout of the report for people, against texts written out by hand.
+//! Compares the layout of the report for people with texts written by hand.
 
 use super::*;
 use crate::example::{self, latency, moments, samples};
 use iolite_stats::{DirectionReport, First, JobError, Measurement};
 use iolite_types::{Direction, PerDirection};
 
-/// The report's lines, the local time masked.
+/// The report with the local time masked.
 fn normal(report: &Report) -> String {
     let text = example::text(&Normal, report);
     text.replace(&clock::local(report.timestamp_ms), "(local time)")
 }
 
-/// The same bandwidth under both bases: 80,000 KiB/s are 81.92 million bytes per second.
+/// The same bandwidth in both bases: 80,000 KiB/s are 81.92 million bytes per second.
 #[test]
 fn a_steady_state_has_one_bandwidth() {
     let measured = Measurement { iops: 20_000, bandwidth: 80_000 << 10, latency: 0 };
@@ -25,7 +25,7 @@ fn a_steady_state_has_one_bandwidth() {
     );
 }
 
-/// The figures of the sample of a mixed asynchronous run, its percentiles apart.
+/// The figures of the sample of a mixed asynchronous run, without its percentiles.
 #[test]
 fn a_mixed_asynchronous_job() {
     let expected = "
