@@ -346,14 +346,14 @@ pub fn checking_the_language_looks_at_no_facts_of_the_machine() {
     }
     let dir = scratch();
     for facts in [
-        "--directory=/nonexistent --size=4k",
-        "--opendir=/nonexistent",
-        "--read_iolog=/nonexistent",
-        "--filename=/dev/nonexistent",
+        "--directory=nowhere --size=4k",
+        "--opendir=nowhere",
+        "--read_iolog=nowhere",
+        "--filename=/dev/iolite-test-none",
         "--filename=f --size=4k --cpus_allowed=60000",
         "--filename=f --size=4k --gtod_cpu=60000",
         "--filename=f --size=4k --numa_cpu_nodes=60000",
-        "--filename=f --size=4k --aux-path=/nonexistent",
+        "--filename=f --size=4k --aux-path=nowhere",
     ] {
         let line = format!("--name=a {facts}");
         program.line(dir.path(), &line).refused();

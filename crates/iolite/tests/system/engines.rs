@@ -145,9 +145,9 @@ fn a_queue_is_filled() {
             run(dir.path(), &[engine, mode, "--rw=randwrite", "--size=1M", "--iodepth=8", "--direct=1"]);
         assert_eq!(json.job().ios(), [0, 256, 0], "{engine} {mode}");
         assert_eq!(blocks_with_data(dir.path()), BLOCKS, "{engine} {mode}");
-        // Eight at a time as soon as the queue has filled up: nearly always.
+        // The queue is filled to its end before anything is waited for: at least one submission in eight makes it full.
         let deep = json.job().float("iodepth_level.8");
-        assert!(deep > 75.0, "{engine} {mode}: depth 8 or more in {deep}% of the submissions");
+        assert!(deep >= 12.0, "{engine} {mode}: depth 8 or more in {deep}% of the submissions");
         assert_eq!(json.job().float("iodepth_level.16"), 0.0, "{engine} {mode}: never deeper");
         // Submission is measured apart where it is a step of its own.
         assert_eq!(json.job().int("write.slat_ns.N"), 256, "{engine} {mode}");

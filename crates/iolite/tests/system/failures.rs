@@ -136,7 +136,7 @@ fn a_file_that_is_cut_off_under_its_job() {
     for (more, code) in [("--continue_on_error=all", 0), ("", 1)] {
         fs::write(&file, vec![1; 1 << 20]).expect("a file");
         let line = format!(
-            "--name=e --filename=f --rw=read --bs=4k --size=1M --rate_iops=400 --invalidate=0 --eta=never \
+            "--name=e --filename=f --rw=read --bs=4k --size=1M --rate_iops=100 --invalidate=0 --eta=never \
              --exec_prerun=true {more}"
         );
         let mut running = program.start(dir.path(), line.split_whitespace());

@@ -1,8 +1,9 @@
 //! Logs: what is in them, when they are written, and what is told when they cannot be.
 
-use crate::common::program::{Finished, Running};
+use crate::common::program::{Finished, Running, is_full};
 use crate::common::{Json, Program, files_in, is_root, scratch};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -147,7 +148,8 @@ fn windows_hold_averages_maxima_or_both() {
     let json = run(dir.path(), &format!("{job} --log_window_value=both"));
     let [reads, writes, _] = json.job().ios();
     let both = log(dir.path(), "x_lat.1.log");
-    assert!((4..=24).contains(&both.len()), "{both:?}");
+    let most = 2 * (json.job().int("job_runtime") as usize / 100 + 1);
+    assert!((2..=most).contains(&both.len()), "{most}: {both:?}");
     assert!(both.iter().all(|line| line.len() == 7 && line[1] <= line[2] && line[4..] == [0, 0, 0]));
     assert!(both.iter().any(|line| line[1] < line[2]));
     // Windows end where they were planned, or later when there was nothing to do.
@@ -160,7 +162,8 @@ fn windows_hold_averages_maxima_or_both() {
             sum += line[1] as f64 * (line[0] - before) as f64 / 1000.0;
             before = line[0];
         }
-        assert!((sum / count as f64 - 1.0).abs() < 0.05, "{sum} of {count}: {iops:?}");
+        // Rates and times are whole numbers.
+        assert!((sum - count as f64).abs() < count as f64 / 20.0 + 12.0, "{sum} of {count}: {iops:?}");
     }
     let bw = log(dir.path(), "x_bw.1.log");
     assert!(bw.iter().zip(&iops).all(|(bw, iops)| bw[1].abs_diff(iops[1] * 4) <= 4), "4 KiB each");
@@ -192,7 +195,7 @@ fn the_last_window_of_a_job_with_a_depth_is_no_shorter_than_half() {
             before = line[0];
         }
     }
-    assert!((sum / all as f64 - 1.0).abs() < 0.05, "{sum} of {all}");
+    assert!((sum - all as f64).abs() < all as f64 / 20.0 + 12.0, "{sum} of {all}");
 }
 
 #[test]
@@ -208,9 +211,9 @@ fn averages_of_the_report_are_no_coarser_than_the_logs() {
         (json.job().int("read.bw_samples"), json.job().int("read.iops_samples"))
     };
     let (bw, iops) = samples("--write_bw_log=x --log_avg_msec=100");
-    assert!(bw > 8 && iops <= 5, "{bw} {iops}");
+    assert!(bw > iops && iops <= 5, "{bw} {iops}");
     let (bw, iops) = samples("--write_iops_log=x --log_avg_msec=100");
-    assert!(bw <= 5 && iops > 8, "{bw} {iops}");
+    assert!(iops > bw && bw <= 5, "{bw} {iops}");
 }
 
 #[test]
@@ -222,35 +225,41 @@ fn times_begin_after_the_ramp_and_go_on_through_loops() {
     );
     let lines = log(dir.path(), "x_lat.1.log");
     assert_eq!(lines.len() as u64, json.job().ios()[0], "what was done in the ramp is not logged");
-    assert!(lines[0][0] < 200 && lines.last().unwrap()[0] > 700, "{lines:?}");
+    // The ramp is as long as all that is logged: times that began with it would be beyond the end.
+    assert!(lines.last().unwrap()[0] <= json.job().int("read.runtime") + 1, "{lines:?}");
     run(dir.path(), "--ioengine=null --rw=read --size=16k --loops=3 --thinktime=10ms --write_lat_log=x");
     let lines = log(dir.path(), "x_lat.1.log");
     assert_eq!(lines.len(), 12);
     assert!(lines.is_sorted_by_key(|line| line[0]) && lines[11][0] >= 100, "{lines:?}");
 }
 
+/// The milliseconds that a clock shows.
+fn milliseconds(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is valid.
+    assert_eq!(unsafe { libc::clock_gettime(clock, &raw mut time) }, 0);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
 #[test]
 pub fn times_of_another_clock() {
     let dir = scratch();
     let job = "--ioengine=null --rw=read --size=16k --write_lat_log=x --log_alternate_epoch=1";
-    let wall =
-        || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
-    let before = wall();
-    run(dir.path(), job);
-    let lines = log(dir.path(), "x_lat.1.log");
-    assert!(lines.iter().all(|line| (before..=wall() + 1).contains(&line[0])), "{before} {lines:?}");
-    run(dir.path(), &format!("{job} --log_alternate_epoch_clock_id=1 --log_issue_time=1"));
-    let uptime = fs::read_to_string("/proc/uptime").unwrap();
-    let seconds: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
-    let lines = log(dir.path(), "x_lat.1.log");
-    assert!(
-        lines.iter().all(|line| (line[0] as f64 / 1000.0 - seconds).abs() < 100.0),
-        "{seconds} {lines:?}"
-    );
-    // Issued at most a moment before it was done, counted from the same zero.
-    assert!(
-        lines.iter().all(|line| line[5] / 1_000_000 <= line[0] && line[0] - line[5] / 1_000_000 < 10_000)
-    );
+    for (clock, more) in [
+        (libc::CLOCK_REALTIME, ""),
+        (libc::CLOCK_MONOTONIC, "--log_alternate_epoch_clock_id=1 --log_issue_time=1"),
+    ] {
+        let before = milliseconds(clock);
+        run(dir.path(), &format!("{job} {more}"));
+        // One millisecond of rounding either way.
+        let between = before - 1..=milliseconds(clock) + 1;
+        for line in log(dir.path(), "x_lat.1.log") {
+            assert!(between.contains(&line[0]), "{between:?} {line:?}");
+            // It was issued before it was done, and both are counted from the same zero.
+            let issued = line.get(5).map(|ns| ns / 1_000_000);
+            assert!(issued.is_none_or(|ms| between.contains(&ms) && ms <= line[0]), "{between:?} {line:?}");
+        }
+    }
     let refused = ours().line(
         dir.path(),
         &format!("--name=j {job} --log_alternate_epoch_clock_id=99 --filename=made --ioengine=psync"),
@@ -340,7 +349,7 @@ fn an_interrupted_job_keeps_every_entry() {
     }
 }
 
-/// A job whose log goes to a pipe that nobody reads for a while.
+/// A job whose log goes to a pipe that nobody reads until it is full, and then for a while.
 fn run_into_a_pipe(dir: &Path, options: &str, wait: Duration) -> (Finished, Vec<Vec<u64>>) {
     let pipe = dir.join("x_lat.1.log");
     let path = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
@@ -350,8 +359,9 @@ fn run_into_a_pipe(dir: &Path, options: &str, wait: Duration) -> (Finished, Vec<
         "--output-format=json --name=j --ioengine=null --rw=read --number_ios=40000 --size=1g --disable_clat=1 \
          --disable_slat=1 --write_lat_log=x {options}"
     );
-    let running: Running = ours().start(dir, line.split_whitespace());
+    let mut running: Running = ours().start(dir, line.split_whitespace());
     let reader = fs::File::open(&pipe).unwrap();
+    running.wait_until("the pipe is full", |_| is_full(&reader));
     std::thread::sleep(wait);
     let text = std::io::read_to_string(reader).unwrap();
     fs::remove_file(&pipe).unwrap();
@@ -362,16 +372,16 @@ fn run_into_a_pipe(dir: &Path, options: &str, wait: Duration) -> (Finished, Vec<
 pub fn a_job_waits_for_its_log_and_says_so() {
     let dir = scratch();
     // 40000 lines are about 700 KiB: more than a pipe, the buffer of a log, and a queue of 1024 entries hold.
-    let (run, lines) = run_into_a_pipe(dir.path(), "--log_entries=1024", Duration::from_millis(700));
+    let (run, lines) = run_into_a_pipe(dir.path(), "--log_entries=1024", Duration::from_millis(1000));
     assert_eq!(lines.len(), 40_000, "nothing is lost");
     let json = Json::parse(&run.stdout);
-    assert!(json.job().int("log_wait_ms") > 50, "{run}");
+    assert!(json.job().int("log_wait_ms") > 0, "{run}");
     // There is room for all of them when nothing is said.
     let (run, lines) = run_into_a_pipe(dir.path(), "", Duration::from_millis(100));
     assert_eq!(lines.len(), 40_000);
     assert!(!run.stdout.contains("log_wait_ms"), "{run}");
     let normal = "--output-format=normal --log_entries=1024";
-    let (run, _) = run_into_a_pipe(dir.path(), normal, Duration::from_millis(700));
+    let (run, _) = run_into_a_pipe(dir.path(), normal, Duration::from_millis(1000));
     run.says("j: waited ").says("for its logs");
 }
 
@@ -414,6 +424,9 @@ fn logs_that_cannot_be_written_are_errors() {
     let path = |name: &str| dir.path().join(name);
     fs::write(path("file"), "").unwrap();
     fs::create_dir(path("taken_lat.1.log")).unwrap();
+    let closed = path("closed");
+    fs::create_dir(&closed).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
     let mut cases = vec![
         (
             "--write_lat_log=no/such/x",
@@ -423,7 +436,7 @@ fn logs_that_cannot_be_written_are_errors() {
         ("--write_lat_log=taken", "taken_lat.1.log is a directory"),
     ];
     if !is_root() {
-        cases.push(("--write_iops_log=/x", "no file can be made in /"));
+        cases.push(("--write_iops_log=closed/x", "no file can be made in closed"));
     }
     for (options, reason) in cases {
         let line = format!("--name=j --filename=data --size=64k --rw=write {options}");
@@ -516,7 +529,9 @@ pub fn histograms_count_every_io() {
             ),
         );
         let lines = log(dir.path(), "h_clat_hist.1.log");
-        assert!((2..=8).contains(&lines.len()), "{}", lines.len());
+        // One for each direction and 300 ms, and at the end.
+        let most = 2 * (json.job().int("job_runtime") as usize / 300 + 1);
+        assert!((2..=most).contains(&lines.len()), "{most}: {}", lines.len());
         assert!(lines.iter().all(|line| line.len() == columns + 3 && line[2] == 4096));
         let [reads, writes, _] = json.job().ios();
         for (direction, count) in [(0, reads), (1, writes)] {

@@ -199,7 +199,7 @@ fn a_killed_run_leaves_no_control_group() {
             running.wait_until("the workers are in their group", |_| inside() == 3);
             running.signal(signal);
             running.wait();
-            let patience = Instant::now() + Duration::from_secs(20);
+            let patience = Instant::now() + Duration::from_secs(120);
             while directory.exists() {
                 assert!(Instant::now() < patience, "signal {signal} {thread}: the group is still there");
                 std::thread::sleep(Duration::from_millis(10));
@@ -373,7 +373,7 @@ pub fn a_thread_of_its_own_keeps_the_time() {
         assert!(!first.starts_with('0'), "CPU 0 is not for workers: {allowed}");
         let report = Json::parse(&run.stdout);
         let runtime = report.job().int("read.runtime");
-        assert!(report.job().ios()[0] > 0 && (900..10_000).contains(&runtime), "{runtime}");
+        assert!(report.job().ios()[0] > 0 && runtime >= 900, "{runtime}");
     }
     let line = "--name=j --ioengine=null --size=4k --gtod_cpu=4000";
     Program::under_test().line(dir.path(), line).refused().says("gtod_cpu: there is no CPU 4000");

@@ -4,6 +4,7 @@ use crate::common::devices::{Loop, image};
 use crate::common::{Json, Program, scratch};
 use iolite_testing::or_skip;
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 const ENGINES: &[&str] = &[
     "psync",
@@ -124,17 +125,19 @@ fn damage_is_found_where_jobs_share() {
         ("--bs=4k --verify=md5", "--name=b --bs=8k --verify=meta", "verify: bad magic header"),
     ] {
         let dir = scratch();
-        let shared = format!("--filename=s --size=128k --rw=write --rate=128k {blocks}");
+        // Three seconds of writing, with the damage in the middle.
+        let shared = format!("--filename=s --size=128k --rw=write --rate=43k {blocks}");
         let rival = rival.replace("--name=b", &format!("--name=b {shared}"));
-        // When half of it has been written.
-        fs::write(dir.path().join("vandal"), "yes | head -c 16384 | dd of=s conv=notrunc status=none\n")
-            .unwrap();
-        let vandal = "--name=z --ioengine=null --size=4k --rw=read --startdelay=500ms";
-        let mut args = vec!["--name=a"];
-        args.extend(shared.split(' ').chain(["--numjobs=2"]).chain(rival.split_whitespace()));
-        args.extend(vandal.split(' '));
-        args.push("--exec_prerun=sh vandal");
-        Program::under_test().run(dir.path(), &args).refused().says(found);
+        let line = format!("--name=a {shared} --numjobs=2 {rival}");
+        let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+        let path = dir.path().join("s");
+        let is_written = |block: &[u8]| block.iter().any(|&byte| byte != 0);
+        running.wait_until("a half of it", |_| {
+            fs::read(&path).is_ok_and(|bytes| bytes.get(64 << 10..68 << 10).is_some_and(is_written))
+        });
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&b"y\n".repeat(8192), 0).unwrap();
+        running.wait().refused().says(found);
     }
 }
 
@@ -148,8 +151,8 @@ fn rivals_are_those_of_one_file() {
     // While the one, which has written all of b, makes a long pause, and when the other one has written all of a.
     fs::write(dir.path().join("vandal"), "dd if=a of=b bs=4k count=1 conv=notrunc status=none\n").unwrap();
     let jobs = "--bs=4k --verify=crc32c --rw=write --name=one --filename=b:a --size=128k --filesize=64k \
-                --file_service_type=sequential --thinktime=4s --thinktime_blocks=16 --name=other --filename=a --size=64k --do_verify=0 \
-                --startdelay=400ms --name=z --ioengine=null --size=4k --wait_for=other";
+                --file_service_type=sequential --thinktime=6s --thinktime_blocks=16 --name=other --filename=a --size=64k --do_verify=0 \
+                --startdelay=1s --name=z --ioengine=null --size=4k --wait_for=other";
     let args = jobs.split_whitespace().chain(["--exec_prerun=sh vandal"]);
     let run = Program::under_test().run(dir.path(), args.collect::<Vec<_>>()).refused();
     run.says("verify: bad header thread 2, wanted 1 at file b offset 0, length 4096").says("another write");

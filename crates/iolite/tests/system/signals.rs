@@ -1,10 +1,9 @@
 //! Signals, dying workers, and many workers: nothing hangs, and what was measured is not lost.
 
-use crate::common::program::{Finished, Running, send};
+use crate::common::program::{Finished, Running, is_full, send, waiting};
 use crate::common::{Json, Program, scratch};
 use std::fs;
 use std::io::Read;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// A job that would run for minutes.
@@ -52,15 +51,22 @@ fn deaths(run: &Finished) -> usize {
     run.output().lines().filter(said).count()
 }
 
-/// Start in `dir` and wait until the workers have the file `f` open.
+/// Whether these processes, readers of the file `f`, have read for a while: I/Os of theirs have been counted.
+fn have_read(pids: &[i32]) -> bool {
+    let read = |pid: &i32| -> Option<u64> {
+        let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+        counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+    };
+    pids.iter().filter_map(read).any(|bytes| bytes > 4 << 20)
+}
+
+/// Start in `dir` and wait until the workers read the file `f`.
 #[track_caller]
 fn start_on_f(dir: &Path, line: &str) -> Running {
     fs::write(dir.join("f"), vec![1; 1 << 20]).expect("a file can be written");
     let file = dir.canonicalize().expect("the directory exists").join("f");
     let mut running = Program::under_test().start(dir, line.split_whitespace());
-    running.wait_until("the workers run", |running| !workers_on(running, &file).is_empty());
-    // Long enough after that for I/Os to have been counted.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    running.wait_until("the workers run", |running| have_read(&workers_on(running, &file)));
     running
 }
 
@@ -188,14 +194,6 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
 /// What a pipe holds.
 const PIPE: usize = 64 << 10;
 
-/// How much there is to read.
-fn waiting(pipe: &fs::File) -> usize {
-    let mut bytes = 0;
-    // SAFETY: FIONREAD writes one int.
-    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
-    bytes as usize
-}
-
 /// A run that is over, and whose report does not fit into the pipe that it goes to.
 fn reporting_into_a_pipe(dir: &Path) -> (Running, fs::File) {
     let path = dir.join("pipe");
@@ -203,7 +201,7 @@ fn reporting_into_a_pipe(dir: &Path) -> (Running, fs::File) {
     let pipe = hold_pipe(&path);
     let line = "--name=j --ioengine=null --size=4k --numjobs=50 --thread --output-format=json --output=pipe";
     let mut running = Program::under_test().start(dir, line.split_whitespace());
-    running.wait_until("the pipe is full", |_| waiting(&pipe) == PIPE);
+    running.wait_until("the pipe is full", |_| is_full(&pipe));
     (running, pipe)
 }
 
@@ -253,7 +251,7 @@ fn a_second_interrupt_ends_at_once() {
 #[test]
 fn usr1_prints_a_report_and_the_run_goes_on() {
     let dir = scratch();
-    let line = "--name=j --filename=f --rw=read --size=1M --time_based --runtime=3";
+    let line = "--name=j --filename=f --rw=read --size=1M --time_based --runtime=6";
     let mut running = start_on_f(dir.path(), line);
     let reports = |running: &Running| running.stdout().matches("Run status group 0 (all jobs):").count();
     assert_eq!(reports(&running), 0);
@@ -344,12 +342,8 @@ fn two_hundred_workers_with_killed_ones_among_them() {
     let mut running = start_on_f(dir.path(), "--output-format=json --output=report job.fio");
     for victim in ["f", "g"] {
         let file = dir.path().canonicalize().expect("the directory exists").join(victim);
-        // Laying out the second file opens it too: only a process that is there to stay is the worker.
-        running.wait_until("the victim's start", |running| {
-            let first = workers_on(running, &file);
-            std::thread::sleep(std::time::Duration::from_millis(300));
-            !first.is_empty() && first == workers_on(running, &file)
-        });
+        // Laying out the second file opens it too, but reads nothing.
+        running.wait_until("the victim's start", |running| have_read(&workers_on(running, &file)));
         for pid in workers_on(&running, &file) {
             send(pid, libc::SIGKILL);
         }

@@ -8,16 +8,26 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The last complete live line of a run whose workers still had files open: one more may come while they put their
-/// things away. Lines end in a carriage return (or a newline) and are redrawn in place.
+/// The complete live lines of an output that begin so. They end in a carriage return (or a newline) and are redrawn in
+/// place; what is behind the last end may be a part of one.
+fn live_lines(output: &str, beginning: &str) -> Vec<String> {
+    let ended = output.rfind(['\r', '\n']).unwrap_or(0);
+    let lines = output[..ended].split(['\r', '\n']);
+    lines.filter(|line| line.starts_with(beginning) && line.contains("[eta ")).map(str::to_owned).collect()
+}
+
+/// Runs jobs until there are so many live lines that begin so: the last of them, and all that was printed. The jobs are
+/// to run for much longer than a line takes to come on a machine that has other things to do.
 #[track_caller]
-fn live_line(output: &str) -> String {
-    let mut lines = output
-        .split(['\r', '\n'])
-        .filter(|line| line.starts_with("Jobs: ") && line.contains("[eta ") && !line.contains("(f=0)"));
-    // `--eta-newline` goes on in the same line where the text before was not finished.
-    let line = lines.next_back().unwrap_or_else(|| panic!("no live line in {output}"));
-    line[line.rfind("Jobs: ").expect("it starts so")..].to_string()
+fn shown(line: &str, beginning: &str, times: usize) -> (String, String) {
+    let dir = scratch();
+    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+    let lines = |running: &Running| live_lines(&running.output(), beginning);
+    running.wait_until(beginning, |running| lines(running).len() >= times);
+    let shown = (lines(&running).pop().expect("there is one"), running.output());
+    running.signal(libc::SIGINT);
+    assert_eq!(running.wait().code(), 128);
+    shown
 }
 
 /// The bracketed fields of a live line.
@@ -36,13 +46,10 @@ fn is_rate(text: &str, unit: &str) -> bool {
 
 #[test]
 fn ten_readers_and_ten_writers() {
-    let dir = scratch();
-    let job = "--size=1M --bs=64k --direct=1 --numjobs=10 --time_based --runtime=5";
+    let job = "--size=1M --bs=64k --direct=1 --numjobs=10 --time_based --runtime=1h";
     let line = format!("--eta=always --name=r --rw=read {job} --name=w --rw=write {job}");
-    let run = Program::under_test().line(dir.path(), &line).ok();
     // As the documents show it: Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]
-    let live = live_line(&run.output());
-    assert!(live.starts_with("Jobs: 20 (f=20): [R(10),W(10)]["), "{live}");
+    let (live, _) = shown(&line, "Jobs: 20 (f=20): [R(10),W(10)][", 3);
     let fields = fields(&live);
     assert_eq!(fields.len(), 5, "{live}");
     assert!(fields[1].ends_with('%'), "{live}");
@@ -50,7 +57,7 @@ fn ten_readers_and_ten_writers() {
     assert!(is_rate(&read.replace("r=", ""), "B/s") && is_rate(&write.replace("w=", ""), "B/s"), "{live}");
     let (read, write) = fields[3].strip_suffix(" IOPS").and_then(|iops| iops.split_once(',')).expect("IOPS");
     assert!(is_rate(&read.replace("r=", ""), "") && is_rate(&write.replace("w=", ""), ""), "{live}");
-    assert!(fields[4].starts_with("eta 00m:0"), "{live}");
+    assert!(fields[4].starts_with("eta 59m:") || fields[4].starts_with("eta 01h:00m:"), "{live}");
 }
 
 #[test]
@@ -58,46 +65,34 @@ fn the_letter_of_each_workload() {
     for (rw, letter) in
         [("read", 'R'), ("randread", 'r'), ("write", 'W'), ("randwrite", 'w'), ("rw", 'M'), ("randrw", 'm')]
     {
-        let dir = scratch();
         let line = format!(
-            "--eta=always --name=j --filename=f --rw={rw} --size=1M --direct=1 --time_based --runtime=3"
+            "--eta=always --name=j --filename=f --rw={rw} --size=1M --direct=1 --time_based --runtime=1h"
         );
-        let run = Program::under_test().line(dir.path(), &line).ok();
-        let live = live_line(&run.output());
-        assert!(live.starts_with(&format!("Jobs: 1 (f=1): [{letter}(1)][")), "{rw}: {live}");
+        shown(&line, &format!("Jobs: 1 (f=1): [{letter}(1)]["), 1);
     }
 }
 
 #[test]
 fn a_ramp_has_a_letter_of_its_own() {
-    let dir = scratch();
-    let line = "--eta=always --name=j --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=1 --ramp_time=4";
-    let run = Program::under_test().line(dir.path(), line).ok();
-    assert!(run.output().contains("[/(1)]["), "{run}");
+    let line = "--eta=always --name=j --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=1 --ramp_time=1h";
+    shown(line, "Jobs: 1 (f=1): [/(1)][", 1);
 }
 
 #[test]
 fn finished_workers_are_shown_too() {
-    let dir = scratch();
     let line = "--eta=always --name=short --ioengine=null --size=4k \
-                --name=long --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=3";
-    let run = Program::under_test().line(dir.path(), line).ok();
-    let live = live_line(&run.output());
-    assert!(live.starts_with("Jobs: 1 (f=1): [_(1),R(1)]["), "{live}");
+                --name=long --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=1h";
+    shown(line, "Jobs: 1 (f=1): [_(1),R(1)][", 1);
 }
 
 /// Nobody knows how long jobs bounded by size take before they have begun: what runs is shown all the same.
 #[test]
 fn what_runs_is_shown_while_the_time_of_later_waves_is_unknown() {
-    let dir = scratch();
     let line = "--eta=always --eta-newline=500ms --eta-interval=500ms --ioengine=null --size=4m --bs=4k \
-                --name=a --rw=read --rate_iops=500 --name=b --stonewall --rw=write";
-    let run = Program::under_test().line(dir.path(), line).ok();
-    let output = run.output();
-    let first = "Jobs: 1 (f=1), 0-500 IOPS: [R(1),P(1)]";
-    let first: Vec<&str> = output.split(['\r', '\n']).filter(|line| line.starts_with(first)).collect();
-    assert!(first.len() >= 2, "{run}");
-    for line in first {
+                --name=a --rw=read --rate_iops=5 --name=b --stonewall --rw=write";
+    let first = "Jobs: 1 (f=1), 0-5 IOPS: [R(1),P(1)]";
+    let (_, output) = shown(line, first, 2);
+    for line in &live_lines(&output, first) {
         let fields = fields(line);
         assert_eq!(fields[1], "-.-%", "{line}");
         assert!(is_rate(&fields[2].replace("r=", ""), "B/s") && fields[3].ends_with(" IOPS"), "{line}");
@@ -107,11 +102,10 @@ fn what_runs_is_shown_while_the_time_of_later_waves_is_unknown() {
 
 #[test]
 fn directions_that_are_over_are_shown_no_more() {
-    let dir = scratch();
     let line = "--eta=always --name=short --ioengine=null --rw=write --size=4k \
-                --name=long --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=4";
-    let run = Program::under_test().line(dir.path(), line).ok();
-    let live = live_line(&run.output());
+                --name=long --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=1h";
+    // The first may be about a time in which the short one was still there.
+    let (live, _) = shown(line, "Jobs: 1 (f=1): [_(1),R(1)][", 3);
     let fields = fields(&live);
     assert!(fields[2].starts_with("r=") && !fields[2].contains(','), "{live}");
     assert!(fields[3].starts_with("r=") && !fields[3].contains(','), "{live}");
@@ -178,12 +172,11 @@ fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
 #[test]
 fn the_live_line_is_redrawn_in_place_on_a_terminal() {
     let dir = scratch();
-    let line = "--name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=4";
+    // What comes every quarter of a second comes twice in five, whatever else the machine does.
+    let line = "--eta-interval=250ms --name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=5";
     let Some(run) = on_a_terminal(dir.path(), line) else { skip!("script(1) is not installed") };
     assert_eq!(run.code(), 0, "{run}");
-    let live = live_line(&run.stdout);
-    assert!(live.starts_with("Jobs: 1 (f=1): [r(1)]["), "{live}");
-    assert!(run.stdout.matches("Jobs: 1 (f=1)").count() >= 2, "more than once: {run}");
+    assert!(live_lines(&run.stdout, "Jobs: 1 (f=1): [r(1)][").len() >= 2, "more than once: {run}");
     assert!(run.stdout.contains("Jobs: 1 (f=1)\r") || run.stdout.contains("]\r"), "in place: {run:?}");
     assert!(run.stdout.contains("j: (groupid=0, jobs=1): err= 0:"), "{run}");
 }
@@ -199,21 +192,25 @@ fn never_means_never_on_a_terminal() {
 #[test]
 fn eta_newline_keeps_the_lines() {
     let dir = scratch();
-    let line = "--eta=always --eta-newline=1 --name=j --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=5";
-    let run = Program::under_test().line(dir.path(), line).ok();
-    let kept =
-        run.output().lines().filter(|line| line.trim_end().ends_with(']') && line.contains("[eta ")).count();
-    assert!(kept >= 2, "{kept} lines kept: {run}");
+    let line = "--eta=always --eta-newline=1 --name=j --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=1h";
+    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+    let is_kept = |line: &&str| line.trim_end().ends_with(']') && line.contains("[eta ");
+    running.wait_until("two lines are kept", |running| running.output().lines().filter(is_kept).count() >= 2);
+    running.signal(libc::SIGINT);
+    running.wait();
 }
 
 #[test]
 fn status_interval_prints_whole_reports() {
     let dir = scratch();
-    let line = "--status-interval=1 --name=j --filename=f --rw=read --size=1M --time_based --runtime=3";
-    let run = Program::under_test().line(dir.path(), line).ok();
-    let reports = run.stdout.matches("Run status group 0 (all jobs):").count();
-    // One a second, and the last; a busy machine may delay the one just before the end past it.
-    assert!((3..=5).contains(&reports), "{reports} reports: {run}");
+    let line = "--status-interval=1 --name=j --filename=f --rw=read --size=1M --time_based --runtime=1h";
+    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+    let reports = |text: &str| text.matches("Run status group 0 (all jobs):").count();
+    running.wait_until("two reports", |running| reports(&running.stdout()) >= 2);
+    running.signal(libc::SIGINT);
+    let run = running.wait();
+    let reports = reports(&run.stdout);
+    assert!(reports >= 3, "one at the end as well: {run}");
     assert_eq!(run.stdout.matches("j: (groupid=0, jobs=1): err= 0:").count(), reports, "{run}");
 }
 

@@ -6,8 +6,8 @@ use crate::common::skeleton::mask;
 use crate::common::{Json, Program, scratch};
 use iolite_testing::skip;
 
-/// A job that would run for a minute.
-const LONG: &str = "--ioengine=null --size=1G --rate_iops=200 --time_based --runtime=60 --ss_dur=1";
+/// A job that would run for an hour.
+const LONG: &str = "--ioengine=null --size=1G --rate_iops=200 --time_based --runtime=1h --ss_dur=1";
 /// The same, watched more closely. fio 3.33 looks once per second and knows nothing else.
 const CLOSE: &str = "--ss_interval=250ms";
 
@@ -34,14 +34,14 @@ pub fn a_steady_state_ends_the_job() {
         assert!(state["ss"].as_str().expect("text").starts_with(&format!("{name}:")), "{state}");
         let count = state["data"]["iops"].as_array().expect("measurements").len();
         assert_eq!(count, if more.is_empty() { 1 } else { 4 }, "{state}");
-        assert!(job.int("read.runtime") < 50_000, "{criterion}");
+        assert!(job.int("read.runtime") < 3_600_000, "{criterion}");
     }
 }
 
 #[test]
 fn a_state_that_is_not_steady_does_not() {
-    let line = "--name=j --ioengine=null --size=1G --rate_iops=200 --time_based --runtime=2 --ss_dur=1";
-    // Each measurement would have to be the mean, to the last byte.
+    // Each measurement would have to be the mean, to the last byte; and no tenth of a second has a whole number of I/Os.
+    let line = "--name=j --ioengine=null --size=1G --rate_iops=217 --time_based --runtime=2 --ss_dur=1";
     let more = if Program::under_test().is_peer { "" } else { "--ss_interval=100ms" };
     let report = run(&format!("{line} {more} --ss=bw:0.0000001"));
     let job = report.job();
@@ -61,12 +61,12 @@ pub fn the_ramp_comes_first() {
 
 #[test]
 fn a_group_is_steady_together() {
-    let report = run(&format!("--numjobs=3 --group_reporting {LONG} --ss=iops:900% --name=j"));
+    let report = run(&format!("--numjobs=20 --group_reporting {LONG} --ss=iops:900% --name=j"));
     let state = &report.job().0["steadystate"];
     assert_eq!(state["attained"], 1);
-    // Three workers at 200.
+    // Twenty workers at 200: even of a machine that hardly lets them run it is more than one of them does.
     let mean = state["data"]["iops_mean"].as_u64().expect("a mean");
-    assert!(mean > 250 && mean < 700, "{state}");
+    assert!(mean > 200, "{state}");
     let report = run(&format!("--numjobs=2 {LONG} --ss=iops:900% --name=j"));
     assert_eq!(report.jobs().len(), 2);
     assert!(report.jobs().iter().all(|job| job.0["steadystate"]["attained"] == 1));

@@ -161,7 +161,7 @@ fn every_type_and_engine_reads_back_what_stands() {
 fn what_is_damaged_meanwhile_is_found() {
     // The trace reads it itself, as a whole, in a larger read, in both of two blocks; or it is read back at the end.
     let late =
-        |io: &str| format!("0 f add\n0 f open\n1 f write 0 4096\n2 f write 4096 4096\n1500000 f {io}\n");
+        |io: &str| format!("0 f add\n0 f open\n1 f write 0 4096\n2 f write 4096 4096\n3000000 f {io}\n");
     for (io, more, times) in [
         ("read 0 4096", "", [2, 1]),
         ("read 0 16384", "", [2, 2]),
@@ -429,7 +429,12 @@ fn a_killed_replay_is_checked_by_its_state() {
         ("--ioengine=io_uring --iodepth=4 --verify_backlog=64", "--verify_policy=fsynced"),
     ] {
         let mut checked = 0;
-        for _ in 0..3 {
+        // Other work on the machine may have it that each is killed before its first write.
+        for round in 0.. {
+            if round >= 3 && checked > 0 {
+                break;
+            }
+            assert!(round < 50, "{job}: nothing was there to check");
             let dir = scratch();
             log_of(dir.path(), &writes.iter().map(String::as_str).collect::<Vec<_>>());
             let line = format!("{JOB} --verify=crc32c --loops=1000 --eta=never {job}");
@@ -442,6 +447,5 @@ fn a_killed_replay_is_checked_by_its_state() {
             let more = format!("--verify_state_load=1 --verify_only --output-format=json {check}");
             checked += Json::parse(&run(dir.path(), &more).ok().stdout).job().ios()[0];
         }
-        assert!(checked > 0, "{job}");
     }
 }

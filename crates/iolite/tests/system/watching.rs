@@ -29,14 +29,14 @@ pub fn a_trigger_file_runs_the_command_and_ends_the_run() {
     assert!(finished.stdout.contains("pulled"), "{finished}");
     assert!(exists(dir.path(), "done") && !exists(dir.path(), "go"), "{:?}", files_in(dir.path()));
     let json = Json::parse(&finished.stdout);
-    assert!(json.job().int("write.runtime") < 60_000, "{finished}");
+    assert!(json.job().int("write.runtime") < 300_000, "{finished}");
 }
 
 #[test]
 pub fn a_trigger_by_time_ends_the_run() {
     let dir = scratch();
     // Jobs that would only begin later never do.
-    let run = endless(dir.path(), &["--trigger-timeout=300ms", "--name=global", "--stonewall"]).wait().ok();
+    let run = endless(dir.path(), &["--trigger-timeout=2s", "--name=global", "--stonewall"]).wait().ok();
     assert!(run.stdout.contains("\ntrigger: the run ends here\n"), "{run}");
     assert!(run.stdout.contains("WRITE: bw="), "what was measured is reported: {run}");
 }

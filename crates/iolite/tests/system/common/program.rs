@@ -4,7 +4,9 @@
 //! whole group is killed when the time is up, when the test panics, and when anything is left over.
 
 use iolite_testing::{partly_skipped, this_test};
+use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -212,6 +214,21 @@ pub fn send(pid: i32, signal: i32) {
     // SAFETY: a plain system call; the process is one that this test started.
     let result = unsafe { libc::kill(pid, signal) };
     assert_eq!(result, 0, "no process {pid} to send signal {signal} to");
+}
+
+/// Whether a pipe holds all that it can, but for what is written in one piece.
+pub fn is_full(pipe: &File) -> bool {
+    // SAFETY: a plain system call on a descriptor that is open.
+    let size = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    size > 0 && waiting(pipe) + libc::PIPE_BUF >= size as usize
+}
+
+/// How many bytes there are to read in a pipe.
+pub fn waiting(pipe: &File) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int.
+    assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
+    bytes as usize
 }
 
 fn group_exists(group: i32) -> bool {
