@@ -5,8 +5,11 @@
 //!
 //! The worker's loop is generic over [`Engine`], so that `queue`, `commit` and `reap` are inlined into it. The
 //! caller writes that loop once, as a [`Visitor`], and [`build`] makes the engine that a job names and hands it
-//! over. The controlling process asks [`probe`] first whether the engine is usable at all.
+//! over: as its own type where that makes a difference, and behind a pointer ([`AnyEngine`]) where it does not, so that
+//! the loop is not compiled for every engine. The controlling process asks [`probe`] first whether the engine is usable
+//! at all.
 
+mod any;
 mod config;
 mod error;
 mod file;
@@ -23,6 +26,7 @@ mod sync;
 mod transfer;
 mod vsync;
 
+pub use self::any::AnyEngine;
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::error::EngineError;
 pub use self::file::{block_device_size, device_size, kind_of};

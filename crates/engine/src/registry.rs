@@ -2,8 +2,8 @@
 //! ([`iolite_options::engines`]).
 
 use crate::{
-    Engine, EngineConfig, EngineError, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine,
-    PsyncEngine, Pvsync2Engine, PvsyncEngine, SyncEngine, VsyncEngine,
+    AnyEngine, Engine, EngineConfig, EngineError, IoUringEngine, LibaioEngine, MmapEngine, NullEngine,
+    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, SyncEngine, VsyncEngine,
 };
 use iolite_options::engines::{
     IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options, engine,
@@ -18,7 +18,7 @@ pub trait Visitor {
 }
 
 macro_rules! engines {
-    ($($name:literal => $type:ident $(told $options:ident)?,)+) => {
+    ($($way:ident $name:literal => $type:ident $(told $options:ident)?,)+) => {
         /// Makes the engine of that name and hands it to the visitor.
         ///
         /// # Errors
@@ -27,7 +27,7 @@ macro_rules! engines {
             match name {
                 $($name => {
                     let new = |config: &EngineConfig| $type::new(config $(, own::<$options>(config))?);
-                    hand_over(new, config, visitor)
+                    $way(new, config, visitor)
                 })+
                 _ => Err(missing(name)),
             }
@@ -39,10 +39,12 @@ macro_rules! engines {
     };
 }
 
-/// Makes an engine and hands it to the visitor. A call of its own for each engine, as all of them in one would take the
-/// stack of all of them together, in each of a thousand threads.
+/// Makes an engine and hands it to the visitor as what it is: what the visitor does is compiled for it.
+///
+/// A call of its own for each engine, as all of them in one would take the stack of all of them together, in each of a
+/// thousand threads.
 #[inline(never)]
-fn hand_over<E: Engine + 'static, V: Visitor>(
+fn hot<E: Engine + 'static, V: Visitor>(
     new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,
     config: &EngineConfig,
     visitor: V,
@@ -50,17 +52,41 @@ fn hand_over<E: Engine + 'static, V: Visitor>(
     Ok(visitor.visit(new(config)?))
 }
 
+/// Makes an engine and hands it to the visitor behind a pointer: what the visitor does is compiled once for all of these.
+fn shared<E: Engine + 'static, V: Visitor>(
+    new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,
+    config: &EngineConfig,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    let engine = new(config)?;
+    if E::SYNCHRONOUS {
+        erased(AnyEngine::<true>::new(engine), visitor)
+    } else {
+        erased(AnyEngine::<false>::new(engine), visitor)
+    }
+}
+
+#[inline(never)]
+fn erased<const SYNCHRONOUS: bool, V: Visitor>(
+    engine: AnyEngine<SYNCHRONOUS>,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    Ok(visitor.visit(engine))
+}
+
+// Hot are those that put many I/Os in one system call, or make none, and psync, the default. They are the ones that
+// docs/performance.md measures.
 engines! {
-    "null" => NullEngine,
-    "sync" => SyncEngine,
-    "psync" => PsyncEngine,
-    "vsync" => VsyncEngine,
-    "pvsync" => PvsyncEngine,
-    "pvsync2" => Pvsync2Engine told Pvsync2Options,
-    "mmap" => MmapEngine told MmapOptions,
-    "libaio" => LibaioEngine told LibaioOptions,
-    "io_uring" => IoUringEngine told IoUringOptions,
-    "posixaio" => PosixAioEngine,
+    hot "null" => NullEngine,
+    shared "sync" => SyncEngine,
+    hot "psync" => PsyncEngine,
+    shared "vsync" => VsyncEngine,
+    shared "pvsync" => PvsyncEngine,
+    shared "pvsync2" => Pvsync2Engine told Pvsync2Options,
+    shared "mmap" => MmapEngine told MmapOptions,
+    hot "libaio" => LibaioEngine told LibaioOptions,
+    hot "io_uring" => IoUringEngine told IoUringOptions,
+    shared "posixaio" => PosixAioEngine,
 }
 
 /// The options of an engine, as the struct that it has for them.

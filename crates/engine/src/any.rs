@@ -1,0 +1,124 @@
+//! An engine behind a pointer: those whose own cost is far above that of an indirect call share one compiled loop.
+//!
+//! The loop of a worker is compiled for each type of engine and each common kind of workload, which takes time to build
+//! and room in the program. A call through a pointer costs about two nanoseconds per I/O. That shows where an I/O takes
+//! tens of nanoseconds, or where many of them go in one system call; it does not where each I/O is a system call of its
+//! own, a copy, or a message to another machine.
+
+use crate::{BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// What [`Engine`] demands of an engine inside a worker, without its constants.
+trait Erased {
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
+    fn close(&mut self, index: u32) -> io::Result<()>;
+    fn descriptor(&self, index: u32) -> Option<RawFd>;
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued;
+    fn commit(&mut self) -> Result<usize, Errno>;
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno>;
+}
+
+impl<E: Engine> Erased for E {
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        Engine::open(self, index, spec, mode)
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        Engine::close(self, index)
+    }
+
+    fn descriptor(&self, index: u32) -> Option<RawFd> {
+        Engine::descriptor(self, index)
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        Engine::prepare(self, layout)
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        // SAFETY: the caller promises what the engine demands.
+        unsafe { Engine::queue(self, unit) }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Engine::commit(self)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        Engine::reap(self, min, max, timeout, done)
+    }
+}
+
+/// Any engine that is synchronous, or any that is not.
+///
+/// Whether an engine takes the time itself, or completes units without a call to the system, is not told: such engines
+/// are not erased.
+pub struct AnyEngine<const SYNCHRONOUS: bool>(Box<dyn Erased>);
+
+impl<const SYNCHRONOUS: bool> AnyEngine<SYNCHRONOUS> {
+    /// Puts an engine behind a pointer.
+    pub(crate) fn new<E: Engine + 'static>(engine: E) -> Self {
+        const { assert!(!E::STAMPS && E::CALLS, "what these say would be forgotten") };
+        assert_eq!(E::SYNCHRONOUS, SYNCHRONOUS, "the engine is of the other kind");
+        AnyEngine(Box::new(engine))
+    }
+}
+
+impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
+    const SYNCHRONOUS: bool = SYNCHRONOUS;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        self.0.open(index, spec, mode)
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        self.0.close(index)
+    }
+
+    fn descriptor(&self, index: u32) -> Option<RawFd> {
+        self.0.descriptor(index)
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        self.0.prepare(layout)
+    }
+
+    #[inline(always)]
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        // SAFETY: the caller promises what the engine demands.
+        unsafe { self.0.queue(unit) }
+    }
+
+    #[inline(always)]
+    fn commit(&mut self) -> Result<usize, Errno> {
+        self.0.commit()
+    }
+
+    #[inline(always)]
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        self.0.reap(min, max, timeout, done)
+    }
+}
