@@ -7,20 +7,20 @@ pub const USAGE: &str = "\
 iolite-bench [OPTIONS] [CASE...]
 
 Runs the same jobs under Iolite and an installed fio, alternating, and prints a markdown table.
-Without a CASE all are run; a CASE may be a part of a name.
+Without a CASE, all cases run; a CASE may be a part of a name.
 
   --iolite PATH      the program to measure (default: target/release/iolite)
   --peer PATH        the program to compare with (default: fio, from PATH)
   --rounds N         runs of each case under each program, at least 5 (default: 7)
   --seconds N        length of each run (default: 2; with --rates, 10)
   --directory PATH   a file system in memory for the cases that need a file (default: /dev/shm)
-  --disk PATH        a file system on a disk for those that need one (default: the current directory)
-  --rates            how exactly rates from 10 to 500000 IOPS are held, in place of the cases
-  --list             the cases, without running them
+  --disk PATH        a file system on a disk for the cases that need one (default: the current directory)
+  --rates            measure how exactly rates from 10 to 500000 IOPS are held, instead of the cases
+  --list             list the cases without running them
   --help             this text
 ";
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
     /// The program to measure.
@@ -31,23 +31,23 @@ pub struct Arguments {
     pub rounds: usize,
     /// Seconds of each run.
     pub seconds: u32,
-    /// Where files in memory are made.
+    /// The directory for files in memory.
     pub directory: PathBuf,
-    /// Where files on a disk are made.
+    /// The directory for files on a disk.
     pub disk: PathBuf,
-    /// Measure how rates are held, in place of the cases.
+    /// Measure how rates are held, instead of the cases.
     pub rates: bool,
     /// Only list the cases.
     pub list: bool,
-    /// Parts of the names of the cases; empty for all.
+    /// Parts of the names of the cases; empty = all cases.
     pub cases: Vec<String>,
 }
 
-/// Fewer runs say nothing about the spread.
+/// The fewest rounds. Fewer would say nothing about the spread.
 const MIN_ROUNDS: usize = 5;
 
 impl Arguments {
-    /// From the words of a command line; `None` when help was asked for.
+    /// Parses the words of a command line; `None` if they ask for help.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Option<Arguments>, String> {
         let mut arguments = Arguments {
             iolite: "target/release/iolite".into(),
@@ -86,7 +86,7 @@ impl Arguments {
 
 fn number(option: &str, text: &str, least: usize) -> Result<usize, String> {
     match text.parse() {
-        // A day is more than anybody waits; it also keeps every number in range.
+        // Nobody waits for more than a day. The limit also prevents overflow.
         Ok(number) if (least..=86_400).contains(&number) => Ok(number),
         _ => Err(format!("{option} {text}: a number from {least} to 86400 is needed")),
     }

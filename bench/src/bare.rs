@@ -1,5 +1,5 @@
-//! A loop around a ring that does nothing but keep it full: no statistics, no clock, no workload. What it reaches is
-//! what any program can reach with that ring on that device.
+//! A loop that only keeps a ring full: it has no statistics, no clock and no workload. Its rate is the highest that any
+//! program can reach with that ring on that device.
 
 use io_uring::{IoUring, opcode, types::Fixed};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 
 const BLOCK: usize = 4096;
 
-/// How a ring is kept full.
+/// The pattern of submissions and completions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pattern {
     /// Reads in flight.
     pub depth: u32,
-    /// Reads that are submitted together, at most.
+    /// The most reads that are submitted together.
     pub batch: u32,
-    /// Completions that are waited for together. With 1 a fast loop is woken up for nearly every read, and a slower one
-    /// less often: what is compared has to wait for as many.
+    /// The number of completions to wait for. With 1, a fast loop is woken up for nearly every read and a slower loop
+    /// less often, so both sides of a comparison must wait for the same number.
     pub wait: u32,
 }
 
-/// Random 4k reads of a device, with its file and the buffers registered: I/Os per second.
+/// Runs random 4k reads of a device, with file and buffers registered. Returns I/Os per second.
 pub fn run(device: &Path, pattern: Pattern, limit: Duration) -> io::Result<f64> {
     let Pattern { depth, batch, wait } = pattern;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(device)?;
     let blocks = io::Seek::seek(&mut &file, io::SeekFrom::End(0))? / BLOCK as u64;
     let mut ring: IoUring = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(depth)?;
     let memory = Layout::from_size_align(BLOCK * depth as usize, BLOCK).expect("a sane depth");
-    // SAFETY: the size is not zero, as the depth of a ring is not.
+    // SAFETY: the size is not zero, because the depth of a ring is not.
     let buffers = unsafe { alloc_zeroed(memory) };
     if buffers.is_null() {
         handle_alloc_error(memory);
@@ -61,7 +61,7 @@ pub fn run(device: &Path, pattern: Pattern, limit: Duration) -> io::Result<f64> 
                 .offset(offset)
                 .build()
                 .user_data(u64::from(index));
-            // SAFETY: the buffer is registered and not in flight; there is an entry for each unit.
+            // SAFETY: the buffer is registered and not in flight, and the queue has an entry for each unit.
             unsafe { ring.submission().push(&entry).map_err(io::Error::other)? };
             queued += 1;
         }
@@ -76,7 +76,7 @@ pub fn run(device: &Path, pattern: Pattern, limit: Duration) -> io::Result<f64> 
         let time = start.elapsed();
         if time >= limit {
             let rate = completed as f64 / time.as_secs_f64();
-            // What is in flight is waited for: the buffers are its.
+            // The reads in flight still use the buffers.
             while free.len() < depth as usize {
                 ring.submit_and_wait(1)?;
                 free.extend(ring.completion().map(|entry| entry.user_data() as u16));

@@ -1,4 +1,4 @@
-//! What is compared, as data.
+//! The cases as data.
 
 use crate::bare::Pattern;
 use crate::measure::Measure::{self, *};
@@ -8,20 +8,20 @@ use Place::{Disk, Memory, Zram};
 /// One comparison.
 #[derive(Debug, PartialEq)]
 pub struct Case {
-    /// How it is chosen on the command line.
+    /// The name that selects the case on the command line.
     pub name: &'static str,
-    /// What it shows.
+    /// What the case shows.
     pub about: &'static str,
     /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards, `{device}` for the
     /// block device of the case's [`Place`].
     pub job: &'static str,
     /// The number that is compared.
     pub measure: Measure,
-    /// What it is compared with.
+    /// The other side of the comparison.
     pub against: Against,
-    /// Where it runs.
+    /// The place where it runs.
     pub place: Place,
-    /// How many times better it has to be.
+    /// The advantage to reach: how many times better Iolite has to be.
     pub reach: f64,
 }
 
@@ -34,11 +34,11 @@ pub enum Against {
     Itself(&'static str),
     /// A loop around a ring that keeps no statistics.
     BareRing(Pattern),
-    /// Nothing: the number is a ratio by itself.
+    /// Nothing: the number is already a ratio.
     Nothing,
 }
 
-/// Where a case runs.
+/// The kind of place where a case runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
     /// A file system in memory.
@@ -49,7 +49,7 @@ pub enum Place {
     Zram,
 }
 
-/// The engine that completes each I/O at once: what is left is what the program itself costs.
+/// The engine that completes each I/O at once, so that the cost of the program itself is measured.
 macro_rules! null {
     ($options:literal) => {
         concat!("--time_based --ioengine=null --thread --size=100G --bs=4k ", $options)
@@ -68,7 +68,7 @@ macro_rules! zram {
     };
 }
 
-/// The same 32 deep, one by one or in batches.
+/// The same with depth 32, one by one or in batches.
 macro_rules! shallow {
     ($engine:literal) => {
         zram!($engine, "--iodepth=32")
@@ -78,7 +78,7 @@ macro_rules! shallow {
     };
 }
 
-/// The same with a deep queue, in batches of 32, waiting for so many completions at a time.
+/// The same with a deep queue, in batches of 32, waiting for `$wait` completions at a time.
 macro_rules! deep {
     ($engine:literal, $wait:literal $(, $options:literal)*) => {
         zram!(
@@ -90,14 +90,14 @@ macro_rules! deep {
     };
 }
 
-/// That with a ring, files and buffers registered.
+/// The same with a ring, with files and buffers registered.
 macro_rules! deep_ring {
     ($wait:literal $(, $options:literal)?) => {
         deep!("io_uring", $wait, " --registerfiles --fixedbufs" $(, $options)?)
     };
 }
 
-/// Reads of a file around the page cache.
+/// Reads of a file that bypass the page cache.
 macro_rules! file {
     ($engine:literal) => {
         concat!(
@@ -108,7 +108,7 @@ macro_rules! file {
     };
 }
 
-/// Writes whose cost is what is written.
+/// Writes whose main cost is making the data.
 macro_rules! content {
     ($options:literal) => {
         concat!(
@@ -132,7 +132,7 @@ macro_rules! thousand {
     };
 }
 
-/// A comparison with the peer in memory, unless more is said.
+/// A comparison with the peer, in memory, unless it is changed.
 const fn case(
     name: &'static str,
     about: &'static str,
@@ -359,7 +359,7 @@ pub const CASES: &[Case] = &[
     .against(Itself("--group_reporting")),
 ];
 
-/// The cases whose names contain one of `parts`; all when there are none.
+/// The cases whose names contain one of `parts`; all cases if there are none.
 pub fn chosen(parts: &[String]) -> Result<Vec<&'static Case>, String> {
     for part in parts {
         if !CASES.iter().any(|case| case.name.contains(part.as_str())) {

@@ -1,11 +1,11 @@
-//! How fast Iolite is, next to an installed fio on the same machine at the same time.
+//! Compares the speed of Iolite with that of an installed fio, on the same machine at the same time.
 //!
 //!     cargo run --release -p iolite-bench -- [OPTIONS] [CASE...]
 //!
-//! Each case is one job that two sides run, in turns: A B, B A, A B, … so that a machine that gets
-//! slower or faster in the meantime does so for both. One side is Iolite; the other mostly fio, for some cases Iolite
-//! with another job, or a bare loop. The table shows the median of each with its spread, the ratio of the medians, and
-//! the ratio to reach. Which number is compared, and which way is better, is the case's.
+//! Each case is one job that two sides run in turns: A B, B A, A B, … So if the machine gets slower or faster in the
+//! meantime, both are affected. One side is Iolite. The other is fio in most cases; in some it is Iolite with another
+//! job, or a bare loop. The table shows the median of each side with its spread, the ratio of the medians, and the
+//! ratio to reach. The case decides which number is compared, and whether more or less is better.
 
 mod arguments;
 mod bare;
@@ -57,7 +57,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         eprintln!("{}: {}", case.name, case.about);
         match rounds::alternate(case, &programs, arguments) {
             Ok(samples) => println!("{}", table::row(case, &samples)),
-            // The other rows are worth having all the same.
+            // The other rows are still useful.
             Err(error) => failures.push(error),
         }
     }

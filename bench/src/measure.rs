@@ -7,7 +7,7 @@ use serde_json::Value;
 pub enum Measure {
     /// I/Os per second, all directions together: more is better.
     Iops,
-    /// The same, after every I/O has been found in the log that the job wrote.
+    /// The same, after checking that the job's log has a line for every I/O.
     LoggedIops,
     /// Bytes per second, all directions together: more is better.
     Throughput,
@@ -15,14 +15,14 @@ pub enum Measure {
     UserCpuPerIo,
     /// Seconds from start to exit: less is better.
     WallSeconds,
-    /// The largest sum of proportional shares of memory: less is better.
+    /// The peak of the sum of all processes' proportional set sizes: less is better.
     PeakMemory,
-    /// The speed at the end of a pass as a multiple of that at its beginning.
+    /// The speed at the end of a pass in relation to the speed at its beginning: more is better.
     TailSpeed,
 }
 
 impl Measure {
-    /// What the number is called in the table.
+    /// The unit in the table.
     pub fn unit(self) -> &'static str {
         match self {
             Measure::Iops | Measure::LoggedIops => "MIOPS",
@@ -42,7 +42,7 @@ impl Measure {
         }
     }
 
-    /// The number in the last report of a run, of all its jobs.
+    /// The number for all jobs in the last report of a run.
     pub fn read(self, reports: &[Value]) -> Result<f64, String> {
         let report = reports.last().ok_or("no report")?;
         let totals = Totals::of(report)?;
@@ -78,7 +78,7 @@ impl Totals {
                 totals.iops += number(&job[direction]["iops"], "iops")?;
                 totals.bytes_per_second += number(&job[direction]["bw_bytes"], "bw_bytes")?;
             }
-            // Per cent of the job's run time, which is in milliseconds.
+            // Percent of the job's run time, which is in milliseconds.
             let share = number(&job["usr_cpu"], "usr_cpu")? / 100.0;
             totals.user_ns += share * number(&job["job_runtime"], "job_runtime")? * 1e6;
         }
@@ -91,8 +91,9 @@ pub fn total_ios(reports: &[Value]) -> Result<f64, String> {
     Ok(Totals::of(reports.last().ok_or("no report")?)?.ios)
 }
 
-/// From the reports of equal intervals of one pass: the I/Os of the last whole interval over those of the first.
-/// The very first has the start of the job in it, and the last report is that of the end, so neither counts.
+/// From the reports at equal intervals during one pass: the I/Os of the last whole interval in relation to those of the
+/// first one. The time before the first report contains the start of the job, and the last report is that of the end of
+/// the job, so neither interval counts.
 fn tail_speed(reports: &[Value]) -> Result<f64, String> {
     let ios: Vec<f64> =
         reports.iter().map(|report| Ok(Totals::of(report)?.ios)).collect::<Result<_, String>>()?;

@@ -1,11 +1,11 @@
-//! How much memory a program and all its descendants hold: the sum of their proportional shares (PSS), looked at again
-//! and again while it runs. The peak is the largest sum seen.
+//! The memory of a program and all its descendants: the sum of their proportional set sizes (PSS), sampled continuously
+//! while it runs. The peak is the largest sum.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::process::Child;
 
-/// Waits for the program; the largest sum seen, in bytes.
+/// Waits for the program. Returns the largest sum in bytes.
 pub fn peak(child: &mut Child) -> std::io::Result<u64> {
     let mut peak = 0;
     while child.try_wait()?.is_none() {
@@ -18,7 +18,7 @@ pub fn peak(child: &mut Child) -> std::io::Result<u64> {
 fn family(root: u32) -> HashSet<u32> {
     let parents: HashMap<u32, u32> = processes().filter_map(|id| Some((id, parent(id)?))).collect();
     let belongs = |mut id: u32| {
-        // A chain is never longer than there are processes, unless one changes while we look.
+        // A chain of parents has at most as many links as there are processes, unless processes change meanwhile.
         for _ in 0..parents.len() {
             if id == root {
                 return true;
@@ -44,7 +44,7 @@ fn parent(id: u32) -> Option<u32> {
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-/// The proportional share of a process in bytes; 0 for one that is gone.
+/// The proportional set size of a process in bytes; 0 if the process is gone.
 fn pss(id: u32) -> u64 {
     let Ok(text) = fs::read_to_string(format!("/proc/{id}/smaps_rollup")) else { return 0 };
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));

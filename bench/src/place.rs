@@ -1,4 +1,4 @@
-//! Where a case runs: a fresh directory, and a block device where it needs one. Both are gone when it is over.
+//! The place where a case runs: a fresh directory, and a block device if it needs one. Both are removed at the end.
 
 use crate::arguments::Arguments;
 use crate::cases;
@@ -14,7 +14,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Makes it.
+    /// Makes a place of this kind.
     pub fn new(kind: cases::Place, arguments: &Arguments) -> Result<Place, String> {
         let parent = match kind {
             cases::Place::Disk => &arguments.disk,
@@ -36,18 +36,18 @@ impl Place {
         self.directory.path()
     }
 
-    /// The block device, where there is one.
+    /// The block device, if there is one.
     pub fn device(&self) -> Option<&Path> {
         self.device.as_ref().map(|device| device.path.as_path())
     }
 
-    /// A job's options with what stands for this place replaced.
+    /// A job's options with `{directory}` and `{device}` replaced by those of this place.
     pub fn fill_in(&self, job: &str) -> String {
         let device = self.device().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         job.replace("{directory}", &self.directory().to_string_lossy()).replace("{device}", &device)
     }
 
-    /// Removes what a run left in the directory.
+    /// Removes the files that a run left in the directory.
     pub fn tidy(&self) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.directory().display());
         for entry in fs::read_dir(self.directory()).map_err(failed)? {
@@ -57,7 +57,7 @@ impl Place {
     }
 }
 
-/// A compressed block device in memory that nobody else has.
+/// A compressed block device in memory, made for this program.
 #[derive(Debug)]
 struct Zram {
     number: u32,
@@ -70,7 +70,7 @@ const ZRAM_BYTES: u64 = 1 << 30;
 impl Zram {
     fn new() -> Result<Zram, String> {
         let control = "/sys/class/zram-control/hot_add";
-        // Reading is what makes the kernel add one.
+        // Reading this file makes the kernel add a device.
         let number = fs::read_to_string(control).map_err(|error| {
             format!("{control}: {error} (root and the module zram are needed for cases on zram)")
         })?;
@@ -82,7 +82,7 @@ impl Zram {
         Ok(device)
     }
 
-    /// Random data, which does not compress: reading zeros would be answered without looking.
+    /// Fills the device with random data, which does not compress: reads of zeros would not touch any data.
     fn fill(&self) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.path.display());
         let mut random = fs::File::open("/dev/urandom").map_err(failed)?;
@@ -95,7 +95,7 @@ impl Zram {
 impl Drop for Zram {
     fn drop(&mut self) {
         let control = "/sys/class/zram-control/hot_remove";
-        // Whoever looks at new block devices (udev, for example) may still have it open for a moment.
+        // Programs that look at new block devices (udev, for example) may still have it open for a moment.
         let mut removed = Ok(());
         for _ in 0..50 {
             removed = fs::write(control, self.number.to_string());

@@ -1,8 +1,8 @@
-//! How exactly a rate is held: `iolite-bench --rates`.
+//! Measures how exactly a rate is held: `iolite-bench --rates`.
 //!
-//! For each rate one job of the null engine runs for the length of a run (10 s by default), under Iolite and under the
-//! peer. What is shown is how far the I/Os of the run are from what was asked for, and the fastest tenth of a second:
-//! a schedule that is caught up with shows there. Iolite has to be within 1% of each rate.
+//! For each rate, one job of the null engine runs under Iolite and under the peer for the length of a run (10 s by
+//! default). The table shows the deviation from the requested rate, and the fastest tenth of a second, where a program
+//! that falls behind and catches up in bursts is visible. Iolite has to be within 1% of each rate.
 
 use crate::arguments::Arguments;
 use serde_json::Value;
@@ -12,10 +12,10 @@ use std::process::Command;
 /// I/Os per second.
 const RATES: [u64; 7] = [10, 100, 1_000, 10_000, 100_000, 250_000, 500_000];
 
-/// How far from the rate Iolite may be, as a share of it.
+/// The largest allowed deviation of Iolite, as a fraction of the rate.
 const TOLERANCE: f64 = 0.01;
 
-/// How a rate was held.
+/// The measurements at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Held {
     /// I/Os per second over the whole run.
@@ -24,7 +24,7 @@ struct Held {
     most: f64,
 }
 
-/// Measures all rates under both programs, and prints the table.
+/// Measures all rates under both programs and prints the table.
 pub fn run(arguments: &Arguments, programs: &[PathBuf; 2]) -> Result<(), String> {
     println!("| rate | iolite | off by | fastest 0.1 s | peer | off by | fastest 0.1 s |");
     println!("|---:|---:|---:|---:|---:|---:|---:|");
@@ -68,7 +68,7 @@ fn hold(program: &Path, rate: u64, arguments: &Arguments) -> Result<Held, String
     read(&report, arguments.seconds).ok_or_else(|| failed(&"the report lacks numbers"))
 }
 
-/// The I/Os count over the time that was asked for: those of a run that took longer are late, not slow.
+/// The mean is over the requested time: in a run that took longer, I/Os were late, not slow.
 fn read(report: &Value, seconds: u32) -> Option<Held> {
     let read = &report["jobs"][0]["read"];
     let ios = read["total_ios"].as_f64()?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program where it can be run from any directory. A bare name is left to `PATH`.
+/// The path of a program that works from any directory. A bare name is searched in `PATH`.
 pub fn find(program: &Path) -> Result<PathBuf, String> {
     if program.components().count() == 1 {
         return Ok(program.into());
@@ -22,7 +22,7 @@ pub fn find(program: &Path) -> Result<PathBuf, String> {
     })
 }
 
-/// What a program calls itself.
+/// The version that a program reports.
 pub fn identify(program: &Path) -> Result<String, String> {
     let output = Command::new(program).arg("--version").output();
     match output {
@@ -34,10 +34,10 @@ pub fn identify(program: &Path) -> Result<String, String> {
     }
 }
 
-/// The numbers of each side, in the order of the rounds. The second is empty when there is nothing to compare with.
+/// The numbers of each side, in the order of the rounds. The second list is empty if there is nothing to compare with.
 pub type Samples = [Vec<f64>; 2];
 
-/// Runs both sides of a case in turns, the one that begins changing with each round.
+/// Runs both sides of a case in turns. The side that begins changes with each round.
 pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) -> Result<Samples, String> {
     let place = Place::new(case.place, arguments).map_err(|error| format!("{}: {error}", case.name))?;
     let mut samples: Samples = [Vec::new(), Vec::new()];
@@ -110,7 +110,7 @@ fn run(
     case.measure.read(&reports).map_err(|error| failed(&error))
 }
 
-/// Is there a line for each I/O in the log of total latencies?
+/// Checks that the log of total latencies has a line for each I/O.
 fn all_logged(reports: &[Value], directory: &Path) -> Result<(), String> {
     let ios = total_ios(reports)?;
     let log = directory.join("log_lat.1.log");

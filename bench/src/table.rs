@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
 use crate::rounds::Samples;
 
-/// The lines above the rows: what was measured, and the columns.
+/// The lines above the rows: what was measured, and the names of the columns.
 pub fn heading(programs: &[String; 2], arguments: &Arguments) -> String {
     let [ours, theirs] = programs;
     format!(
@@ -14,7 +14,7 @@ pub fn heading(programs: &[String; 2], arguments: &Arguments) -> String {
     )
 }
 
-/// One case.
+/// The row of a case.
 pub fn row(case: &Case, samples: &Samples) -> String {
     let ours = Spread::of(&samples[0]);
     let (beside, advantage) = match case.against {
@@ -34,7 +34,7 @@ pub fn row(case: &Case, samples: &Samples) -> String {
     format!("| {name} | {unit} | {ours} | {beside} | {advantage:.2} | {reach} | {verdict} |")
 }
 
-/// What is shown of several measurements of the same thing.
+/// The median and the range of several measurements of the same number.
 #[derive(Debug, PartialEq)]
 struct Spread {
     median: f64,
@@ -43,7 +43,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// Of at least one number.
+    /// The spread of at least one number.
     fn of(numbers: &[f64]) -> Spread {
         let mut sorted = numbers.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -57,7 +57,7 @@ impl Spread {
 
 impl std::fmt::Display for Spread {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Three digits or so, whether it is millions of I/Os or nanoseconds.
+        // About three significant digits, for millions of I/Os as well as for nanoseconds.
         let digits = match self.median {
             ..1.0 => 3,
             ..100.0 => 2,

@@ -1,16 +1,17 @@
-//! Fuzzing that runs wherever the tests do: on stable, without instruments, for seconds or for hours.
+//! Fuzzing that runs wherever the tests run: on stable, without instrumentation, for seconds or for hours.
 //!
-//! A target takes bytes and says in a word or two what came of them. Inputs begin with a corpus and are changed a few
-//! times over ([`mutate`]); one whose outcome is new joins the others, which leads the search where a coverage map
-//! would (an error message not seen before is code not reached before). A failure is a panic, more than
-//! [`MOST_MEMORY`] in use, or no end within [`PATIENCE`]; its input is saved, and the message says how to have it again.
+//! A target takes bytes and returns the outcome in a few words. Inputs start with a corpus, and each is mutated several
+//! times ([`mutate`]). An input with a new outcome joins the corpus, which guides the search as a coverage map would:
+//! an error message that was not seen before comes from code that was not reached before. A failure is a panic, more
+//! than [`MOST_MEMORY`] in use, or no end within [`PATIENCE`]. The failing input is saved, and the message says how to
+//! reproduce it.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `IOLITE_FUZZ_SECONDS` | how long each target runs (default 1) |
-//! | `IOLITE_TEST_SEED` | another sequence of inputs (default 1) |
-//! | `IOLITE_FUZZ_INPUT` | run this file alone |
-//! | `IOLITE_FUZZ_KEEP` | save inputs with new outcomes in this directory, to be added to the corpus |
+//! | `IOLITE_FUZZ_SECONDS` | seconds that each target runs (default 1) |
+//! | `IOLITE_TEST_SEED` | the seed of the sequence of inputs (default 1) |
+//! | `IOLITE_FUZZ_INPUT` | run only this file |
+//! | `IOLITE_FUZZ_KEEP` | save inputs with new outcomes in this directory, so that they can be added to the corpus |
 
 pub mod memory;
 pub mod mutate;
@@ -26,34 +27,35 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Bytes that one input may have in use at a time, beyond what was before.
+/// The most memory in bytes that one input may have in use at a time.
 pub const MOST_MEMORY: usize = 512 << 20;
 
-/// How long one input may take. Generous: the machine may have much else to do.
+/// The longest time that one input may take. It is generous because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest input that is made.
+/// The length of the longest input, in bytes.
 const LONGEST: usize = 16 << 10;
 
-/// Most inputs that are kept to be changed further.
+/// The most inputs that are kept for further mutation.
 const MOST_KEPT: usize = 5000;
 
-/// Something that parses bytes.
+/// A parser of bytes.
 pub struct Target<'a> {
-    /// Its name, also that of its corpus.
+    /// The name of the target and of its corpus.
     pub name: &'static str,
-    /// The directory in which corpora are.
+    /// The directory of the corpora.
     pub corpora: PathBuf,
-    /// More inputs to begin with.
+    /// More inputs to start with.
     pub seeds: Vec<Vec<u8>>,
-    /// Words that its inputs are made of.
+    /// Words that its inputs contain.
     pub words: &'a [&'a str],
-    /// Takes an input and says what came of it. Numbers and names in the answer do not make it a new one.
+    /// Takes an input and returns the outcome. Outcomes that differ only in numbers and names count as the same.
     pub run: &'a mut dyn FnMut(&[u8]) -> String,
 }
 
 impl Target<'_> {
-    /// Looks for an input that fails, and panics with where it was saved.
+    /// Searches for an input that fails. If there is one, this panics with a message that says where the input is
+    /// saved.
     pub fn fuzz(mut self) {
         if let Some(path) = std::env::var_os("IOLITE_FUZZ_INPUT") {
             let input = fs::read(&path).expect("the input can be read");
@@ -97,7 +99,7 @@ impl Target<'_> {
         println!("{}: {count} inputs, {} outcomes, seed {seed}", self.name, known.len());
     }
 
-    /// The inputs to begin with; never none.
+    /// The inputs to start with, at least one.
     fn corpus(&self) -> Vec<Vec<u8>> {
         let mut inputs = self.seeds.clone();
         let mut paths: Vec<PathBuf> = fs::read_dir(self.corpora.join(self.name))
@@ -111,7 +113,7 @@ impl Target<'_> {
         inputs
     }
 
-    /// Runs one input; a failure ends the search.
+    /// Runs one input. A failure ends the search.
     fn one(&mut self, watched: &Watched, input: &[u8]) -> String {
         watched.set(input);
         let before = memory::begin();
@@ -129,10 +131,10 @@ impl Target<'_> {
     }
 }
 
-/// When an input was begun, and the input.
+/// The start of an input, and the input.
 type Begun = Option<(Instant, Vec<u8>)>;
 
-/// The input at hand, for a thread that looks whether it ever ends.
+/// The current input, for a thread that checks whether it ends.
 struct Watched {
     current: Arc<Mutex<Begun>>,
 }
@@ -169,12 +171,12 @@ impl Watched {
     }
 }
 
-/// Where inputs that fail are saved.
+/// The directory for inputs that fail.
 fn failures() -> PathBuf {
     std::env::temp_dir().join("iolite-fuzz-failures")
 }
 
-/// Saves an input under a name that it alone has.
+/// Saves an input under a unique name.
 fn save(directory: &Path, input: &[u8]) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
@@ -183,8 +185,8 @@ fn save(directory: &Path, input: &[u8]) -> PathBuf {
     path
 }
 
-/// The outcome without what differs from input to input: numbers, what stands between quotes or brackets, and words
-/// that are not of plain letters.
+/// The outcome without the parts that depend on the input: numbers, text in quotes or brackets, and words that are not
+/// plain letters.
 fn masked(outcome: &str) -> String {
     let mut mask = String::new();
     for part in outcome.split('"').step_by(2) {
@@ -238,7 +240,7 @@ mod tests {
 
     #[test]
     fn new_outcomes_lead_further() {
-        // Each step is only a few changes away from the one before, and all at once are out of reach.
+        // Each step is only a few mutations away from the previous one, but all steps at once are out of reach.
         let mut most = 0;
         let mut run = |input: &[u8]| {
             let found = input.windows(5).filter(|window| *window == b"magic").count();

@@ -1,6 +1,6 @@
-//! How much memory the thread at hand has in use: an allocator that counts.
+//! The memory that the current thread has in use: an allocator that counts.
 //!
-//! A test binary makes it its own with `#[global_allocator]`; without that, everything is 0.
+//! A test binary installs it with `#[global_allocator]`; without that, all numbers are 0.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,13 +9,13 @@ use std::cell::Cell;
 pub struct Counting;
 
 thread_local! {
-    /// What was allocated less what was freed, and the most that it has been. A thread may free what another
-    /// allocated, so the first may be negative.
+    /// The allocated bytes minus the freed bytes, and the maximum of that. A thread may free what another one
+    /// allocated, so the first number may be negative.
     static USED: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
 fn count(change: isize) {
-    // A thread that is about to end has nothing to count with any more.
+    // A thread that is ending has no counter any more.
     let _ = USED.try_with(|used| {
         let (now, peak) = used.get();
         let now = now + change;
@@ -23,11 +23,11 @@ fn count(change: isize) {
     });
 }
 
-// SAFETY: everything is handed on to the system's allocator as it came; counting allocates nothing.
+// SAFETY: all calls are passed to the system's allocator unchanged; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise is that of this call.
+        // SAFETY: the caller keeps the contract of this call.
         unsafe { System.alloc(layout) }
     }
 
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What this thread has in use now; the peak is counted anew.
+/// The memory in bytes that this thread has in use now. Resets the peak.
 pub fn begin() -> isize {
     USED.with(|used| {
         let (now, _) = used.get();
@@ -59,7 +59,7 @@ pub fn begin() -> isize {
     })
 }
 
-/// The most that this thread has had in use since then, beyond what it had.
+/// The most memory in bytes that this thread has had in use since [`begin`], minus what it had in use then.
 pub fn peak_since(before: isize) -> usize {
     USED.with(|used| usize::try_from(used.get().1 - before).unwrap_or(0))
 }

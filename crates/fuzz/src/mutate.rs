@@ -1,6 +1,6 @@
-//! Changes to inputs: those that parsers are known to stumble over.
+//! Mutations of inputs: changes that often expose defects in parsers.
 
-/// Numbers at which something overflows, ends, or begins.
+/// Numbers near limits.
 const NUMBERS: [&str; 14] = [
     "0",
     "1",
@@ -18,7 +18,7 @@ const NUMBERS: [&str; 14] = [
     "99999999999999999999999999999999999999999",
 ];
 
-/// A sequence of numbers that looks random (SplitMix64, by Steele, Lea and Flood).
+/// A sequence of pseudo-random numbers (SplitMix64, by Steele, Lea and Flood).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -36,13 +36,13 @@ impl Random {
         value ^ (value >> 31)
     }
 
-    /// A number below this one, which is not 0.
+    /// A number below `end`, which is not 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.number() % end as u64) as usize
     }
 }
 
-/// Changes an input once; `other` is one to take parts of, `words` are what such inputs are made of.
+/// Mutates an input once. `other` is an input to take parts of; `words` are words that such inputs contain.
 pub fn once(input: &mut Vec<u8>, other: &[u8], words: &[&str], random: &mut Random) {
     match random.below(10) {
         0 => flip(input, random),
@@ -71,7 +71,7 @@ fn flip(input: &mut [u8], random: &mut Random) {
     }
 }
 
-/// A machine's number, of either byte order, over what is there.
+/// Overwrites bytes with a binary number in either byte order.
 fn overwrite(input: &mut [u8], random: &mut Random) {
     let width = [1, 2, 4, 8][random.below(4)];
     if input.len() < width {
@@ -84,7 +84,7 @@ fn overwrite(input: &mut [u8], random: &mut Random) {
     input[place..place + width].copy_from_slice(bytes);
 }
 
-/// Two places, the first not behind the second.
+/// A random range below `length`.
 fn range(length: usize, random: &mut Random) -> std::ops::Range<usize> {
     let (one, other) = (random.below(length + 1), random.below(length + 1));
     one.min(other)..one.max(other)
@@ -92,7 +92,7 @@ fn range(length: usize, random: &mut Random) -> std::ops::Range<usize> {
 
 fn remove(input: &mut Vec<u8>, random: &mut Random) {
     let part = range(input.len(), random);
-    // Mostly little, sometimes much.
+    // Mostly a short range, sometimes a long one.
     let end = if random.below(4) == 0 { part.end } else { part.end.min(part.start + 1 + random.below(8)) };
     input.drain(part.start..end.max(part.start));
 }
@@ -115,7 +115,7 @@ fn insert(input: &mut Vec<u8>, bytes: &[u8], random: &mut Random) {
     input.splice(place..place, bytes.iter().copied());
 }
 
-/// Another number in the place of one that is written in digits.
+/// Replaces a number in digits by another one.
 fn extreme_number(input: &mut Vec<u8>, random: &mut Random) {
     let starts: Vec<usize> = (0..input.len())
         .filter(|&at| input[at].is_ascii_digit() && (at == 0 || !input[at - 1].is_ascii_digit()))

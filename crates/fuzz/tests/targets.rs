@@ -26,11 +26,11 @@ fn no_environment(_: &str) -> Option<String> {
     None
 }
 
-/// What came of a command line, with the messages.
+/// The outcome of a command line, with its messages.
 fn answer(words: &[OsString], mut input: &[u8]) -> String {
     match iolite_options::parse_with(words, &no_environment, &mut input, false) {
         Ok(Invocation::Run { batches, warnings, .. }) => {
-            // Values that were accepted can be shown.
+            // Accepted values can be printed.
             assert!(!format!("{batches:?}").is_empty());
             warnings.first().map(|warning| complaint(&warning.message)).unwrap_or_default()
         }
@@ -42,7 +42,7 @@ fn answer(words: &[OsString], mut input: &[u8]) -> String {
     }
 }
 
-/// The end of a message, without anything that is quoted in it: what is wrong, not with what.
+/// The end of a message without quoted text: what is wrong, but not which input is wrong.
 fn complaint(message: &str) -> String {
     let quotes = message.find('"').zip(message.rfind('"'));
     let (before, after) = quotes.map_or((message, ""), |(first, last)| (&message[..first], &message[last..]));
@@ -97,11 +97,11 @@ fn job_files() {
         .collect();
     seeds.sort();
     fuzz("job_files", seeds, &language(), &mut |input| {
-        // Files that are named in it, and may never end, are not what this is about.
+        // Devices may never end, and files named in the input are not the subject of this test.
         if input.windows(5).any(|window| window == b"/dev/") {
             return String::new();
         }
-        // Whatever can be run can be shown.
+        // Whatever can be run can be printed.
         let shown = answer(&["--showcmd".into(), "-".into()], input);
         format!("{} {shown}", answer(&["-".into()], input))
     });
@@ -122,7 +122,7 @@ fn command_lines() {
     });
 }
 
-/// The first two bytes choose the option, the others are its value.
+/// The first two bytes choose the option; the others are its value.
 #[test]
 fn values() {
     let names: Vec<&str> =
@@ -134,7 +134,7 @@ fn values() {
     fuzz("values", seeds.collect(), &language(), &mut |input| {
         let Some((number, value)) = input.split_first_chunk() else { return String::new() };
         let name = names[u16::from_be_bytes(*number) as usize % names.len()];
-        // Patterns and their like may be files.
+        // Values such as patterns may name files.
         if value.contains(&b'/') {
             return String::new();
         }
@@ -143,7 +143,7 @@ fn values() {
     });
 }
 
-/// Reads a trace to its end, looks through it and sums it up. All three have the same opinion of it.
+/// Reads, scans and summarises a trace. All three must agree about errors and counts.
 fn read_trace(input: &[u8]) -> String {
     let open = || TraceReader::new(input, "trace");
     let mut reader = match open() {
@@ -213,7 +213,7 @@ fn text_traces() {
     });
 }
 
-/// What was read of a log of version 3 and written again reads the same.
+/// A log of version 3 that is read and written again must give the same number of records.
 fn rewrite(input: &[u8]) {
     let Ok(mut reader) = TextReader::new(input, "trace") else { return };
     let mut writer = TextWriter::new(Vec::new(), reader.version()).expect("memory takes everything");
@@ -263,7 +263,7 @@ fn binary_traces() {
     let file = tempfile::NamedTempFile::new_in("/dev/shm").or_else(|_| tempfile::NamedTempFile::new());
     let mut file = file.expect("a file can be made");
     fuzz("binary_traces", seeds, &[], &mut |input| {
-        // Record by record, what is read can be written, and is the same then.
+        // Each record that can be read can be written again, and has the same bytes.
         let mut reader = BlkReader::new(input, "trace");
         let mut record = BlkRecord::default();
         let mut bytes = Vec::new();
@@ -285,14 +285,14 @@ fn replace(file: &mut tempfile::NamedTempFile, bytes: &[u8]) {
     done.expect("a file takes bytes");
 }
 
-/// Gives a header its checksum, so that what it says is believed.
+/// Gives a header the right checksum, so that it is trusted.
 fn mend_header(header: &mut [u8]) {
     let (fields, sum) = header.split_at_mut(header.len() - 4);
     let right = !crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, fields) as u32;
     sum.copy_from_slice(&right.to_le_bytes());
 }
 
-/// Gives a state file the length and the checksum that it says it has.
+/// Gives a state file the right length and checksum.
 fn mend_state(bytes: &mut [u8]) {
     let length = bytes.len() as u64;
     let Some(description) = bytes.get(32..40).and_then(|word| word.try_into().ok()) else { return };
@@ -303,7 +303,7 @@ fn mend_state(bytes: &mut [u8]) {
     bytes[16..24].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The first byte chooses the kind, the second how it is checked; the others are the block.
+/// The first byte chooses the kind, the second one how it is checked; the others are the block.
 #[test]
 fn verify_headers() {
     let kinds: Vec<Kind> = Kind::all().collect();
@@ -425,7 +425,7 @@ fn compressed_logs() {
             let mut output = Vec::new();
             iolite_logs::inflate::streams(&mut BufReader::new(input), &mut output).map(|()| output)
         };
-        // As it is, and as what is compressed.
+        // The input as it is, and as the compressed content of a log.
         let packed = inflate(&compress(input))
             .map_or_else(|error| error.to_string(), |out| format!("{}", out.is_empty()));
         match inflate(input) {
@@ -451,7 +451,7 @@ fn histogram_logs() {
     });
 }
 
-/// What is committed is small, or it would not be read by anybody.
+/// The committed corpora are small enough to be read.
 #[test]
 fn corpora_are_small() {
     let corpora: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
