@@ -1,28 +1,28 @@
-//! The high phase: sections of words become typed jobs.
+//! The second phase: sections become typed jobs.
 //!
-//! A job starts as a copy of the defaults that hold at its place: those of the language, changed by the
-//! `[global]` sections before it. A job file's options are applied in the order of fio, whatever order they were
-//! written in: units first, because they give numbers their meaning, an engine's own options after the choice of
-//! the engine, file names last. On a command line the order is the one written.
+//! A job starts as a copy of the defaults that apply at its place: those of the language, changed by the `[global]`
+//! sections before it. The options of a job file are applied in fio's order, whatever order they are written in:
+//! units first, because they give numbers their meaning; an engine's own options after the choice of the engine; file
+//! names last. On a command line they are applied as written.
 
 use crate::command_line::owner_names;
 use crate::needs::Loners;
 use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
 use crate::{Diagnostic, JobOptions, engines, registry};
 
-/// A file with more mistakes than this is no job file; looking for what each line may have meant takes time.
+/// A file with more mistakes than this is not a job file. Suggesting what each line may have meant takes time.
 const ERRORS_WITH_SUGGESTION: usize = 100;
 
-/// Makes jobs out of the sections of one batch after another.
+/// Makes jobs from the sections of one batch after another.
 pub(crate) struct Assembler<'a> {
     /// The defaults of the language.
     pristine: JobOptions,
-    /// The defaults that hold at this place.
+    /// The defaults that apply at this place.
     defaults: JobOptions,
-    /// The options that made them so.
+    /// The options that changed them.
     default_given: Vec<(String, String)>,
     loners: Loners,
-    /// Workers of the jobs so far that `--section` does not choose.
+    /// Workers of the jobs so far that `--section` leaves out.
     left_out: u64,
     errors: &'a mut Vec<Diagnostic>,
     warnings: &'a mut Vec<Diagnostic>,
@@ -44,7 +44,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Forgets all defaults: each job file begins with those of the language.
+    /// Forgets all changes to the defaults: each job file starts with those of the language.
     pub fn forget_defaults(&mut self) {
         self.defaults = self.pristine.clone();
         self.default_given.clear();
@@ -58,7 +58,7 @@ impl<'a> Assembler<'a> {
         self.default_given.extend(given);
     }
 
-    /// Makes the job of a section.
+    /// Makes a job from a section.
     pub fn job(&mut self, section: &Section, settings: &[&Setting]) -> JobOptions {
         let mut job = self.defaults.clone();
         job.name.clone_from(&section.name);
@@ -74,7 +74,7 @@ impl<'a> Assembler<'a> {
             self.warnings.push(Diagnostic { origin: job.origins.get("filename").cloned(), message });
         }
         if section.job_name() != section.name {
-            // Files are called after the section, whatever name= makes of the job.
+            // Files are named after the section, even if `name=` renames the job.
             job.filename_format = files_named_after(&section.name, &job.filename_format);
         }
         registry::finish(&mut job, self.warnings);
@@ -82,7 +82,7 @@ impl<'a> Assembler<'a> {
         job
     }
 
-    /// Counts a job that is not made. What is wrong with it is no matter of this run.
+    /// Counts a job that `--section` leaves out. Its mistakes are not reported.
     pub fn leave_out(&mut self, settings: &[&Setting]) {
         let mut job = self.defaults.clone();
         for setting in settings {
@@ -95,7 +95,7 @@ impl<'a> Assembler<'a> {
         self.left_out = self.left_out.saturating_add(job.numjobs.into());
     }
 
-    /// All jobs are made: tells which options mattered to none of them.
+    /// All jobs are made: warns about options that mattered to none of them.
     pub fn finish(self) {
         self.warnings.extend(self.loners.warnings());
     }
@@ -104,7 +104,7 @@ impl<'a> Assembler<'a> {
         settings.iter().filter_map(|setting| self.setting(job, setting)).collect()
     }
 
-    /// Applies one setting; what was given, under its canonical name, where that is right.
+    /// Applies one setting. Returns its canonical name and text, or `None` if it is wrong.
     fn setting(&mut self, job: &mut JobOptions, setting: &Setting) -> Option<(String, String)> {
         let applied = self.apply_one(job, setting);
         tracing::debug!(
@@ -137,7 +137,7 @@ impl<'a> Assembler<'a> {
         let origin = setting.value_origin.clone();
         if let Err(error) = registry::apply(job, definition, value, origin, self.warnings) {
             self.errors.push(error);
-            // An engine that cannot be used is one mistake; its options are not further ones.
+            // An engine that cannot be used is one mistake; its options are not reported as well.
             if definition.name == "ioengine"
                 && let Some(engine) = value.and_then(engines::engine)
             {
@@ -149,12 +149,12 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// A `filename_format` in which the job's name is that of its section.
+/// A `filename_format` that spells out the job's name.
 pub(crate) fn files_named_after(section: &str, format: &str) -> String {
     format.replace("$jobname", section)
 }
 
-/// A section's settings in the order in which fio applies (and reports) those of a job file.
+/// A section's settings, in the order in which fio applies (and reports) those of a job file.
 pub(crate) fn in_file_order(settings: &[Setting]) -> Vec<&Setting> {
     let mut ordered: Vec<_> = settings.iter().collect();
     ordered.sort_by_key(|setting| rank(&setting.key));

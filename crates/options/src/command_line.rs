@@ -1,13 +1,13 @@
 //! The grammar of the command line: `iolite [options] [job options] [job files]`.
 //!
-//! It is that of `getopt_long_only`, on which wrapper scripts rely. An option may have one dash or two; its value
-//! stands behind `=` or is the next word; a flag takes a value behind `=` only, so the word after it is a job file
-//! (or another option). A name may be abbreviated as long as it is clear which one is meant. Options and job files
-//! may be mixed; behind `--` there are only job files. Options of the run have a letter as well.
+//! The grammar is that of `getopt_long_only`, on which wrapper scripts rely. An option has one dash or two. Its value
+//! follows `=` or is the next word; the value of a flag follows `=` only, so the word after a flag is a job file (or
+//! another option). A name may be abbreviated as long as it is unambiguous. Options and job files may be mixed; after
+//! `--` there are only job files. Options of the run also have letters.
 //!
-//! `--name=X` begins a job, `--name=global` a list of defaults; job options before any `--name` are defaults too,
-//! and so are those behind a `--name` that a `--section` before it does not choose.
-//! The options of an engine are known from the place on where `--ioengine` chose it.
+//! `--name=X` begins a job, `--name=global` a list of defaults. Job options before any `--name` are defaults too, and
+//! so are those that follow a `--name` that an earlier `--section` leaves out. An engine's own options are known
+//! after the `--ioengine` that chooses it.
 
 use crate::definition::{Definition, Scope};
 use crate::profiles::Profile;
@@ -20,12 +20,12 @@ use crate::sys::MachineFacts;
 use crate::{Diagnostic, Origin, engines, registry, substitute};
 use std::ffi::{OsStr, OsString};
 
-/// The engine of a job that names none.
+/// The engine of a job that does not choose one.
 const DEFAULT_ENGINE: &str = "psync";
-/// An error about an ambiguous abbreviation lists so many names.
+/// The most names that an error about an ambiguous abbreviation lists.
 const NAMES_SHOWN: usize = 8;
 
-/// A command line, taken apart.
+/// A parsed command line.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     /// Options of the run.
@@ -36,7 +36,7 @@ pub(crate) struct Scanned {
     pub files: Vec<OsString>,
 }
 
-/// Takes a command line apart. Scanning stops at the first question (`--help`, `--version`, …).
+/// Parses a command line. Parsing stops at the first question (`--help`, `--version`, …).
 pub(crate) fn scan(
     words: &[OsString],
     facts: &MachineFacts,
@@ -66,12 +66,12 @@ struct Scanner<'a> {
     warnings: &'a mut Vec<Diagnostic>,
     /// The engine that the defaults chose.
     defaults_engine: String,
-    /// The engine of the section at hand.
+    /// The engine of the current section.
     engine: String,
     result: Scanned,
 }
 
-/// What a name on the command line stands for.
+/// What a name on the command line refers to.
 #[derive(Clone, Copy)]
 enum Target {
     Run(&'static RunOption),
@@ -97,7 +97,7 @@ impl Target {
     }
 }
 
-/// The outcome of looking a name up.
+/// The result of looking up a name.
 enum Lookup {
     Found(Target),
     Ambiguous(Vec<&'static str>),
@@ -144,7 +144,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// `-body`: a letter, a long option with a single dash, or letters in a row.
+    /// `-body`: a letter, a long option with a single dash, or several letters.
     fn short_or_long(&mut self, text: &str, body: &str) {
         let mut letters = body.chars();
         if let (Some(letter), None) = (letters.next(), letters.next())
@@ -162,7 +162,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// `-oFILE`, `-rP`: letters without a value in a row, the last one with its value.
+    /// `-oFILE`, `-rP`: letters without a value, the last one with its value.
     fn letters(&mut self, text: &str, body: &str) {
         let mut options = Vec::new();
         let mut rest = body;
@@ -184,7 +184,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Is this a long option with a typing mistake, or out of its place, rather than letters in a row?
+    /// Whether this is a misspelt or misplaced long option rather than several letters.
     fn is_nearly_a_name(&self, name: &str) -> bool {
         name.len() > 3 && (self.nearest(name).is_some() || !registry::find_any_engine(name).is_empty())
     }
@@ -196,7 +196,7 @@ impl Scanner<'_> {
             .flatten()
     }
 
-    /// The option that a name means: by its whole name, or by the beginning of it.
+    /// The option that a name refers to: its whole name, or a prefix of it.
     fn look_up(&self, name: &str) -> Lookup {
         if name.is_empty() {
             return Lookup::Unknown;
@@ -220,7 +220,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Every name that is known at this place, with what it means.
+    /// Every name that is known at this place, with what it refers to.
     fn names(&self) -> impl Iterator<Item = (&'static str, Target)> {
         let of_run = run_options::ALL.iter().map(|option| (option.name, Target::Run(option)));
         let of_engine = engines::engine(&self.engine).map_or(&[][..], |engine| engine.options);
@@ -244,7 +244,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// An option was recognised: fetches its value and puts it where it belongs.
+    /// An option was recognised: fetches its value and stores it.
     fn option(&mut self, target: Target, text: &str, attached: Option<&str>) {
         let origin = Origin::CommandLine(self.position);
         let value = match (target.argument(), attached) {
@@ -291,7 +291,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// An option whose value was forgotten takes the next one for it, as getopt does.
+    /// An option whose value is missing takes the next option as its value, as getopt does.
     fn looks_like_an_option(&mut self, text: &str, value: &str) {
         let Some(body) = value.strip_prefix("--") else { return };
         if matches!(self.look_up(split(body).0), Lookup::Found(_)) {
@@ -345,7 +345,7 @@ impl Scanner<'_> {
         self.result.sections.push(Section { name, is_global, is_left_out: false, origin, settings });
     }
 
-    /// Defaults without a name; `is_left_out`: behind the name of a job that is not chosen.
+    /// Defaults without a name. `is_left_out`: they follow the name of a job that `--section` leaves out.
     fn begin_defaults(&mut self, origin: Origin, is_left_out: bool) {
         let (name, settings) = (String::new(), Vec::new());
         let section = Section { name, is_global: true, is_left_out, origin, settings };
@@ -408,7 +408,7 @@ impl Scanner<'_> {
         self.skip_value(text);
     }
 
-    /// The word behind an option that makes no sense is its value rather than a job file.
+    /// The word after an unknown option is its value rather than a job file.
     fn skip_value(&mut self, text: &str) {
         let is_value = |word: &OsString| !word.as_encoded_bytes().starts_with(b"-");
         if !text.contains('=') && self.words.get(self.position).is_some_and(is_value) {

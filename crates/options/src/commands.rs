@@ -1,13 +1,13 @@
-//! The companions: programs of their own that are words of the one command line, `iolite dedupe FILE`.
+//! The companions: programs of their own that are called through the same command line, `iolite dedupe FILE`.
 //!
-//! They must not get in the way of the language, in which a first word without dashes is a job file. So a companion is
-//! called only when the first word is exactly its name and there is no job file of that name ([`Command::called_by`]); a
-//! job file `dedupe` is run as ever, and to call the companion beside it there is always another directory. Other files
-//! of that name (a trace called `trace`, say) are not in the way. Nothing else about the command line changes.
+//! In the language, a first word without dashes is a job file, and companions do not change that: a companion is
+//! called only if the first word is exactly its name and there is no job file of that name ([`Command::called_by`]).
+//! A job file called `dedupe` is run, and the companion can be called from another directory. Other files of that
+//! name (a trace called `trace`, say) do not count. Nothing else about the command line changes.
 //!
-//! Their options are letters, as those of the programs of fio that they stand for, with the same meanings: `-b 4096`,
-//! `-b4096`. Those that stand for no program have words as well: `--policy=fsynced`. All that is known about them is in
-//! the table [`ALL`], from which reading, help, manual and completion are derived.
+//! A companion that replaces a program of fio has that program's options, letters with the same meanings: `-b 4096`,
+//! `-b4096`. The options of other companions have words as well: `--policy=fsynced`. Parsing, help, manual and
+//! completion are derived from the table [`ALL`].
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -19,30 +19,30 @@ use std::path::Path;
 pub struct Command {
     /// Its name.
     pub name: &'static str,
-    /// What stands behind its options; empty where there is nothing.
+    /// What follows its options; empty if nothing does.
     pub operand: &'static str,
-    /// The words that may stand there, where it is a choice.
+    /// The words that may follow, if there is a choice.
     pub choices: &'static [&'static str],
     /// One line of help.
     pub help: &'static str,
-    /// More of it, for the manual.
+    /// More about it, for the manual.
     pub details: &'static str,
     /// Its options.
     pub options: &'static [CommandOption],
 }
 
-/// An option of a companion, and its value if it has one.
+/// An option of a companion.
 #[derive(Debug)]
 pub struct CommandOption {
     /// The letter.
     pub letter: char,
-    /// The same as a word, for `--word`; empty where there is none.
+    /// The same as a word, for `--word`; empty if it has none.
     pub word: &'static str,
-    /// What its value is called; empty where it takes none.
+    /// The name of its value; empty if it takes none.
     pub value: &'static str,
     /// What it does.
     pub help: &'static str,
-    /// What its value can be; empty where that is not a few words.
+    /// The values that it accepts; empty if they are more than a few words.
     pub choices: &'static [&'static str],
 }
 
@@ -60,7 +60,7 @@ impl CommandOption {
         self
     }
 
-    /// How it can be written: `-j`, and `--json` where it has a word.
+    /// Its spellings: `-j`, and `--json` if it has a word.
     pub fn spellings(&self) -> impl Iterator<Item = String> {
         let word = (!self.word.is_empty()).then(|| format!("--{}", self.word));
         std::iter::once(format!("-{}", self.letter)).chain(word)
@@ -186,12 +186,12 @@ pub static ALL: &[Command] = &[
     },
 ];
 
-/// What a companion was asked for.
+/// The options and operands that a companion was given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// Letters and their values (empty for those that take none), in order.
+    /// Letters and their values (empty for options that take none), in order.
     pub options: Vec<(char, String)>,
-    /// The words behind.
+    /// The words after the options.
     pub operands: Vec<OsString>,
 }
 
@@ -202,6 +202,9 @@ impl Asked {
     }
 
     /// A switch, `0` or `1`.
+    ///
+    /// # Errors
+    /// The value is neither.
     pub fn switch(&self, letter: char) -> Result<Option<bool>, String> {
         match self.value(letter) {
             None => Ok(None),
@@ -211,7 +214,10 @@ impl Asked {
         }
     }
 
-    /// A number from `least` on, with the suffixes of sizes.
+    /// A number that is at least `least`; the suffixes of sizes are allowed.
+    ///
+    /// # Errors
+    /// The value is not a number, or is smaller.
     pub fn number(&self, letter: char, least: u64) -> Result<Option<u64>, String> {
         let Some(text) = self.value(letter) else { return Ok(None) };
         let mut notes = Vec::new();
@@ -225,6 +231,9 @@ impl Asked {
     }
 
     /// A number with a fraction, between the limits.
+    ///
+    /// # Errors
+    /// The value is not a number, or is out of the limits.
     pub fn fraction(&self, letter: char, least: f64, most: f64) -> Result<Option<f64>, String> {
         let Some(text) = self.value(letter) else { return Ok(None) };
         match text.parse::<f64>() {
@@ -235,17 +244,18 @@ impl Asked {
     }
 }
 
-/// The companion that these words (those behind the program's name) call, if they call one.
+/// The companion that these words (those after the program's name) call, if any.
 pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
     let first = words.first()?;
     ALL.iter().find(|command| command.called_by(first))
 }
 
-/// How much of a file is looked at for its first section.
+/// How much of a file is read to find its first section.
 const LOOKED_AT: u64 = 64 << 10;
 
-/// Whether there is something of this name that a job file could be. A job file begins with a section or an `include`,
-/// behind comments alone; a directory is none, and what cannot be read, or only once, is left to who reads job files.
+/// Whether something of this name could be a job file. A job file starts with a section or an `include`, after
+/// comments only. A directory is no job file. Whatever cannot be read, or can be read only once, may be one: the
+/// parser of job files will tell.
 fn may_be_job_file(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else { return false };
     if !metadata.is_file() {
@@ -258,18 +268,21 @@ fn may_be_job_file(path: &Path) -> bool {
     let is_comment = |line: &[u8]| line.is_empty() || line.starts_with(b"#") || line.starts_with(b";");
     match start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).find(|line| !is_comment(line)) {
         Some(line) => line.starts_with(b"include") || (line.starts_with(b"[") && line.contains(&b']')),
-        // Nothing but comments so far: it is text, at least.
+        // Only comments so far: at least it is text.
         None => !start.is_empty(),
     }
 }
 
 impl Command {
-    /// Does this first word call it? Not when it is the name of a job file.
+    /// Whether this first word calls it: not if it is the name of a job file.
     pub fn called_by(&self, word: &OsStr) -> bool {
         word == self.name && !may_be_job_file(Path::new(word))
     }
 
-    /// Reads the words behind its name. The question for help is answered first, whatever else is wrong.
+    /// Parses the words after its name. If one of them asks for help, that is answered, whatever else is wrong.
+    ///
+    /// # Errors
+    /// An option is unknown, lacks its value, or has a value that it does not take.
     pub fn read(&self, words: &[OsString]) -> Result<Asked, String> {
         let mut asked = Asked::default();
         let mut words = words.iter();
@@ -361,7 +374,7 @@ impl Command {
         text
     }
 
-    /// What stands behind the options: a word for it, or the choice.
+    /// The name of the operand, or the words to choose from.
     pub fn operand_words(&self) -> String {
         if self.choices.is_empty() { self.operand.to_owned() } else { self.choices.join("|") }
     }

@@ -1,6 +1,6 @@
-//! Completion of the command line for bash, zsh and fish, made from the tables: options, engine names, keywords.
+//! Completion of the command line for bash, zsh and fish, generated from the tables: options, engines, keywords.
 //!
-//! Each script is complete in itself: it asks nobody while the user waits, and works without the program.
+//! Each script is self-contained: it does not run the program while the user waits, and works without it.
 
 mod bash;
 mod fish;
@@ -20,16 +20,16 @@ pub fn script(shell: &str) -> Option<String> {
     }
 }
 
-/// What may stand behind the `=` of an option.
+/// What may follow the `=` of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     /// Nothing: the option has no value.
     None,
-    /// Something that cannot be guessed.
+    /// Something that cannot be completed.
     Anything,
     /// The name of a file or directory.
     File,
-    /// The name of a section of a job file on the line.
+    /// The name of a section of a job file on the command line.
     Section,
     /// One of these words.
     Words(Vec<&'static str>),
@@ -40,15 +40,15 @@ enum Value {
 struct Word {
     names: Vec<&'static str>,
     help: String,
-    /// It may stand alone, without a value.
+    /// It may be given without a value.
     alone: bool,
     value: Value,
 }
 
-/// The job options whose values are names of files.
+/// The job options whose values are file names.
 const FILES: &[&str] = &["filename", "directory", "opendir"];
 
-/// Everything with dashes that is no engine's own: options of the run, then job options.
+/// All options with dashes, except engines' own: those of the run, then those of jobs.
 fn words() -> Vec<Word> {
     let run = run_options::ALL.iter().filter(|option| option.land.is_some()).map(|option| Word {
         names: vec![option.name],
@@ -109,7 +109,7 @@ fn run_value(option: &run_options::RunOption) -> Value {
     }
 }
 
-/// The names that take no word behind them.
+/// The names that take no word after them.
 fn alone<'a>(words: impl IntoIterator<Item = &'a Word>) -> impl Iterator<Item = &'static str> {
     words.into_iter().filter(|word| word.alone).flat_map(|word| word.names.iter().copied())
 }

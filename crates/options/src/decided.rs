@@ -1,6 +1,6 @@
-//! What several options say together, decided once.
+//! Decisions that depend on several options, made once.
 //!
-//! Whoever needs one of these values asks here, and never looks at the options behind it.
+//! Code that needs one of these values asks here, and does not read the options that it depends on.
 
 use crate::{JobOptions, ReadWrite};
 use iolite_types::{BlockSize, Direction};
@@ -50,7 +50,7 @@ impl JobOptions {
         self.rw.directions().map(|direction| self.block_size(direction).min()).min().unwrap_or(1).max(1)
     }
 
-    /// Whether the job verifies what an earlier run has written, from the state that the run left behind.
+    /// Whether the job verifies what an earlier run has written, using the state that the run left behind.
     pub fn loads_state(&self) -> bool {
         self.verification.is_on() && self.verification.verify_state_load
     }
@@ -62,18 +62,18 @@ impl JobOptions {
             || (verification.is_on() && self.rw.writes() && (verification.do_verify || self.verify_only))
     }
 
-    /// Whether the next I/O may be a read or a write: not in a mix all of which is one direction.
+    /// Whether the next I/O may be a read or a write. A mix in which one direction has 100% leaves no choice.
     pub fn has_choice(&self) -> bool {
         self.rw.reads() && self.rw.writes() && (1..100).contains(&self.rwmixread)
     }
 
-    /// Whether rates decide which direction of a mix is next.
+    /// Whether rates decide the direction of the next I/O of a mix.
     pub fn is_steered(&self) -> bool {
         let has_rate = |&direction: &Direction| self.rate[direction] > 0 || self.rate_iops[direction] > 0;
         self.has_choice() && [Direction::Read, Direction::Write].iter().any(has_rate)
     }
 
-    /// Whether the job ends after a number of I/Os, of which those of its ramp are none.
+    /// Whether the job ends after a number of I/Os, not counting those of its ramp.
     pub fn counts_after_ramp(&self) -> bool {
         self.number_ios > 0 && (self.ramp_time > 0 || self.ramp_size > 0)
     }

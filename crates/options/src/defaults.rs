@@ -1,4 +1,4 @@
-//! The values that a job starts with: those that the option tables declare.
+//! The defaults of a job: those that the option tables declare.
 
 use crate::definition::{Definition, Given};
 use crate::*;
@@ -26,7 +26,7 @@ fn land_default(job: &mut JobOptions, definition: &'static Definition) {
     }
 }
 
-/// All options off, empty or zero; what the tables have a default for is overwritten.
+/// All options off, empty or zero. Those that have a default in the tables are overwritten.
 fn unset() -> JobOptions {
     JobOptions {
         name: String::new(),

@@ -1,8 +1,8 @@
 //! What an option is, as data.
 //!
 //! Every option of the language is one [`Definition`]: its names, the type and limits that the help prints, one
-//! line of help, and [`Land`], the function that puts a parsed value where it belongs. Parsing, help, suggestions
-//! and defaults are all derived from these items; nothing else in the program lists options.
+//! line of help, and [`Land`], the function that stores a parsed value where it belongs. Parsing, help, suggestions
+//! and defaults are all derived from these items; options are listed nowhere else.
 
 mod given;
 
@@ -11,7 +11,7 @@ pub use given::{Given, Number};
 use crate::JobOptions;
 use crate::engines::OwnOptions;
 
-/// The theme under which an option is grouped.
+/// The subject of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
     /// The job itself: name, clones, order, run time.
@@ -49,7 +49,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// All themes, in the order of the manual.
+    /// All categories, in the order of the manual.
     pub const ALL: [Category; 16] = [
         Category::Job,
         Category::Files,
@@ -69,7 +69,7 @@ impl Category {
         Category::Engine,
     ];
 
-    /// What the manual calls it.
+    /// Its heading in the manual.
     pub fn title(self) -> &'static str {
         match self {
             Category::Job => "The job itself",
@@ -92,12 +92,12 @@ impl Category {
     }
 }
 
-/// The type of an option's value. It fixes the grammar of the value and the type line of the help.
+/// The type of an option's value. It determines the grammar of the value and the type line of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A string, a keyword, or a grammar of the option's own.
+    /// A string, a keyword, or a grammar that only this option has.
     Str,
-    /// A keyword with a number behind a colon.
+    /// A keyword followed by a colon and a number.
     StrNumber,
     /// A duration.
     Time,
@@ -107,7 +107,7 @@ pub enum Kind {
     Size,
     /// `0` or `1`; the value is required.
     Bool,
-    /// Like [`Kind::Bool`], but the value may be left out, which means 1.
+    /// Like [`Kind::Bool`], but the value is optional and defaults to 1.
     Flag,
     /// One to three ranges.
     Range,
@@ -116,7 +116,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The words with which the help names this type.
+    /// The name of this type in the help.
     pub fn type_name(self) -> &'static str {
         match self {
             Kind::Str => "string (opt=bla)",
@@ -131,13 +131,13 @@ impl Kind {
         }
     }
 
-    /// May the option be given without a value?
+    /// Whether the value is optional.
     pub fn value_is_optional(self) -> bool {
         self == Kind::Flag
     }
 }
 
-/// Who has an option.
+/// Which jobs have an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Every job.
@@ -148,23 +148,23 @@ pub enum Scope {
     Profile,
 }
 
-/// Does an option have an effect?
+/// Whether an option has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Yes.
+    /// It has.
     Works,
-    /// It is known, but asking for anything but its default is an error.
+    /// It is known, but any value other than its default is an error.
     NotYet,
 }
 
-/// A bound of a number, as the help prints it.
+/// The range of a number, as the help prints it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limits {
-    /// Nothing beyond what the type demands.
+    /// Only the limits of the type.
     None,
-    /// At least this; no upper bound.
+    /// At least this; no upper limit.
     AtLeast(i64),
-    /// At least this; a bound of a type that the help prints without an upper one.
+    /// At least this; a limit of a type for which the help prints no upper limit.
     OnlyMin(i64),
     /// Between these, inclusive.
     Between(i64, i64),
@@ -172,26 +172,26 @@ pub enum Limits {
     Floats(f64, f64),
 }
 
-/// Puts a given value into the job, or says (without naming option and value) why it cannot.
+/// Stores a given value in the job, or returns why it cannot; the message names neither option nor value.
 pub type LandInJob = fn(&mut JobOptions, &mut Given<'_>) -> Result<(), String>;
 
-/// The same, of an engine's own options.
+/// The same for an engine's own options.
 pub type LandInEngine = fn(&mut dyn OwnOptions, &mut Given<'_>) -> Result<(), String>;
 
-/// Where the value of an option lands.
+/// Where the value of an option is stored.
 #[derive(Clone, Copy)]
 pub enum Land {
-    /// Among what every job has.
+    /// In the job.
     Job(LandInJob),
-    /// Among the own options of the engine that the job has chosen.
+    /// In the own options of the engine that the job has chosen.
     Engine(LandInEngine),
 }
 
 impl Land {
-    /// Puts a given value into its place in the job.
+    /// Stores a given value in its place.
     ///
     /// # Errors
-    /// Why it cannot, without naming option and value.
+    /// Why it cannot; the message names neither option nor value.
     pub fn put(self, job: &mut JobOptions, given: &mut Given<'_>) -> Result<(), String> {
         match self {
             Land::Job(land) => land(job, given),
@@ -204,29 +204,30 @@ impl Land {
 pub struct Definition {
     /// The canonical name.
     pub name: &'static str,
-    /// Other names for it.
+    /// Its other names.
     pub aliases: &'static [&'static str],
-    /// Its theme.
+    /// Its subject.
     pub category: Category,
     /// The type of its value.
     pub kind: Kind,
-    /// The value it has when it is not given, as text; `None` where it has none.
+    /// Its default, as text; `None` if it has none.
     pub default: Option<&'static str>,
     /// The range of its numbers.
     pub limits: Limits,
-    /// The keywords it accepts, with what they mean; empty where any text may be given.
+    /// The keywords that it accepts, with their meanings; empty if it accepts any text.
     pub keywords: &'static [(&'static str, &'static str)],
     /// One line of help.
     pub help: &'static str,
-    /// Whose option it is.
+    /// Which jobs have it.
     pub scope: Scope,
-    /// The option that this one refines: the help lists it indented below.
+    /// The option that this one refines: the help lists this one indented below it.
     pub parent: Option<&'static str>,
-    /// Values that ask for nothing, besides the default: accepted even while the option has no effect yet.
+    /// Values other than the default that switch the option off. They are accepted even while the option has no
+    /// effect yet.
     pub off: &'static [&'static str],
-    /// In a job file it may stand alone, or with nothing behind its `=`, although its value is a text.
+    /// In a job file its value is optional, although it is a text.
     pub stands_alone: bool,
-    /// How a value lands in the job; `None` while the option has no effect yet.
+    /// Stores its value; `None` while the option has no effect yet.
     pub land: Option<Land>,
 }
 
@@ -253,7 +254,7 @@ impl Definition {
         }
     }
 
-    /// An engine's own option, likewise.
+    /// An engine's own option without default, keywords or effect.
     pub const fn engine(name: &'static str, kind: Kind, help: &'static str) -> Self {
         let mut definition = Definition::job(name, Category::Engine, kind, help);
         definition.scope = Scope::Engine;
@@ -261,7 +262,7 @@ impl Definition {
         definition
     }
 
-    /// An option of a profile, which makes jobs out of it.
+    /// An option of a profile.
     pub const fn profile(name: &'static str, kind: Kind, help: &'static str) -> Self {
         let mut definition = Definition::engine(name, kind, help);
         definition.scope = Scope::Profile;
@@ -286,12 +287,12 @@ impl Definition {
         self
     }
 
-    /// Sets a lower bound.
+    /// Sets a lower limit.
     pub const fn min(self, min: i64) -> Self {
         self.limits(Limits::AtLeast(min))
     }
 
-    /// Sets both bounds.
+    /// Sets both limits.
     pub const fn range(self, min: i64, max: i64) -> Self {
         self.limits(Limits::Between(min, max))
     }
@@ -308,13 +309,13 @@ impl Definition {
         self
     }
 
-    /// Sets further values that ask for nothing.
+    /// Sets further values that switch it off.
     pub const fn off(mut self, values: &'static [&'static str]) -> Self {
         self.off = values;
         self
     }
 
-    /// Lets it stand alone.
+    /// Makes its value optional in job files.
     pub const fn standing_alone(mut self) -> Self {
         self.stands_alone = true;
         self
@@ -332,7 +333,7 @@ impl Definition {
         self
     }
 
-    /// Does it have an effect?
+    /// Whether it has an effect.
     pub fn status(&self) -> Status {
         match self.land {
             Some(_) => Status::Works,
@@ -340,12 +341,12 @@ impl Definition {
         }
     }
 
-    /// Is this one of its names?
+    /// Whether this is one of its names.
     pub fn answers_to(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
 
-    /// Its canonical name and all others.
+    /// Its canonical name and its other names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }

@@ -1,17 +1,16 @@
 //! Arithmetic in values: `size=(4*1024)k`, `runtime=(2*30s)`.
 //!
-//! Wherever a number may stand, an expression in parentheses may stand instead: `+ - * / % ^`, nested
-//! parentheses, signs, decimal fractions, hexadecimal numbers, and the unit suffixes of the option's own type. In a
-//! time a bare number means microseconds. The result is exact as long as it is whole; a fraction that is left at the
-//! end is cut off.
+//! Wherever a number is allowed, an expression in parentheses is allowed too: `+ - * / % ^`, nested parentheses,
+//! signs, decimal fractions, hexadecimal numbers, and the unit suffixes of the option's type. In a duration, a bare
+//! number means microseconds. Whole results are exact; a fraction in the final result is cut off.
 
 /// How deep parentheses may be nested.
 const MAX_DEPTH: usize = 64;
 
-/// What one unit suffix multiplies by; the error says which suffixes there are.
+/// The factor of a unit suffix; the error lists the known suffixes.
 pub type UnitOf<'a> = &'a mut dyn FnMut(&str) -> Result<u128, String>;
 
-/// A number on its way through an expression: exact while it is whole.
+/// An intermediate result: exact while it is whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Whole(i128),
@@ -31,7 +30,7 @@ impl Number {
     }
 }
 
-/// Evaluates a value that starts with a parenthesis; what follows the matching one is a unit suffix.
+/// Evaluates a value that starts with a parenthesis. What follows the matching parenthesis is a unit suffix.
 pub fn evaluate(text: &str, unit_of: UnitOf<'_>) -> Result<i128, String> {
     let mut parser = Parser { text, at: 0, depth: 0, unit_of };
     let number = parser.atom()?;
@@ -196,7 +195,7 @@ fn combine(operator: char, left: Number, right: Number) -> Result<Number, String
     if !value.is_finite() {
         return Err(too_large());
     }
-    // Back to exact as soon as a fraction has cancelled out, as in (3/2)*2.
+    // Exact again once a fraction has cancelled out, as in (3/2)*2.
     if value.fract() == 0.0 && value.abs() < 9e15 {
         Ok(Number::Whole(value as i128))
     } else {
@@ -204,7 +203,7 @@ fn combine(operator: char, left: Number, right: Number) -> Result<Number, String
     }
 }
 
-/// The exact result; `None` where it is not whole.
+/// The exact result; `None` if it is not whole.
 fn combine_whole(operator: char, a: i128, b: i128) -> Result<Option<i128>, String> {
     let exact = match operator {
         '+' => a.checked_add(b),

@@ -1,4 +1,4 @@
-//! The texts of `--cmdhelp` and `--enghelp`, made from the option tables.
+//! The texts of `--cmdhelp` and `--enghelp`, generated from the option tables.
 
 use crate::definition::{Definition, Limits, Scope, Status};
 use crate::engines::EngineInfo;
@@ -7,22 +7,22 @@ use crate::spelling;
 use crate::{engines, registry};
 use std::fmt::Write;
 
-/// The answer to a question for help.
+/// The answer to a request for help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Help {
     /// The whole text, with its final newline.
     pub text: String,
-    /// The exit status: 0, or 1 where there is no such thing to explain.
+    /// The exit status: 0, or 1 if there is nothing of that name.
     pub status: u8,
 }
 
-/// Where the colon of a list stands.
+/// The column of the colon in a list.
 const LIST_COLUMN: usize = 24;
-/// Where the colon of one option's lines stands.
+/// The column of the colon in the lines about one option.
 const DETAIL_COLUMN: usize = 20;
 
-/// `--cmdhelp` (no argument), `--cmdhelp=all`, `--cmdhelp=NAME`. A name that is no option's is answered with the nearest
-/// one and is no failure, as with fio; for `--enghelp` it is one.
+/// `--cmdhelp` (no argument), `--cmdhelp=all`, `--cmdhelp=NAME`. For an unknown name it describes the nearest option
+/// and exits with 0, as fio does; an unknown name in `--enghelp` is a failure.
 pub fn command_help(argument: Option<&str>) -> Help {
     match argument {
         None | Some("all") => good(list(registry::job_options())),
@@ -33,7 +33,7 @@ pub fn command_help(argument: Option<&str>) -> Help {
     }
 }
 
-/// `--cmdhelp` behind `--profile`: the profile's own options.
+/// `--cmdhelp` after `--profile`: the profile's own options.
 pub(crate) fn profile_help(profile: &Profile, argument: Option<&str>) -> Help {
     match argument {
         None | Some("all") => good(list(profile.options.iter().copied())),
@@ -72,7 +72,7 @@ fn good(text: String) -> Help {
     Help { text, status: 0 }
 }
 
-/// The option that was probably meant, with a word about it.
+/// The option that was probably meant, after a line that says so.
 fn nearest_option(name: &str) -> String {
     match spelling::closest(name, registry::job_options().flat_map(Definition::names))
         .and_then(registry::find_job)
@@ -91,7 +91,7 @@ fn no_such_option(name: &str, known: impl Iterator<Item = &'static Definition>) 
     }
 }
 
-/// `writeln!` into a string, which cannot fail.
+/// `writeln!` to a string, which cannot fail.
 macro_rules! line {
     ($text:expr, $($format:tt)*) => { writeln!($text, $($format)*).expect("strings take everything") };
 }
@@ -114,7 +114,7 @@ fn engine_options(engine: &EngineInfo) -> String {
     list(engine.options.iter().copied())
 }
 
-/// One line per option; those that refine another stand indented below it.
+/// One line per option; options that refine another are indented below it.
 fn list(definitions: impl Iterator<Item = &'static Definition>) -> String {
     let mut text = String::new();
     for definition in definitions {
@@ -124,7 +124,7 @@ fn list(definitions: impl Iterator<Item = &'static Definition>) -> String {
     text
 }
 
-/// How many options this one refines, one above the other.
+/// How many levels of options this one refines.
 fn depth(definition: &Definition) -> usize {
     match definition.parent.and_then(registry::find_job) {
         Some(parent) => 1 + depth(parent),
@@ -132,7 +132,7 @@ fn depth(definition: &Definition) -> usize {
     }
 }
 
-/// Everything about one option, and an empty line.
+/// Everything about one option, followed by an empty line.
 fn detail(definition: &Definition) -> String {
     let mut text = String::new();
     let mut field = |name: &str, value: &str| line!(text, "{name:>DETAIL_COLUMN$}: {value}");

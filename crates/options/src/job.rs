@@ -1,8 +1,8 @@
-//! What one job section asked for, typed: every option that has an effect, defaults filled in.
+//! The options of one job, typed: every option that has an effect, with defaults filled in.
 //!
-//! Field names are the option names. Times are in microseconds unless a field says otherwise, sizes in bytes.
-//! Which options were given (and not merely defaulted) is remembered by [`JobOptions::is_set`], because some
-//! rules depend on that.
+//! Field names are option names. Times are in microseconds unless a field says otherwise, sizes in bytes.
+//! [`JobOptions::is_set`] tells whether an option was given rather than left at its default, because some rules
+//! depend on that.
 
 use crate::engines::{EngineInfo, EngineOptions, engine};
 use crate::typed::{
@@ -17,7 +17,7 @@ use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Everything one job section asked for.
+/// The options of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the options' own; units are in the module documentation")]
 pub struct JobOptions {
@@ -50,10 +50,10 @@ pub struct JobOptions {
     pub unique_filename: bool,
     pub opendir: Option<String>,
     pub nrfiles: u32,
-    /// `filename` was given in the job's own section (or, for defaults, in theirs): another one there adds its names, as
-    /// with fio.
+    /// `filename` was given in the job's own section (or, for defaults, in a section of defaults): giving it again
+    /// there adds names, as in fio.
     pub names_are_own: bool,
-    /// `nrfiles` came behind `filename` or `opendir`: it says how many of their files are used.
+    /// `nrfiles` was given after `filename` or `opendir`: it limits how many of their files are used.
     pub nrfiles_limits_names: bool,
     /// 0 = as many as there are files.
     pub openfiles: u32,
@@ -63,7 +63,7 @@ pub struct JobOptions {
     pub io_size: Option<SizeValue>,
     pub offset: SizeValue,
     pub offset_increment: SizeValue,
-    /// 0 = not aligned beyond what `ba` demands.
+    /// 0 = aligned to `ba` only.
     pub offset_align: u64,
     pub file_append: bool,
     pub fill_device: bool,
@@ -123,7 +123,7 @@ pub struct JobOptions {
     pub direct: bool,
     /// Writes are whole or not at all, also when the power fails.
     pub atomic: bool,
-    /// How long written data is expected to live; `None` = nothing is said.
+    /// How long written data is expected to live; `None` = not set.
     pub write_hint: Option<WriteHint>,
     pub sync: SyncMode,
     pub fsync: u32,
@@ -163,7 +163,7 @@ pub struct JobOptions {
     pub read_iolog_chunked: bool,
     pub replay_no_stall: bool,
     pub replay_redirect: Option<String>,
-    /// Offsets are divided by this; 0 is 1.
+    /// Offsets are divided by this; 0 means 1.
     pub replay_scale: u64,
     /// A power of two; 0 = not aligned.
     pub replay_align: u64,
@@ -171,7 +171,7 @@ pub struct JobOptions {
     pub replay_time_scale: u64,
     pub replay_skip: ReplaySkip,
     pub merge_blktrace_file: Option<String>,
-    /// Percent of its time for each of the merged traces; empty = 100 for all.
+    /// Speed of each of the merged traces, in percent of its recorded time; empty = 100 for all.
     pub merge_blktrace_scalars: Vec<f64>,
     /// How often each of the merged traces runs; empty = once.
     pub merge_blktrace_iters: Vec<u64>,
@@ -184,7 +184,7 @@ pub struct JobOptions {
     pub iodepth_batch_complete_min: u32,
     /// Most completions to fetch at once; 0 = same as the minimum.
     pub iodepth_batch_complete_max: u32,
-    /// The depth to drain to before filling again; 0 = same as `iodepth`.
+    /// The depth to drain to before the queue is filled again; 0 = same as `iodepth`.
     pub iodepth_low: u32,
     pub serialize_overlap: bool,
     pub io_submit_mode: SubmitMode,
@@ -198,7 +198,7 @@ pub struct JobOptions {
     pub thinkcycles: u64,
     pub thinktime_blocks: u64,
     pub thinktime_blocks_type: ThinktimeBlocks,
-    /// 0 = pauses come by I/Os, not by time.
+    /// 0 = pauses depend on the number of I/Os, not on time.
     pub thinktime_iotime: u64,
     /// Bytes per second; 0 = no limit.
     pub rate: PerDirection<u64>,
@@ -221,7 +221,7 @@ pub struct JobOptions {
     pub latency_percentile: f64,
     pub latency_run: bool,
     pub flow_id: u32,
-    /// The job's weight in its flow; 0 = it keeps in step with nobody.
+    /// The job's weight in its flow; 0 = it is in no flow.
     pub flow: u32,
     pub flow_sleep: u64,
 
@@ -229,7 +229,7 @@ pub struct JobOptions {
     /// From `cpus_allowed` or `cpumask`; empty = not set.
     pub cpus_allowed: Vec<u32>,
     pub cpus_allowed_policy: CpusPolicy,
-    /// Empty = not set, or all.
+    /// Empty = not set, or all nodes.
     pub numa_cpu_nodes: Vec<u32>,
     pub numa_mem_policy: Option<NumaPolicy>,
     pub nice: i32,
@@ -254,9 +254,9 @@ pub struct JobOptions {
 
     // measurement
     pub clocksource: Option<ClockSource>,
-    /// The CPU of the thread that keeps the time for all.
+    /// The CPU of the thread that keeps the time for all workers.
     pub gtod_cpu: Option<u32>,
-    /// The system's number of the clock that the report's start of the job is read from; 0 = the wall clock.
+    /// The number of the system clock from which the report takes the start of the job; 0 = the wall clock.
     pub job_start_clock_id: u32,
     pub gtod_reduce: bool,
     pub disable_lat: bool,
@@ -272,7 +272,7 @@ pub struct JobOptions {
     pub lat_from_intended_start: bool,
     pub block_error_percentiles: bool,
     pub steadystate: SteadyState,
-    /// 0 = nobody looks whether results have stopped changing.
+    /// 0 = do not wait for a steady state.
     pub steadystate_duration: u64,
     pub steadystate_ramp_time: u64,
     pub steadystate_check_interval: u64,
@@ -289,30 +289,30 @@ pub struct JobOptions {
     pub iopsavgtime: u32,
 
     // engine
-    /// The name of an engine of the catalogue ([`JobOptions::choose_engine`]).
+    /// The name of an engine in the catalogue; see [`JobOptions::choose_engine`].
     pub ioengine: String,
     /// The own options of that engine.
     pub engine: EngineOptions,
 
-    /// The options as given in this section (not the global ones): canonical name and text, in order, for the
-    /// JSON report. A flag without a value has empty text.
+    /// The options that this section set (without the global ones): canonical name and text, in order, for the JSON
+    /// report. A flag without a value has empty text.
     pub given: Vec<(String, String)>,
-    /// The options that the `[global]` sections before this job gave, likewise.
+    /// The options that the `[global]` sections before this job set, likewise.
     pub given_global: Vec<(String, String)>,
-    /// Where each option that was set (canonical name) got its value, global or not.
+    /// Where each option that was set (canonical name) got its value, from this section or a global one.
     pub origins: BTreeMap<String, Origin>,
-    /// How many workers there would be before this job's that are not, because `--section` does not choose their jobs.
+    /// How many workers the jobs before this one would have had that `--section` leaves out.
     pub left_out_before: u64,
 }
 
 impl JobOptions {
-    /// Was this option (by its canonical name) given, in this section or a global one?
+    /// Whether this option (canonical name) was set, in this section or a global one.
     pub fn is_set(&self, canonical_name: &str) -> bool {
         self.origins.contains_key(canonical_name)
     }
 
-    /// Takes an engine. If it is another one than before, the options of that one go, and those of this one have their
-    /// defaults.
+    /// Chooses an engine. If it is another one than before, the old engine's options are forgotten, and the new one's
+    /// have their defaults.
     pub fn choose_engine(&mut self, chosen: &EngineInfo) {
         if chosen.name == self.ioengine {
             return;
@@ -324,10 +324,10 @@ impl JobOptions {
         self.engine = (chosen.own)();
     }
 
-    /// The I/O priority that the workers have (`prio`, `prioclass`, `priohint`), as the kernel writes it; `None` =
-    /// the one they are started with.
+    /// The I/O priority of the workers (`prio`, `prioclass`, `priohint`), encoded as in the kernel; `None` =
+    /// unchanged.
     pub fn io_priority(&self) -> Option<u16> {
-        // A level without a class is one of the class that everything has by default.
+        // A level without a class is one of the default class.
         const BEST_EFFORT: u32 = 2;
         let given = [self.prioclass, self.prio, self.priohint];
         given.iter().any(Option::is_some).then(|| {

@@ -1,8 +1,8 @@
 //! Job files: ini text in, sections out.
 //!
-//! A line is a `[section]` header, a `key` or `key=value`, an `include FILE`, or nothing. A comment begins at the
-//! first `;` or `#`, wherever it stands, and goes to the end of the line. Everything that is wrong is collected
-//! with its place, and reading goes on behind it.
+//! A line is a `[section]` header, a `key` or `key=value`, an `include FILE`, or empty. A comment begins at the first
+//! `;` or `#`, wherever it stands, and ends with the line. Mistakes are collected with their places, and parsing goes
+//! on after them.
 
 use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
 use crate::sys::MachineFacts;
@@ -12,22 +12,22 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// A job file and all that it includes are no larger than this together.
+/// The limit on the size of a job file together with all files that it includes.
 const MAX_BYTES: u64 = 16 << 20;
-/// Includes nest no deeper than this.
+/// The limit on the nesting of includes.
 const MAX_INCLUDE_DEPTH: usize = 16;
 
-/// What reading a job file needs from outside of it.
+/// What parsing a job file needs from outside.
 pub(crate) struct Surroundings<'a> {
     /// The environment variables.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
     /// The values of the reserved words.
     pub facts: MachineFacts,
-    /// The file named `-`.
+    /// The contents of the file named `-`.
     pub standard_input: &'a mut dyn Read,
 }
 
-/// Reads one job file. Mistakes go to `errors`, what is accepted but suspicious to `warnings`.
+/// Parses one job file. Mistakes go to `errors`, suspicious but accepted input goes to `warnings`.
 pub(crate) fn read(
     path: &OsStr,
     surroundings: &mut Surroundings<'_>,
@@ -63,11 +63,11 @@ struct Reader<'a, 'b> {
     errors: &'a mut Vec<Diagnostic>,
     warnings: &'a mut Vec<Diagnostic>,
     sections: Vec<Section>,
-    /// The files that are being read: the job file, and each include inside the one before it.
+    /// The files that are being parsed: the job file, then each included file.
     including: Vec<PathBuf>,
-    /// How much may still be read.
+    /// How many bytes may still be read.
     bytes_left: u64,
-    /// Options outside of any section were found and said so: once is enough.
+    /// Options outside of any section were reported: once is enough.
     complained: bool,
 }
 
@@ -112,7 +112,7 @@ impl Reader<'_, '_> {
 
     fn file(&mut self, path: &Path, bytes: &[u8]) {
         self.including.push(path.to_owned());
-        // Editors of some systems put a byte order mark in front.
+        // Some editors put a byte order mark in front.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
@@ -127,7 +127,7 @@ impl Reader<'_, '_> {
                     let (valid, rest) = line.split_at(error.valid_up_to());
                     let valid = String::from_utf8_lossy(valid);
                     if valid.contains([';', '#']) {
-                        // It is in a comment, where any bytes may be: people write in encodings of their own.
+                        // The bytes are in a comment, where any are allowed: comments may be in other encodings.
                         self.line(&Line { path, number, text: &valid });
                         continue;
                     }
@@ -259,7 +259,8 @@ impl Reader<'_, '_> {
                 Ok(bytes) => self.file(&path, &bytes),
                 Err(reason) => {
                     let path = path.display().to_string();
-                    // It was found elsewhere, or a variable had the name.
+                    // The path differs from the name in the line: the file was found elsewhere, or a variable was
+                    // replaced.
                     let found = if shown.ends_with(&path) { "" } else { &format!("{}: ", shortened(&path)) };
                     self.error(origin, format!("{shown}: {found}{reason}"));
                 }
@@ -267,7 +268,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// An included file is named relative to the current directory, or else to the file that includes it.
+    /// An included file is looked for relative to the current directory, then relative to the file that includes it.
     fn find_included(&self, name: &str) -> PathBuf {
         let named = PathBuf::from(name);
         if named.exists() || named.is_absolute() {

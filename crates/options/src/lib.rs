@@ -75,14 +75,14 @@ impl fmt::Display for Origin {
 /// Something wrong or suspicious in the input, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// Where; `None` where no single place is to blame.
+    /// The place; `None` if no single place is to blame.
     pub origin: Option<Origin>,
-    /// What is wrong and what would help, naming option and value.
+    /// What is wrong and how to fix it, with the names of option and value.
     pub message: String,
 }
 
 impl Diagnostic {
-    /// The same as a warning. The word stands behind the place, where programs that read messages look for it.
+    /// The same as a warning. The word `warning` comes after the place, where programs that parse messages expect it.
     pub fn as_warning(&self) -> Diagnostic {
         Diagnostic { origin: self.origin.clone(), message: format!("warning: {}", self.message) }
     }
@@ -97,13 +97,13 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// What a command line turned out to ask for.
+/// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Invocation {
-    /// Run jobs. Each inner list is one job file (or the jobs of the command line): they run one after the other.
+    /// Run jobs. Each inner list is one job file (or the jobs of the command line); they run one after the other.
     Run {
-        /// The jobs of each file, in order; no batch is empty. The jobs of the command line belong to the first
-        /// batch, together with those of the first file. There may be no batch at all with `--parse-only`.
+        /// The jobs of each file, in order. No batch is empty. The jobs of the command line are in the first batch,
+        /// together with those of the first file. With `--parse-only` there may be no batch.
         batches: Vec<Vec<JobOptions>>,
         /// Options of the run as a whole.
         run: Box<RunOptions>,

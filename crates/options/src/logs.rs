@@ -1,30 +1,30 @@
-//! What a job asked of its logs.
+//! The options of a job's logs.
 
 use serde::{Deserialize, Serialize};
 
-/// `log_window_value`: what an entry for a time holds.
+/// `log_window_value`: what an entry for a window contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogWindow {
     /// The mean.
     Mean,
-    /// The largest value.
+    /// The maximum.
     Most,
     /// Both.
     Both,
 }
 
-/// The options of a job's logs. Field names are the option names.
+/// The options of a job's logs. Field names are option names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the options' own")]
 pub struct LogOptions {
     pub per_job_logs: bool,
-    /// How the names of the files begin; empty = with the job's name. `None` = no such log.
+    /// The prefix of the names of the files; empty = the job's name. `None` = no such log.
     pub write_bw_log: Option<String>,
     pub write_lat_log: Option<String>,
     pub write_iops_log: Option<String>,
     pub write_hist_log: Option<String>,
     pub log_entries: u32,
-    /// Milliseconds; 0 = each I/O has an entry.
+    /// Milliseconds; 0 = one entry for each I/O.
     pub log_avg_msec: u32,
     /// Milliseconds; 0 = none.
     pub log_hist_msec: u32,
@@ -43,7 +43,7 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// None.
+    /// No logs.
     pub(crate) fn none() -> LogOptions {
         LogOptions {
             per_job_logs: false,
@@ -67,7 +67,7 @@ impl LogOptions {
         }
     }
 
-    /// Is there any log at all?
+    /// Whether there is any log.
     pub fn any(&self) -> bool {
         [&self.write_bw_log, &self.write_lat_log, &self.write_iops_log, &self.write_hist_log]
             .into_iter()

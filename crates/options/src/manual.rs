@@ -1,7 +1,7 @@
-//! The manual, made from the tables: `docs/options.md` and the man page `docs/iolite.1`.
+//! The manual, generated from the tables: `docs/options.md` and the man page `docs/iolite.1`.
 //!
-//! Both are checked in, so that they can be read where nothing is built. After a change to an option
-//! `cargo run -p iolite-options --example manual` writes them anew, and a test fails until that has been done.
+//! Both are checked in, so that they can be read without building anything. After a change to an option, `cargo run
+//! -p iolite-options --example manual` generates them again; until then a test fails.
 
 mod markdown;
 mod roff;
@@ -13,10 +13,10 @@ use crate::definition::{Category, Definition, Kind, Limits, Status};
 use crate::engines::{self, EngineInfo};
 use crate::registry;
 
-/// What stands behind an option that has no effect yet.
+/// The note about an option that has no effect yet.
 const NOT_YET: &str = "Not supported yet.";
 
-/// The kinds of values: what the manual calls them, and how they are written.
+/// The types of values: their names in the manual, and how they are written.
 const VALUES: &[(&str, &str)] = &[
     ("text", "Anything. What is around it of blanks does not count."),
     ("word", "One of the words listed with the option."),
@@ -37,7 +37,7 @@ const VALUES: &[(&str, &str)] = &[
     ("numbers", "Numbers with fractions, separated by colons: 99:99.9:99.99."),
 ];
 
-/// What the manual calls the value of an option.
+/// The name of an option's value in the manual.
 fn value_name(definition: &Definition) -> &'static str {
     match definition.kind {
         Kind::Str if definition.keywords.is_empty() => "text",
@@ -52,7 +52,7 @@ fn value_name(definition: &Definition) -> &'static str {
     }
 }
 
-/// The limits of an option's numbers, where they are not those of its kind.
+/// The limits of an option's numbers, unless they are those of its type.
 fn limits(definition: &Definition) -> Option<String> {
     match definition.limits {
         _ if matches!(definition.kind, Kind::Bool | Kind::Flag) => None,
@@ -63,12 +63,12 @@ fn limits(definition: &Definition) -> Option<String> {
     }
 }
 
-/// The options of a theme, in the order of the table.
+/// The options of a category, in the order of the table.
 fn of_category(category: Category) -> impl Iterator<Item = &'static Definition> {
     registry::job_options().filter(move |definition| definition.category == category)
 }
 
-/// Every option that belongs to engines, once, with the engines that have it.
+/// Every option of engines, once, with the engines that have it.
 fn engine_options() -> Vec<(&'static Definition, Vec<&'static EngineInfo>)> {
     let mut all: Vec<(&'static Definition, Vec<&'static EngineInfo>)> = Vec::new();
     for engine in engines::engines() {
@@ -82,7 +82,7 @@ fn engine_options() -> Vec<(&'static Definition, Vec<&'static EngineInfo>)> {
     all
 }
 
-/// The help of an option as sentences.
+/// The help of an option, as sentences.
 fn meaning(definition: &Definition) -> String {
     let mut text = format!("{}.", definition.help.trim_end_matches('.'));
     if definition.status() == Status::NotYet {

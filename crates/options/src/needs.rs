@@ -1,8 +1,8 @@
-//! Options that matter only beside others.
+//! Options that have an effect only together with others.
 //!
-//! `log_hist_msec` does nothing in a job without `write_hist_log`. Whoever gives it alone has probably forgotten the
-//! other half, so a warning says what is missing. A value that asks for nothing (a default, say) is not warned about, and
-//! neither is one in `[global]` that matters to some of the jobs that it holds for.
+//! `log_hist_msec` has no effect in a job without `write_hist_log`. Someone who gives it alone has probably forgotten
+//! the other option, so a warning names it. There is no warning about a value that switches the option off (a
+//! default, say), nor about an option in `[global]` that has an effect on some of the jobs after it.
 
 use crate::engines::{CommandPriorities, IoUringOptions};
 use crate::registry::{asks_for_nothing, find};
@@ -13,10 +13,10 @@ use crate::{
 use iolite_types::PerDirection;
 use std::collections::HashMap;
 
-/// Some options, and what has to be there for them to matter.
+/// Some options, and the condition under which they have an effect.
 struct Need {
     options: &'static [&'static str],
-    /// What a message calls it.
+    /// The condition in the words of a message.
     leader: &'static str,
     is_met: fn(&JobOptions) -> bool,
 }
@@ -45,12 +45,12 @@ fn replays(job: &JobOptions) -> bool {
     !job.read_iolog.is_empty()
 }
 
-/// Whether the job may have several files; which there are in a directory, or in a trace, is not known here.
+/// Whether the job may have several files. The files of a directory or a trace are not known here.
 fn may_have_several_files(job: &JobOptions) -> bool {
     job.nrfiles > 1 || job.filename.len() > 1 || job.opendir.is_some() || replays(job)
 }
 
-/// Whether the shares of a mix are those of the job. One direction that has all of it is no contradiction.
+/// Whether `rwmixread` fits the directions of the job: it is a mix, or all I/Os are of the one direction it has.
 fn mixes(job: &JobOptions) -> bool {
     match (job.rw.reads(), job.rw.writes()) {
         (true, true) => true,
@@ -63,7 +63,7 @@ fn goes_on_after_errors(job: &JobOptions) -> bool {
     job.continue_on_error != ErrorKinds::NONE || job.ignore_error != IgnoredErrors::default()
 }
 
-/// All of them. An option may have several needs.
+/// All of them. An option may have several conditions.
 static NEEDS: &[Need] = &[
     need(
         &[
@@ -140,7 +140,8 @@ static NEEDS: &[Need] = &[
     need(&["cpus_allowed_policy"], "cpus_allowed", |job| !job.cpus_allowed.is_empty()),
     need(&["cgroup_weight", "cgroup_nodelete"], "cgroup", |job| job.cgroup.is_some()),
     need(
-        // Those that switch a check off, or the state file, ask for nothing that a job without verify would not do.
+        // Options that switch off a check, or the state file, ask for nothing else than what a job without verify
+        // does.
         &[
             "verify_policy",
             "verify_interval",
@@ -190,12 +191,12 @@ static NEEDS: &[Need] = &[
     }),
 ];
 
-/// The options that have mattered to no job yet.
+/// The options that have had an effect on no job yet.
 #[derive(Default)]
 pub(crate) struct Loners(HashMap<(Origin, &'static str, &'static str), Option<Diagnostic>>);
 
 impl Loners {
-    /// Looks at what was given for a job, once its options are settled.
+    /// Checks what was given for a job, once its options are settled.
     pub fn look_at(&mut self, job: &JobOptions) {
         for need in NEEDS {
             for &option in need.options {
@@ -214,7 +215,7 @@ impl Loners {
         }
     }
 
-    /// A warning for each option that mattered to no job, of several needs that of the first.
+    /// A warning for each option that had an effect on no job; if it has several conditions, for the first.
     pub fn warnings(self) -> Vec<Diagnostic> {
         let rank = |leader: &str| NEEDS.iter().position(|need| need.leader == leader);
         let mut found: Vec<_> =
@@ -227,7 +228,7 @@ impl Loners {
     }
 }
 
-/// Whether the value that counts asks for nothing.
+/// Whether the value that applies switches the option off.
 fn is_nothing(job: &JobOptions, option: &str) -> bool {
     let given = job.given.iter().rev().chain(job.given_global.iter().rev()).find(|(name, _)| name == option);
     match (given, find(option, &job.ioengine)) {

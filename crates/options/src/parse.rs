@@ -1,4 +1,4 @@
-//! From words to what is to be done: the command line, then its job files, then typed jobs.
+//! From words to an invocation: parses the command line, then its job files, then makes typed jobs.
 
 use crate::assemble::{Assembler, in_file_order};
 use crate::command_line::{self, Scanned};
@@ -12,15 +12,15 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Read;
 
-/// The language this program speaks, as the program that is replaced calls it.
+/// The version of the language: the one that fio reports.
 const LANGUAGE: &str = "fio-3.42";
 
-/// Understands a command line, without the program's name.
+/// Parses a command line, without the program's name.
 ///
-/// Job files are read, `-` from standard input. `environment` answers for `${NAME}` in them.
+/// Reads the job files, `-` from standard input. `environment` gives the values of `${NAME}` in them.
 ///
 /// # Errors
-/// Everything that is wrong with the command line and the job files, each with its place.
+/// All mistakes in the command line and the job files, with their places.
 pub fn parse(
     args: &[OsString],
     environment: &dyn Fn(&str) -> Option<String>,
@@ -29,7 +29,7 @@ pub fn parse(
     parse_with(args, environment, &mut std::io::stdin(), invoked_as_fio)
 }
 
-/// [`parse`], with standard input from elsewhere.
+/// [`parse`] with a given standard input.
 ///
 /// # Errors
 /// As [`parse`].
@@ -43,15 +43,15 @@ pub fn parse_with(
     parse_in(args, surroundings, invoked_as_fio)
 }
 
-/// What this command line asks of the run as a whole. `--debug` is wanted before anything else is understood, because
-/// parsing is among what can be told about; mistakes are left to [`parse`].
+/// The options of the run on this command line. `--debug` has to be known before parsing starts, because parsing is
+/// traced too. Mistakes are left to [`parse`].
 pub fn run_options(args: &[OsString]) -> RunOptions {
     let Scanned { asked, .. } =
         command_line::scan(args, &MachineFacts::of_this_machine(), &mut Vec::new(), &mut Vec::new());
     asked.run
 }
 
-/// [`parse`], with everything that it asks the system for.
+/// [`parse`] with everything that it would ask the system for.
 pub(crate) fn parse_in(
     args: &[OsString],
     mut surroundings: Surroundings<'_>,
@@ -94,16 +94,16 @@ pub(crate) fn parse_in(
     let errors = tidy(errors, paths.clone());
     let warnings = tidy(warnings, paths.clone());
     if !errors.is_empty() {
-        // What is merely suspicious is told as well: it may be the other half of a mistake.
+        // Warnings are reported as well: they may explain a mistake.
         let told = warnings.iter().map(Diagnostic::as_warning);
-        // Of what concerns one place it comes first, since it may explain the mistake.
+        // Warnings come before the mistakes at the same place, for the same reason.
         return Err(tidy(told.chain(errors).collect(), paths));
     }
     if asked.run.warnings_fatal && !warnings.is_empty() {
         return Err(warnings);
     }
     if asked.showcmd {
-        // The defaults of the command line hold for the first file.
+        // The defaults of the command line apply to the first file.
         let mut defaults: Vec<&Section> = sections.iter().filter(|section| section.is_global).collect();
         let lines = files
             .iter()
@@ -119,7 +119,7 @@ pub(crate) fn parse_in(
     Ok(Invocation::Run { batches, run: Box::new(asked.run), warnings })
 }
 
-/// The jobs of each file; those of the command line go with the first one.
+/// The jobs of each file. The jobs of the command line join those of the first file.
 fn batches(
     asked: &Asked,
     sections: &[Section],
@@ -161,7 +161,7 @@ fn command_line_jobs(sections: &[Section], assembler: &mut Assembler<'_>) -> Vec
             assembler.leave_out(&settings);
         } else {
             let mut job = assembler.job(section, &settings);
-            // Values lose the blanks around them; a name keeps them, as one between brackets does.
+            // Values are trimmed; names are not, just as names between brackets.
             job.name.clone_from(&section.name);
             jobs.push(job);
         }
@@ -169,7 +169,7 @@ fn command_line_jobs(sections: &[Section], assembler: &mut Assembler<'_>) -> Vec
     jobs
 }
 
-/// The sections of a file that `--section` leaves: all defaults, and the jobs that were asked for.
+/// The sections of a file that `--section` selects: all defaults, and the jobs that were asked for.
 fn selected<'a>(file: &'a [Section], asked: &Asked) -> Vec<&'a Section> {
     file.iter().filter(|section| section.is_global || asked.wants(&section.name)).collect()
 }
@@ -192,7 +192,7 @@ fn sections_not_found(asked: &Asked, sections: &[Section], files: &[Vec<Section>
         .collect()
 }
 
-/// Defaults given on the command line hold for its own jobs and the first job file, as in fio.
+/// Defaults given on the command line apply to its own jobs and the first job file, as in fio.
 fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<Diagnostic> {
     let defaults = sections.iter().find(|section| section.is_global && !section.settings.is_empty())?;
     (files.len() > 1).then(|| Diagnostic {
@@ -202,7 +202,7 @@ fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<D
     })
 }
 
-/// A job file in which there is no job was probably meant to hold one.
+/// A job file without a job is probably a mistake.
 fn files_without_jobs(paths: &[String], files: &[Vec<Section>]) -> Vec<Diagnostic> {
     let empty =
         paths.iter().zip(files).filter(|(_, sections)| sections.iter().all(|section| section.is_global));
@@ -213,7 +213,7 @@ fn files_without_jobs(paths: &[String], files: &[Vec<Section>]) -> Vec<Diagnosti
     told.collect()
 }
 
-/// A profile brings its own jobs, and is alone with them.
+/// A profile brings its own jobs, so no other jobs may be given.
 fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagnostic> {
     let own =
         sections.iter().find(|section| !section.is_global).map(|section| format!("--name={}", section.name));
@@ -222,7 +222,7 @@ fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagn
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
-/// A trigger needs something that pulls it.
+/// A trigger needs a condition that fires it.
 fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
     let run = &asked.run;
     (run.trigger.is_some() && run.trigger_file.is_none() && run.trigger_timeout.is_none()).then(|| {
@@ -231,9 +231,9 @@ fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
     })
 }
 
-/// In the order of the places, and each once: a wrong default would otherwise be repeated for every job.
+/// Sorts by place and removes duplicates: a wrong default would otherwise be reported for every job.
 ///
-/// `paths` are the job files in their order; the files that they include come behind them.
+/// `paths` are the job files in order. Files that they include come after them.
 fn tidy(mut diagnostics: Vec<Diagnostic>, mut paths: Vec<String>) -> Vec<Diagnostic> {
     for diagnostic in &diagnostics {
         if let Some(Origin::File { path, .. }) = &diagnostic.origin
@@ -255,7 +255,7 @@ fn tidy(mut diagnostics: Vec<Diagnostic>, mut paths: Vec<String>) -> Vec<Diagnos
     diagnostics
 }
 
-/// What is said when there is nothing to do, as users of fio know it.
+/// The text that fio prints when there is nothing to do.
 pub const NO_JOBS: &str = "No job(s) defined";
 
 fn no_jobs(mut warnings: Vec<Diagnostic>, program: &str) -> Result<Invocation, Vec<Diagnostic>> {
@@ -288,7 +288,7 @@ fn answer(question: &Question, program: &str, profile: Option<&Profile>) -> Invo
     Invocation::Print { text, status }
 }
 
-/// What `--version` says.
+/// The output of `--version`.
 fn version(program: &str) -> String {
     let own = concat!("iolite-", env!("CARGO_PKG_VERSION"));
     if program == "fio" { format!("{LANGUAGE} ({own})") } else { own.to_owned() }

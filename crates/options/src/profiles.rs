@@ -1,8 +1,8 @@
-//! Profiles: jobs that are written down here instead of in a file, with a few options of their own.
+//! Profiles: built-in jobs with a few options of their own.
 //!
-//! `--profile=NAME` brings a profile's jobs. Behind it on the command line its options are known, and come before job
-//! options of the same name; what is given of the language itself holds for the profile's jobs as a default. A profile
-//! gives sections of plain settings, which become jobs like those of any job file.
+//! `--profile=NAME` adds a profile's jobs. After it on the command line its options are known, and take precedence
+//! over job options of the same name; ordinary job options apply to the profile's jobs as defaults. A profile makes
+//! sections of plain settings, which become jobs like those of any job file.
 
 mod act;
 mod tiobench;
@@ -13,14 +13,14 @@ use crate::sys::MachineFacts;
 use crate::values::{SECOND, integer, time};
 use crate::{Diagnostic, Origin};
 
-/// Makes the sections out of what was asked, or says what is missing.
+/// Makes the sections from the profile's options, or returns what is missing.
 type Jobs = fn(&Wishes<'_>) -> Result<Vec<Section>, String>;
 
 /// A profile.
 pub struct Profile {
     /// Its name.
     pub name: &'static str,
-    /// What it is for.
+    /// One line of help.
     pub help: &'static str,
     /// Its own options.
     pub options: &'static [&'static Definition],
@@ -48,17 +48,17 @@ impl Profile {
     }
 }
 
-/// A profile that was chosen, and what was given of its options.
+/// A profile that was chosen, and the options that were given for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
-    /// Which.
+    /// The profile.
     pub profile: &'static Profile,
     /// Options and values, in the order given.
     pub values: Vec<(&'static str, String)>,
 }
 
 impl Chosen {
-    /// Takes a value, if it is one.
+    /// Adds an option with its value, if the value is valid.
     pub fn take(&mut self, definition: &'static Definition, value: Option<&str>) -> Result<(), String> {
         let text = value.unwrap_or("1");
         let mut notes = Vec::new();
@@ -104,7 +104,7 @@ impl Chosen {
     }
 }
 
-/// What a profile asks when it makes its jobs.
+/// The options from which a profile makes its jobs.
 pub(crate) struct Wishes<'a> {
     chosen: &'a Chosen,
     facts: &'a MachineFacts,
@@ -117,7 +117,7 @@ impl Wishes<'_> {
         given.find(|(name, _)| *name == option.name).map(|(_, value)| value.as_str())
     }
 
-    /// The same as a number. (That it is one was seen when it was given.)
+    /// The same as a number. (It was checked when it was given.)
     fn number(&self, option: &Definition) -> Option<u64> {
         integer(self.text(option)?, 1024, &mut Vec::new()).ok().and_then(|number| u64::try_from(number).ok())
     }
@@ -128,7 +128,7 @@ impl Wishes<'_> {
     }
 }
 
-/// A section: defaults where it has no name.
+/// A section; without a name it holds defaults.
 fn section(name: &str, settings: &[(&str, &str)]) -> Section {
     let origin = Origin::CommandLine(0);
     let setting = |(key, value): &(&str, &str)| Setting {

@@ -1,4 +1,4 @@
-//! All options of the language: finding one by name, and putting a value into a job.
+//! All options of the language: looking one up by name, and applying a value to a job.
 
 use crate::definition::{Definition, Given, Kind, Status};
 use crate::engines::{self, EngineInfo};
@@ -18,7 +18,7 @@ pub fn run_options() -> impl Iterator<Item = (&'static str, Status)> {
         .map(|option| (option.name, if option.land.is_some() { Status::Works } else { Status::NotYet }))
 }
 
-/// The option of this name or alias: an option of every job, or one that this engine has.
+/// The option of this name or alias, of every job or of this engine.
 pub fn find(name: &str, engine: &str) -> Option<&'static Definition> {
     find_job(name).or_else(|| engines::engine(engine)?.option(name))
 }
@@ -28,22 +28,24 @@ pub fn find_job(name: &str) -> Option<&'static Definition> {
     job_options().find(|definition| definition.answers_to(name))
 }
 
-/// The engines that have an option of this name or alias of their own, in the order of the help.
+/// The engines that have an own option of this name or alias, in the order of the help.
 pub fn find_any_engine(name: &str) -> Vec<(&'static EngineInfo, &'static Definition)> {
     engines::engines().iter().filter_map(|engine| Some((engine, engine.option(name)?))).collect()
 }
 
-/// The name that was probably meant by an unknown one, among the job options and this engine's.
+/// The job option, or option of this engine, that was probably meant by an unknown name.
 pub fn suggest(name: &str, engine: &str) -> Option<&'static str> {
     let own = engines::engine(engine).map_or(&[][..], |engine| engine.options);
     let names = job_options().chain(own.iter().copied()).flat_map(Definition::names);
     closest(name, names)
 }
 
-/// Reads a value, checks it, puts it into the job and remembers where it came from.
+/// Parses a value, checks it, stores it in the job and remembers where it came from.
 ///
-/// What is accepted but suspicious is added to `warnings`. The error names option and value. A job is as it was when
-/// its option is refused.
+/// Suspicious but accepted input adds to `warnings`.
+///
+/// # Errors
+/// The option has no effect yet, or the value is wrong. The message names option and value, and the job is unchanged.
 pub fn apply(
     job: &mut JobOptions,
     definition: &'static Definition,
@@ -69,7 +71,7 @@ pub fn apply(
     Ok(())
 }
 
-/// Is this the option's default, or a value that switches it off?
+/// Whether this is the option's default, or a value that switches it off.
 pub(crate) fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> bool {
     let Some(text) = text else {
         return false;
@@ -94,7 +96,7 @@ pub(crate) fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> b
     values::split(text, &[',']).into_iter().all(same)
 }
 
-/// Do two texts mean the same, without any doubt about either?
+/// Whether two texts have the same meaning, and neither gives rise to a note.
 fn same_value<T: PartialEq>(
     left: &str,
     right: &str,
@@ -107,9 +109,9 @@ fn same_value<T: PartialEq>(
     }
 }
 
-/// The rules of the language that concern several options of one job, once all of its options were applied.
+/// Applies the rules that concern several options of one job, once all of its options are applied.
 ///
-/// What is suspicious goes to `warnings`.
+/// Suspicious input adds to `warnings`.
 pub fn finish(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     rules::settle(job, warnings);
 }

@@ -1,12 +1,12 @@
-//! Rules between the options of one job: what one means when another is set.
+//! Rules between the options of one job: how one affects another.
 //!
-//! Only rules of the language are here, those that hold wherever the job runs. They are applied once, when all
-//! options of a job are known.
+//! These are the rules of the language, which apply wherever the job runs. They are applied once, when all options of
+//! a job are known.
 
 use crate::{Diagnostic, JobOptions, Origin, Range, SplitEntry, SubmitMode, Verify, engines};
 use iolite_types::Direction;
 
-/// Makes the options agree with each other.
+/// Applies all rules.
 pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_names(job, warnings);
     settle_block_sizes(job);
@@ -27,7 +27,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         job.direct = true;
     }
     if job.pre_read {
-        // Reading files into the cache and dropping them from it again would be for nothing.
+        // Invalidating would drop what was just read into the cache.
         job.invalidate = false;
     }
 }
@@ -37,7 +37,7 @@ fn origin(job: &JobOptions, name: &str) -> Option<Origin> {
     job.origins.get(name).cloned()
 }
 
-/// Of a list of names, an `nrfiles` that comes behind it takes the first.
+/// If `nrfiles` comes after a list of names, it limits the list.
 fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let (given, used) = (job.filename.len(), job.nrfiles as usize);
     if job.nrfiles_limits_names && used < given {
@@ -48,7 +48,7 @@ fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Fills the directions that a range or a split does not mention with the plain block size.
+/// Directions that a range or a split does not mention get the plain block size.
 fn settle_block_sizes(job: &mut JobOptions) {
     for index in 0..3 {
         let size = job.bs.values[index];
@@ -67,7 +67,7 @@ fn settle_block_sizes(job: &mut JobOptions) {
     }
 }
 
-/// Offsets that are no multiples of the block size do not fit into a map of blocks.
+/// Offsets that are not multiples of the block size do not fit a map of blocks.
 fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.norandommap || !job.rw.is_random() {
         return;
@@ -86,7 +86,7 @@ fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Batches are never larger than the queue.
+/// A batch is never larger than the queue.
 fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let depth = job.iodepth;
     let within = |value: u32| if value == 0 { depth } else { value.min(depth) };
@@ -96,7 +96,7 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     job.iodepth_batch_complete_max =
         job.iodepth_batch_complete_max.max(job.iodepth_batch_complete_min).min(depth);
     let synchronous = engines::engine(&job.ioengine).is_some_and(|engine| engine.facets.is_synchronous());
-    // Submitters beside the worker make a depth of any engine.
+    // Submitter threads make a depth possible with any engine.
     let inline = job.io_submit_mode == SubmitMode::Inline;
     if depth > 1 && synchronous && inline && job.is_set("iodepth") {
         warnings.push(Diagnostic {
@@ -109,8 +109,8 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A pattern fills buffers whatever else was said, and neither it nor zeroes are scrambled unless that was asked for.
-/// Compressible and duplicate data is made anew for each write.
+/// A pattern takes precedence over zeroes, and neither is scrambled unless that was asked for. Compressible and
+/// duplicate data is generated anew for each write.
 fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if !job.buffer_pattern.is_empty() {
         job.zero_buffers = false;
@@ -140,7 +140,7 @@ fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Without an end there is nothing to base on time.
+/// Without a runtime, `time_based` has no meaning.
 fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.time_based && job.runtime == 0 {
         job.time_based = false;
@@ -151,7 +151,7 @@ fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Only a rate, or a trace, says when an I/O is meant to begin.
+/// Only a rate or a trace determines when an I/O is intended to start.
 fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let replays = !job.read_iolog.is_empty() && !job.replay_no_stall;
     let has_rate = |direction: Direction| job.rate[direction] > 0 || job.rate_iops[direction] > 0;
@@ -165,7 +165,7 @@ fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) 
     }
 }
 
-/// The window over which a state has to be steady holds whole measurements, at least one.
+/// The window for a steady state holds a whole number of measurements, at least one.
 fn settle_steady_state(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     job.steadystate_check_interval = job.steadystate_check_interval.max(1);
     let (duration, interval) = (job.steadystate_duration, job.steadystate_check_interval);
@@ -185,7 +185,7 @@ fn settle_steady_state(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     warnings.push(Diagnostic { origin: origin(job, option), message: what });
 }
 
-/// Histograms are logged per window only.
+/// Histograms are logged only per window.
 fn settle_logs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.logs.write_hist_log.is_some() && job.logs.log_hist_msec == 0 {
         warnings.push(Diagnostic {
@@ -195,7 +195,7 @@ fn settle_logs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Clones that record into one file mix their records.
+/// Clones that record into one file mix up their records.
 fn settle_traces(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.write_iolog.is_some() && job.numjobs > 1 {
         let numjobs = job.numjobs;
@@ -206,7 +206,7 @@ fn settle_traces(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// No pause is longer than it is.
+/// The busy part of a pause is not longer than the pause.
 fn settle_think_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.thinktime > 0 && job.thinktime_spin > job.thinktime {
         warnings.push(Diagnostic {
@@ -220,12 +220,12 @@ fn settle_think_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What the options of verification mean for each other.
+/// How the options of verification affect each other.
 fn settle_verification(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let verification = &mut job.verification;
     if !verification.is_on() && !verification.verify_pattern.is_empty() && !job.origins.contains_key("verify")
     {
-        // Data that is given to be checked is checked.
+        // A pattern to verify implies verification.
         verification.verify = Verify::PatternHeader;
     }
     let mut warn = |option: &str, message: String| {

@@ -1,4 +1,4 @@
-//! What the command line asked of the run as a whole, as opposed to one job.
+//! The options of the run as a whole, as opposed to one job.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// `--eta`: when the live status line is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EtaWhen {
-    /// On a terminal, when the output goes there too.
+    /// On a terminal, if the output goes there too.
     #[default]
     Auto,
     /// Always.
@@ -25,19 +25,19 @@ pub enum OutputFormat {
     Terse,
 }
 
-/// `--debug`: what is to be told about the inside.
+/// `--debug`: which internal events to print.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DebugWish {
     /// The categories, by name.
     pub categories: Vec<String>,
-    /// `job:N`: only what belongs to these workers, counted from 1; empty = everything.
+    /// `job:N`: only events of these workers, counted from 1; empty = all events.
     pub workers: Vec<u32>,
 }
 
 /// Options of the run as a whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
-    /// `--output`: the report goes here instead of standard output.
+    /// `--output`: the file for the report, instead of standard output.
     pub output: Option<PathBuf>,
     /// `--output-format`, in the order given; never empty.
     pub output_format: Vec<OutputFormat>,
@@ -61,9 +61,9 @@ pub struct RunOptions {
     pub warnings_fatal: bool,
     /// `--idle-prof`
     pub idle_prof: Option<IdleProfile>,
-    /// `--max-jobs`: more workers than this are an error.
+    /// `--max-jobs`: the limit on the number of workers.
     pub max_jobs: u32,
-    /// `--aux-path`: where files made by the run itself go.
+    /// `--aux-path`: the directory for files that the run itself makes.
     pub aux_path: Option<PathBuf>,
     /// `--profile`: the name of the profile that made the jobs.
     pub profile: Option<String>,
@@ -71,11 +71,11 @@ pub struct RunOptions {
     pub debug: DebugWish,
     /// `--bandwidth-log`
     pub bandwidth_log: bool,
-    /// `--trigger-file`: the trigger is pulled when it appears.
+    /// `--trigger-file`: the trigger fires when this file appears.
     pub trigger_file: Option<PathBuf>,
-    /// `--trigger-timeout`: the trigger is pulled after so many milliseconds.
+    /// `--trigger-timeout`: the trigger fires after so many milliseconds.
     pub trigger_timeout: Option<u64>,
-    /// `--trigger`: what the trigger runs.
+    /// `--trigger`: the command that the trigger runs.
     pub trigger: Option<String>,
 }
 
@@ -111,19 +111,19 @@ impl Default for RunOptions {
 pub enum IdleProfile {
     /// All CPUs together.
     System,
-    /// Each as well.
+    /// Each CPU as well.
     PerCpu,
 }
 
-/// A measurement of this machine that needs no jobs.
+/// A measurement of this machine, without jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelfTest {
-    /// `--crctest`: these checksums, or all where none is named.
+    /// `--crctest`: these checksums; all if none is named.
     Checksums(Vec<String>),
     /// `--cpuclock-test`
     Clock,
     /// `--idle-prof=calibrate`
     IdleUnit,
-    /// `--memcpytest`: these ways to copy, or all where none is named.
+    /// `--memcpytest`: these ways to copy; all if none is named.
     Copies(Vec<String>),
 }

@@ -1,7 +1,6 @@
 //! The options of the run as a whole, as data: `--output`, `--section`, `--help` and the rest.
 //!
-//! Each is one item of [`ALL`]; recognising them, abbreviations, suggestions and the text of `--help` are derived
-//! from it.
+//! Each is one item of [`ALL`]. Parsing, abbreviations, suggestions and the text of `--help` are derived from it.
 
 use crate::values::{SECOND, time};
 use crate::{EtaWhen, IdleProfile, OutputFormat, RunOptions, SelfTest, profiles};
@@ -10,9 +9,9 @@ use std::path::PathBuf;
 /// What the command line asked for besides jobs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
-    /// What lands in the result.
+    /// The options that become part of the result.
     pub run: RunOptions,
-    /// `--section`: the only sections of job files that are wanted; empty = all.
+    /// `--section`: the sections of job files to run; empty = all.
     pub sections: Vec<String>,
     /// `--showcmd`
     pub showcmd: bool,
@@ -20,20 +19,20 @@ pub(crate) struct Asked {
     pub profile: Option<profiles::Chosen>,
     /// `--append-terse`
     pub append_terse: bool,
-    /// A question to answer instead of running anything.
+    /// A question to answer instead of running jobs.
     pub question: Option<Question>,
-    /// What is suspicious about an option's value: accepted, but worth a word.
+    /// Notes about suspicious values that are accepted.
     pub notes: Vec<String>,
 }
 
 impl Asked {
-    /// Is a job of this name wanted, by the `--section`s seen so far?
+    /// Whether a job of this name is selected by the `--section`s so far.
     pub fn wants(&self, name: &str) -> bool {
         self.sections.is_empty() || self.sections.iter().any(|wanted| wanted == name)
     }
 }
 
-/// A question that is answered with a text.
+/// A question whose answer is a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     Version,
@@ -45,14 +44,14 @@ pub(crate) enum Question {
     InflateLog(PathBuf),
 }
 
-/// What stands after an option.
+/// What follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Argument {
     /// Nothing.
     None,
-    /// A value, behind `=` or as the next word; the help calls it so.
+    /// A value, after `=` or as the next word; this is its name in the help.
     Required(&'static str),
-    /// Possibly a value, behind `=` only.
+    /// An optional value, after `=` only.
     Optional(&'static str),
 }
 
@@ -62,13 +61,13 @@ type Land = fn(&mut Asked, &str) -> Result<(), String>;
 pub(crate) struct RunOption {
     /// The name, without dashes.
     pub name: &'static str,
-    /// The letter that stands for it.
+    /// Its letter.
     pub short: char,
-    /// What stands after it.
+    /// What follows it.
     pub argument: Argument,
-    /// What the help says about it, line by line.
+    /// Its help, line by line.
     pub help: &'static [&'static str],
-    /// What it does with its value (empty where there is none); `None` while it does nothing yet.
+    /// Applies its value (empty if it has none); `None` while it has no effect yet.
     pub land: Option<Land>,
 }
 
@@ -84,7 +83,7 @@ const fn option(
 
 use Argument::{None as NoArgument, Optional, Required};
 
-/// What the categories of `--debug` are called.
+/// The categories of `--debug`.
 pub(crate) const DEBUG_CATEGORIES: [&str; 19] = [
     "process",
     "file",
@@ -450,7 +449,7 @@ fn profile(asked: &mut Asked, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Names between commas.
+/// Names separated by commas.
 fn names(value: &str) -> Vec<String> {
     value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
@@ -547,7 +546,7 @@ fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A time in seconds, or with a unit, of at least so many milliseconds.
+/// A time in seconds, or with a unit, that is at least so many milliseconds.
 fn milliseconds(asked: &mut Asked, value: &str, least: u64) -> Result<u64, String> {
     let milliseconds = time(value, SECOND, &mut asked.notes)? / 1000;
     if milliseconds < least {

@@ -1,19 +1,19 @@
 //! `--showcmd`: a job file as a command line.
 //!
-//! Names are the canonical ones and options stand in the order in which they are applied. The defaults of the command
-//! line that asks, and those that the file starts with, come first, without a name; defaults further down need
-//! `--name=global`, otherwise they would be options of the job before them. Values that a shell would take apart are
-//! quoted. An option that stands alone and means the job's name then (`write_lat_log`) is given that name, because on a
-//! command line the next word would be its value; as a default it becomes an option of each job. A section that `name=`
-//! renames gets the `filename_format` that keeps its files.
+//! Names are canonical, and options are in the order in which they are applied. The defaults of the command line, and
+//! those at the start of the file, come first, without a name; later defaults need `--name=global`, otherwise they
+//! would be options of the job before them. Values that a shell would split are quoted. An option without a value
+//! that stands for the job's name (`write_lat_log`) gets that name, because on a command line the next word would be
+//! its value; in defaults it becomes an option of each job. A section that `name=` renames gets the `filename_format`
+//! that keeps its file names.
 
 use crate::assemble::{files_named_after, in_file_order};
 use crate::registry;
 use crate::section::Section;
 use std::fmt::Write;
 
-/// The command line for the sections of one job file, with its final newline. `defaults` are given on the command line
-/// and hold for this file; where the file is empty there is nothing for them to hold for.
+/// The command line for the sections of one job file, with its final newline. `defaults` are given on the command
+/// line and apply to this file; if the file is empty they are left out.
 pub(crate) fn render(program: &str, defaults: &[&Section], sections: &[&Section]) -> String {
     if sections.is_empty() {
         return "\n".to_owned();
@@ -38,7 +38,7 @@ pub(crate) fn render(program: &str, defaults: &[&Section], sections: &[&Section]
             default_format = format;
         }
         for setting in settings {
-            // Here `--name` would begin another job.
+            // Here `--name` would start another job.
             if setting.key == "name" {
                 continue;
             }
@@ -73,7 +73,7 @@ fn push(line: &mut String, name: &str, value: Option<&str>, always_quoted: bool)
     };
 }
 
-/// Characters that no shell gives a meaning to inside a word.
+/// Characters that have no special meaning in any shell.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || "%+,-./:=@^_".contains(character)
 }

@@ -1,6 +1,6 @@
-//! "Did you mean …": the word that was probably meant by an unknown one.
+//! "Did you mean …": finds the word that was probably meant by an unknown one.
 
-/// The candidate nearest to `word`, if one is near enough to be a typing mistake or begins with the word.
+/// The candidate nearest to `word`, if it is near enough for a typing mistake, or starts with `word`.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let limit = (length / 3).clamp(1, 3);
@@ -11,16 +11,16 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
             if length >= 3 && candidate.starts_with(word) {
                 return Some((longer, candidate));
             }
-            // No distance is smaller than this; words may be very long.
+            // The distance is at least the difference in length. Words may be very long.
             let distance = if longer > limit { longer } else { edit_distance(word, candidate) };
-            // Words that have no letter in common are not alike, however short they are.
+            // Words without a common letter are not alike, however short they are.
             (distance <= limit && distance < length).then_some((distance, candidate))
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
+/// The number of insertions, deletions, replacements and swaps of neighbours that turn one word into the other.
 fn edit_distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().collect();
     let to: Vec<char> = to.chars().collect();

@@ -1,15 +1,15 @@
 //! Substitution in job files: `${NAME}` from the environment, and the reserved words `$pagesize`, `$mb_memory`
 //! and `$ncpus` with simple maths.
 //!
-//! A reserved word is replaced wherever it stands. If the value as a whole then reads as arithmetic
-//! (`8*$mb_memory`, `($ncpus+1)/2`), it is computed; any other text (`/data/$ncpus-a`) stays as it is. Division
-//! drops the fraction, as the maths of fio does.
+//! A reserved word is replaced wherever it stands. If the resulting value is arithmetic as a whole (`8*$mb_memory`,
+//! `($ncpus+1)/2`), it is computed; any other text (`/data/$ncpus-a`) is left alone. Division drops the fraction, as
+//! in fio.
 
 use crate::sys::MachineFacts;
 
-/// Replaces every `${NAME}` by what `environment` says; an unknown name becomes the empty text.
+/// Replaces every `${NAME}` by its value in `environment`; an unknown name becomes empty.
 ///
-/// The second value lists the unknown names.
+/// Also returns the unknown names.
 pub(crate) fn environment(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> (String, Vec<String>) {
     let mut result = String::with_capacity(text.len());
     let mut unknown = Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn environment(text: &str, environment: &dyn Fn(&str) -> Option<Strin
     (result, unknown)
 }
 
-/// Replaces the reserved words in a value and computes it where it is arithmetic.
+/// Replaces the reserved words in a value, and computes the value if it is arithmetic.
 ///
 /// # Errors
 /// The arithmetic has no result: a division by zero, or a number out of range.
@@ -59,9 +59,9 @@ pub(crate) fn reserved_words(value: &str, facts: &MachineFacts) -> Result<String
 const ONE: i128 = 1_000_000;
 const MINUS_ONE: i128 = -ONE;
 const DECIMALS: usize = 6;
-/// No number but 0, 1 and -1 has a power beyond this that is of use.
+/// No exponent above this is useful, except for 0, 1 and -1.
 const MAX_EXPONENT: i128 = 256;
-/// Parentheses and signs nest this deep at most.
+/// The limit on the nesting of parentheses and signs.
 const MAX_DEPTH: u32 = 64;
 
 enum Failure {
@@ -72,14 +72,14 @@ enum Failure {
 const OVERFLOW: Failure = Failure::NoResult("the result is too large");
 const ZERO: Failure = Failure::NoResult("division by zero");
 
-/// A recursive-descent calculator over + - * / % ^, parentheses, signs and decimal numbers.
+/// A recursive-descent calculator for + - * / % ^, parentheses, signs and decimal numbers.
 struct Arithmetic<'a> {
     rest: &'a [u8],
     depth: u32,
 }
 
 impl<'a> Arithmetic<'a> {
-    /// The value of the whole text, its fraction dropped.
+    /// The value of the whole text, without its fraction.
     fn compute(text: &'a str) -> Result<i128, Failure> {
         let mut calculator = Arithmetic { rest: text.as_bytes(), depth: 0 };
         let value = calculator.sum()?;

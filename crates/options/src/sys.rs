@@ -1,4 +1,4 @@
-//! What the machine is: the facts behind `$pagesize`, `$mb_memory` and `$ncpus`.
+//! Facts about the machine: the values of `$pagesize`, `$mb_memory` and `$ncpus`.
 
 /// The values of the reserved words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) struct MachineFacts {
 }
 
 impl MachineFacts {
-    /// The facts of the machine this runs on.
+    /// The values on this machine.
     pub fn of_this_machine() -> Self {
         let page_size = ask(libc::_SC_PAGESIZE);
         let pages = ask(libc::_SC_PHYS_PAGES);
@@ -25,7 +25,7 @@ impl MachineFacts {
 }
 
 fn ask(name: libc::c_int) -> u64 {
-    // SAFETY: sysconf takes any integer, touches no memory of ours, and answers -1 for what it does not know.
+    // SAFETY: sysconf takes any integer, accesses no memory of ours, and returns -1 for what it does not know.
     let answer = unsafe { libc::sysconf(name) };
     u64::try_from(answer).unwrap_or(0)
 }

@@ -1,9 +1,9 @@
-//! What the values of options are once they are read: keywords, ranges, lists, laws.
+//! The types of the values of options: keywords, ranges, lists, distributions.
 
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
-/// A size given in bytes or as a percentage of something that is only known where the job runs.
+/// A size in bytes, or in percent of something whose size is known only where the job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SizeValue {
     /// So many bytes.
@@ -12,7 +12,7 @@ pub enum SizeValue {
     Percent(u32),
 }
 
-/// An inclusive range of values; both ends are equal where a single value was given.
+/// An inclusive range; both ends are equal if a single value was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The smallest value.
@@ -47,27 +47,27 @@ pub enum ReadWrite {
 }
 
 impl ReadWrite {
-    /// Offsets are chosen at random.
+    /// Whether offsets are random.
     pub fn is_random(self) -> bool {
         use ReadWrite::*;
         matches!(self, RandRead | RandWrite | RandTrim | RandRw | RandTrimWrite)
     }
-    /// The job reads.
+    /// Whether the job reads.
     pub fn reads(self) -> bool {
         use ReadWrite::*;
         matches!(self, Read | RandRead | Rw | RandRw)
     }
-    /// The job writes.
+    /// Whether the job writes.
     pub fn writes(self) -> bool {
         use ReadWrite::*;
         matches!(self, Write | RandWrite | Rw | RandRw | TrimWrite | RandTrimWrite)
     }
-    /// The job trims.
+    /// Whether the job trims.
     pub fn trims(self) -> bool {
         use ReadWrite::*;
         matches!(self, Trim | RandTrim | TrimWrite | RandTrimWrite)
     }
-    /// The keyword as reports print it (`rw` for the mixed sequential workload, whichever spelling was given).
+    /// The keyword that reports print (`rw` for the sequential mix, whichever spelling was given).
     pub fn name(self) -> &'static str {
         use ReadWrite::*;
         match self {
@@ -85,8 +85,8 @@ impl ReadWrite {
     }
 }
 
-/// What follows `rw=…:`. For sequential workloads a number of bytes to add to each offset (may be negative),
-/// for random ones the number of I/Os issued between two random offsets.
+/// The number after `rw=…:`. For sequential workloads, bytes to add to each offset (may be negative); for random
+/// ones, how many I/Os come between two random offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadWriteModifier(pub i64);
 
@@ -152,7 +152,7 @@ keyword_enum!(/// `unified_rw_reporting`
 keyword_enum!(/// The mode of `numa_mem_policy`
     NumaPolicyMode { Default = "default", Prefer = "prefer", Bind = "bind", Interleave = "interleave", Local = "local" });
 
-/// A law by which some of many things are chosen more often than others.
+/// A distribution that prefers some of many things over others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the options' own keywords")]
 pub enum SkewLaw {
@@ -162,7 +162,7 @@ pub enum SkewLaw {
 }
 
 impl SkewLaw {
-    /// The value that the law has when none is given.
+    /// The parameter if none is given.
     pub fn default_value(self) -> f64 {
         match self {
             SkewLaw::Zipf => 1.1,
@@ -172,10 +172,10 @@ impl SkewLaw {
     }
 }
 
-/// A law with its parameters: `zipf:1.2:0.25`.
+/// A distribution with its parameters: `zipf:1.2:0.25`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Skew {
-    /// The law.
+    /// The distribution.
     pub law: SkewLaw,
     /// The exponent of zipf, the power of pareto, the deviation of normal in percent.
     pub value: f64,
@@ -195,11 +195,11 @@ pub struct ZoneShare {
 /// `random_distribution`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RandomDistribution {
-    /// All offsets alike.
+    /// Uniform.
     Random,
     /// `zipf`, `pareto` or `normal`.
     Skewed(Skew),
-    /// `zoned` or `zoned_abs`; a direction without zones has all offsets alike.
+    /// `zoned` or `zoned_abs`; a direction without zones is uniform.
     Zoned(PerDirection<Vec<ZoneShare>>),
     /// These blocks, in order.
     Sequence(Vec<u64>),
@@ -214,16 +214,16 @@ pub enum ZoneSkip {
     Zones(u32),
 }
 
-/// The choice part of `file_service_type`.
+/// How `file_service_type` chooses files.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FileServiceKind {
-    /// Any, all alike.
+    /// At random, uniformly.
     Random,
-    /// One after the other.
+    /// In turn.
     RoundRobin,
-    /// One until it is finished.
+    /// One after the other, each until it is finished.
     Sequential,
-    /// Some more often than others.
+    /// At random, some more often than others.
     Skewed(Skew),
 }
 
@@ -232,7 +232,7 @@ pub enum FileServiceKind {
 pub struct FileService {
     /// How the next file is chosen.
     pub kind: FileServiceKind,
-    /// I/Os on one file before the next is chosen (`:N`).
+    /// How many I/Os a file gets before the next is chosen (`:N`).
     pub ios: u64,
 }
 
@@ -241,11 +241,11 @@ pub struct FileService {
 pub struct NumaPolicy {
     /// The policy.
     pub mode: NumaPolicyMode,
-    /// The nodes it applies to; empty for `default` and `local`, and for the others where `all` was given.
+    /// The nodes it applies to; empty for `default` and `local`, and for the others if `all` was given.
     pub nodes: Vec<u32>,
 }
 
-/// `replay_skip`: the kinds of I/O that a replay leaves out.
+/// `replay_skip`: the kinds of I/O that a replay skips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the option's own keywords")]
 pub struct ReplaySkip {
@@ -267,55 +267,55 @@ pub struct SyncFileRange {
 /// One piece of a parsed `buffer_pattern`; pieces repeat until the buffer is full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PatternPiece {
-    /// These bytes as they are.
+    /// These bytes.
     Bytes(Vec<u8>),
     /// `%o`: the offset of the block in the file, 64 bits, little endian.
     Offset,
 }
 
-/// One entry of `cmdprio_bssplit`: how many of the I/Os of a size have a priority of their own, and which.
+/// One entry of `cmdprio_bssplit`: the share of the I/Os of a size that gets a priority of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorityShare {
     /// The block size in bytes.
     pub size: u64,
-    /// Percent of the I/Os of this size. Those of one size sum to at most 100.
+    /// Percent of the I/Os of this size; the entries of one size sum to at most 100.
     pub percent: u32,
-    /// As the kernel writes it; `None` = what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
+    /// Encoded as in the kernel; `None` = what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
     pub priority: Option<u16>,
 }
 
-/// `steadystate`: when results have stopped changing.
+/// `steadystate`: when results count as steady.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
-    /// What is looked at.
+    /// The quantity that is measured.
     pub criterion: SteadyStateCriterion,
-    /// How far it may be from a straight (and for slopes, level) line: percent of the mean, or I/Os per second, bytes
-    /// per second, nanoseconds; for slopes, so much from one measurement to the next.
+    /// The limit: for deviations, how far any measurement may be from the mean; for slopes, how much the fitted line
+    /// may rise per measurement. In percent of the mean, or in I/Os per second, bytes per second, nanoseconds.
     pub limit: f64,
     /// The limit is in percent.
     pub percent: bool,
 }
 
-/// After errors of which kinds of I/O a job goes on: `continue_on_error`.
+/// `continue_on_error`: the kinds of I/O after whose errors a job goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorKinds {
     /// Reads.
     pub read: bool,
     /// Writes, trims and syncs.
     pub write: bool,
-    /// Data that is not what was written.
+    /// Verification.
     pub verify: bool,
 }
 
 impl ErrorKinds {
-    /// After none.
+    /// None.
     pub const NONE: ErrorKinds = ErrorKinds { read: false, write: false, verify: false };
-    /// After all.
+    /// All.
     pub const ALL: ErrorKinds = ErrorKinds { read: true, write: true, verify: true };
 }
 
-/// Errors that a job goes on after, by their numbers: `ignore_error`. A list that is not empty takes the place of
-/// those that `continue_on_error` stands for.
+/// `ignore_error`: error numbers after which a job goes on. A list that is not empty replaces those implied by
+/// `continue_on_error`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoredErrors {
     /// Of reads.

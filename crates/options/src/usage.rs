@@ -4,7 +4,7 @@ use crate::commands;
 use crate::run_options::{self, Argument};
 use std::fmt::Write;
 
-/// Columns before the description of an option.
+/// The column at which descriptions start.
 const INDENT: usize = 32;
 
 /// The whole help page.

@@ -1,4 +1,4 @@
-//! What a job asked for about checking its data.
+//! The options of verification.
 
 use crate::typed::{PatternPiece, keyword_enum};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ keyword_enum!(/// `verify_policy`
 keyword_enum!(/// `verify_header_format`
     VerifyHeaderFormat { V342 = "3.42", V333 = "3.33" });
 
-/// The options of verification. Where there is none, `verify` is [`Verify::None`], and nothing else counts.
+/// The options of verification. If `verify` is [`Verify::None`], the others have no effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the options' own")]
 pub struct VerifyOptions {
@@ -31,9 +31,9 @@ pub struct VerifyOptions {
     pub verify_pattern_interval: u64,
     pub verify_fatal: bool,
     pub verify_dump: bool,
-    /// How many threads; 0 = the worker checks by itself.
+    /// The number of threads; 0 = the worker verifies by itself.
     pub verify_async: u32,
-    /// Empty = where the worker may run.
+    /// Empty = wherever the worker may run.
     pub verify_async_cpus: Vec<u32>,
     /// 0 = everything at the end.
     pub verify_backlog: u64,
@@ -44,17 +44,17 @@ pub struct VerifyOptions {
     pub verify_header_seed: bool,
     pub verify_state_load: bool,
     pub verify_state_save: bool,
-    /// Percent of the writes that are trimmed again.
+    /// Percent of the writes that are trimmed afterwards.
     pub trim_percentage: u32,
     pub trim_verify_zero: bool,
     /// 0 = before anything is read back.
     pub trim_backlog: u64,
-    /// 0 = all that wait.
+    /// 0 = all that are pending.
     pub trim_backlog_batch: u64,
 }
 
 impl VerifyOptions {
-    /// Nothing is checked, and all options are off.
+    /// Nothing is verified, and all options are off.
     pub(crate) fn off() -> VerifyOptions {
         VerifyOptions {
             verify: Verify::None,
@@ -83,7 +83,7 @@ impl VerifyOptions {
         }
     }
 
-    /// Whether blocks are checked at all.
+    /// Whether blocks are verified at all.
     pub fn is_on(&self) -> bool {
         self.verify != Verify::None
     }

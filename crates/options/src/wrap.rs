@@ -1,6 +1,6 @@
-//! Texts in lines of limited length.
+//! Wrapping text.
 
-/// Breaks a text into lines of at most so many characters, where words allow it.
+/// Breaks a text into lines of at most `width` characters; a longer word gets a line of its own.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     let mut used = 0;

@@ -1,6 +1,6 @@
 //! Merging: how the results of many workers become one report.
 //!
-//! Each worker's results are a [`JobReport`] that says itself where it belongs ([`Identity`]), and a [`Report`] is made of any
+//! Each worker's results are a [`JobReport`] that says itself where it belongs ([`Identity`](crate::Identity)), and a [`Report`] is made of any
 //! number of them by [`Report::merge`]. Merged reports can be merged again: whether results come one by one, in batches, or
 //! from several machines, and in which order, makes no difference to jobs and groups. That holds because
 //!

@@ -5,8 +5,8 @@ use crate::commands;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// What stands around the tables. The word to complete is taken from the line itself, because bash splits words at `=`
-/// and `:` where the user did not; what is offered begins behind the last place where bash splits.
+/// The script around the tables. It reads the word to complete from the line itself, because bash splits words at `=`
+/// and `:` where the user did not. Completions start after the last place where bash splits.
 const FRAME: &str = r#"# bash completion for iolite
 
 _iolite_value() {
@@ -157,13 +157,13 @@ fn value(text: &mut String, word: &Word) {
         Value::Words(words) => words.join(" "),
     };
     let case = format!("{}) echo '{offered}' ;;", word.names.join(" | "));
-    // Engines share options.
+    // Several engines have the same option.
     if !text.contains(&case) {
         line(text, &case);
     }
 }
 
-/// Behind the name of a companion: its letters, and what its operand is.
+/// After the name of a companion: its letters, and its operand.
 fn companion_cases() -> String {
     let mut text = String::new();
     for command in commands::ALL {
@@ -193,7 +193,7 @@ fn companion_cases() -> String {
     text
 }
 
-/// Behind a letter whose value is one of a few words: those.
+/// After a letter whose value is one of a few words: those words.
 fn letter_choices(option: &commands::CommandOption) -> Option<String> {
     let spellings: Vec<String> =
         option.spellings().map(|spelling| format!("$before == {spelling}")).collect();

@@ -57,7 +57,7 @@ fn option(text: &mut String, word: &Word, condition: &str) {
         Value::Anything => " -x".to_owned(),
         Value::Section => " -x -a '(__iolite_sections)'".to_owned(),
         Value::File => " -r -F".to_owned(),
-        // A value that may be left out stands behind = only, and fish has no way to say so.
+        // An optional value follows `=` only, and fish cannot express that.
         Value::Words(_) if word.alone => String::new(),
         Value::Words(words) => format!(" -x -a {}", quoted(&words.join(" "))),
     };

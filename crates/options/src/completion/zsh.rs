@@ -1,4 +1,4 @@
-//! Completion in zsh: one function, for `$fpath` or to be sourced.
+//! Completion in zsh: one function, for `$fpath` or for sourcing.
 
 use super::{Value, Word, alone, engine_words, profile_words, words};
 use crate::commands;
@@ -114,7 +114,7 @@ pub(super) fn script() -> String {
         .replace("@COMMANDS@", &commands.join("\n"))
 }
 
-/// What is offered besides when one of these owners of options is chosen.
+/// What is completed as well once one of these engines or profiles is chosen.
 fn cases(owners: &[(&'static str, Vec<Word>)]) -> String {
     let case = |(name, words): &(&str, Vec<Word>)| {
         let of = |alone: bool| {
@@ -166,7 +166,7 @@ fn companions() -> String {
     commands::ALL.iter().map(case).collect::<Vec<_>>().join("\n")
 }
 
-/// Behind a letter whose value is one of a few words: those.
+/// After a letter whose value is one of a few words: those words.
 fn letter_choices(option: &commands::CommandOption) -> Option<String> {
     let spellings: Vec<String> = option.spellings().collect();
     (!option.choices.is_empty()).then(|| {
@@ -178,7 +178,7 @@ fn letter_choices(option: &commands::CommandOption) -> Option<String> {
     })
 }
 
-/// A colon ends the name of what is described.
+/// In a description of zsh, a colon ends the name.
 fn described_as(help: &str) -> String {
     help.replace(':', "\\:")
 }

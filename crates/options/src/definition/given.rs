@@ -1,34 +1,43 @@
-//! A value as it was given, on its way into the job: typed by the option's own definition.
+//! A value as it was given, before it lands: parsed as the option's definition says.
 
 use super::{Definition, Limits};
 use crate::values::{floats, integer, keyword, outside, per_direction, split, time};
 use iolite_types::PerDirection;
 
-/// The text of one option's value, with what is needed to read it.
+/// The text of one option's value, and what is needed to parse it.
 #[derive(Debug)]
 pub struct Given<'a> {
-    /// The option it was given for.
+    /// The option that it was given for.
     pub definition: &'static Definition,
-    /// The text, without surrounding blanks; `None` where the option stood alone.
+    /// The text, without surrounding blanks; `None` if the option has no value.
     pub text: Option<&'a str>,
     /// 1024 or 1000: what `k` means (see [`crate::values`]).
     pub kb_base: u32,
-    /// What is accepted but suspicious; the caller adds name, value and place.
+    /// What is accepted but suspicious. The caller adds name, value and place.
     pub notes: Vec<String>,
 }
 
 impl<'a> Given<'a> {
-    /// The text, or a complaint that there is none.
+    /// The text.
+    ///
+    /// # Errors
+    /// There is none, or it is empty.
     pub fn required(&self) -> Result<&'a str, String> {
         self.text.filter(|text| !text.is_empty()).ok_or_else(|| "needs a value".to_owned())
     }
 
     /// The text as an owned string.
+    ///
+    /// # Errors
+    /// As [`Given::required`].
     pub fn string(&self) -> Result<String, String> {
         self.required().map(str::to_owned)
     }
 
-    /// One integer within the option's limits. Further ones behind a comma, colon or minus are ignored.
+    /// One integer within the option's limits. Further numbers after a comma, colon or minus are ignored with a note.
+    ///
+    /// # Errors
+    /// The text is not a number, or the number is out of the limits.
     pub fn integer(&mut self) -> Result<i128, String> {
         let text = self.required()?;
         let (sign, unsigned) = text.split_at(usize::from(text.starts_with('-')));
@@ -50,12 +59,18 @@ impl<'a> Given<'a> {
     }
 
     /// One integer that fits `T`.
+    ///
+    /// # Errors
+    /// As [`Given::integer`]; or the number does not fit.
     pub fn number<T: Number>(&mut self) -> Result<T, String> {
         let value = self.integer()?;
         T::narrow(value)
     }
 
-    /// One integer per direction; `None` where a direction is not mentioned.
+    /// One integer per direction; `None` for a direction that is not mentioned.
+    ///
+    /// # Errors
+    /// An entry is not a number, is out of the limits, or does not fit `T`.
     pub fn numbers<T: Number>(&mut self) -> Result<[Option<T>; 3], String> {
         let text = self.required()?;
         // A lone `4k-8k` is taken as two entries; a minus elsewhere is a sign.
@@ -73,7 +88,10 @@ impl<'a> Given<'a> {
         Ok(values)
     }
 
-    /// Puts one integer per mentioned direction into place.
+    /// Stores one integer for each direction that is mentioned.
+    ///
+    /// # Errors
+    /// As [`Given::numbers`].
     pub fn numbers_into<T: Number>(&mut self, target: &mut PerDirection<T>) -> Result<(), String> {
         for (target, value) in target.values.iter_mut().zip(self.numbers()?) {
             *target = value.unwrap_or(*target);
@@ -81,7 +99,10 @@ impl<'a> Given<'a> {
         Ok(())
     }
 
-    /// A boolean; a flag may stand alone. Any number but 0 counts as 1.
+    /// A boolean. A flag may have no value. A flag takes any positive number as 1, with a note.
+    ///
+    /// # Errors
+    /// The value is missing, or is not 0 or 1.
     pub fn boolean(&mut self) -> Result<bool, String> {
         let text = match self.text {
             None if self.definition.kind.value_is_optional() => return Ok(true),
@@ -99,16 +120,25 @@ impl<'a> Given<'a> {
     }
 
     /// A duration in microseconds; a bare number counts `default_unit` microseconds.
+    ///
+    /// # Errors
+    /// As [`time`].
     pub fn time(&mut self, default_unit: u64) -> Result<u64, String> {
         time(self.required()?, default_unit, &mut self.notes)
     }
 
     /// One of the option's keywords.
+    ///
+    /// # Errors
+    /// As [`keyword`].
     pub fn keyword(&mut self) -> Result<&'static str, String> {
         keyword(self.required()?, self.definition.keywords, &mut self.notes)
     }
 
-    /// Floating point numbers within the option's limits.
+    /// Floating point numbers within the option's limits, at most `most`.
+    ///
+    /// # Errors
+    /// As [`floats`].
     pub fn floats(&mut self, most: usize) -> Result<Vec<f64>, String> {
         let bounds = match self.definition.limits {
             Limits::Floats(low, high) => (low, high),
@@ -118,9 +148,12 @@ impl<'a> Given<'a> {
     }
 }
 
-/// The integer types that job fields have.
+/// The integer types of job options.
 pub trait Number: Copy {
     /// The value, if it fits.
+    ///
+    /// # Errors
+    /// It does not fit.
     fn narrow(value: i128) -> Result<Self, String>;
 }
 

@@ -7,7 +7,7 @@ const fn buffers(name: &'static str, kind: Kind, help: &'static str) -> Definiti
     Definition::job(name, Category::Buffers, kind, help)
 }
 
-/// Where they are.
+/// Where buffers are.
 pub static MEMORY: &[Definition] = &[
     buffers("mem", Kind::Str, "Where I/O buffers come from; mmap kinds may name a file behind a colon")
         .aliases(&["iomem"])
@@ -31,13 +31,13 @@ pub static MEMORY: &[Definition] = &[
         .lands(put!(iomem_align, number())),
 ];
 
-/// Memory taken away from everybody else.
+/// Memory that is locked so that nobody else can use it.
 pub static LOCKED: &[Definition] =
     &[buffers("lockmem", Kind::Str, "Lock this much memory per worker, as if the machine had less")
         .default("0")
         .lands(put!(lockmem, number()))];
 
-/// What is in them.
+/// What buffers contain.
 pub static CONTENT: &[Definition] = &[
     buffers("zero_buffers", Kind::Flag, "Write zeroes").lands(put!(zero_buffers, boolean())),
     buffers("refill_buffers", Kind::Flag, "Fill buffers with new random data before each write")
@@ -84,7 +84,7 @@ pub static CONTENT: &[Definition] = &[
         .lands(put!(dedupe_global, boolean())),
 ];
 
-/// How large huge pages are.
+/// The size of huge pages.
 pub static HUGE_PAGES: &[Definition] = &[buffers("hugepage-size", Kind::Int, "Size of a huge page")
     .default("2097152")
     .min(0)

@@ -51,7 +51,7 @@ pub static FLUSHES: &[Definition] = &[
     ),
 ];
 
-/// What the caches hold, and whether writes wait for the storage.
+/// The page cache, and write barriers.
 pub static CACHE: &[Definition] = &[
     durability("invalidate", Kind::Bool, "Drop the cached pages of each file before the job starts")
         .default("1")

@@ -7,7 +7,7 @@ const fn errors(name: &'static str, kind: Kind, help: &'static str) -> Definitio
     Definition::job(name, Category::Errors, kind, help)
 }
 
-/// Errors that are none.
+/// Errors that are ignored.
 pub static IGNORED: &[Definition] =
     &[errors("ignore_error", Kind::Str, "Errors that do not count, per kind: READ,WRITE,VERIFY with colons")
         .under("rw")

@@ -8,7 +8,7 @@ const fn files(name: &'static str, kind: Kind, help: &'static str) -> Definition
     Definition::job(name, Category::Files, kind, help)
 }
 
-/// What they are called.
+/// Their names.
 pub static NAMES: &[Definition] = &[
     files("filename", Kind::Str, "Files or devices to use, separated by colons (given again: more of them); \\: is a colon in a name, - is standard input or output")
         .lands(|job, given| {
@@ -56,7 +56,7 @@ pub static NAMES: &[Definition] = &[
     }),
 ];
 
-/// How large they are and which part is used.
+/// Their sizes, and which part is used.
 pub static SIZES: &[Definition] =
     &[
         files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
@@ -126,12 +126,12 @@ pub static SIZES: &[Definition] =
             }),
     ];
 
-/// No size is what 0 asks for.
+/// 0 is no size.
 fn some_size(size: SizeValue) -> Option<SizeValue> {
     (size != SizeValue::Bytes(0)).then_some(size)
 }
 
-/// How many there are, how they take turns, and how the kernel is prepared.
+/// How many there are, how they take turns, and what the kernel is told about them.
 pub static SHARING: &[Definition] = &[
     files("nrfiles", Kind::Int, "Over how many files each worker spreads its I/O")
         .aliases(&["nr_files"])
@@ -202,7 +202,7 @@ pub static SHARING: &[Definition] = &[
         .lands(put_keyword!(fadvise_hint, FadviseHint)),
 ];
 
-/// What a write does to a file that is there.
+/// What a write does to a file that exists.
 pub static OVERWRITE: &[Definition] = &[files(
     "overwrite",
     Kind::Bool,
@@ -211,7 +211,7 @@ pub static OVERWRITE: &[Definition] = &[files(
 .default("0")
 .lands(put!(overwrite, boolean()))];
 
-/// How they come to be.
+/// How they are created.
 pub static CREATION: &[Definition] = &[
     files("create_serialize", Kind::Bool, "Lay out the files of one job after the other")
         .default("1")
@@ -236,7 +236,7 @@ pub static CREATION: &[Definition] = &[
         .lands(put!(pre_read, boolean())),
 ];
 
-/// How they go.
+/// How they are removed.
 pub static REMOVAL: &[Definition] = &[
     files("unlink", Kind::Bool, "Remove the files when the job has ended")
         .default("0")

@@ -1,4 +1,4 @@
-//! The job itself: what it is called, how often, when and beside whom it runs.
+//! The job itself: its name, how often it runs, when, and beside which jobs.
 
 use crate::definition::{Category, Definition, Kind, Limits};
 use crate::values::{SECOND, range_with, time};
@@ -7,7 +7,7 @@ const fn job(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Job, kind, help)
 }
 
-/// What the job is called.
+/// The name of the job.
 pub static IDENTITY: &[Definition] = &[
     job("description", Kind::Str, "Free text about the job, repeated in the report").lands(|job, given| {
         job.description = Some(given.string()?);
@@ -68,13 +68,13 @@ pub static RUN: &[Definition] = &[
             if given.required()?.ends_with('%') {
                 return Err("is in bytes, not in percent".to_owned());
             }
-            // 0 is what a job has without it.
+            // 0 is the same as not giving it.
             job.ramp_size = if given.text == Some("0") { 0 } else { given.number()? };
             Ok(())
         }),
 ];
 
-/// What happens around it.
+/// What is run before and after it, and in what surroundings.
 pub static SURROUNDINGS: &[Definition] = &[
     job("exec_prerun", Kind::Str, "Shell command to run before the job starts").lands(|job, given| {
         job.exec_prerun = Some(given.string()?);
@@ -92,7 +92,7 @@ pub static SURROUNDINGS: &[Definition] = &[
     ),
 ];
 
-/// Who runs beside it and after it.
+/// How jobs follow each other.
 pub static ORDER: &[Definition] = &[
     job("exitall", Kind::Flag, "When this job ends, others end too (exit_what says which)")
         .lands(put!(exitall, boolean())),

@@ -8,11 +8,11 @@ const fn logs(name: &'static str, kind: Kind, help: &'static str) -> Definition 
     Definition::job(name, Category::Logs, kind, help)
 }
 
-/// A landing for the beginning of the names of log files; without a value it is the job's name.
+/// Stores the prefix of the names of log files; without a value it is the job's name.
 macro_rules! put_prefix {
     ($field:ident) => {
         |job, given| {
-            // Alone it keeps the names that `[global]` gave; there may be none.
+            // Without a value it keeps the prefix that `[global]` gave, if any.
             let kept = job.logs.$field.take().unwrap_or_default();
             job.logs.$field = Some(given.text.map_or(kept, str::to_owned));
             Ok(())
@@ -20,7 +20,7 @@ macro_rules! put_prefix {
     };
 }
 
-/// All of it, with the windows over which the report's own averages are taken.
+/// All options of logs, and the periods of the report's own averages.
 pub static LOGS: &[Definition] = &[
     logs("per_job_logs", Kind::Bool, "One log per worker, not one for all")
         .default("1")

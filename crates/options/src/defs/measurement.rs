@@ -8,7 +8,7 @@ const fn measurement(name: &'static str, kind: Kind, help: &'static str) -> Defi
     Definition::job(name, Category::Measurement, kind, help)
 }
 
-/// What time is.
+/// The clock.
 pub static CLOCK: &[Definition] = &[measurement("clocksource", Kind::Str, "Where times come from")
     .keywords(&[
         ("gettimeofday", "gettimeofday(2)"),
@@ -20,17 +20,17 @@ pub static CLOCK: &[Definition] = &[measurement("clocksource", Kind::Str, "Where
         Ok(())
     })];
 
-/// What is reported together.
+/// Which jobs are reported together.
 pub static GROUPS: &[Definition] = &[
     measurement("group_reporting", Kind::Flag, "Report the workers of a group as one")
         .lands(put!(group_reporting, boolean())),
     measurement("stats", Kind::Bool, "Report this job").default("1").lands(put!(stats, boolean())),
 ];
 
-/// Most percentiles that a report lists.
+/// The most percentiles that a report lists.
 const MOST_PERCENTILES: usize = 20;
 
-/// Latencies and what measuring them costs.
+/// Latencies, and what measuring them costs.
 pub static LATENCIES: &[Definition] = &[
     measurement("clat_percentiles", Kind::Bool, "Report percentiles of the completion latency")
         .default("1")
@@ -60,7 +60,7 @@ pub static LATENCIES: &[Definition] = &[
     measurement("gtod_reduce", Kind::Bool, "Take as few times as possible: sets all four disable options")
         .default("0")
         .lands(|job, given| {
-            // The options count in the order in which they stand: a later disable_… has the last word.
+            // The order of the options matters: a later disable_… takes precedence.
             let reduce = given.boolean()?;
             job.gtod_reduce = reduce;
             job.disable_lat = reduce;
@@ -115,7 +115,7 @@ pub static LATENCIES: &[Definition] = &[
         }),
 ];
 
-/// In what units sizes are written.
+/// Units of sizes.
 pub static UNITS: &[Definition] = &[
     measurement("kb_base", Kind::Str, "What k, m, g mean, in values and in the report")
         .default("1024")
@@ -139,7 +139,7 @@ pub static UNITS: &[Definition] = &[
         }),
 ];
 
-/// Runs that end when results stop changing.
+/// Ending a run when results are steady.
 pub static STEADY_STATE: &[Definition] = &[
     measurement("steadystate", Kind::Str, "What must stay within which limit for the run to end: iops:5%")
         .aliases(&["ss"])

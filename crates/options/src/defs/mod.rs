@@ -1,6 +1,6 @@
-//! The job options, one file per theme, and the list that fixes their order.
+//! The job options, one file per category, and the list that determines their order.
 
-/// A landing that stores what a method of [`Given`](crate::definition::Given) reads: `put!(nice, number())`.
+/// A landing that stores the result of a method of [`Given`](crate::definition::Given): `put!(nice, number())`.
 macro_rules! put {
     ($($field:ident).+, $method:ident($($argument:expr),*)) => {
         |job, given| {
@@ -10,7 +10,7 @@ macro_rules! put {
     };
 }
 
-/// A landing that stores a keyword as its enumeration: `put_keyword!(filetype, FileType)`.
+/// A landing that stores a keyword as its enum: `put_keyword!(filetype, FileType)`.
 macro_rules! put_keyword {
     ($($field:ident).+, $type:ident) => {
         |job, given| {

@@ -6,7 +6,7 @@ const fn own(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Own, kind, help)
 }
 
-/// What only Iolite has.
+/// The options that only Iolite has.
 pub static OWN: &[Definition] = &[
     own(
         "lat_from_intended_start",

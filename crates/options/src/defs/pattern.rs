@@ -61,7 +61,7 @@ pub static BLOCKS: &[Definition] = &[
             }
             given.notes.dedup();
             job.bsrange = Some(ranges);
-            // Of a range and a split, the later one is meant.
+            // Of a range and a split, the later one applies.
             job.bssplit = None;
             Ok(())
         }),
@@ -73,7 +73,7 @@ pub static BLOCKS: &[Definition] = &[
     .under("rw")
     .lands(|job, given| {
         let mut splits = job.bssplit.clone().unwrap_or_default();
-        // An entry's own text never holds a comma, so the directions are told apart first.
+        // An entry contains no comma, so the directions can be split first.
         let parts = per_direction(given.required()?, &[','], &mut given.notes)?;
         for (split_of, part) in splits.values.iter_mut().zip(parts) {
             if let Some(part) = part {
@@ -111,7 +111,7 @@ pub static BLOCKS: &[Definition] = &[
         .default("0x89")
         .lands(|job, given| {
             let seed = given.integer()?;
-            // A negative seed is as good as any other: its bits are taken as they are.
+            // A negative seed is valid: its bits are used.
             job.randseed = match i64::try_from(seed) {
                 Ok(seed) => seed as u64,
                 Err(_) => u64::try_from(seed).map_err(|_| "a seed has 64 bits".to_owned())?,
@@ -156,17 +156,17 @@ pub static BLOCKS: &[Definition] = &[
         }),
 ];
 
-/// A direction to which no range was given: the rules put the block size there once it is known.
+/// A direction without a range: the rules fill in the block size once it is known.
 const UNSET: Range = Range { low: 0, high: 0 };
 
-/// In what order offsets come.
+/// The order of offsets.
 pub static SEQUENCE: &[Definition] =
     &[pattern("rw_sequencer", Kind::Str, "What the offsets do between those that rw=…:N makes")
         .default("sequential")
         .keywords(&[("sequential", "Go on in sequence"), ("identical", "Stay where they are")])
         .lands(put_keyword!(rw_sequencer, Sequencer))];
 
-/// How random offsets are made.
+/// How random offsets are generated.
 pub static RANDOM: &[Definition] = &[
     pattern("random_generator", Kind::Str, "What random offsets are made with")
         .default("tausworthe")
@@ -210,7 +210,7 @@ pub static RANDOM: &[Definition] = &[
     .lands(|job, given| given.numbers_into(&mut job.percentage_random)),
 ];
 
-/// How reads and writes mix.
+/// The mix of reads and writes.
 pub static MIX: &[Definition] = &[
     pattern("rwmixread", Kind::Int, "Percent of reads in a mixed workload")
         .default("50")
@@ -232,7 +232,7 @@ pub static MIX: &[Definition] = &[
     }),
 ];
 
-/// A share, which the option's limits keep within 0 and 100.
+/// A percentage, which the option's limits keep within 0 and 100.
 fn percent(given: &mut crate::definition::Given<'_>) -> Result<u32, String> {
     if split(given.required()?, &[',']).iter().any(|part| part.ends_with('%')) {
         return Err("is in percent already, without a % sign".to_owned());

@@ -1,4 +1,4 @@
-//! Where workers run and with what rights: CPUs, memory nodes, priorities, control groups.
+//! Where workers run and with which rights: CPUs, memory nodes, priorities, control groups.
 
 use crate::definition::{Category, Definition, Kind};
 use crate::values::{cpu_list, cpu_mask, numa_nodes, numa_policy};
@@ -7,7 +7,7 @@ const fn placement(name: &'static str, kind: Kind, help: &'static str) -> Defini
     Definition::job(name, Category::Placement, kind, help)
 }
 
-/// Who goes first.
+/// Priorities.
 pub static PRIORITIES: &[Definition] = &[
     placement("comm", Kind::Str, "Name of the workers in the process list; 15 bytes of it are shown").lands(
         |job, given| {
@@ -70,7 +70,7 @@ pub static PROCESSORS: &[Definition] = &[
     }),
 ];
 
-/// Profiles, control groups, users.
+/// Schedulers, control groups, users.
 pub static IDENTITY: &[Definition] = &[
     placement("profile", Kind::Str, "A ready-made set of jobs; only on the command line")
         .keywords(&[

@@ -1,4 +1,4 @@
-//! Rates, think time, latency targets, and jobs that keep each other in step.
+//! Rates, think time, latency targets, and flows.
 
 use crate::definition::{Category, Definition, Kind, Limits};
 use crate::values::SECOND;
@@ -73,7 +73,7 @@ pub static RATES: &[Definition] = &[
         .lands(|job, given| given.numbers_into(&mut job.rate_iops_min)),
     rates("max_latency", Kind::Int, "End the job when one I/O takes longer than this, in µs").min(0).lands(
         |job, given| {
-            // A list of times: each is read as a value of its own.
+            // Each entry of the list is a duration of its own.
             let text = given.required()?.to_owned();
             let mut parts = text.split(',');
             let mut last = 0;
@@ -106,7 +106,7 @@ pub static RATES: &[Definition] = &[
         .lands(put!(latency_run, boolean())),
 ];
 
-/// Jobs that keep each other in step.
+/// Jobs that share a flow.
 pub static FLOW: &[Definition] = &[
     rates("flow_id", Kind::Int, "Jobs with the same number keep in step")
         .default("0")

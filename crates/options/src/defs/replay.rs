@@ -7,10 +7,10 @@ const fn replay(name: &'static str, kind: Kind, help: &'static str) -> Definitio
     Definition::job(name, Category::Replay, kind, help)
 }
 
-/// Most traces that are merged.
+/// The most traces that can be merged.
 const MOST_MERGED: usize = 1024;
 
-/// All of it.
+/// All options of traces.
 pub static REPLAY: &[Definition] = &[
     replay("write_iolog", Kind::Str, "Record the I/O in this file, behind what it holds").lands(
         |job, given| {

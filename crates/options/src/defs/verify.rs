@@ -12,7 +12,7 @@ fn off_or_size(given: &mut Given<'_>) -> Result<u64, String> {
     if given.text == Some("0") { Ok(0) } else { given.number() }
 }
 
-/// All of it.
+/// All options of verification.
 pub static VERIFY: &[Definition] = &[
     Definition::job("verify", Category::Verify, Kind::Str, "Check what was written, by this method")
         .default("0")

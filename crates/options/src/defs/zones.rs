@@ -7,7 +7,7 @@ const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition
     Definition::job(name, Category::Zones, kind, help)
 }
 
-/// All of it.
+/// All options of zones and placement.
 pub static ZONES: &[Definition] = &[
     zones("zonemode", Kind::Str, "What zones mean")
         .default("none")
@@ -77,7 +77,7 @@ pub static ZONES: &[Definition] = &[
     zones("dp_scheme", Kind::Str, "File with the handles for ranges of offsets"),
 ];
 
-/// A number of bytes; a share of the file has no meaning for zones.
+/// A number of bytes; for zones, percentages have no meaning.
 fn bytes(given: &mut Given<'_>) -> Result<u64, String> {
     if given.required()?.ends_with('%') {
         return Err("is in bytes, not in percent".to_owned());

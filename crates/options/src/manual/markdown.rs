@@ -5,7 +5,7 @@ use crate::definition::{Category, Definition};
 use crate::engines::{self, EngineInfo};
 use std::fmt::Write;
 
-/// `write!` into a string, which cannot fail.
+/// `write!` to a string, which cannot fail.
 macro_rules! put {
     ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
 }
@@ -70,7 +70,7 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// What would end a cell, or be taken as markup, is written as what it is.
+/// Escapes what would end a cell or be taken as markup.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('*', "\\*")
 }

@@ -8,7 +8,7 @@ use crate::profiles;
 use crate::run_options::{self, Argument};
 use crate::wrap::wrapped;
 
-/// The day that the page bears: that of its version, not of its making, so that it can be made again.
+/// The date on the page: that of the version, not of the build, so that builds are reproducible.
 const DATE: &str = "2026-11-21";
 
 /// A page that is being written.
@@ -28,7 +28,7 @@ impl Page {
         self.line(&format!(".SS \"{}\"", escaped(title)));
     }
 
-    /// A paragraph, in lines of a source that can be read.
+    /// A paragraph, wrapped so that the source is readable.
     fn text(&mut self, text: &str) {
         let text = wrapped(text, 70);
         text.lines().for_each(|line| self.line(&escaped(line)));
@@ -39,7 +39,7 @@ impl Page {
         self.text(text);
     }
 
-    /// A term (roff already) and what it means.
+    /// A term (already roff) and its meaning.
     fn item(&mut self, term: &str, meaning: &str) {
         self.line(".TP");
         self.line(term);
@@ -75,7 +75,7 @@ pub fn roff() -> String {
             format!("{options}{operand}").trim_start()
         ));
     }
-    // The last line of the synopsis breaks nothing.
+    // The last line of the synopsis has no line break after it.
     page.0.truncate(page.0.len() - ".br\n".len());
     description(&mut page);
     options(&mut page);
@@ -252,7 +252,7 @@ fn ending(page: &mut Page) {
     page.line(".BR fio (1)");
 }
 
-/// Text in which nothing is taken as a request or an escape.
+/// Escapes text in which roff would find a request or an escape.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-").replace('…', "...");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

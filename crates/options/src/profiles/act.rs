@@ -1,6 +1,6 @@
-//! `--profile=act`: the load of the Aerospike Certification Tool on flash devices. Small random reads at a fixed rate,
-//! and beside them the large writes by which a database moves its records together. `prep` fills the devices first,
-//! with zeros and then with salt.
+//! `--profile=act`: the load of the Aerospike Certification Tool on flash devices: small random reads at a fixed
+//! rate, and the large writes by which a database moves records together. `prep` first fills the devices with zeros,
+//! then with random data.
 
 use super::{Profile, Wishes, section};
 use crate::definition::{Definition, Kind};
@@ -32,7 +32,7 @@ pub(super) const PROFILE: Profile = Profile {
     jobs,
 };
 
-/// Reads per second and device at load 1; there are half as many updates.
+/// Reads per second and device at load 1; updates are half as many.
 const READS: u64 = 2000;
 const UPDATES: u64 = READS / 2;
 
@@ -82,7 +82,7 @@ fn load(wishes: &Wishes<'_>, device: &str) -> [Section; 2] {
     let record = wishes.number(&READ_BLOCKS).unwrap_or(3) * 512;
     let large = wishes.number(&LARGE_BLOCK).unwrap_or(128) << 10;
     let reads = (READS.saturating_mul(load) / threads).to_string();
-    // As many large writes as hold the records that are updated.
+    // As many large writes as it takes to hold the updated records.
     let writes = UPDATES.saturating_mul(load).saturating_mul(record).div_ceil(large).to_string();
     let (threads, record, large) = (threads.to_string(), record.to_string(), large.to_string());
     [

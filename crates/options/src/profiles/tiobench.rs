@@ -1,5 +1,5 @@
-//! `--profile=tiobench`: what tiobench does to a file system. Four passes over four files, one after the other:
-//! sequential writes, random writes, sequential reads, random reads.
+//! `--profile=tiobench`: the workload of tiobench. Four passes over four files, one after the other: sequential
+//! writes, random writes, sequential reads, random reads.
 
 use super::{Profile, Wishes, section};
 use crate::definition::{Definition, Kind};
@@ -49,7 +49,7 @@ fn jobs(wishes: &Wishes<'_>) -> Result<Vec<Section>, String> {
     ])
 }
 
-/// Bytes of all files together. Without a wish, what fio takes: four KiB for each MiB of memory.
+/// Bytes of all files together. The default is fio's: four KiB for each MiB of memory.
 fn size(wishes: &Wishes<'_>) -> Result<u64, String> {
     let Some(text) = wishes.text(&SIZE) else { return Ok(wishes.facts.memory_mebibytes * (4 << 10)) };
     let problem = |why: String| format!("size={text}: {why}");

@@ -1,4 +1,4 @@
-//! Is everything declared, and does what is given land where it should?
+//! Every option is declared, and values land where they should.
 
 use super::*;
 use crate::definition::{Category, Limits, Status};
@@ -49,7 +49,7 @@ fn every_job_option_is_declared_once_in_order() {
         wanted.resize(5, "");
         let mut declared = columns(find_job(row[0]).unwrap());
         if row[0] == "ioengine" {
-            // The keywords are all engines of the catalogue, in its order. Those of fio have to be among them.
+            // The keywords are all engines of the catalogue, in its order; fio's must be among them.
             let known: Vec<&str> = declared[4].split(' ').collect();
             assert!(wanted[4].split(' ').all(|keyword| known.contains(&keyword)), "{known:?}");
             declared[4] = wanted[4].to_owned();

@@ -19,7 +19,7 @@ fn the_spellings_of_an_option() {
     }
 }
 
-// The fifth seed document's command: a value as the next word, flags, an abbreviated flag.
+// The command of the fifth seed document: a value as the next word, flags, an abbreviated flag.
 #[test]
 fn flags_take_no_word() {
     let [job] = jobs(&[

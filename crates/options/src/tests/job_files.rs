@@ -67,7 +67,7 @@ fn sections_are_chosen() {
     );
     let ran = run_with(&["--section=global", "--section=a", "-"], "[global]\n[a]\n[b]\n");
     assert_eq!((ran.batches[0].len(), ran.warnings.len()), (1, 0));
-    // As in fio: not chosen, the options of a job become defaults; what stands before --section is not concerned.
+    // As in fio: the options of a job that is not selected become defaults; jobs before --section are not affected.
     let words = ["--name=early", "--section=one", "--name=cmd", "--numjobs=3", "--name=one", "-"];
     let ran = run_with(&words, "[one]\n[two]\n");
     let jobs: Vec<_> = ran.batches[0].iter().map(|job| (job.name.as_str(), job.numjobs)).collect();
@@ -177,7 +177,7 @@ fn a_long_word_is_no_typing_mistake() {
     );
 }
 
-/// As with fio: of several names `nrfiles` takes the first, where it is applied after them.
+/// As in fio: `nrfiles` limits a list of names if it is applied after it.
 #[test]
 fn nrfiles_behind_filename_limits_it() {
     let from_line = |line: &str| {
@@ -209,7 +209,7 @@ fn nrfiles_behind_filename_limits_it() {
     assert_eq!(from_file("[global]\nfilename=a:b:c\n[a]\nnrfiles=2\n"), "ab");
 }
 
-/// As with fio, names given one by one are names of one list; those of the defaults are replaced.
+/// As in fio, names given one by one form one list, and replace those of the defaults.
 #[test]
 fn filename_given_again_adds_in_its_section_only() {
     let names = |text: &str| {
@@ -230,7 +230,7 @@ fn filename_given_again_adds_in_its_section_only() {
     assert_eq!(line.batches.concat()[0].filename, ["a", "b"]);
 }
 
-/// As with fio: a new name is for reports, logs and waiting.
+/// As in fio: a new name is used for reports, logs and waiting.
 #[test]
 fn files_keep_the_name_of_their_section() {
     let text = "[global]\nname=no\n[a]\nname=other\n[b]\nname=other\nfilename_format=x.$jobname\n[c]\n";
@@ -240,7 +240,7 @@ fn files_keep_the_name_of_their_section() {
     assert_eq!(names, [("other", "a.$jobnum.$filenum"), ("other", "x.b"), ("c", unnamed)]);
 }
 
-/// What a job does must not depend on whether the jobs before it are run as well.
+/// A job behaves the same whether or not the jobs before it are selected.
 #[test]
 fn sections_that_are_not_chosen_are_counted() {
     let text =
@@ -253,13 +253,13 @@ fn sections_that_are_not_chosen_are_counted() {
         |jobs: &[(&str, u64)]| jobs.iter().map(|&(name, count)| (name.to_owned(), count)).collect::<Vec<_>>();
     assert_eq!(before(&["--section=a", "-"]), expected(&[("a", 0)]));
     assert_eq!(before(&["--section=c", "-"]), expected(&[("c", 8)]));
-    // The workers of those that are chosen count for themselves; of a number that is none, the default is taken.
+    // Workers of selected jobs count for themselves; for an invalid number the default counts.
     assert_eq!(before(&["--section=c", "--section=e", "-"]), expected(&[("c", 8), ("e", 10)]));
     let line = ["--numjobs=4", "--section=e", "--name=x", "--name=e", "--numjobs=1", "-"];
     assert_eq!(before(&line), expected(&[("e", 4), ("e", 4 + 3 + 5 + 2 + 2)]));
 }
 
-/// As fio does.
+/// As in fio.
 #[test]
 fn a_log_without_a_name_keeps_the_one_from_the_defaults() {
     let text =

@@ -1,4 +1,4 @@
-//! What a user may type, and what comes of it: the whole way from words to typed jobs.
+//! From words to typed jobs: what a user may type, and what it becomes.
 
 mod command_line;
 mod job_files;
@@ -54,7 +54,7 @@ fn run(words: &[&str]) -> Ran {
     run_with(words, "")
 }
 
-/// The jobs of a command line that is one batch and free of suspicion.
+/// The jobs of a command line that has one batch and no warnings.
 #[track_caller]
 fn jobs(words: &[&str]) -> Vec<JobOptions> {
     let ran = run(words);

@@ -1,4 +1,4 @@
-//! Options that matter only beside others are told about when they are alone.
+//! There is a warning about an option that has no effect without another.
 
 use super::*;
 
@@ -74,13 +74,13 @@ fn what_the_workload_does_not_have_cannot_be_refined() {
         assert_eq!(told, [format!("-:2:{column}: {option}: has no effect without {leader}")]);
         assert_eq!(warnings(&format!("[a]\n{alone}\n{enough}\n")), [""; 0]);
     }
-    // Shares that are those of the job, and as many open files as there are, ask for nothing.
+    // Shares that are those of the job, and as many open files as there are, switch nothing on.
     for job in
         ["rw=randread\nrwmixread=100", "rw=write\nrwmixread=0", "rw=write\nrwmixwrite=100", "openfiles=1"]
     {
         assert_eq!(warnings(&format!("[a]\n{job}\n")), [""; 0], "{job}");
     }
-    // So do defaults.
+    // Neither do defaults.
     let defaults = "rwmixread=50\nrw_sequencer=sequential\nfile_service_type=roundrobin\nerror_dump=0";
     assert_eq!(warnings(&format!("[a]\n{defaults}\n")), [""; 0]);
 }
@@ -102,7 +102,7 @@ fn no_pause_is_longer_than_it_is() {
     assert_eq!(job_of("[a]\nthinktime=10\nthinktime_spin=20\n").thinktime_spin, 10);
 }
 
-/// Places are known by canonical names.
+/// Places are stored under canonical names.
 #[test]
 fn the_table_names_options() {
     let canonical: Vec<&str> = crate::registry::job_options()

@@ -9,7 +9,7 @@ fn zones_have_a_range() {
     assert_eq!(job.zoneskip, ZoneSkip::Zones(2));
     let job = &jobs(&["--name=j", "--zonemode=strided", "--zonesize=1m", "--zonerange=4m"])[0];
     assert_eq!(job.zonerange, 4 << 20);
-    // As fio has it: a range or a skip alone mean nothing.
+    // As in fio: a range or a skip alone has no effect.
     let without = run(&["--name=j", "--zonerange=4m", "--zoneskip=1m"]);
     assert_eq!(without.batches[0][0].zonemode, ZoneMode::None);
     assert_eq!(without.warnings.len(), 2);

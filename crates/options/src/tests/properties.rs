@@ -1,4 +1,4 @@
-//! Nothing that can be typed makes the parser panic, and `--showcmd` loses nothing.
+//! No input makes the parser panic, and `--showcmd` loses nothing.
 
 use super::showcmd::assert_round_trip;
 use super::*;
@@ -64,7 +64,7 @@ proptest! {
     }
 }
 
-/// A random word could name something that exists, and need not end.
+/// A random word could be the name of a file or command.
 fn is_device(word: &OsString) -> bool {
     Path::new(word).exists()
 }

@@ -1,4 +1,4 @@
-//! Options of the run as a whole, and questions.
+//! Options of the run, and questions.
 
 use super::*;
 
@@ -95,7 +95,7 @@ fn mistakes_in_options_of_the_run() {
             "command line: --status-interval=10us: too short, 1ms is the least",
         ]
     );
-    // fio takes these without a word.
+    // fio accepts these silently.
     let ran = run(&["--name=a", "--eta=foo", "--debug=foo", "--max-jobs=x", "--alloc-size=x"]);
     assert_eq!(ran.warnings.len(), 4, "{:?}", ran.warnings);
     assert_eq!(ran.warnings[0], "command line: --eta=foo: expected always, never or auto; taken as auto");

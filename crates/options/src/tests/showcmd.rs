@@ -51,7 +51,7 @@ fn values_are_quoted_for_a_shell() {
     );
 }
 
-/// On a command line the next word would be taken for the value.
+/// On a command line the next word would become the value.
 #[test]
 fn what_stands_alone_gets_the_name_of_the_job() {
     let (text, _) = printed(&["--showcmd", "-"], "[a b]\nwrite_lat_log\nwrite_bw_log=\nrw=write\n");
@@ -91,21 +91,21 @@ fn shell_words(line: &str) -> Vec<String> {
     words
 }
 
-/// What a job does, without where that was said.
+/// The options of a job, without their places.
 fn meaning(mut job: JobOptions) -> JobOptions {
     job.given.clear();
     job.given_global.clear();
     for origin in job.origins.values_mut() {
         *origin = Origin::CommandLine(0);
     }
-    // A name that an option gives is shown as the section's, and a format that keeps those of the files.
+    // A name set by an option becomes the section's, with a format that keeps the file names.
     job.origins.remove("name");
     job.origins.remove("filename_format");
     let logs = &mut job.logs;
     for prefix in
         [&mut logs.write_bw_log, &mut logs.write_lat_log, &mut logs.write_iops_log, &mut logs.write_hist_log]
     {
-        // Nothing means the job's name.
+        // Without a value, the job's name is meant.
         prefix.iter_mut().filter(|prefix| prefix.is_empty()).for_each(|prefix| prefix.clone_from(&job.name));
     }
     job

@@ -3,10 +3,13 @@
 use super::{integer, split};
 use crate::SplitEntry;
 
-/// Reads the split of one direction.
+/// Parses the split of one direction.
 ///
-/// Entries without a percentage share evenly what the others leave. Percentages that leave something over give it to
-/// the last entry (with a note); more than 100 is an error.
+/// Entries without a percentage share what the others leave over, evenly. If the percentages add up to less than 100,
+/// the last entry gets the rest, and a note says so.
+///
+/// # Errors
+/// A block size is not a positive number, a share is not a percentage, or the percentages add up to more than 100.
 pub fn block_size_split(
     text: &str,
     kb_base: u32,

@@ -2,15 +2,22 @@
 
 use super::integer;
 
-/// The largest CPU or node number that is understood: far above any machine, and small enough to list a range.
+/// The largest CPU or node number that is accepted: far above any machine, and small enough that a range can be
+/// listed.
 const MOST: u32 = 65_535;
 
-/// Reads a list of CPUs; commas and colons separate. Sorted, each once.
+/// Parses a list of CPUs, separated by commas or colons. The result is sorted and has no duplicates.
+///
+/// # Errors
+/// As [`number_set`].
 pub fn cpu_list(text: &str, notes: &mut Vec<String>) -> Result<Vec<u32>, String> {
     number_set(text, &[',', ':'], notes)
 }
 
 /// The CPUs whose bits are set.
+///
+/// # Errors
+/// No bit is set.
 pub fn cpu_mask(mask: u64) -> Result<Vec<u32>, String> {
     if mask == 0 {
         return Err("a mask without a bit allows no CPU at all".to_owned());
@@ -18,7 +25,10 @@ pub fn cpu_mask(mask: u64) -> Result<Vec<u32>, String> {
     Ok((0..64).filter(|bit| mask >> bit & 1 == 1).collect())
 }
 
-/// Reads numbers and ranges of numbers (`0,5,8-15`). Sorted, each once.
+/// Parses numbers and ranges of numbers (`0,5,8-15`). The result is sorted and has no duplicates.
+///
+/// # Errors
+/// An entry is not a number up to 65535, a range is empty, or there is no number at all.
 pub fn number_set(text: &str, separators: &[char], notes: &mut Vec<String>) -> Result<Vec<u32>, String> {
     let mut numbers = Vec::new();
     for part in text.split(separators).map(str::trim).filter(|part| !part.is_empty()) {

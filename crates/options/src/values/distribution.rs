@@ -1,14 +1,17 @@
-//! `random_distribution`: `zipf:1.2:0.25`, `zoned:60/10:40/90`, `sequence:4,0,2`; and the laws of
-//! `file_service_type`.
+//! `random_distribution`: `zipf:1.2:0.25`, `zoned:60/10:40/90`, `sequence:4,0,2`; and the distributions that
+//! `file_service_type` accepts.
 
 use super::{integer, keyword, per_direction, size, split};
 use crate::{RandomDistribution, SizeValue, Skew, SkewLaw, ZoneShare};
 use iolite_types::PerDirection;
 
-/// Most zones of a direction.
+/// The most zones that one direction may have.
 const MOST_ZONES: usize = 256;
 
-/// Reads a distribution with its parameters.
+/// Parses a distribution with its parameters.
+///
+/// # Errors
+/// The keyword is unknown, or its parameters are missing, malformed or out of range.
 pub fn distribution(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
@@ -61,7 +64,10 @@ fn not_a_percentage(text: &str) -> String {
     format!("\"{text}\" is not a percentage from 0 to 100")
 }
 
-/// Reads `[value[:centre]]`, what stands behind the name of a law.
+/// Parses `[value[:centre]]`, the parameters that follow the name of a distribution.
+///
+/// # Errors
+/// A parameter is not a number, is out of the distribution's range, or is one too many.
 pub fn skew(law: SkewLaw, text: Option<&str>) -> Result<Skew, String> {
     let mut parts = text.unwrap_or_default().split(':').map(str::trim);
     let float = |part: &str| {
@@ -93,7 +99,7 @@ pub fn skew(law: SkewLaw, text: Option<&str>) -> Result<Skew, String> {
     }
 }
 
-/// Reads the zones of each direction; directions that are not mentioned have none.
+/// Parses the zones of each direction. Directions that are not mentioned have none.
 fn zones(
     word: &str,
     text: Option<&str>,

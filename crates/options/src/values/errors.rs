@@ -22,10 +22,14 @@ static NAMES: &[(&str, i32)] = numbered! {
     EOWNERDEAD ENOTRECOVERABLE ERFKILL EHWPOISON
 };
 
-/// The largest number that the kernel can answer with.
+/// The largest error number that the kernel returns.
 const LARGEST: i32 = 4095;
 
-/// Lists for reads, writes and verification, separated by commas; errors in a list are separated by colons.
+/// Parses the lists for reads, writes and verification, separated by commas. The errors of a list are separated by
+/// colons.
+///
+/// # Errors
+/// A word is neither an error's name nor a number, or there are more than three lists.
 pub fn ignored_errors(text: &str, notes: &mut Vec<String>) -> Result<IgnoredErrors, String> {
     let mut lists = text.split(',').map(|list| error_list(list, notes));
     let mut next = || lists.next().transpose().map(Option::unwrap_or_default);

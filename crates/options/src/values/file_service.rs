@@ -3,7 +3,10 @@
 use super::{integer, keyword, skew};
 use crate::{FileService, FileServiceKind, SkewLaw};
 
-/// Reads the way in which files take turns, and how many I/Os each gets.
+/// Parses how the next file is chosen, and how many I/Os each file gets.
+///
+/// # Errors
+/// The keyword is unknown, the number of I/Os is less than one, or a parameter of the distribution is wrong.
 pub fn file_service(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],

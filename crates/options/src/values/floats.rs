@@ -1,9 +1,12 @@
 //! Lists of floating point numbers: `1:50:99.9`.
 
-/// Reads numbers separated by colons, each within the bounds. At most `most` are kept.
+/// Parses numbers separated by colons, each within the bounds. Keeps at most `most` of them.
 ///
-/// A list whose first entry is a number is accepted; later entries that are none, or that are too many, are ignored
-/// with a note.
+/// If the first entry is a number, the list is accepted: later entries that are not numbers, and those beyond `most`,
+/// are ignored with a note.
+///
+/// # Errors
+/// The first entry is not a number, or a number is out of bounds.
 pub fn floats(
     text: &str,
     bounds: (f64, f64),
@@ -33,7 +36,7 @@ pub fn floats(
     Ok(values)
 }
 
-/// The longest number at the start, and what follows it.
+/// The longest number at the start of the text, and the rest of the text.
 fn leading_float(text: &str) -> Option<(f64, &str)> {
     let end =
         text.find(|c: char| !matches!(c, '0'..='9' | '.' | '+' | '-' | 'e' | 'E')).unwrap_or(text.len());

@@ -2,8 +2,11 @@
 
 use crate::spelling::closest;
 
-/// The listed keyword that the text is, spelt exactly. As in fio a keyword ends at a comma or a colon; a note says that
-/// what follows is ignored.
+/// Finds the keyword that the text is, spelt exactly. A keyword ends at a comma or a colon, as in fio; what follows
+/// is ignored with a note.
+///
+/// # Errors
+/// The text is none of the keywords; the message suggests the nearest.
 pub fn keyword(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
@@ -23,7 +26,7 @@ pub fn keyword(
     Ok(found)
 }
 
-/// The complaint about a word outside a set, with the one that was probably meant.
+/// The message for a word that is not one of a set. It suggests the nearest word of the set.
 pub(crate) fn not_one_of<'a>(names: impl Iterator<Item = &'a str> + Clone, text: &str) -> String {
     let list = names.clone().collect::<Vec<_>>().join(", ");
     match closest(text, names) {

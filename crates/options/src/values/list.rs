@@ -1,6 +1,6 @@
-//! Lists: cutting a value at separators, and spreading up to three entries over the directions.
+//! Lists: splitting a value at separators, and assigning up to three entries to the directions.
 
-/// Cuts at each separator that is not inside parentheses (those belong to an arithmetic expression).
+/// Splits at each separator that is not inside parentheses (those belong to an arithmetic expression).
 pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
     let mut parts = Vec::new();
     let mut depth = 0usize;
@@ -20,10 +20,14 @@ pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
     parts
 }
 
-/// Which entry each direction gets; `None` leaves the direction as it was.
+/// Which entry each direction gets. `None` leaves the direction as it was.
 ///
-/// One entry is for all. With `reads,writes[,trims]` an empty entry leaves its direction alone, and trims follow the
-/// writes when they are not mentioned; a comma at the end says that nothing more is meant (`8k,` is only for reads).
+/// A single entry is for all directions. In `reads,writes[,trims]` an empty entry leaves its direction alone, and
+/// trims get the entry of writes when they have none of their own. A trailing comma ends the list: `8k,` is for reads
+/// only.
+///
+/// # Errors
+/// All entries are empty.
 pub fn per_direction<'a>(
     text: &'a str,
     separators: &[char],

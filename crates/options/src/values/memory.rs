@@ -3,7 +3,10 @@
 use super::keyword;
 use crate::MemoryKind;
 
-/// Reads the kind of memory and the file behind it.
+/// Parses the kind of memory and the file that follows it.
+///
+/// # Errors
+/// The keyword is unknown, or the file after the colon is missing.
 pub fn memory(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],

@@ -1,7 +1,7 @@
 //! The grammar of option values: one concept per file.
 //!
-//! A parser takes the text and gives the value or a complaint that says what would be valid; the caller knows the
-//! option's name and the place and adds them. What is accepted but suspicious goes into a list of notes.
+//! A parser takes the text and returns the value, or a message that says what would be valid; the caller adds the
+//! option's name and the place. Input that is accepted but suspicious adds a note to a list.
 
 mod block_size_split;
 mod cpus;

@@ -1,6 +1,9 @@
 //! Lists of file names: `/dev/sda:/dev/sdb`, where `\:` is a colon in a name.
 
-/// Cuts at colons. Empty names and blanks around names are dropped.
+/// Splits at colons. Drops empty names, and blanks around names.
+///
+/// # Errors
+/// There is no name.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut chars = text.chars().peekable();

@@ -12,12 +12,18 @@ const MODES: [NumaPolicyMode; 5] = [
     NumaPolicyMode::Local,
 ];
 
-/// Reads a list of nodes; `all` is the empty list.
+/// Parses a list of nodes; `all` is the empty list.
+///
+/// # Errors
+/// As [`number_set`].
 pub fn numa_nodes(text: &str, notes: &mut Vec<String>) -> Result<Vec<u32>, String> {
     if text == "all" { Ok(Vec::new()) } else { number_set(text, &[','], notes) }
 }
 
-/// Reads `mode[:nodes]`.
+/// Parses `mode[:nodes]`.
+///
+/// # Errors
+/// The mode is unknown, takes no nodes, or lacks the nodes that it needs.
 pub fn numa_policy(text: &str, notes: &mut Vec<String>) -> Result<NumaPolicy, String> {
     let (word, nodes) = match text.split_once(':') {
         Some((word, nodes)) => (word.trim(), Some(nodes.trim())),
@@ -30,7 +36,7 @@ pub fn numa_policy(text: &str, notes: &mut Vec<String>) -> Result<NumaPolicy, St
             return Err(format!("{word} takes no list of nodes"));
         }
         (NumaPolicyMode::Default | NumaPolicyMode::Local, None) => Vec::new(),
-        // Among all there are.
+        // All nodes.
         (NumaPolicyMode::Interleave, None) => Vec::new(),
         (_, None | Some("")) => return Err(format!("{word} needs a list of nodes, such as {word}:0")),
         (_, Some(nodes)) => numa_nodes(nodes, notes)?,

@@ -1,18 +1,22 @@
 //! Integers with a base prefix and a unit suffix: `4096`, `0x1000`, `4k`, `4kib`.
 //!
-//! With `kb_base=1024`, the default, `k` and `kb` are 1024 and `kib` is 1000, for the sake of old scripts; with
-//! `kb_base=1000` it is the other way round, as the standards say. `ki` without its `b` counts as `k`: the manual says
-//! otherwise, the program that it describes does this. Case does not matter.
+//! With `kb_base=1024`, the default, `k` and `kb` are 1024 and `kib` is 1000, so that old scripts keep their meaning.
+//! With `kb_base=1000` it is the other way round, as the standards say. `ki` without a `b` is the same as `k`: fio's
+//! manual says otherwise, but fio does this. Case does not matter.
 //!
-//! What stands behind a number and is no unit at all is ignored, with a note; a suffix that starts like a unit and
-//! goes on like none (`4kk`) is an error, because no reading of it is safe.
+//! A suffix that does not start like a unit is ignored with a note. A suffix that starts like a unit but is none
+//! (`4kk`) is an error, because any reading of it would be a guess.
 
 use crate::expression;
 
 /// The suffixes, for messages.
 const SUFFIXES: &str = "k, m, g, t, p, kib, mib, …";
 
-/// Reads an integer. `kb_base` is 1024 or 1000.
+/// Parses an integer. `kb_base` is 1024 or 1000.
+///
+/// # Errors
+/// The text does not start with a number, the suffix is unknown or counts zones, the number does not fit, or an
+/// expression in parentheses is malformed.
 pub fn integer(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<i128, String> {
     let text = text.trim();
     if text.starts_with('(') {
@@ -63,7 +67,7 @@ fn unknown(suffix: &str) -> String {
     format!("unknown size suffix \"{suffix}\" ({SUFFIXES})")
 }
 
-/// `z` counts zones of a device. Without it the number would be another one altogether.
+/// `z` counts zones of a device. Ignoring it would make a different number.
 pub(super) fn counts_no_zones(suffix: &str) -> Result<(), String> {
     if suffix.ends_with(['z', 'Z']) {
         return Err(format!("the suffix \"{suffix}\" counts zones, and there are none here"));
@@ -71,7 +75,7 @@ pub(super) fn counts_no_zones(suffix: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What a suffix multiplies by.
+/// The factor that a suffix stands for.
 fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, String> {
     counts_no_zones(suffix)?;
     let lower = suffix.to_ascii_lowercase();
@@ -99,7 +103,7 @@ fn factor(suffix: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<u128, S
     Ok(u128::from(base).pow(power as u32 + 1))
 }
 
-/// The complaint about a number outside its range.
+/// The message for a number that is out of range.
 pub(crate) fn outside(value: i128, low: i128, high: i128) -> String {
     if value < low {
         if low == 0 { "must not be negative".to_owned() } else { format!("must be at least {low}") }

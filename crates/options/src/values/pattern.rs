@@ -2,13 +2,17 @@
 
 use crate::PatternPiece;
 
-/// No buffer is larger than this, so a longer pattern would never be seen whole.
+/// No buffer is larger than this, so the end of a longer pattern would never be used.
 const MOST_BYTES: usize = 1 << 24;
 
-/// Reads a pattern. `'file'` is opened and read here.
+/// Parses a pattern. A `'file'` is read here.
 ///
-/// Hexadecimal digits are bytes in the order in which they stand (an odd number of digits has a 0 in front); a decimal
-/// number is its value, lowest byte first, without the zero bytes above it; a negative one has four bytes.
+/// Hexadecimal digits are bytes in the order in which they are written (an odd number of digits gets a leading 0). A
+/// decimal number is stored lowest byte first, without the zero bytes above its value; a negative number takes four
+/// bytes.
+///
+/// # Errors
+/// A piece is malformed, a file cannot be read, or the pattern is empty or too long.
 pub fn pattern(text: &str) -> Result<Vec<PatternPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -53,7 +57,7 @@ fn read_file(path: &str) -> Result<Vec<u8>, String> {
     if bytes.is_empty() { Err(format!("{path} is empty")) } else { Ok(bytes) }
 }
 
-/// Appends the number at the start of the text; returns what follows it.
+/// Appends the number at the start of the text, and returns the rest of the text.
 fn number<'a>(pieces: &mut Vec<PatternPiece>, text: &'a str) -> Result<&'a str, String> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
@@ -81,7 +85,7 @@ fn number<'a>(pieces: &mut Vec<PatternPiece>, text: &'a str) -> Result<&'a str, 
     Ok(&text[end..])
 }
 
-/// Appends bytes to the piece before, if that is bytes too.
+/// Appends bytes to the last piece if that consists of bytes, otherwise as a piece of their own.
 fn push_bytes(pieces: &mut Vec<PatternPiece>, bytes: &[u8]) -> Result<(), String> {
     match pieces.last_mut() {
         Some(PatternPiece::Bytes(before)) if before.len() + bytes.len() > MOST_BYTES => {

@@ -4,8 +4,12 @@ use super::{integer, split};
 use crate::PriorityShare;
 use iolite_types::io_priority;
 
-/// Reads the shares of one direction: `size/percent`, `size/percent/class/level` or `size/percent/class/level/hint`,
-/// with colons between.
+/// Parses the shares of one direction: `size/percent`, `size/percent/class/level` or `size/percent/class/level/hint`,
+/// separated by colons.
+///
+/// # Errors
+/// A number is missing or out of range, a class stands without a level, or the percentages of one size add up to more
+/// than 100.
 pub fn priority_shares(
     text: &str,
     kb_base: u32,

@@ -3,7 +3,10 @@
 use super::{integer, split};
 use crate::Range;
 
-/// Reads `low-high` (or `low:high`), or a single number where that is allowed. Swapped ends are put right.
+/// Parses `low-high` (or `low:high`), or a single number if `single`. The ends may be swapped.
+///
+/// # Errors
+/// The text is not a range, or an end is not a number of 0 or more.
 pub fn range(text: &str, kb_base: u32, single: bool, notes: &mut Vec<String>) -> Result<Range, String> {
     range_with(text, single, |part| {
         u64::try_from(integer(part, kb_base, notes)?)
@@ -11,7 +14,10 @@ pub fn range(text: &str, kb_base: u32, single: bool, notes: &mut Vec<String>) ->
     })
 }
 
-/// The same with any reader for the two ends.
+/// The same with any parser for the two ends.
+///
+/// # Errors
+/// The text is not a range, or `read` fails.
 pub fn range_with(
     text: &str,
     single: bool,

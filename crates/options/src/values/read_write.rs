@@ -3,7 +3,10 @@
 use super::{integer, keyword};
 use crate::{ReadWrite, ReadWriteModifier};
 
-/// Reads `randread`, `write:8k`, `randrw:16`.
+/// Parses `randread`, `write:8k`, `randrw:16`.
+///
+/// # Errors
+/// The keyword is unknown, or the number after the colon does not fit or is negative where it counts I/Os.
 pub fn read_write(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],

@@ -2,7 +2,10 @@
 
 use crate::ReplaySkip;
 
-/// Kinds of I/O, separated by commas: `read,sync`.
+/// Parses kinds of I/O, separated by commas: `read,sync`.
+///
+/// # Errors
+/// A word is not a kind of I/O.
 pub fn replay_skip(text: &str) -> Result<ReplaySkip, String> {
     let mut skip = ReplaySkip::default();
     for word in text.split(',').map(str::trim) {
@@ -17,7 +20,10 @@ pub fn replay_skip(text: &str) -> Result<ReplaySkip, String> {
     Ok(skip)
 }
 
-/// Whole numbers of at least 1.
+/// Converts to whole numbers of at least 1.
+///
+/// # Errors
+/// A number is smaller, or has a fraction.
 pub fn repetitions(numbers: &[f64]) -> Result<Vec<u64>, String> {
     let whole = |&number: &f64| {
         (number.fract() == 0.0 && (1.0..=1e15).contains(&number))

@@ -1,9 +1,12 @@
-//! Sizes in bytes or in percent of a file or device that is only known where the job runs: `4g`, `20%`.
+//! Sizes in bytes, or in percent of a file or device whose size is known only where the job runs: `4g`, `20%`.
 
 use super::integer;
 use crate::SizeValue;
 
-/// Reads a size; `0%` is no size.
+/// Parses a size; `0%` is 0 bytes.
+///
+/// # Errors
+/// The text is not a number, a percentage is above 100, or the size is negative or in zones.
 pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeValue, String> {
     let text = text.trim();
     if let Some(number) = text.strip_suffix('%') {

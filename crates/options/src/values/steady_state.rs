@@ -3,7 +3,10 @@
 use super::{integer, keyword, time};
 use crate::{SteadyState, SteadyStateCriterion};
 
-/// Reads a criterion and its limit.
+/// Parses a criterion and its limit.
+///
+/// # Errors
+/// The criterion is unknown, or the limit is missing, malformed or negative.
 pub fn steady_state(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],

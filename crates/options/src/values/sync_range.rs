@@ -3,8 +3,11 @@
 use super::{integer, keyword};
 use crate::SyncFileRange;
 
-/// Reads flags (separated by commas or colons) and, behind the last colon, the number of writes between two calls.
-/// No number, or 0, is no call at all.
+/// Parses flags (separated by commas or colons) and, after the last colon, the number of writes between two calls.
+/// Without a number, or with 0, nothing is synced.
+///
+/// # Errors
+/// A flag is unknown, the number is negative, or there is a number without any flag.
 pub fn sync_file_range(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],

@@ -1,7 +1,7 @@
 //! Durations: `30`, `10m`, `500ms`, in microseconds.
 //!
-//! A bare number has the option's own default unit (most often seconds); a hexadecimal number and a bare number in an
-//! expression are microseconds.
+//! A bare number is in the option's default unit (usually seconds). Hexadecimal numbers, and bare numbers in an
+//! expression, are microseconds.
 
 use super::number::{counts_no_zones, not_a_number, too_large};
 use crate::expression;
@@ -9,7 +9,10 @@ use crate::expression;
 /// Microseconds per second: the default unit of most options.
 pub const SECOND: u64 = 1_000_000;
 
-/// Reads a duration; a bare number counts `default_unit` microseconds.
+/// Parses a duration; a bare number counts `default_unit` microseconds.
+///
+/// # Errors
+/// The text is not a number, is negative, counts zones or does not fit, or an expression in parentheses is malformed.
 pub fn time(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u64, String> {
     let text = text.trim();
     let value = if text.starts_with('(') {

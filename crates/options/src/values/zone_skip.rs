@@ -3,7 +3,10 @@
 use super::{integer, size};
 use crate::{SizeValue, ZoneSkip};
 
-/// Reads what is left out between two zones.
+/// Parses what is skipped between two zones.
+///
+/// # Errors
+/// As [`size()`]; percentages are not accepted.
 pub fn zone_skip(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<ZoneSkip, String> {
     let text = text.trim();
     if let Some(zones) =
