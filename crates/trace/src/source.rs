@@ -60,8 +60,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert!(!is_stream(file.path()));
         assert!(is_stream(Path::new("-")));
-        let errno = |path: &str| open(Path::new(path)).err().and_then(|error| error.raw_os_error());
-        assert_eq!(errno("/tmp"), Some(libc::EISDIR));
-        assert_eq!(errno("/no/such"), Some(libc::ENOENT));
+        let directory = tempfile::tempdir().unwrap();
+        let errno = |path: &Path| open(path).err().and_then(|error| error.raw_os_error());
+        assert_eq!(errno(directory.path()), Some(libc::EISDIR));
+        assert_eq!(errno(&directory.path().join("none")), Some(libc::ENOENT));
     }
 }

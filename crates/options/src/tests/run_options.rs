@@ -177,5 +177,5 @@ fn nothing_to_do() {
     let beside = run_with(&["--name=x", "-"], "[global]\nbs=4k\n");
     assert_eq!(beside.warnings, ["-: defines no job; it has only [global]"]);
     assert!(run(&["--parse-only"]).batches.is_empty());
-    assert_eq!(errors(&["/nonexistent.fio"]).len(), 1);
+    assert_eq!(errors(&["no/such.fio"]).len(), 1);
 }

@@ -153,7 +153,7 @@ mod tests {
             ("12x", "neither a number"),
             ("-0x10", "neither a number"),
             ("\"open", "closing \" is missing"),
-            ("'/nonexistent/file'", "cannot read /nonexistent/file"),
+            ("'no/such/file'", "cannot read no/such/file"),
             ("0x", "no hexadecimal digit"),
             ("%x", "only format is %o"),
             ("2147483648", "32 bits"),
