@@ -10,6 +10,7 @@
 //! at all.
 
 mod any;
+mod completions;
 mod config;
 mod error;
 mod file;
@@ -27,6 +28,7 @@ mod transfer;
 mod vsync;
 
 pub use self::any::AnyEngine;
+pub use self::completions::{Completer, Completions};
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::error::EngineError;
 pub use self::file::{block_device_size, device_size, kind_of};
