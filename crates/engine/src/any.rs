@@ -27,6 +27,7 @@ trait Erased {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno>;
+    fn threads(&self) -> Vec<i32>;
 }
 
 impl<E: Engine> Erased for E {
@@ -63,6 +64,10 @@ impl<E: Engine> Erased for E {
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
         Engine::reap(self, min, max, timeout, done)
+    }
+
+    fn threads(&self) -> Vec<i32> {
+        Engine::threads(self)
     }
 }
 
@@ -120,5 +125,9 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
         self.0.reap(min, max, timeout, done)
+    }
+
+    fn threads(&self) -> Vec<i32> {
+        self.0.threads()
     }
 }

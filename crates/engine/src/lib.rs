@@ -24,6 +24,7 @@ mod pvsync;
 mod pvsync2;
 mod registry;
 mod sync;
+mod threads;
 mod transfer;
 mod vsync;
 
@@ -42,6 +43,7 @@ pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
 pub use self::registry::{Visitor, build, probe};
 pub use self::sync::SyncEngine;
+pub use self::threads::threads_started_by;
 pub use self::vsync::VsyncEngine;
 pub use iolite_types::FileKind;
 
@@ -220,6 +222,13 @@ pub trait Engine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno>;
+
+    /// The system's numbers of the threads that a library has started for this engine ([`threads_started_by`]). Their CPU
+    /// time counts as the job's. Asked once, before the first `queue`, and only where the worker shares its process
+    /// with others: otherwise all of the process counts.
+    fn threads(&self) -> Vec<i32> {
+        Vec::new()
+    }
 
     /// When a unit that has just been reaped was issued and complete, in nanoseconds of the clock that the engine was
     /// made with. Asked only of engines that take the time themselves ([`Engine::STAMPS`]).

@@ -9,6 +9,7 @@ pub mod message;
 pub mod processors;
 pub mod shared;
 pub mod sys;
+pub mod usage;
 
 pub use clock::{Clock, ClockSource};
 pub use error::{NamedError, errno_of, explained};

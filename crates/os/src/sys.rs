@@ -399,38 +399,6 @@ pub fn wait_for_child(pid: libc::pid_t) {
     {}
 }
 
-/// Resources that this thread has used.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ThreadUsage {
-    /// User CPU time, µs.
-    pub user_us: u64,
-    /// System CPU time, µs.
-    pub system_us: u64,
-    /// Context switches, voluntary or not.
-    pub context_switches: u64,
-    /// Major faults.
-    pub major_faults: u64,
-    /// Minor faults.
-    pub minor_faults: u64,
-}
-
-/// Resources that this thread has used so far.
-pub fn thread_usage() -> ThreadUsage {
-    // SAFETY: the structure is plain data, valid as zeros; the call fills it in.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        usage
-    };
-    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-    ThreadUsage {
-        user_us: microseconds(usage.ru_utime),
-        system_us: microseconds(usage.ru_stime),
-        context_switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
-        major_faults: usage.ru_majflt as u64,
-        minor_faults: usage.ru_minflt as u64,
-    }
-}
 /// The bytes that this process can still write to a file's file system; `None` where that has no number for them.
 pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
     let mut facts = std::mem::MaybeUninit::<libc::statvfs>::zeroed();

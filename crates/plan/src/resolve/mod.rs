@@ -32,6 +32,7 @@ pub use workload::{replayed_sizes, workload_spec};
 
 use crate::{Layout, Plan, WorkerPlan};
 use iolite_engine::{AccessPattern, EngineConfig};
+use iolite_options::engines::Completion;
 use iolite_options::{ClockSource, JobOptions, SubmitMode};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,8 @@ pub struct ResolvedWorker {
     pub index: usize,
     /// The engine.
     pub engine: EngineConfig,
+    /// All CPU time of its process is its own: the worker is a process, and a library of its engine has threads there.
+    pub counts_process: bool,
     /// Threads of a pool submit its I/Os (`io_submit_mode=offload`).
     pub offload: bool,
     /// Its files and the parts of them that it may touch.
@@ -119,6 +122,7 @@ impl Plan {
             name: options.name.clone(),
             index: worker.index,
             engine: engine(options, worker, layout),
+            counts_process: !options.thread && job.engine.facets.completion == Completion::LibraryThreads,
             offload: options.io_submit_mode == SubmitMode::Offload,
             creation: files::creation(job, worker, layout),
             create_only: options.create_only,

@@ -44,6 +44,20 @@ fn a_job_that_asks_for_nothing_special_has_no_extras() {
 }
 
 #[test]
+fn a_process_with_threads_of_a_library_counts_as_a_whole() {
+    let counts = |engine: &str, thread| {
+        resolved(1 << 30, |o| {
+            o.choose_engine(iolite_options::engines::engine(engine).unwrap());
+            o.thread = thread;
+        })
+        .counts_process
+    };
+    assert!(counts("posixaio", false));
+    assert!(!counts("posixaio", true), "the process has other workers");
+    assert!(!counts("io_uring", false));
+}
+
+#[test]
 fn a_saved_state_is_gone_through_once() {
     let passes = |load| {
         let worker = resolved(1 << 30, |o| {

@@ -27,6 +27,7 @@ mod usage;
 pub(crate) mod verify;
 
 pub use placement::LockedMemory;
+use usage::OfEngine;
 pub use usage::{publish as publish_usage, reset as reset_usage};
 
 use crate::cgroup::ControlGroups;
@@ -387,6 +388,10 @@ impl Worker<'_> {
         io_loop: &mut IoLoop<'_, E, G, FULL>,
     ) -> Result<(), Stop> {
         self.wait_for_start();
+        usage::count_of_engine(match self.resolved.counts_process {
+            true => OfEngine::Process,
+            false => OfEngine::threads(io_loop.engine.threads()),
+        });
         usage::begin();
         io_loop.start();
         if let Some(clock) = self.resolved.start_clock {
