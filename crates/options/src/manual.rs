@@ -18,7 +18,7 @@ const NOT_YET: &str = "Not supported yet.";
 
 /// The types of values: their names in the manual, and how they are written.
 const VALUES: &[(&str, &str)] = &[
-    ("text", "Anything. What is around it of blanks does not count."),
+    ("text", "Anything. Surrounding blanks are removed."),
     ("word", "One of the words listed with the option."),
     (
         "integer",

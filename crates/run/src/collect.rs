@@ -1,4 +1,4 @@
-//! The report, from what the workers published: the values of each worker, which [`Report::merge`] makes one report of.
+//! Collects the report: fills in the values of each worker, which [`Report::merge`] then makes into one report.
 
 use crate::shared::{Control, Slot};
 use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
@@ -11,22 +11,22 @@ use iolite_stats::{
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What the controller knows of a worker beyond its slot.
+/// What the controller knows about a worker, beyond what is in its slot.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The error that ended it.
     pub error: Option<JobError>,
-    /// The first error that it went on after.
+    /// The first error after which it went on.
     pub went_on: Option<JobError>,
-    /// Samples of bandwidth, in KiB/s.
+    /// Bandwidth samples, in KiB/s.
     pub bw: PerDirection<Moments>,
-    /// Samples of IOPS.
+    /// IOPS samples.
     pub iops: PerDirection<Moments>,
-    /// What was found of the steady state of its group.
+    /// The steady state of its group, if one is waited for.
     pub steady_state: Option<SteadyReport>,
 }
 
-/// The circumstances of a report.
+/// The values that concern the whole run.
 pub struct Circumstances<'a> {
     /// The plan.
     pub plan: &'a Plan,
@@ -36,17 +36,17 @@ pub struct Circumstances<'a> {
     pub now_ns: u64,
     /// When the first wave began, in nanoseconds of the run's clock.
     pub begun_ns: u64,
-    /// Milliseconds since the epoch at the clock's zero.
+    /// Milliseconds since the epoch when the run's clock was zero.
     pub origin_ms: u64,
-    /// Seconds left of the run; `None` = it cannot be told (yet).
+    /// Seconds left of the run; `None` if unknown.
     pub eta_s: Option<u64>,
     /// The disks.
     pub disks: Vec<DiskReport>,
-    /// How idle the CPUs were, where that is measured.
+    /// The idleness of the CPUs, if it is measured.
     pub idleness: Option<IdleReport>,
 }
 
-/// Makes the report. `slot` and `known` give what there is of each worker.
+/// Makes the report. `slot` and `known` return what there is about each worker.
 pub fn report<'a>(
     at: Circumstances<'_>,
     slot: impl Fn(usize) -> &'a Slot,
@@ -76,7 +76,7 @@ fn options(plan: &Plan, worker: usize) -> &JobOptions {
     &plan.job_of(&plan.workers[worker]).options
 }
 
-/// What is told of a worker whatever it measures.
+/// The values of a worker that do not depend on measurements.
 fn unmeasured(plan: &Plan, identity: Identity) -> JobReport {
     let job = plan.job_of(&plan.workers[identity.worker as usize]);
     let options = &job.options;
@@ -96,7 +96,7 @@ fn unmeasured(plan: &Plan, identity: Identity) -> JobReport {
     }
 }
 
-/// Adds what the worker published, and what the controller knows of it.
+/// Fills in what the worker published and what the controller knows about it.
 fn measure(job: &mut JobReport, at: &Circumstances<'_>, options: &JobOptions, slot: &Slot, known: &Known) {
     let control = &slot.control;
     let worker = job.identity.worker;
@@ -105,7 +105,7 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, options: &JobOptions, sl
     job.pid = control.id.load(Relaxed);
     job.error = known.error.as_ref().or(known.went_on.as_ref()).cloned().map(|value| First { worker, value });
     job.start_ms = match options.job_start_clock_id {
-        // As with any other clock: 0 = it never began.
+        // Without a start, 0, as with any other clock.
         0 => match control.started_ns.load(Relaxed) {
             0 => 0,
             started_ns => at.origin_ms + started_ns / 1_000_000,
@@ -130,7 +130,7 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, options: &JobOptions, sl
     if let Some(errors) = &mut job.continued_errors {
         *errors = measured.errors;
     }
-    // A worker that never began has met no depth.
+    // A worker that never began reached no depth.
     job.depth = match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
         (0, _) => 0,
         (_, 0) => options.iodepth,
@@ -140,7 +140,7 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, options: &JobOptions, sl
     job.steady_state = known.steady_state.clone();
 }
 
-/// What a worker counted, all of it at one moment.
+/// A worker's measurements, as of one moment.
 struct Measured {
     directions: PerDirection<DirectionReport>,
     sync: SyncReport,
@@ -189,7 +189,7 @@ fn direction_of(
         issued,
         short: live.short.get(),
         dropped: live.dropped.get(),
-        // A direction that never moved anything has no rates to show.
+        // A direction that transferred nothing has no rates to show.
         runtime_ms: if live.bytes.get() == 0 { 0 } else { milliseconds(live.clock.elapsed(end_ns)) },
         slat,
         clat,
@@ -201,12 +201,12 @@ fn direction_of(
     }
 }
 
-/// Whether the job goes on after some kind of error.
+/// Whether the job goes on after errors of some kind.
 fn goes_on(options: &JobOptions) -> bool {
     options.continue_on_error != ErrorKinds::NONE || options.ignore_error != IgnoredErrors::default()
 }
 
-/// Up to when the worker's I/O is counted.
+/// The time until which the worker's I/O counts.
 fn end_ns(control: &Control, now_ns: u64) -> u64 {
     match control.ended_ns.load(Relaxed) {
         0 => now_ns,
@@ -214,7 +214,7 @@ fn end_ns(control: &Control, now_ns: u64) -> u64 {
     }
 }
 
-/// Milliseconds from the moment at which counting began, with all that is no I/O.
+/// Milliseconds since counting began, including times without I/O.
 fn job_runtime_ms(control: &Control, end_ns: u64) -> u64 {
     match control.counting_ns.load(Relaxed) {
         0 => 0,
@@ -222,7 +222,7 @@ fn job_runtime_ms(control: &Control, end_ns: u64) -> u64 {
     }
 }
 
-/// At least one: what has happened has taken some time.
+/// At least 1: whatever happened took some time.
 fn milliseconds(ns: u64) -> u64 {
     ((ns + 500_000) / 1_000_000).max(1)
 }
@@ -246,7 +246,7 @@ fn display(options: &JobOptions) -> Display {
     }
 }
 
-/// The groups and their units; what they moved follows from their jobs.
+/// The groups with their units. Their totals follow from their jobs.
 fn groups(plan: &Plan) -> Vec<GroupReport> {
     let mut groups: Vec<GroupReport> = Vec::new();
     for job in &plan.jobs {

@@ -1,4 +1,4 @@
-//! Reports of any content, for tests of properties.
+//! Random reports, for property tests.
 
 use crate::*;
 use iolite_types::PerDirection;
@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-/// Moments of some values, and a histogram of the first of them.
+/// The moments of some values, and a histogram of the first few.
 pub fn latency() -> BoxedStrategy<Latency> {
     (vec(0..1u64 << 45, 0..6), 0..6usize)
         .prop_map(|(values, bucketed)| {
@@ -96,7 +96,7 @@ fn steady_state() -> BoxedStrategy<SteadyReport> {
         .boxed()
 }
 
-/// A worker's report, in this block. Its group is that of the block.
+/// A worker's report in this block. The block determines the group.
 pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
     let words = (any::<String>(), option::of(any::<String>()), vec(any::<(String, String)>(), 0..3));
     let errors = (option::of(1..200i32), option::of((any::<u32>(), option::of(1..200i32))));
@@ -208,7 +208,7 @@ pub fn jobs() -> BoxedStrategy<Vec<JobReport>> {
         .boxed()
 }
 
-/// A report that was merged.
+/// A merged report.
 pub fn report() -> BoxedStrategy<Report> {
     let options = vec(any::<(String, String)>(), 0..3);
     (any::<u32>(), options, jobs(), vec(disk(), 0..2), option::of(idleness()))

@@ -4,10 +4,10 @@ use crate::{Latency, midpoint};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// Classes of queue depth: 1, 2, 4, 8, 16, 32, ≥ 64; each reaches up to the next.
+/// Classes of queue depth: 1, 2, 4, 8, 16, 32, ≥ 64; each extends to the next.
 pub const DEPTH_CLASSES: usize = 7;
 
-/// Classes of how many units one submission or completion call carried: 0, 1–4, 5–8, 9–16, 17–32, 33–64, > 64.
+/// Classes of the number of units in one submission or completion call: 0, 1–4, 5–8, 9–16, 17–32, 33–64, > 64.
 pub const BATCH_CLASSES: usize = 7;
 
 /// The class of a queue depth (1 or more).
@@ -17,7 +17,7 @@ pub const fn depth_class(depth: u32) -> usize {
     if class < DEPTH_CLASSES { class } else { DEPTH_CLASSES - 1 }
 }
 
-/// The class of a number of units handled by one call.
+/// The class of a number of units in one call.
 #[inline(always)]
 pub const fn batch_class(units: u32) -> usize {
     match units {
@@ -31,14 +31,14 @@ pub const fn batch_class(units: u32) -> usize {
     }
 }
 
-/// How often each depth class was met when a unit was queued, and each batch class by a call.
+/// Counts per depth class (one for each unit queued) and per batch class (one for each call).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Depths {
-    /// Units queued, by the depth they made.
+    /// Units queued, by the depth that they raised the queue to.
     pub level: [u64; DEPTH_CLASSES],
-    /// Submission calls, by the units they carried.
+    /// Submission calls, by their number of units.
     pub submit: [u64; BATCH_CLASSES],
-    /// Completion calls, by the units they carried. Calls that found none are not counted, as with fio.
+    /// Completion calls, by their number of units. Calls without any are not counted, as in fio.
     pub complete: [u64; BATCH_CLASSES],
 }
 
@@ -53,7 +53,7 @@ impl AddAssign<&Depths> for Depths {
     }
 }
 
-/// The upper ends (exclusive) of the latency classes that reports print, in nanoseconds.
+/// The upper limits (exclusive) of the latency classes that reports print, in nanoseconds.
 const LATENCY_ENDS: [u64; 31] = {
     const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let mut ends = [0; 31];
@@ -68,7 +68,7 @@ const LATENCY_ENDS: [u64; 31] = {
     ends
 };
 
-/// How many I/Os fell into each latency class that reports print.
+/// How many I/Os are in each latency class that reports print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyClasses {
     /// Below 2, 4, 10, 20, 50, 100, 250, 500, 750, 1000 ns.
@@ -80,12 +80,12 @@ pub struct LatencyClasses {
 }
 
 impl LatencyClasses {
-    /// Sorts a latency's histogram into the classes. A bucket that straddles the end of a class (they are 1.6% wide)
-    /// counts where percentiles say its values are, at its midpoint, but never beyond the smallest and largest value.
+    /// Sorts a latency's histogram into the classes. A bucket that straddles a limit (buckets are 1.6% wide) is
+    /// counted by its midpoint, as for percentiles, clamped to the smallest and largest value.
     pub fn of(latency: &Latency) -> Self {
         let mut classes = LatencyClasses::default();
         let moments = &latency.moments;
-        // Without moments the smallest is above the largest.
+        // Without moments, the minimum would be above the maximum.
         let (min, max) = if moments.count == 0 { (0, u64::MAX) } else { (moments.min, moments.max) };
         for (bucket, count) in latency.histogram.occupied() {
             let value = midpoint(bucket).max(min).min(max);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(classes.ms, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
     }
 
-    /// One of these values, with or without moments.
+    /// A latency of these values, with or without moments.
     fn latency(values: &[u64], moments: bool) -> Latency {
         let mut latency = Latency::default();
         for &value in values {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!((above.us[8], above.us[9]), (0, 2));
         let below = LatencyClasses::of(&latency(&[19_970, 19_990], true));
         assert_eq!((below.us[3], below.us[4]), (2, 0));
-        // 992 to 999 and 1000 to 1007 ns: the limit is one of buckets.
+        // 992 to 999 and 1000 to 1007 ns: the limit falls between two buckets.
         let ns = LatencyClasses::of(&latency(&[998, 999, 1000], true));
         assert_eq!((ns.ns[9], ns.us[0]), (2, 1));
     }

@@ -1,12 +1,13 @@
-//! Latency histograms with the geometry that fio uses, so that percentiles and bins can be compared.
+//! Latency histograms with fio's geometry, so that percentiles and bins can be compared.
 //!
-//! 64 buckets per power of two: a value below 128 ns is its own bucket; above, the top seven bits (a leading one
-//! and six more) choose it. A bucket is reported by its midpoint. 29 groups of 64; the last bucket is open.
+//! There are 64 buckets per power of two: a value below 128 ns has a bucket of its own; larger values are sorted by
+//! their top seven bits (a leading one and six more). A bucket is reported by its midpoint. There are 29 groups of 64
+//! buckets; the last bucket has no upper limit.
 
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// Buckets of a histogram.
+/// The number of buckets.
 pub const BUCKETS: usize = 29 * 64;
 
 /// The bucket of a value in nanoseconds.
@@ -27,7 +28,7 @@ pub const fn lower_bound(bucket: usize) -> u64 {
     ((64 + (bucket & 63)) as u64) << shift
 }
 
-/// The midpoint by which a bucket is reported, in nanoseconds.
+/// The midpoint of a bucket, by which it is reported, in nanoseconds.
 pub const fn midpoint(bucket: usize) -> u64 {
     if bucket < 128 {
         return bucket as u64;
@@ -38,11 +39,11 @@ pub const fn midpoint(bucket: usize) -> u64 {
 
 /// Counts per bucket. Empty histograms take no memory.
 ///
-/// Serialised, it is a list of the buckets that are not empty: pairs of their number, ascending, and their count.
+/// It is serialised as a list of the buckets that are not empty, in ascending order: pairs of number and count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<(usize, u64)>", try_from = "Vec<(usize, u64)>")]
 pub struct Histogram {
-    /// [`BUCKETS`] of them; none while there is no value.
+    /// [`BUCKETS`] counts, or none as long as there are no values.
     counts: Vec<u64>,
 }
 
@@ -52,13 +53,13 @@ impl From<Histogram> for Vec<(usize, u64)> {
     }
 }
 
-/// Why a list of buckets is no histogram.
+/// Why a list of buckets is not a histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
     /// There is no bucket with this number.
     #[error("bucket {0}: there are only {BUCKETS}")]
     Unknown(usize),
-    /// This one does not come after the one before it.
+    /// This bucket does not come after the one before it.
     #[error("bucket {0} is out of order")]
     Unordered(usize),
 }
@@ -105,7 +106,7 @@ impl Histogram {
         self.counts[bucket_of(value)] += 1;
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn total(&self) -> u64 {
         self.counts.iter().fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
@@ -115,8 +116,8 @@ impl Histogram {
         self.counts.iter().copied().enumerate().filter(|&(_, count)| count > 0)
     }
 
-    /// For each percentile (ascending, 0..=100): the midpoint of the first bucket at which at least that share
-    /// of all values has been seen. Zeros when there is no value.
+    /// For each percentile (ascending, 0..=100): the midpoint of the first bucket up to which at least that share of
+    /// all values lies. Zeros if there are no values.
     pub fn percentiles(&self, percentiles: &[f64]) -> Vec<u64> {
         let total = self.total();
         if total == 0 {
@@ -138,7 +139,7 @@ impl Histogram {
                 if seen == 0
                     && let Some(&(bucket, _)) = buckets.peek()
                 {
-                    // The 0th percentile: nothing needs to have been seen, so it is the first value there is.
+                    // The 0th percentile is the first value.
                     value = midpoint(bucket);
                 }
                 value
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!((bucket_of(0), bucket_of(63), bucket_of(64), bucket_of(127)), (0, 63, 64, 127));
         assert_eq!((bucket_of(128), bucket_of(129), bucket_of(130)), (128, 128, 129));
         assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
-        // Bins that tools know: 38 656 ns and 39 680 ns stand for 512 ns each.
+        // Bins that tools know: 38 656 ns and 39 680 ns each represent 512 ns.
         assert_eq!(midpoint(bucket_of(38_878)), 38_656);
         assert_eq!(midpoint(bucket_of(245_266)), 244_736);
     }

@@ -7,40 +7,40 @@ use serde::{Deserialize, Serialize};
 pub struct IdleCpu {
     /// Its number.
     pub cpu: u32,
-    /// How much of the time it was idle.
+    /// How much of the time it was idle, in percent.
     pub percent: f64,
-    /// Microseconds that a unit of work takes on it.
+    /// The time that a unit of work takes on it, in microseconds.
     pub unit_us: f64,
 }
 
-/// All of them.
+/// The idleness of all CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IdleReport {
     /// Each CPU.
     pub cpus: Vec<IdleCpu>,
-    /// Each is to be shown.
+    /// Whether each CPU is shown.
     pub per_cpu: bool,
 }
 
 impl IdleReport {
-    /// Idleness of all CPUs together, in percent.
+    /// The idleness of all CPUs together, in percent.
     pub fn system(&self) -> f64 {
         self.mean(|cpu| cpu.percent)
     }
 
-    /// What a unit of work takes, in microseconds, on average.
+    /// The mean time that a unit of work takes, in microseconds.
     pub fn unit_mean(&self) -> f64 {
         self.mean(|cpu| cpu.unit_us)
     }
 
-    /// The standard deviation of that between CPUs; 0 for a single one.
+    /// The standard deviation of that time between CPUs; 0 for a single CPU.
     pub fn unit_deviation(&self) -> f64 {
         let mean = self.unit_mean();
         let squares: f64 = self.cpus.iter().map(|cpu| (cpu.unit_us - mean).powi(2)).sum();
         if self.cpus.len() < 2 { 0.0 } else { (squares / (self.cpus.len() - 1) as f64).sqrt() }
     }
 
-    /// Adds the CPUs of another machine or part of it.
+    /// Appends the CPUs of another part of a report.
     pub(crate) fn append(&mut self, other: IdleReport) {
         self.cpus.extend(other.cpus);
         self.per_cpu |= other.per_cpu;

@@ -1,25 +1,25 @@
-//! A latency: what was measured of the same kind of time.
+//! A set of latencies of the same kind.
 
 use crate::{Histogram, Moments};
 use serde::{Deserialize, Serialize};
 
-/// A latency: moments, and a histogram where one was kept. All in nanoseconds.
+/// A latency: moments, and a histogram if one was kept. All in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Count 0 when it was not measured.
+    /// The count is 0 if it was not measured.
     pub moments: Moments,
-    /// Empty when none was kept.
+    /// Empty if none was kept.
     pub histogram: Histogram,
 }
 
 /// The latency of the I/Os of one priority.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorityLatency {
-    /// Priorities are listed in ascending order of this: the direction, the worker, and its place in that worker's list; of
-    /// merged ones the lowest.
+    /// Priorities are listed in this order: by direction, worker, and position in that worker's list. Merged entries
+    /// have the lowest.
     pub order: [u32; 3],
-    /// As the kernel writes it.
+    /// Encoded as in the kernel.
     pub priority: u16,
-    /// Completion latency, or total latency where percentiles of that are asked for.
+    /// Completion latency, or total latency if percentiles of that were asked for.
     pub latency: Latency,
 }

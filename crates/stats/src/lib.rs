@@ -1,8 +1,7 @@
-//! What was measured: moments, histograms, samples, depths, and the report they add up to.
+//! Measurements: moments, histograms, samples, depths, and the report made from them.
 //!
-//! Everything here merges exactly: merging workers and then asking for a mean or a percentile gives the same as
-//! asking over all their I/Os. [`live`] is the form in which a worker publishes its numbers to readers in other
-//! processes; the rest are plain values.
+//! All merging is exact: the mean or a percentile of merged workers is that of all their I/Os. Workers publish their
+//! measurements to other processes in the form of [`live`]; everything else is plain values.
 
 #[cfg(test)]
 mod arbitrary;

@@ -1,12 +1,12 @@
-//! The form in which a worker publishes its numbers: plain words in shared memory that it alone writes.
+//! Measurements in shared memory: words that one worker writes and other processes read.
 //!
-//! A worker is the only writer of its block and stores with relaxed ordering; readers in other processes only
-//! load, so nothing a reader does can stall a worker. A word can never be seen half written. What is wider than
-//! a word (the sum of squares), and values that belong together, are bracketed by a generation counter that is
-//! odd while they change: a reader that saw it odd or moving reads again, a few times at most.
+//! A worker is the only writer of its block, and stores with relaxed ordering; readers only load, so nothing that a
+//! reader does can stall a worker. A word is never torn. Values wider than a word (the sum of squares), and values
+//! that belong together, are protected by a generation counter that is odd while they change: a reader that finds it
+//! odd or changed reads again, a limited number of times.
 //!
-//! All-zero memory is a valid, empty block, so a fresh anonymous mapping needs no initialisation, and the pages of
-//! histograms that nobody records into are never touched: readers look at a count before they look at buckets.
+//! Memory of all zeros is a valid, empty block, so a fresh anonymous mapping needs no initialisation. Pages of
+//! histograms without values are never touched: readers check a count before they read buckets.
 
 mod blocks;
 mod priorities;
@@ -31,13 +31,13 @@ impl Word {
         self.0.load(Relaxed)
     }
 
-    /// Sets the value. Only the block's worker may.
+    /// Sets the value. Only the block's worker may call this.
     #[inline(always)]
     pub fn set(&self, value: u64) {
         self.0.store(value, Relaxed);
     }
 
-    /// Adds to the value. Only the block's worker may: this is a load and a store, not an atomic addition.
+    /// Adds to the value. Only the block's worker may call this: it is a load and a store, not an atomic addition.
     #[inline(always)]
     pub fn add(&self, value: u64) {
         self.set(self.get().wrapping_add(value));
@@ -49,7 +49,7 @@ impl Word {
 #[repr(C)]
 pub struct LiveMoments {
     count: Word,
-    /// `!minimum`, so that zeroed memory means "none yet".
+    /// `!minimum`, so that zeroed memory means "no values".
     inverted_min: Word,
     max: Word,
     sum: Word,
@@ -58,7 +58,7 @@ pub struct LiveMoments {
 }
 
 impl LiveMoments {
-    /// Adds one value. The sum is a 64-bit word: it lasts for 584 years of latency.
+    /// Adds one value. The sum is a 64-bit word, which suffices for 584 years of latency.
     #[inline(always)]
     pub fn record(&self, value: u64) {
         self.count.add(1);
@@ -104,12 +104,12 @@ impl LiveMoments {
     }
 }
 
-/// A latency in shared memory: moments, and the histogram where one is kept.
+/// A latency in shared memory: moments, and a histogram if one is kept.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LiveLatency {
     moments: LiveMoments,
-    /// How many values are in the buckets; 0 = the buckets' pages may be untouched.
+    /// The number of values in the buckets; 0 = the pages of the buckets may be untouched.
     bucketed: Word,
     buckets: [Word; BUCKETS],
 }
@@ -156,38 +156,39 @@ impl LiveLatency {
     }
 }
 
-/// For how long a direction ran: its spans so far, and the one it is in. A pass is a span of the workload's directions,
-/// reading back one of the reads. All times are nanoseconds of the run's clock, which is never at 0 when I/O begins.
+/// How long a direction has run: its finished spans and the current one. A pass of the workload is a span of its
+/// directions; reading back is a span of reads. All times are in nanoseconds of the run's clock, which is never 0
+/// once I/O has begun.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LiveClock {
-    /// All spans that are over.
+    /// The length of all finished spans.
     spans: Word,
-    /// When the present one began; 0 = there is none.
+    /// When the current span began; 0 = there is none.
     begun: Word,
-    /// How many I/Os had been issued then.
+    /// How many I/Os had been issued by then.
     issued: Word,
 }
 
 impl LiveClock {
-    /// Whether there is a span at present.
+    /// Whether a span is in progress.
     pub fn runs(&self) -> bool {
         self.begun.get() != 0
     }
 
-    /// For how long it has run until `now`.
+    /// How long it has run until `now`.
     pub fn elapsed(&self, now: u64) -> u64 {
         let present = if self.runs() { now.saturating_sub(self.begun.get()) } else { 0 };
         self.spans.get() + present
     }
 
-    /// When the present span began, and how many I/Os had been issued then; `None` = there is none.
+    /// When the current span began, and how many I/Os had been issued by then; `None` = there is no current span.
     pub fn span(&self) -> Option<(u64, u64)> {
         self.runs().then(|| (self.begun.get(), self.issued.get()))
     }
 }
 
-/// What a direction has moved since its worker began, whatever was forgotten meanwhile.
+/// What a direction has transferred since its worker began, including what resets removed from its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// I/Os completed.
@@ -196,7 +197,7 @@ pub struct Moved {
     pub bytes: u64,
 }
 
-/// What one direction of one worker publishes.
+/// The measurements of one direction of one worker.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct LiveDirection {
@@ -210,11 +211,11 @@ pub struct LiveDirection {
     pub short: Word,
     /// I/Os given up.
     pub dropped: Word,
-    /// For how long it ran.
+    /// How long it has run.
     pub clock: LiveClock,
-    /// What was forgotten of `ios`: see [`LiveStats::moved`].
+    /// What resets have removed from `ios`; see [`LiveStats::moved`].
     forgotten_ios: Word,
-    /// What was forgotten of `bytes`.
+    /// What resets have removed from `bytes`.
     forgotten_bytes: Word,
     /// Submission latency.
     pub slat: LiveLatency,
@@ -224,7 +225,7 @@ pub struct LiveDirection {
     pub lat: LiveLatency,
     /// Latency from the intended start.
     pub intended: LiveLatency,
-    /// Latency by priority, where I/Os have different ones.
+    /// Latency by priority, if I/Os have different ones.
     pub priorities: LivePriorities,
 }
 
@@ -237,15 +238,15 @@ impl LiveDirection {
     }
 }
 
-/// Everything that one worker measures.
+/// All measurements of one worker.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct LiveStats {
     /// Odd while values that belong together change.
     generation: Word,
-    /// Counts resets (the end of the ramp), so that samplers know that counters went back to zero.
+    /// The number of resets (at the end of a ramp), so that samplers know when counters went back to zero.
     pub resets: Word,
-    /// Units queued, by the depth they made.
+    /// Units queued, by the depth that they raised the queue to.
     pub level: [Word; DEPTH_CLASSES],
     /// Submission calls by class.
     pub submit: [Word; BATCH_CLASSES],
@@ -253,39 +254,40 @@ pub struct LiveStats {
     pub complete: [Word; BATCH_CLASSES],
     /// Syncs completed.
     pub syncs: Word,
-    /// Errors of the kinds that the job counts. The end of a ramp does not forget them.
+    /// Errors of the kinds that the job counts. Resets do not clear them.
     pub errors: Word,
-    /// The first of them; 0 = there was none.
+    /// The errno of the first of them; 0 = none.
     pub first_error: Word,
     /// Per direction, in the order of `Direction::ALL`.
     pub directions: [LiveDirection; 3],
     /// Latency of syncs.
     pub sync: LiveLatency,
-    /// What became of the blocks, where that is looked at. The end of a ramp does not forget it.
+    /// The state of blocks, if it is tracked. Resets do not clear it.
     pub blocks: LiveBlocks,
-    /// How much later than planned I/Os were issued, where a plan says when.
+    /// How late I/Os were issued, if there is a plan for them.
     pub lateness: LiveLatency,
 }
 
 impl LiveStats {
-    /// Announces that values which belong together are about to change. Only the worker may.
+    /// Marks the start of a change to values that belong together. Only the worker may call this.
     #[inline(always)]
     pub fn begin(&self) {
         self.generation.add(1);
-        // Ordered on the machine (stores are, on x86; elsewhere a release fence), and against the compiler.
+        // A release fence: it orders the stores (which x86 does by itself), and keeps the compiler from reordering
+        // them.
         fence(std::sync::atomic::Ordering::Release);
     }
 
-    /// They are whole again.
+    /// Marks the end of the change.
     #[inline(always)]
     pub fn end(&self) {
         fence(std::sync::atomic::Ordering::Release);
         self.generation.add(1);
     }
 
-    /// Runs `read` until nothing changed meanwhile, a bounded number of times: a worker that died in the middle
-    /// of a change, or one that is faster than its reader, must not hold the reader up. The last reading is then
-    /// at most a few I/Os inconsistent.
+    /// Runs `read` until nothing changed in the meantime, a limited number of times: a worker that died in the middle
+    /// of a change, or that is faster than its reader, must not block the reader. In that case the result is off by a
+    /// few I/Os at most.
     pub fn consistent<T>(&self, mut read: impl FnMut(&LiveStats) -> T) -> T {
         const ATTEMPTS: usize = 16;
         let mut value = None;
@@ -316,12 +318,12 @@ impl LiveStats {
         [direction.slat.read(), direction.clat.read(), direction.lat.read()]
     }
 
-    /// The latency of a direction from the intended starts.
+    /// The latency of a direction from the intended start of its I/Os.
     pub fn intended_latency(&self, direction: usize) -> Latency {
         self.directions[direction].intended.read()
     }
 
-    /// How much later than planned I/Os were issued.
+    /// How late I/Os were issued, if there is a plan for them.
     pub fn lateness(&self) -> Latency {
         self.lateness.read()
     }
@@ -331,7 +333,8 @@ impl LiveStats {
         self.sync.read()
     }
 
-    /// A span of these directions (in the order of `Direction::ALL`) begins. Those that run go on. Only the worker may.
+    /// Starts a span of these directions (in the order of `Direction::ALL`), unless they are in one. Only the worker
+    /// may call this.
     pub fn begin_span(&self, directions: [bool; 3], now: u64) {
         self.begin();
         for direction in
@@ -345,7 +348,8 @@ impl LiveStats {
         self.end();
     }
 
-    /// The span of these directions is over. It has been none for those that issued nothing. Only the worker may.
+    /// Ends the span of these directions. If a direction issued nothing, its span does not count. Only the worker may
+    /// call this.
     pub fn end_span(&self, directions: [bool; 3], now: u64) {
         self.begin();
         for direction in
@@ -360,12 +364,12 @@ impl LiveStats {
         self.end();
     }
 
-    /// What a direction has moved since the worker began. Unlike its counters this never goes back.
+    /// What a direction has transferred since the worker began. Unlike its counters, this never decreases.
     pub fn moved(&self, direction: usize) -> Moved {
         self.consistent(|stats| stats.directions[direction].moved())
     }
 
-    /// What a direction has counted, all at one moment, and how often its latencies were forgotten.
+    /// What a direction has counted, as of one moment, and the number of resets.
     pub fn counters(&self, direction: usize) -> (Counters, u64) {
         self.consistent(|stats| {
             let direction = &stats.directions[direction];
@@ -374,7 +378,7 @@ impl LiveStats {
         })
     }
 
-    /// Forgets everything measured so far (the ramp is over); spans begin anew. Only the worker may.
+    /// Clears all measurements (at the end of a ramp); current spans start again. Only the worker may call this.
     pub fn reset(&self, now: u64) {
         self.begin();
         self.resets.add(1);
@@ -410,7 +414,7 @@ mod tests {
     use std::alloc::{Layout, alloc_zeroed};
 
     fn zeroed() -> Box<LiveStats> {
-        // SAFETY: LiveStats is made of atomics only, for which zero bytes are a valid value; the layout is its own.
+        // SAFETY: LiveStats consists of atomics only, for which zero bytes are a valid value; the layout is its own.
         unsafe { Box::from_raw(alloc_zeroed(Layout::new::<LiveStats>()).cast()) }
     }
 
@@ -443,7 +447,7 @@ mod tests {
         let stats = zeroed();
         let [read, write, trim] = &stats.directions;
         let elapsed = |now| [read, write, trim].map(|direction| direction.clock.elapsed(now));
-        // Writing from 100 to 400, reading in the midst of it from 200 to 250, and from 500 on.
+        // Writing from 100 to 400; reading from 200 to 250, and from 500 on.
         stats.begin_span([false, true, true], 100);
         write.issued.add(5);
         stats.begin_span([true, false, false], 200);
@@ -471,7 +475,7 @@ mod tests {
             assert_eq!(stats.moved(0), Moved { ios: 2 * round, bytes: 10 * round });
         }
         assert_eq!(stats.directions[0].clock.elapsed(450), 50);
-        // After that reset it has issued nothing.
+        // Nothing was issued after that reset.
         stats.end_span([true, false, false], 460);
         assert_eq!(stats.directions[0].clock.elapsed(500), 0);
     }

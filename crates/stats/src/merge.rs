@@ -1,12 +1,14 @@
 //! Merging: how the results of many workers become one report.
 //!
-//! Each worker's results are a [`JobReport`] that says itself where it belongs ([`Identity`](crate::Identity)), and a [`Report`] is made of any
-//! number of them by [`Report::merge`]. Merged reports can be merged again: whether results come one by one, in batches, or
-//! from several machines, and in which order, makes no difference to jobs and groups. That holds because
+//! Each worker's results are a [`JobReport`] that states where it belongs ([`Identity`](crate::Identity)).
+//! [`Report::merge`] makes one report of any number of them. Merged reports can be merged again: results may arrive
+//! one by one, in batches, or from several machines, in any order, and the jobs and groups of the merged report are
+//! the same. The reasons are:
 //!
-//! - sums are sums of integers, and extremes are extremes (a sum that does not fit stays at its largest value);
-//! - what only one worker can tell (a name, an error) comes from the lowest-numbered worker that has something to tell;
-//! - what follows from the sums (latency classes, all directions as one, the groups' rates) is derived anew each time.
+//! - Sums are sums of integers, and extremes are extremes. (A sum that overflows stays at its largest value.)
+//! - A value that is not a sum (a name, an error) comes from the lowest-numbered worker that has one.
+//! - Whatever follows from the sums (latency classes, all directions together, the groups' rates) is derived again
+//!   each time.
 
 use crate::{
     BlockReport, ContinuedErrors, DirectionReport, First, GroupDirection, GroupReport, IdleReport, JobReport,
@@ -18,11 +20,12 @@ use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::ops::AddAssign;
 
 impl Report {
-    /// Makes one report of the parts. Jobs of the same block are added up; blocks and groups are listed in ascending order.
+    /// Merges the parts into one report. Jobs of the same block are merged; blocks and groups are listed in ascending
+    /// order.
     ///
-    /// What concerns a whole run or machine is not added up: the report was made when its latest part was; global options
-    /// and the units of a group are those of the first part that has any; disks and CPUs of all parts are listed one after
-    /// the other. Groups that no part lists are not reported.
+    /// Values of a whole run or machine are not added up: the time stamp is the latest; global options, and the units
+    /// of a group, are those of the first part that has them; disks and CPUs of all parts are listed one after the
+    /// other. A group that no part lists is not reported.
     pub fn merge(parts: impl IntoIterator<Item = Report>) -> Report {
         let mut whole = Report::default();
         let mut blocks: BTreeMap<u32, JobReport> = BTreeMap::new();
@@ -55,8 +58,8 @@ impl Report {
 }
 
 impl JobReport {
-    /// Adds workers that are reported as one with these. What [`derive`](JobReport::derive) derives is out of date
-    /// afterwards.
+    /// Merges workers that are reported as one with these. Derived values have to be [derived](JobReport::derive)
+    /// again afterwards.
     fn merge(&mut self, mut other: JobReport) {
         if other.identity < self.identity {
             std::mem::swap(self, &mut other);
@@ -80,7 +83,7 @@ impl JobReport {
         self.depths += &other.depths;
     }
 
-    /// Derives what follows from the sums.
+    /// Derives the values that follow from the sums.
     fn derive(&mut self) {
         let mut all = Latency::default();
         self.directions.values.iter().for_each(|direction| all += &direction.clat);
@@ -90,21 +93,21 @@ impl JobReport {
             self.directions.values.iter().for_each(|direction| mixed += direction);
             mixed
         });
-        // Units that complete when they are queued have no submission latency.
+        // An engine that completes units in `queue` has no submission latency.
         self.display.synchronous =
             self.directions.values.iter().all(|direction| direction.slat.moments.count == 0);
     }
 }
 
 impl GroupReport {
-    /// Derives what the group's jobs moved together.
+    /// Derives the group's totals and rates from its jobs.
     fn derive(&mut self, jobs: &[JobReport]) {
         let members = || jobs.iter().filter(|job| job.group == self.id);
         let apart = |direction: Direction| {
             let shown = members().filter(|job| job.display.unified != Unified::Mixed);
             GroupDirection::of(shown.map(|job| &job.directions[direction]))
         };
-        // The slowest and the fastest are single directions where they are shown apart, too.
+        // If a job also reports its directions separately, they count singly for the minimum and maximum.
         let mixed = members().flat_map(|job| match job.display.unified {
             Unified::Apart => &[],
             Unified::Mixed => job.mixed.as_slice(),
@@ -117,7 +120,7 @@ impl GroupReport {
 }
 
 impl GroupDirection {
-    /// What these moved side by side.
+    /// The totals and rates of parts that ran side by side.
     fn of<'a>(parts: impl Iterator<Item = &'a DirectionReport>) -> GroupDirection {
         let mut sum =
             parts.filter(|part| part.runtime_ms > 0).fold(GroupDirection::default(), |mut sum, part| {
@@ -147,7 +150,7 @@ fn add(sum: &mut u64, more: u64) {
 }
 
 impl<T> First<T> {
-    /// What the lower-numbered worker tells.
+    /// The value of the lower-numbered worker.
     fn of(one: Option<First<T>>, other: Option<First<T>>) -> Option<First<T>> {
         one.into_iter().chain(other).min_by_key(|told| told.worker)
     }
@@ -200,7 +203,7 @@ impl AddAssign<&BlockReport> for BlockReport {
     }
 }
 
-/// Adds what was measured beside this: counts and rates add up, the longest run time counts.
+/// Merges measurements of the same time: counts and rates are added up, and the longest run time counts.
 impl AddAssign<&DirectionReport> for DirectionReport {
     fn add_assign(&mut self, other: &DirectionReport) {
         add(&mut self.bytes, other.bytes);

@@ -4,18 +4,18 @@ use crate::serial;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// The moments of a set of latencies in nanoseconds. Exact for any set that fits: 2⁶⁴ values up to 2⁶⁴ in the
-/// sum, and squares that add up to less than 2¹²⁸.
+/// The moments of a set of latencies in nanoseconds. They are exact for up to 2⁶⁴ values, as long as the squares add
+/// up to less than 2¹²⁸.
 ///
-/// Serialised, the sums are decimal text, and the minimum of no values is 0.
+/// Sums are serialised as decimal text, and the minimum of no values as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Serial", from = "Serial")]
 pub struct Moments {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
-    /// The smallest; `u64::MAX` for none.
+    /// The smallest; `u64::MAX` if there are no values.
     pub min: u64,
-    /// The largest; 0 for none.
+    /// The largest; 0 if there are no values.
     pub max: u64,
     /// Σx
     pub sum: u128,
@@ -29,7 +29,7 @@ impl Default for Moments {
     }
 }
 
-/// [`Moments`] as they leave the process.
+/// The serialised form of [`Moments`].
 #[derive(Serialize, Deserialize)]
 struct Serial {
     count: u64,
@@ -67,12 +67,12 @@ impl Moments {
         self.sum_squares += u128::from(value) * u128::from(value);
     }
 
-    /// The smallest value, 0 when there is none.
+    /// The smallest value, 0 if there is none.
     pub fn minimum(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min }
     }
 
-    /// The mean, 0 when there is no value.
+    /// The mean, 0 if there are no values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
@@ -90,8 +90,8 @@ impl Moments {
         if self.count < 2 { 0.0 } else { self.scaled_spread() / self.count as f64 }
     }
 
-    /// n·Σx² − (Σx)², which is n times the spread. It is a difference of integers; in floating point it would cancel. Where
-    /// it does not fit into 128 bits, the values are so large that the rounding of doubles does not matter any more.
+    /// n·Σx² − (Σx)², which is n times the spread. With integers this difference is exact; in floating point it would
+    /// cancel. If it does not fit into 128 bits, the values are so large that rounding does not matter.
     fn scaled_spread(&self) -> f64 {
         let n = u128::from(self.count);
         match (n.checked_mul(self.sum_squares), self.sum.checked_mul(self.sum)) {

@@ -1,11 +1,11 @@
-//! Rates, to the nearest: the spans between two looks are a little longer than they were meant to be.
+//! Rates, rounded to the nearest, because measured spans are slightly longer than the intended ones.
 
-/// So much per second.
+/// Amount per second.
 pub fn per_second(amount: u64, span_ns: u64) -> u64 {
     rate(amount, 1, span_ns)
 }
 
-/// So many KiB per second.
+/// KiB per second.
 pub fn kib_per_second(bytes: u64, span_ns: u64) -> u64 {
     rate(bytes, 1024, span_ns)
 }

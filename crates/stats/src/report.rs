@@ -1,4 +1,4 @@
-//! The report: everything that is told at the end of a run (or, as a status dump, on the way), as plain values.
+//! The report at the end of a run (or, as a status dump, during it), as plain values.
 
 use crate::{Depths, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, SteadyReport};
 use iolite_types::PerDirection;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 pub struct Report {
     /// Milliseconds since the epoch at which the report was made.
     pub timestamp_ms: u64,
-    /// Options that the `[global]` sections gave: name and text.
+    /// Options of the `[global]` sections: name and text.
     pub global_options: Vec<(String, String)>,
-    /// One entry for each block that is printed: a worker, or a reporting group's workers merged.
+    /// One entry for each block to print: a worker, or several that are reported as one.
     pub jobs: Vec<JobReport>,
-    /// One entry per run status group.
+    /// One entry for each run status group.
     pub groups: Vec<GroupReport>,
-    /// The disks under the files; empty when nothing was measured or `disk_util=0`.
+    /// The disks under the files; empty if nothing was measured, or with `disk_util=0`.
     pub disks: Vec<DiskReport>,
-    /// How idle the CPUs were, where that is measured.
+    /// The idleness of the CPUs, if it was measured.
     pub idleness: Option<IdleReport>,
 }
 
-/// The error that ended a job, or the first of those it went on after.
+/// The error that ended a job, or the first error after which it went on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobError {
     /// The errno.
@@ -30,74 +30,74 @@ pub struct JobError {
     pub what: String,
 }
 
-/// What one of the merged workers tells: the lowest-numbered of those that have something to tell.
+/// The value of one of several merged workers: of the lowest-numbered that has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First<T> {
     /// The number of that worker.
     pub worker: u32,
-    /// What it tells.
+    /// Its value.
     pub value: T,
 }
 
-/// Errors that a job went on after (`continue_on_error`, `ignore_error`).
+/// Errors after which a job went on (`continue_on_error`, `ignore_error`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContinuedErrors {
-    /// How many there were.
+    /// Their number.
     pub count: u64,
     /// The errno of the first of them.
     pub first: Option<First<i32>>,
 }
 
 impl ContinuedErrors {
-    /// The errno of the first error, 0 where there was none.
+    /// The errno of the first error, 0 if there was none.
     pub fn first_errno(&self) -> i32 {
         self.first.map_or(0, |first| first.value)
     }
 }
 
-/// Which worker's results these are, and with whose they are added up.
+/// Which worker's results these are, and with which others they are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {
-    /// The number of the block in which they are reported. Workers of the same block are reported as one.
+    /// The number of the block that reports them. Workers with the same block are reported as one.
     pub block: u32,
-    /// The worker's number, which no other worker in the report has; of merged ones the lowest.
+    /// The worker's number, unique within the report; of merged workers, the lowest.
     pub worker: u32,
 }
 
-/// The measurements of a worker, or of several that are reported as one, and what decides how they are printed.
+/// The measurements of a worker, or of several that are reported as one, and how they are printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// Where it belongs. What is not a sum comes from the lowest-numbered worker.
+    /// Where it belongs. Whatever is not a sum is taken from the lowest-numbered worker.
     pub identity: Identity,
     /// The job's name.
     pub name: String,
     /// Its description.
     pub description: Option<String>,
-    /// The run status group it belongs to.
+    /// Its run status group.
     pub group: u32,
-    /// How many workers are merged here.
+    /// The number of workers merged here.
     pub members: u32,
-    /// The process or thread id (of the first, when merged).
+    /// The process or thread id (of the first worker, if merged).
     pub pid: i32,
-    /// The error that ended it, of the first of the members that had one.
+    /// The error that ended it, or the first error after which it went on.
     pub error: Option<First<JobError>>,
     /// Milliseconds since the epoch at which it started its I/O.
     pub start_ms: u64,
-    /// Whole seconds from the start of the run (not the job) to now, at least 1.
+    /// Whole seconds from the start of the run (not the job) until now, at least 1.
     pub elapsed_s: u64,
-    /// Seconds left of the run; `None` when it is unknown.
+    /// Seconds left of the run; `None` if unknown.
     pub eta_s: Option<u64>,
-    /// The options that the job's own section gave: name and text, in order.
+    /// The options of the job's own section: name and text, in order.
     pub options: Vec<(String, String)>,
     /// Per direction.
     pub directions: PerDirection<DirectionReport>,
-    /// All directions together, where that is asked for. Derived when reports are merged.
+    /// All directions together, if asked for. Derived when reports are merged.
     pub mixed: Option<DirectionReport>,
     /// fsync, fdatasync, sync_file_range and syncfs.
     pub sync: SyncReport,
     /// Wall time of the job, summed over its members, in milliseconds.
     pub job_runtime_ms: u64,
-    /// Milliseconds in which its I/O waited for its logs to be written, summed over its members.
+    /// Milliseconds that its I/O spent waiting for its logs, summed over its members.
     pub log_wait_ms: u64,
     /// CPU and memory.
     pub usage: Usage,
@@ -105,9 +105,9 @@ pub struct JobReport {
     pub depths: Depths,
     /// Latency classes (of completion latency, all directions). Derived when reports are merged.
     pub latency_classes: LatencyClasses,
-    /// Errors that it went on after; `None` = it goes on after none.
+    /// Errors after which it went on; `None` = the job goes on after no errors.
     pub continued_errors: Option<ContinuedErrors>,
-    /// The configured (or, for a latency target, found) depth.
+    /// The configured depth or, with a latency target, the depth found.
     pub depth: u32,
     /// latency_target in ns, 0 = none.
     pub latency_target_ns: u64,
@@ -115,36 +115,36 @@ pub struct JobReport {
     pub latency_window_ns: u64,
     /// latency_percentile
     pub latency_percentile: f64,
-    /// What became of the blocks of its files, where that was looked at.
+    /// The state of the blocks of its files, if it was tracked.
     pub blocks: Option<BlockReport>,
-    /// What was found of the steady state that was looked for.
+    /// The steady state, if one was waited for.
     pub steady_state: Option<SteadyReport>,
-    /// How much later than their trace says I/Os were issued, in nanoseconds; empty where no trace says when.
+    /// How much later than in their trace I/Os were issued, in nanoseconds; empty if no trace gives times.
     pub lateness: Latency,
-    /// How it is to be shown.
+    /// How it is displayed.
     pub display: Display,
 }
 
-/// Whether directions are shown apart (`unified_rw_reporting`).
+/// Whether directions are reported separately (`unified_rw_reporting`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unified {
-    /// Each on its own.
+    /// Separately.
     #[default]
     Apart,
-    /// All as one.
+    /// Together.
     Mixed,
-    /// Each on its own, then all as one.
+    /// Separately, then together.
     Both,
 }
 
-/// How a job's numbers are to be shown.
+/// How a job's numbers are displayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Display {
-    /// 1024 or 1000: which unit comes first.
+    /// 1024 or 1000: the base of the units that come first.
     pub kb_base: u32,
     /// 0 = automatic, 8 = bytes, 1 = bits.
     pub unit_base: u32,
-    /// Significant digits of scaled numbers.
+    /// Significant figures of scaled numbers.
     pub significant_figures: u32,
     /// The percentiles asked for, ascending.
     pub percentiles: Vec<f64>,
@@ -156,7 +156,7 @@ pub struct Display {
     pub lat_percentiles: bool,
     /// The engine completes in `queue`: no submission latency is shown. Derived when reports are merged.
     pub synchronous: bool,
-    /// Whether directions are shown apart.
+    /// Whether directions are displayed separately.
     pub unified: Unified,
     /// Latency from the intended start was measured.
     pub intended: bool,
@@ -182,7 +182,7 @@ impl Default for Display {
     }
 }
 
-/// What was measured in one direction.
+/// The measurements of one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionReport {
     /// Bytes transferred.
@@ -195,7 +195,7 @@ pub struct DirectionReport {
     pub short: u64,
     /// I/Os that were given up.
     pub dropped: u64,
-    /// Milliseconds in which this direction ran (the longest of the members); 0 = it did not.
+    /// Milliseconds during which this direction ran (the longest of the members); 0 = it did not.
     pub runtime_ms: u64,
     /// Submission latency.
     pub slat: Latency,
@@ -203,9 +203,9 @@ pub struct DirectionReport {
     pub clat: Latency,
     /// Total latency.
     pub lat: Latency,
-    /// Latency from when a rate wanted the I/Os to begin, where that was measured.
+    /// Latency from the time at which a rate intended the I/Os to start, if measured.
     pub intended: Latency,
-    /// Latency by priority, where I/Os were given different ones.
+    /// Latency by priority, if I/Os have different ones.
     pub priorities: Vec<PriorityLatency>,
     /// Bandwidth samples in KiB/s.
     pub bw: Samples,
@@ -213,16 +213,16 @@ pub struct DirectionReport {
     pub iops: Samples,
 }
 
-/// fsync and its relatives.
+/// Syncs: fsync and similar calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncReport {
-    /// How many syncs completed.
+    /// The number of syncs completed.
     pub ios: u64,
     /// Their latency.
     pub lat: Latency,
 }
 
-/// What was last done to a block.
+/// The last operation on a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum BlockState {
@@ -240,7 +240,7 @@ impl BlockState {
         [Unwritten, Trimmed, Written, TrimFailed, WriteFailed]
     };
 
-    /// The words of reports.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             BlockState::Unwritten => "unwritten",
@@ -251,22 +251,22 @@ impl BlockState {
         }
     }
 
-    /// It failed.
+    /// Whether the operation failed.
     pub fn is_dead(self) -> bool {
         matches!(self, BlockState::TrimFailed | BlockState::WriteFailed)
     }
 }
 
-/// What became of the blocks of a job's files.
+/// The state of the blocks of a job's files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockReport {
-    /// How many are in each state, in the order of [`BlockState::ALL`].
+    /// The number of blocks in each state, in the order of [`BlockState::ALL`].
     pub states: [u64; 5],
-    /// How many trims those had lived through that failed.
+    /// The number of trims that blocks survived before they failed.
     pub lifetimes: Histogram,
 }
 
-/// What a job cost.
+/// The resources that a job used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// User CPU time in milliseconds, summed over members.
@@ -281,14 +281,14 @@ pub struct Usage {
     pub minor_faults: u64,
 }
 
-/// A run status group: the jobs that ran side by side. What they moved is derived when reports are merged.
+/// A run status group: jobs that ran side by side. Its amounts and rates are derived when reports are merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupReport {
     /// Its number.
     pub id: u32,
-    /// Per direction, of the jobs that show directions apart.
+    /// Per direction, of the jobs that report directions separately.
     pub directions: PerDirection<GroupDirection>,
-    /// All directions together, of the jobs that show them so.
+    /// All directions together, of the jobs that report them so.
     pub mixed: GroupDirection,
     /// 1024 or 1000.
     pub kb_base: u32,
@@ -298,12 +298,12 @@ pub struct GroupReport {
     pub significant_figures: u32,
 }
 
-/// One direction of a run status group. All zero when no job ran in it.
+/// One direction of a run status group. All zero if no job ran in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupDirection {
     /// Bytes of all workers.
     pub bytes: u64,
-    /// Bytes per second of all together: bytes over the longest run time.
+    /// Bytes per second of all workers: bytes over the longest run time.
     pub bandwidth: u64,
     /// The slowest worker's bytes per second.
     pub min_bandwidth: u64,
@@ -315,10 +315,10 @@ pub struct GroupDirection {
     pub max_runtime_ms: u64,
 }
 
-/// What a disk did while the jobs ran (differences of /sys/block/*/stat).
+/// The activity of a disk while the jobs ran (differences of /sys/block/*/stat).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskReport {
-    /// The kernel's name of the disk.
+    /// The kernel's name for the disk.
     pub name: String,
     /// Its own counters.
     pub counters: DiskCounters,

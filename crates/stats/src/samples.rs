@@ -1,20 +1,20 @@
-//! Samples of a rate: what bandwidth and IOPS were in each averaging period.
+//! Samples of a rate: bandwidth or IOPS in each averaging period.
 
 use crate::{Moments, serial};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// The unit of fractions: sums of integers do not depend on the order in which they were added up.
+/// Fractions are kept as whole billionths: sums of integers do not depend on the order of addition.
 const BILLION: f64 = 1e9;
 
-/// Minimum, maximum, mean and deviation of a series of samples, or of several series whose rates add up.
+/// Minimum, maximum, mean and deviation of a series of samples, or of several series whose rates are added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
-    /// How many samples.
+    /// The number of samples.
     pub count: u64,
-    /// The smallest, 0 for none.
+    /// The smallest, 0 if there are none.
     pub min: u64,
-    /// The largest, 0 for none.
+    /// The largest, 0 if there are none.
     pub max: u64,
     /// Their mean, in billionths.
     #[serde(with = "serial::decimal")]
@@ -25,8 +25,8 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Samples with this mean and this sum of squared distances from it. Both are kept to nine decimals; what is negative or
-    /// not a number is 0.
+    /// Samples with this mean and this sum of squared distances from it. Both are kept to nine decimals; negative
+    /// numbers and NaN count as 0.
     pub fn new(count: u64, min: u64, max: u64, mean: f64, spread: f64) -> Samples {
         let billionths = |value: f64| (value * BILLION).round() as u128;
         Samples { count, min, max, mean_billionths: billionths(mean), spread_billionths: billionths(spread) }
@@ -37,7 +37,7 @@ impl Samples {
         Samples::new(series.count, series.minimum(), series.max, series.mean(), series.spread())
     }
 
-    /// Their mean, 0 for none.
+    /// Their mean, 0 if there are none.
     pub fn mean(&self) -> f64 {
         self.mean_billionths as f64 / BILLION
     }
@@ -49,8 +49,8 @@ impl Samples {
     }
 }
 
-/// Merging jobs that run side by side: their rates add up, so minima, maxima and means do, while the spread of
-/// all samples around their own means is kept together.
+/// Merges jobs that run side by side: their rates add up, so minima, maxima and means do, and the spread is that of
+/// all samples around the means of their own series.
 impl AddAssign<&Samples> for Samples {
     fn add_assign(&mut self, other: &Samples) {
         self.count = self.count.saturating_add(other.count);

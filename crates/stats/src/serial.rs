@@ -1,7 +1,7 @@
-//! How numbers leave the process that not every reader can hold.
+//! The serialised form of numbers that not every reader can hold.
 //!
-//! JavaScript's numbers, and those of many JSON readers, are exact up to 2⁵³. Sums of 128 bits are therefore written as
-//! decimal text.
+//! JavaScript's numbers, like those of many JSON readers, are exact only up to 2⁵³. Sums of 128 bits are therefore
+//! written as decimal text.
 
 /// `u128` as decimal text: `"340282366920938463463374607431768211455"`. For `#[serde(with = "…")]`.
 pub(crate) mod decimal {

@@ -1,22 +1,22 @@
-//! Snapshots: where a run stands, told again and again while it goes on.
+//! Snapshots: the progress of a run, at intervals while it goes on.
 //!
-//! A snapshot has counters that only grow, and no rates: whoever reads snapshots takes the differences of two of them, over
-//! whatever time suits. A snapshot that got lost makes nothing wrong.
+//! A snapshot has cumulative counters and no rates: a reader takes the difference of any two snapshots. A lost
+//! snapshot costs nothing.
 
 use crate::Latency;
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
-/// Where a run stands.
+/// The progress of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Nanoseconds from the start of the run to the moment at which the counters were read.
     pub elapsed_ns: u64,
     /// All workers, in the order of their numbers.
     pub workers: Vec<WorkerSnapshot>,
-    /// Share done in percent, where it can be told.
+    /// Percent done, if known.
     pub percent: Option<f64>,
-    /// Seconds left, where it can be told.
+    /// Seconds left, if known.
     pub eta_s: Option<u64>,
     /// 1024 or 1000.
     pub kb_base: u32,
@@ -24,46 +24,46 @@ pub struct Snapshot {
     pub unit_base: u32,
 }
 
-/// Where a worker stands.
+/// The progress of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerSnapshot {
-    /// The letter of its state, as the status line has it.
+    /// The letter of its state in the status line.
     pub state: char,
-    /// It runs or is about to.
+    /// It runs, or is about to start.
     pub running: bool,
-    /// Files that it has open.
+    /// The number of files that it has open.
     pub open_files: u32,
     /// The directions that its job uses.
     pub uses: PerDirection<bool>,
-    /// The limits of its rates, in all directions that it uses.
+    /// The limits of its rates, summed over the directions that it uses.
     pub limits: RateLimits,
-    /// What it has counted.
+    /// Its counters.
     pub counters: PerDirection<Counters>,
-    /// How often its latencies were forgotten (a ramp was over). Those of two snapshots may be subtracted when this is the
-    /// same in both.
+    /// How often its latencies were cleared (at the end of a ramp). The latencies of two snapshots can be subtracted
+    /// if this is the same in both.
     pub resets: u64,
 }
 
-/// What a worker has counted in one direction since it began.
+/// The counters of one direction since the worker began.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// I/Os completed.
     pub ios: u64,
     /// Bytes transferred.
     pub bytes: u64,
-    /// Completion latencies, of what was not forgotten.
+    /// Completion latencies since they were last cleared.
     pub latency: Latency,
 }
 
-/// Limits on rates, summed over directions. 0 where there is none.
+/// Limits on rates; 0 = none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateLimits {
-    /// Bytes per second below which a worker gives up.
+    /// Bytes per second; a slower worker gives up.
     pub min_bandwidth: u64,
-    /// Bytes per second that are not exceeded.
+    /// Bytes per second; a worker is not faster.
     pub max_bandwidth: u64,
-    /// I/Os per second below which a worker gives up.
+    /// I/Os per second; a slower worker gives up.
     pub min_iops: u64,
-    /// I/Os per second that are not exceeded.
+    /// I/Os per second; a worker is not faster.
     pub max_iops: u64,
 }

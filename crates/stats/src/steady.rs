@@ -1,12 +1,12 @@
-//! Steady state: whether a series of measurements stays where it is.
+//! Steady state: whether a series of measurements has stopped changing.
 //!
-//! A window of the latest measurements is looked at: how far the farthest of them is from their mean, or how steep the
-//! line is that fits them best (least squares).
+//! The criterion is computed over a window of the latest measurements: the largest distance of any of them from their
+//! mean, or the slope of the line that fits them best (least squares).
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What is looked at.
+/// The quantity that is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Quantity {
     /// I/Os per second.
@@ -19,7 +19,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// What reports call it.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Iops => "iops",
@@ -29,7 +29,7 @@ impl Quantity {
     }
 }
 
-/// What was measured over one interval.
+/// The measurement of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measurement {
     /// I/Os per second.
@@ -41,7 +41,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// One of its values.
+    /// The value of one quantity.
     pub fn of(&self, quantity: Quantity) -> u64 {
         match quantity {
             Quantity::Iops => self.iops,
@@ -51,12 +51,12 @@ impl Measurement {
     }
 }
 
-/// What was looked for, and found.
+/// A criterion for a steady state, and the latest measurements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyReport {
-    /// What was looked at.
+    /// The quantity that is measured.
     pub quantity: Quantity,
-    /// Its slope, rather than its deviation from the mean.
+    /// The criterion is its slope rather than its deviation from the mean.
     pub slope: bool,
     /// The limit.
     pub limit: f64,
@@ -64,29 +64,29 @@ pub struct SteadyReport {
     pub percent: bool,
     /// Length of the window in seconds.
     pub duration_s: u64,
-    /// How many measurements a full window has.
+    /// The number of measurements in a full window.
     pub size: usize,
-    /// The state was steady, and that ended the job.
+    /// The criterion was met, which ended the job.
     pub attained: bool,
-    /// The measurements in the window, the oldest first.
+    /// The measurements in the window, oldest first.
     pub window: VecDeque<Measurement>,
 }
 
 impl SteadyReport {
-    /// Takes the latest measurement; true = the state has become steady with it.
+    /// Adds a measurement; returns whether the criterion is met now.
     pub fn push(&mut self, measurement: Measurement) -> bool {
         if self.window.len() >= self.size {
             self.window.pop_front();
         }
         self.window.push_back(measurement);
         let found = self.criterion().abs();
-        // Values are to be within their limit; a slope is to fall below it.
+        // A deviation may be equal to its limit; a slope has to be below it.
         let within = if self.slope { found < self.limit } else { found <= self.limit };
         self.attained = self.window.len() == self.size && within;
         self.attained
     }
 
-    /// The mean of one of the values; 0 without measurements.
+    /// The mean of a quantity; 0 without measurements.
     pub fn mean(&self, quantity: Quantity) -> f64 {
         match self.window.len() {
             0 => 0.0,
@@ -94,13 +94,13 @@ impl SteadyReport {
         }
     }
 
-    /// How far the farthest value is from the mean.
+    /// The largest distance of a measurement from the mean.
     pub fn deviation(&self) -> f64 {
         let mean = self.mean(self.quantity);
         self.window.iter().map(|one| (one.of(self.quantity) as f64 - mean).abs()).fold(0.0, f64::max)
     }
 
-    /// By how much the fitted line rises from one measurement to the next.
+    /// The rise of the fitted line from one measurement to the next.
     pub fn rise(&self) -> f64 {
         let count = self.window.len() as f64;
         if count < 2.0 {
@@ -116,7 +116,7 @@ impl SteadyReport {
         products / squares
     }
 
-    /// What is compared with the limit, with its sign, in percent of the mean where the limit is.
+    /// The value to compare with the limit, signed, in percent of the mean if the limit is.
     pub fn criterion(&self) -> f64 {
         let found = if self.slope { self.rise() } else { self.deviation() };
         let mean = self.mean(self.quantity);
@@ -140,7 +140,7 @@ mod tests {
         state.push(Measurement { iops, ..Measurement::default() })
     }
 
-    /// The figures of a run of fio 3.33.
+    /// The numbers of a run of fio 3.33.
     #[test]
     fn deviation_from_the_mean() {
         let mut state = state(false, 5.0, true, 3);
@@ -150,7 +150,7 @@ mod tests {
         assert!((state.criterion() - 0.334_113).abs() < 1e-6);
     }
 
-    /// Likewise.
+    /// The same.
     #[test]
     fn slope() {
         let mut state = state(true, 0.3, true, 3);

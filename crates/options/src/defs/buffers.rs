@@ -24,7 +24,7 @@ pub static MEMORY: &[Definition] = &[
             (job.mem, job.mem_file) = memory(given.required()?, given.definition.keywords, &mut given.notes)?;
             Ok(())
         }),
-    buffers("iomem_align", Kind::Int, "What buffer addresses are a multiple of")
+    buffers("iomem_align", Kind::Int, "Align buffer addresses to a multiple of this")
         .aliases(&["mem_align"])
         .default("0")
         .min(0)
@@ -45,7 +45,7 @@ pub static CONTENT: &[Definition] = &[
     buffers(
         "scramble_buffers",
         Kind::Bool,
-        "Change a little in each buffer before each write, so that no two are the same",
+        "Change each buffer slightly before each write, so that no two are the same",
     )
     .default("1")
     .lands(put!(scramble_buffers, boolean())),
@@ -61,11 +61,15 @@ pub static CONTENT: &[Definition] = &[
     buffers("buffer_compress_percentage", Kind::Int, "By how many percent buffers can be compressed")
         .range(0, 100)
         .lands(put!(buffer_compress_percentage, number())),
-    buffers("buffer_compress_chunk", Kind::Int, "Bytes in which compressible and random data take turns")
-        .under("buffer_compress_percentage")
-        .default("512")
-        .min(0)
-        .lands(put!(buffer_compress_chunk, number())),
+    buffers(
+        "buffer_compress_chunk",
+        Kind::Int,
+        "Size of the chunks in which compressible and random data alternate",
+    )
+    .under("buffer_compress_percentage")
+    .default("512")
+    .min(0)
+    .lands(put!(buffer_compress_chunk, number())),
     buffers("dedupe_percentage", Kind::Int, "Percent of buffers that repeat an earlier one")
         .range(0, 100)
         .lands(put!(dedupe_percentage, number())),
@@ -79,7 +83,7 @@ pub static CONTENT: &[Definition] = &[
         .default("5")
         .range(0, 100)
         .lands(put!(dedupe_working_set_percentage, number())),
-    buffers("dedupe_global", Kind::Bool, "Share that set among all jobs that say so")
+    buffers("dedupe_global", Kind::Bool, "Share that set among all jobs with this option")
         .default("0")
         .lands(put!(dedupe_global, boolean())),
 ];

@@ -20,26 +20,22 @@ pub static ENGINE: &[Definition] = &[
         .default("1")
         .min(1)
         .lands(put!(iodepth, number())),
-    depth("iodepth_batch", Kind::Int, "I/Os that are submitted at once")
+    depth("iodepth_batch", Kind::Int, "Number of I/Os to submit at once")
         .under("iodepth")
         .aliases(&["iodepth_batch_submit"])
         .default("1")
         .min(0)
         .lands(put!(iodepth_batch, number())),
-    depth(
-        "iodepth_batch_complete_min",
-        Kind::Int,
-        "Fewest completions to wait for at once; 0 waits for none",
-    )
-    .under("iodepth")
-    .aliases(&["iodepth_batch_complete"])
-    .default("1")
-    .min(0)
-    .lands(put!(iodepth_batch_complete_min, number())),
+    depth("iodepth_batch_complete_min", Kind::Int, "Minimum of completions to wait for; 0 does not wait")
+        .under("iodepth")
+        .aliases(&["iodepth_batch_complete"])
+        .default("1")
+        .min(0)
+        .lands(put!(iodepth_batch_complete_min, number())),
     depth(
         "iodepth_batch_complete_max",
         Kind::Int,
-        "Most completions to fetch at once; 0 is as many as the fewest",
+        "Maximum of completions to fetch at once; 0 is the minimum",
     )
     .under("iodepth")
     .min(0)

@@ -73,7 +73,7 @@ pub static CACHE: &[Definition] = &[
             };
             Ok(())
         }),
-    durability("write_hint", Kind::Str, "How long what is written will probably live")
+    durability("write_hint", Kind::Str, "How long written data is expected to live")
         .keywords(&[
             ("none", "Unknown"),
             ("short", "Short"),

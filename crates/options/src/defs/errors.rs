@@ -9,7 +9,7 @@ const fn errors(name: &'static str, kind: Kind, help: &'static str) -> Definitio
 
 /// Errors that are ignored.
 pub static IGNORED: &[Definition] =
-    &[errors("ignore_error", Kind::Str, "Errors that do not count, per kind: READ,WRITE,VERIFY with colons")
+    &[errors("ignore_error", Kind::Str, "Errors to ignore, as lists with colons: READ,WRITE,VERIFY")
         .under("rw")
         .lands(|job, given| {
             let text = given.required()?;

@@ -29,7 +29,7 @@ pub static NAMES: &[Definition] = &[
             ("readwrite", "Several readers or one writer"),
         ])
         .lands(put_keyword!(lockfile, LockFile)),
-    files("filetype", Kind::Str, "What kind of file to take a name for, where nothing of that name exists to look at")
+    files("filetype", Kind::Str, "Kind of file to assume for a name that does not exist")
         .default("none")
         .keywords(&[
             ("none", "Find out"),
@@ -88,7 +88,7 @@ pub static SIZES: &[Definition] =
                 job.filesize = Some(sizes);
                 Ok(())
             }),
-        files("file_append", Kind::Bool, "Start behind the end of each file")
+        files("file_append", Kind::Bool, "Start at the end of each file")
             .default("0")
             .lands(put!(file_append, boolean())),
         files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")
@@ -98,7 +98,7 @@ pub static SIZES: &[Definition] =
                 job.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
                 Ok(())
             }),
-        files("offset_increment", Kind::Size, "How much farther on each further clone of the job starts")
+        files("offset_increment", Kind::Size, "Distance between the starts of successive clones of the job")
             .under("offset")
             .default("0")
             .lands(|job, given| {
@@ -133,7 +133,7 @@ fn some_size(size: SizeValue) -> Option<SizeValue> {
 
 /// How many there are, how they take turns, and what the kernel is told about them.
 pub static SHARING: &[Definition] = &[
-    files("nrfiles", Kind::Int, "Over how many files each worker spreads its I/O")
+    files("nrfiles", Kind::Int, "Number of files over which each worker spreads its I/O")
         .aliases(&["nr_files"])
         .default("1")
         .min(0)
@@ -166,7 +166,7 @@ pub static SHARING: &[Definition] = &[
         job.file_service_type = file_service(given.required()?, keywords, given.kb_base, &mut given.notes)?;
         Ok(())
     }),
-    files("openfiles", Kind::Int, "How many files are open at the same time; not given, all of them")
+    files("openfiles", Kind::Int, "Number of files open at the same time; by default, all")
         .min(0)
         .lands(put!(openfiles, number())),
     files("fallocate", Kind::Str, "How space is reserved when files are laid out")
@@ -190,7 +190,7 @@ pub static SHARING: &[Definition] = &[
             };
             Ok(())
         }),
-    files("fadvise_hint", Kind::Str, "What the kernel is told about the coming accesses")
+    files("fadvise_hint", Kind::Str, "Which access pattern the kernel is told to expect")
         .default("1")
         .keywords(&[
             ("0", "Nothing"),

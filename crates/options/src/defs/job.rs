@@ -84,12 +84,15 @@ pub static SURROUNDINGS: &[Definition] = &[
         job.exec_postrun = Some(given.string()?);
         Ok(())
     }),
-    job("ioscheduler", Kind::Str, "I/O scheduler to set for the device before the job runs; it stays").lands(
-        |job, given| {
-            job.ioscheduler = Some(given.string()?);
-            Ok(())
-        },
-    ),
+    job(
+        "ioscheduler",
+        Kind::Str,
+        "I/O scheduler to set for the device before the job runs; it is not restored",
+    )
+    .lands(|job, given| {
+        job.ioscheduler = Some(given.string()?);
+        Ok(())
+    }),
 ];
 
 /// How jobs follow each other.
@@ -100,7 +103,7 @@ pub static ORDER: &[Definition] = &[
         .default("group")
         .keywords(&[
             ("group", "Those of the same reporting group"),
-            ("stonewall", "All that run now; what waits behind a stonewall still starts"),
+            ("stonewall", "All that are running; those behind a stonewall still start"),
             ("all", "All, also those that have not started"),
         ])
         .lands(put_keyword!(exit_what, ExitWhat)),

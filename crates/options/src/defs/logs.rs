@@ -47,7 +47,7 @@ pub static LOGS: &[Definition] = &[
     logs(
         "log_entries",
         Kind::Int,
-        "Entries that may wait to be written; without it, as many as suit the number of jobs",
+        "Limit of entries that wait to be written; by default it depends on the number of jobs",
     )
     .default("1024")
     .range(1024, 1 << 20)
@@ -67,7 +67,7 @@ pub static LOGS: &[Definition] = &[
     logs("write_hist_log", Kind::Str, "Log latency histograms to files of this name")
         .standing_alone()
         .lands(put_prefix!(write_hist_log)),
-    logs("log_window_value", Kind::Str, "What an entry for a time holds")
+    logs("log_window_value", Kind::Str, "What the entry of a window contains")
         .aliases(&["log_max_value"])
         .default("avg")
         .keywords(&[

@@ -9,7 +9,7 @@ const fn measurement(name: &'static str, kind: Kind, help: &'static str) -> Defi
 }
 
 /// The clock.
-pub static CLOCK: &[Definition] = &[measurement("clocksource", Kind::Str, "Where times come from")
+pub static CLOCK: &[Definition] = &[measurement("clocksource", Kind::Str, "Source of the time")
     .keywords(&[
         ("gettimeofday", "gettimeofday(2)"),
         ("clock_gettime", "clock_gettime(2)"),
@@ -54,7 +54,7 @@ pub static LATENCIES: &[Definition] = &[
         .default("4")
         .range(1, 10)
         .lands(put!(significant_figures, number())),
-    measurement("disk_util", Kind::Bool, "Report what the disks below did")
+    measurement("disk_util", Kind::Bool, "Report the activity of the disks below")
         .default("1")
         .lands(put!(disk_util, boolean())),
     measurement("gtod_reduce", Kind::Bool, "Take as few times as possible: sets all four disable options")
@@ -86,7 +86,7 @@ pub static LATENCIES: &[Definition] = &[
         .aliases(&["disable_bw"])
         .default("0")
         .lands(put!(disable_bw, boolean())),
-    measurement("gtod_cpu", Kind::Int, "CPU of a thread that keeps the time for all").min(0).lands(
+    measurement("gtod_cpu", Kind::Int, "CPU of a thread that keeps the time for all workers").min(0).lands(
         |job, given| {
             job.gtod_cpu = Some(given.number()?);
             Ok(())
@@ -141,33 +141,37 @@ pub static UNITS: &[Definition] = &[
 
 /// Ending a run when results are steady.
 pub static STEADY_STATE: &[Definition] = &[
-    measurement("steadystate", Kind::Str, "What must stay within which limit for the run to end: iops:5%")
-        .aliases(&["ss"])
-        .default("iops_slope:0.01%")
-        .keywords(&[
-            ("iops", "Deviation of I/Os per second from their mean"),
-            ("iops_slope", "Slope of I/Os per second"),
-            ("bw", "Deviation of the bandwidth from its mean"),
-            ("bw_slope", "Slope of the bandwidth"),
-            ("lat", "Deviation of the latency from its mean"),
-            ("lat_slope", "Slope of the latency"),
-        ])
-        .lands(|job, given| {
-            let (text, keywords) = (given.required()?, given.definition.keywords);
-            job.steadystate = crate::values::steady_state(text, keywords, given.kb_base, &mut given.notes)?;
-            Ok(())
-        }),
-    measurement("steadystate_duration", Kind::Time, "How long it must stay there")
+    measurement(
+        "steadystate",
+        Kind::Str,
+        "End the run when this criterion has stayed within its limit: iops:5%",
+    )
+    .aliases(&["ss"])
+    .default("iops_slope:0.01%")
+    .keywords(&[
+        ("iops", "Deviation of I/Os per second from their mean"),
+        ("iops_slope", "Slope of I/Os per second"),
+        ("bw", "Deviation of the bandwidth from its mean"),
+        ("bw_slope", "Slope of the bandwidth"),
+        ("lat", "Deviation of the latency from its mean"),
+        ("lat_slope", "Slope of the latency"),
+    ])
+    .lands(|job, given| {
+        let (text, keywords) = (given.required()?, given.definition.keywords);
+        job.steadystate = crate::values::steady_state(text, keywords, given.kb_base, &mut given.notes)?;
+        Ok(())
+    }),
+    measurement("steadystate_duration", Kind::Time, "How long it must stay within its limit")
         .under("steadystate")
         .aliases(&["ss_dur"])
         .default("0")
         .lands(put!(steadystate_duration, time(crate::values::SECOND))),
-    measurement("steadystate_ramp_time", Kind::Time, "How long to wait before looking")
+    measurement("steadystate_ramp_time", Kind::Time, "How long to wait before measuring it")
         .under("steadystate")
         .aliases(&["ss_ramp"])
         .default("0")
         .lands(put!(steadystate_ramp_time, time(crate::values::SECOND))),
-    measurement("steadystate_check_interval", Kind::Time, "How long between two looks")
+    measurement("steadystate_check_interval", Kind::Time, "Time between two measurements of it")
         .under("steadystate")
         .aliases(&["ss_interval"])
         .default("1")

@@ -11,11 +11,11 @@ pub static OWN: &[Definition] = &[
     own(
         "lat_from_intended_start",
         Kind::Bool,
-        "Measure latency also from when the rate wanted an I/O to begin, however late it did (ilat)",
+        "Also measure latency from the time at which the rate intended an I/O to start (ilat)",
     )
     .default("0")
     .lands(put!(lat_from_intended_start, boolean())),
-    own("verify_header_format", Kind::Str, "Layout of the headers that verify writes: fio's of this version")
+    own("verify_header_format", Kind::Str, "Layout of verify headers: that of this version of fio")
         .under("verify")
         .default("3.42")
         .keywords(&[("3.42", "With room for many writes"), ("3.33", "For fio before 3.42")])

@@ -42,11 +42,15 @@ pub static BLOCKS: &[Definition] = &[
         .default("4096")
         .min(1)
         .lands(|job, given| given.numbers_into(&mut job.bs)),
-    pattern("ba", Kind::Int, "What random offsets are a multiple of; not given, the smallest block size")
-        .under("rw")
-        .aliases(&["blockalign"])
-        .min(1)
-        .lands(|job, given| given.numbers_into(&mut job.ba)),
+    pattern(
+        "ba",
+        Kind::Int,
+        "Align random offsets to a multiple of this; by default, to the smallest block size",
+    )
+    .under("rw")
+    .aliases(&["blockalign"])
+    .min(1)
+    .lands(|job, given| given.numbers_into(&mut job.ba)),
     pattern("bsrange", Kind::Range, "Smallest and largest block size; each I/O picks one between")
         .under("rw")
         .aliases(&["blocksize_range"])
@@ -106,7 +110,7 @@ pub static BLOCKS: &[Definition] = &[
         .aliases(&["allrandrepeat"])
         .default("1")
         .lands(put!(randrepeat, boolean())),
-    pattern("randseed", Kind::Str, "What all random choices of the job start from")
+    pattern("randseed", Kind::Str, "Seed of all random choices of the job")
         .under("rw")
         .default("0x89")
         .lands(|job, given| {
@@ -121,7 +125,7 @@ pub static BLOCKS: &[Definition] = &[
     pattern("norandommap", Kind::Flag, "Do not keep track of blocks: some may come twice, some never")
         .under("rw")
         .lands(put!(norandommap, boolean())),
-    pattern("softrandommap", Kind::Bool, "Do without a block map where there is no memory for one")
+    pattern("softrandommap", Kind::Bool, "Run without a block map if there is no memory for one")
         .under("norandommap")
         .default("0")
         .lands(put!(softrandommap, boolean())),
@@ -143,7 +147,7 @@ pub static BLOCKS: &[Definition] = &[
         .default("0")
         .min(0)
         .lands(put!(spr_cs, number())),
-    pattern("spr_num_regions", Kind::Int, "Into how many regions sprandom divides the device")
+    pattern("spr_num_regions", Kind::Int, "Number of regions into which sprandom divides the device")
         .under("sprandom")
         .default("100")
         .min(0)
@@ -161,14 +165,14 @@ const UNSET: Range = Range { low: 0, high: 0 };
 
 /// The order of offsets.
 pub static SEQUENCE: &[Definition] =
-    &[pattern("rw_sequencer", Kind::Str, "What the offsets do between those that rw=…:N makes")
+    &[pattern("rw_sequencer", Kind::Str, "Which offsets come between the random ones of rw=…:N")
         .default("sequential")
         .keywords(&[("sequential", "Go on in sequence"), ("identical", "Stay where they are")])
         .lands(put_keyword!(rw_sequencer, Sequencer))];
 
 /// How random offsets are generated.
 pub static RANDOM: &[Definition] = &[
-    pattern("random_generator", Kind::Str, "What random offsets are made with")
+    pattern("random_generator", Kind::Str, "Generator of random offsets")
         .default("tausworthe")
         .keywords(&[
             ("tausworthe", "Pseudo random numbers, up to 2^32 blocks"),
@@ -196,18 +200,14 @@ pub static RANDOM: &[Definition] = &[
     pattern(
         "random_sequence_stride",
         Kind::Bool,
-        "Each repetition of random_distribution=sequence lies behind the last one",
+        "Let each repetition of random_distribution=sequence start where the last one ended",
     )
     .default("0")
     .lands(put!(random_sequence_stride, boolean())),
-    pattern(
-        "percentage_random",
-        Kind::Int,
-        "How many percent of the offsets of a random workload are random",
-    )
-    .default("100,100,100")
-    .range(0, 100)
-    .lands(|job, given| given.numbers_into(&mut job.percentage_random)),
+    pattern("percentage_random", Kind::Int, "Percent of the offsets of a random workload that are random")
+        .default("100,100,100")
+        .range(0, 100)
+        .lands(|job, given| given.numbers_into(&mut job.percentage_random)),
 ];
 
 /// The mix of reads and writes.

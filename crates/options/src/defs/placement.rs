@@ -62,7 +62,7 @@ pub static PROCESSORS: &[Definition] = &[
     placement(
         "numa_mem_policy",
         Kind::Str,
-        "From which memory nodes memory comes: default, local, or prefer, bind, interleave with :NODES",
+        "Memory nodes to allocate from: default, local, or prefer, bind, interleave with :NODES",
     )
     .lands(|job, given| {
         job.numa_mem_policy = Some(numa_policy(given.required()?, &mut given.notes)?);
@@ -85,7 +85,7 @@ pub static IDENTITY: &[Definition] = &[
             ));
             Ok(())
         }),
-    placement("cgroup", Kind::Str, "Control group for the workers; made when it is not there").lands(
+    placement("cgroup", Kind::Str, "Control group for the workers; created if it does not exist").lands(
         |job, given| {
             let name = given.string()?;
             if name.split('/').any(|part| matches!(part, "" | "." | "..")) {

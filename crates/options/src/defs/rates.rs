@@ -41,10 +41,10 @@ pub static RATES: &[Definition] = &[
         .default("0")
         .min(0)
         .lands(put!(thinktime_iotime, time(SECOND))),
-    rates("rate", Kind::Int, "Most bytes per second, per direction")
+    rates("rate", Kind::Int, "Limit of bytes per second, per direction")
         .min(0)
         .lands(|job, given| given.numbers_into(&mut job.rate)),
-    rates("rate_min", Kind::Int, "Fewest bytes per second; a job that does less ends")
+    rates("rate_min", Kind::Int, "Minimum of bytes per second; a slower job ends")
         .under("rate")
         .aliases(&["ratemin"])
         .min(0)
@@ -54,7 +54,7 @@ pub static RATES: &[Definition] = &[
         .default("linear")
         .keywords(&[("linear", "Evenly"), ("poisson", "At random, as independent users would")])
         .lands(put_keyword!(rate_process, RateProcess)),
-    rates("rate_cycle", Kind::Int, "Window over which the fewest are measured, in ms")
+    rates("rate_cycle", Kind::Int, "Window over which the minimum rates are measured, in ms")
         .under("rate")
         .aliases(&["ratecycle"])
         .default("1000")
@@ -64,10 +64,10 @@ pub static RATES: &[Definition] = &[
         .under("rate")
         .range(0, 1)
         .lands(put!(rate_ignore_thinktime, boolean())),
-    rates("rate_iops", Kind::Int, "Most I/Os per second, per direction")
+    rates("rate_iops", Kind::Int, "Limit of I/Os per second, per direction")
         .min(0)
         .lands(|job, given| given.numbers_into(&mut job.rate_iops)),
-    rates("rate_iops_min", Kind::Int, "Fewest I/Os per second; a job that does less ends")
+    rates("rate_iops_min", Kind::Int, "Minimum of I/Os per second; a slower job ends")
         .under("rate_iops")
         .min(0)
         .lands(|job, given| given.numbers_into(&mut job.rate_iops_min)),
@@ -94,25 +94,25 @@ pub static RATES: &[Definition] = &[
         .lands(put!(latency_target, time(MICROSECOND))),
     rates("latency_window", Kind::Time, "How long each depth is tried, in µs")
         .lands(put!(latency_window, time(MICROSECOND))),
-    rates("latency_percentile", Kind::FloatList, "Percent of I/Os that must keep to the target")
+    rates("latency_percentile", Kind::FloatList, "Percent of I/Os that must meet the target")
         .default("100")
         .limits(Limits::Floats(0.0, 100.0))
         .lands(|job, given| {
             job.latency_percentile = given.floats(1)?.first().copied().unwrap_or(100.0);
             Ok(())
         }),
-    rates("latency_run", Kind::Bool, "Go on looking when a depth is found")
+    rates("latency_run", Kind::Bool, "Keep searching when a depth has been found")
         .default("0")
         .lands(put!(latency_run, boolean())),
 ];
 
 /// Jobs that share a flow.
 pub static FLOW: &[Definition] = &[
-    rates("flow_id", Kind::Int, "Jobs with the same number keep in step")
+    rates("flow_id", Kind::Int, "Number of the flow; jobs of one flow keep in step")
         .default("0")
         .min(0)
         .lands(put!(flow_id, number())),
-    rates("flow", Kind::Int, "Weight of this job among them; 0 keeps in step with nobody")
+    rates("flow", Kind::Int, "Weight of this job in its flow; 0 leaves it out")
         .under("flow_id")
         .default("0")
         .range(0, 1000)

@@ -12,12 +12,10 @@ const MOST_MERGED: usize = 1024;
 
 /// All options of traces.
 pub static REPLAY: &[Definition] = &[
-    replay("write_iolog", Kind::Str, "Record the I/O in this file, behind what it holds").lands(
-        |job, given| {
-            job.write_iolog = Some(given.string()?);
-            Ok(())
-        },
-    ),
+    replay("write_iolog", Kind::Str, "Append a record of the I/O to this file").lands(|job, given| {
+        job.write_iolog = Some(given.string()?);
+        Ok(())
+    }),
     replay(
         "read_iolog",
         Kind::Str,
@@ -66,28 +64,32 @@ pub static REPLAY: &[Definition] = &[
         .default("100")
         .min(1)
         .lands(put!(replay_time_scale, number())),
-    replay("replay_skip", Kind::Str, "Kinds of I/O to leave out: read,write,trim,sync")
-        .under("read_iolog")
-        .lands(|job, given| {
+    replay("replay_skip", Kind::Str, "Kinds of I/O to skip: read,write,trim,sync").under("read_iolog").lands(
+        |job, given| {
             job.replay_skip = replay_skip(given.required()?)?;
             Ok(())
-        }),
+        },
+    ),
     replay("merge_blktrace_file", Kind::Str, "Merge the block traces into this file, and replay that").lands(
         |job, given| {
             job.merge_blktrace_file = Some(given.string()?);
             Ok(())
         },
     ),
-    replay("merge_blktrace_scalars", Kind::FloatList, "Percent of its time for each of the merged traces")
-        .lands(|job, given| {
-            let scalars = given.floats(MOST_MERGED)?;
-            if scalars.iter().any(|&scalar| scalar <= 0.0) {
-                return Err("a percentage of time is more than 0".to_owned());
-            }
-            job.merge_blktrace_scalars = scalars;
-            Ok(())
-        }),
-    replay("merge_blktrace_iters", Kind::FloatList, "How often each of the merged traces is run").lands(
+    replay(
+        "merge_blktrace_scalars",
+        Kind::FloatList,
+        "Scale the times of each merged trace to this many percent",
+    )
+    .lands(|job, given| {
+        let scalars = given.floats(MOST_MERGED)?;
+        if scalars.iter().any(|&scalar| scalar <= 0.0) {
+            return Err("a percentage of time is more than 0".to_owned());
+        }
+        job.merge_blktrace_scalars = scalars;
+        Ok(())
+    }),
+    replay("merge_blktrace_iters", Kind::FloatList, "Number of times that each merged trace runs").lands(
         |job, given| {
             job.merge_blktrace_iters = repetitions(&given.floats(MOST_MERGED)?)?;
             Ok(())

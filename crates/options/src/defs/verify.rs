@@ -46,7 +46,7 @@ pub static VERIFY: &[Definition] = &[
         .default("completed")
         .keywords(&[("completed", "Those that have completed"), ("fsynced", "Those that were flushed since")])
         .lands(put_keyword!(verification.verify_policy, VerifyPolicy)),
-    verify("verify_interval", Kind::Int, "Put a header into each this many bytes").min(96).off(&["0"]).lands(
+    verify("verify_interval", Kind::Int, "Write one header per this many bytes").min(96).off(&["0"]).lands(
         |job, given| {
             job.verification.verify_interval = off_or_size(given)?;
             Ok(())
@@ -81,18 +81,22 @@ pub static VERIFY: &[Definition] = &[
         job.verification.verify_async_cpus = cpu_list(given.required()?, &mut given.notes)?;
         Ok(())
     }),
-    verify("verify_backlog", Kind::Str, "Check after every this many writes, not only at the end")
+    verify("verify_backlog", Kind::Str, "Check whenever this many blocks were written, not only at the end")
         .off(&["0"])
         .lands(put!(verification.verify_backlog, number())),
     verify("verify_backlog_batch", Kind::Int, "How many blocks are checked each time")
         .min(0)
         .lands(put!(verification.verify_backlog_batch, number())),
-    verify("experimental_verify", Kind::Bool, "Find out what to check by running the workload again")
+    verify("experimental_verify", Kind::Bool, "Determine what to check by running the workload again")
         .range(0, 1)
         .lands(put!(verification.experimental_verify, boolean())),
-    verify("verify_state_load", Kind::Bool, "Check only what an interrupted run says it has written")
-        .range(0, 1)
-        .lands(put!(verification.verify_state_load, boolean())),
+    verify(
+        "verify_state_load",
+        Kind::Bool,
+        "Check only what the saved state of an interrupted run lists as written",
+    )
+    .range(0, 1)
+    .lands(put!(verification.verify_state_load, boolean())),
     verify("verify_state_save", Kind::Bool, "Save what was written when a run is interrupted")
         .default("1")
         .lands(put!(verification.verify_state_save, boolean())),
@@ -110,7 +114,7 @@ pub static VERIFY: &[Definition] = &[
         .under("trim_percentage")
         .default("1")
         .lands(put!(verification.trim_verify_zero, boolean())),
-    verify("trim_backlog", Kind::Str, "Trim after every this many writes")
+    verify("trim_backlog", Kind::Str, "Trim whenever this many blocks were written")
         .under("trim_percentage")
         .off(&["0"])
         .lands(put!(verification.trim_backlog, number())),

@@ -41,7 +41,7 @@ pub static ZONES: &[Definition] = &[
     zones("job_max_open_zones", Kind::Int, "Most zones that one worker keeps open")
         .default("0")
         .range(0, 4096),
-    zones("ignore_zone_limits", Kind::Bool, "Do not keep to the device's own limits").default("0"),
+    zones("ignore_zone_limits", Kind::Bool, "Ignore the device's own limits").default("0"),
     zones(
         "zone_reset_threshold",
         Kind::FloatList,

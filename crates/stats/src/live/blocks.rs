@@ -1,5 +1,5 @@
-//! What became of the blocks of a job's files, in shared memory: how many are in each state, and how many trims those
-//! have lived through that failed.
+//! The state of the blocks of a job's files, in shared memory: the number of blocks in each state, and the number of
+//! trims that blocks survived before they failed.
 
 use super::{LiveLatency, Word};
 use crate::{BlockReport, BlockState};
@@ -14,24 +14,24 @@ pub struct LiveBlocks {
 }
 
 impl LiveBlocks {
-    /// There are so many blocks, and nothing was done to any of them.
+    /// Sets the number of blocks, all of them unwritten.
     pub fn prepare(&self, blocks: u64) {
         self.states[BlockState::Unwritten as usize].set(blocks);
     }
 
-    /// A block goes from one state into another.
+    /// Moves a block from one state to another.
     pub fn change(&self, from: BlockState, to: BlockState) {
         let from = &self.states[from as usize];
         from.set(from.get().saturating_sub(1));
         self.states[to as usize].add(1);
     }
 
-    /// A block failed after so many trims.
+    /// Counts a block that failed after this number of trims.
     pub fn failed(&self, trims: u64) {
         self.lifetimes.record_bucket(trims);
     }
 
-    /// What there is.
+    /// Reads the current state.
     pub fn read(&self) -> BlockReport {
         let lifetimes = self.lifetimes.read().histogram;
         BlockReport { states: std::array::from_fn(|state| self.states[state].get()), lifetimes }

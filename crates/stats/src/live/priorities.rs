@@ -4,20 +4,20 @@ use super::{LiveLatency, Word};
 use crate::PriorityLatency;
 use iolite_types::Direction;
 
-/// Priorities that are told apart in each direction of a worker.
+/// The most priorities that are distinguished per worker and direction.
 pub const MOST_PRIORITIES: usize = 16;
 
-/// One latency per priority.
+/// A latency per priority.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LivePriorities {
-    /// The priority plus one; 0 = this place is not used, and neither are those behind it.
+    /// The priority plus one; 0 = this entry and those after it are unused.
     keys: [Word; MOST_PRIORITIES],
     latencies: [LiveLatency; MOST_PRIORITIES],
 }
 
 impl LivePriorities {
-    /// Says which priorities there are. What does not find a place is not recorded.
+    /// Sets the priorities. Those beyond the table's size are not recorded.
     pub fn prepare(&self, priorities: impl Iterator<Item = u16>) {
         for (key, priority) in self.keys.iter().zip(priorities) {
             key.set(u64::from(priority) + 1);
@@ -33,7 +33,7 @@ impl LivePriorities {
         }
     }
 
-    /// Those of which I/Os were seen. They are the ones of this worker in this direction.
+    /// The priorities that occurred. They belong to this worker in this direction.
     pub fn read(&self, direction: Direction, worker: u32) -> Vec<PriorityLatency> {
         let used = self.keys.iter().zip(&self.latencies).take_while(|(key, _)| key.get() != 0);
         let seen = (0..).zip(used).filter(|(_, (_, latency))| latency.count() > 0);
@@ -45,7 +45,7 @@ impl LivePriorities {
         .collect()
     }
 
-    /// Forgets the latencies, and keeps the priorities.
+    /// Clears the latencies, and keeps the priorities.
     pub(super) fn reset(&self) {
         let used = self.keys.iter().zip(&self.latencies).take_while(|(key, _)| key.get() != 0);
         used.for_each(|(_, latency)| latency.reset());

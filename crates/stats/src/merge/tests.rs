@@ -4,7 +4,7 @@ use crate::{Identity, JobError, PriorityLatency, Samples};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// What a controller would know of a single worker.
+/// A report of a single worker.
 fn alone(job: JobReport) -> Report {
     Report { groups: vec![arbitrary::group(job.group)], jobs: vec![job], ..Report::default() }
 }
@@ -17,7 +17,7 @@ proptest! {
     // A report is large.
     #![proptest_config(iolite_testing::properties(64))]
 
-    /// However workers are put together: one by one, in batches, batches of batches, in any order.
+    /// Workers may be merged one by one, in batches, in batches of batches, in any order.
     #[test]
     fn order_and_grouping_make_no_difference(
         (jobs, shuffled) in arbitrary::jobs().prop_flat_map(|jobs| (Just(jobs.clone()), Just(jobs).prop_shuffle())),
