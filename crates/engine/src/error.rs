@@ -100,6 +100,30 @@ pub enum EngineError {
         /// The size of one buffer.
         bytes: usize,
     },
+    /// What was found out in a process of its own, in words.
+    #[error("{message}")]
+    Apart {
+        /// The error number behind it.
+        errno: i32,
+        /// The error there.
+        message: String,
+    },
+    /// Finding out whether the engine is usable has ended the process that did it.
+    #[error("ioengine={engine}: its library cannot be used here: the process that tried it ended with {how}")]
+    Died {
+        /// The engine.
+        engine: String,
+        /// A signal, or an exit status.
+        how: String,
+    },
+    /// Finding out whether the engine is usable takes too long.
+    #[error("ioengine={engine}: its library did not answer within {seconds} s")]
+    Silent {
+        /// The engine.
+        engine: String,
+        /// How long it had.
+        seconds: u64,
+    },
     /// Any other refusal.
     #[error("{engine}: {call}: {source}")]
     System {
@@ -122,6 +146,9 @@ impl EngineError {
             EngineError::AioLimit { .. } => libc::EAGAIN,
             EngineError::PolledNeedsDirect => libc::EOPNOTSUPP,
             EngineError::BufferTooLarge { .. } => libc::EFAULT,
+            EngineError::Apart { errno, .. } => *errno,
+            EngineError::Died { .. } => libc::EIO,
+            EngineError::Silent { .. } => libc::ETIMEDOUT,
             EngineError::Depth { source, .. }
             | EngineError::MemoryLock { source, .. }
             | EngineError::PollCpu { source, .. }

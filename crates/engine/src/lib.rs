@@ -10,6 +10,7 @@
 //! at all.
 
 mod any;
+mod apart;
 mod completions;
 mod config;
 mod error;
@@ -29,6 +30,7 @@ mod transfer;
 mod vsync;
 
 pub use self::any::AnyEngine;
+pub use self::apart::apart;
 pub use self::completions::{Completer, Completions};
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::error::EngineError;
@@ -100,9 +102,15 @@ impl From<Errno> for io::Error {
     }
 }
 
+impl From<&io::Error> for Errno {
+    fn from(error: &io::Error) -> Self {
+        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
 impl From<io::Error> for Errno {
     fn from(error: io::Error) -> Self {
-        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+        Errno::from(&error)
     }
 }
 

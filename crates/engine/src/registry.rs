@@ -3,7 +3,7 @@
 
 use crate::{
     AnyEngine, Engine, EngineConfig, EngineError, IoUringEngine, LibaioEngine, MmapEngine, NullEngine,
-    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, SyncEngine, VsyncEngine,
+    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
     IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options, engine,
@@ -105,7 +105,8 @@ fn missing(name: &str) -> EngineError {
     }
 }
 
-/// Whether the engine is usable with this configuration, for the controlling process: what it tries is undone.
+/// Whether the engine is usable with this configuration, for the controlling process: what it tries is undone. Engines
+/// that load libraries are tried in a process of their own.
 ///
 /// # Errors
 /// What the system refuses, with the remedy.
@@ -115,6 +116,9 @@ pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
     impl Visitor for Discard {
         type Out = ();
         fn visit<E: Engine + 'static>(self, _engine: E) {}
+    }
+    if engine(name).is_some_and(|entry| entry.loads_library) {
+        return apart(name, || build(name, config, Discard));
     }
     build(name, config, Discard)
 }

@@ -23,6 +23,7 @@ const fn engine(name: &'static str, help: &'static str) -> EngineInfo {
             completion: Completion::Call,
             capabilities: Capabilities::of(USUAL),
         },
+        loads_library: false,
         takes_aio_requests: false,
         options: &[],
         own: || EngineOptions::None,

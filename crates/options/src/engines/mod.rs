@@ -58,6 +58,8 @@ pub struct EngineInfo {
     pub supported: bool,
     /// What it is.
     pub facets: Facets,
+    /// It loads a library when it is made, which may start threads: nothing that forks later may try it.
+    pub loads_library: bool,
     /// Its requests count among those that `fs.aio-max-nr` limits.
     pub takes_aio_requests: bool,
     /// Its own options, in the order in which the help lists them.

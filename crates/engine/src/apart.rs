@@ -1,0 +1,194 @@
+//! Doing something in a process of its own.
+//!
+//! The controller forks when it has found out whether the engines are usable, and nothing with threads may fork. A
+//! library starts threads as soon as it is loaded or used, and may crash, print, or change the process in other ways. So
+//! what has to load one before the run does it in a child that does nothing else, and the answer comes back through a
+//! pipe.
+
+use crate::{EngineError, Errno};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+/// A library that has not answered after this time will not.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What comes through the pipe: the answer, or an error's number and words.
+type Answer<T> = Result<T, (i32, String)>;
+
+/// Does something for an engine in a child of this process, and gives what came of it. This process has to be
+/// single-threaded.
+///
+/// # Errors
+/// Those of `work`, in words; what the system refuses; how the child died where it gave no answer.
+pub fn apart<T: Serialize + DeserializeOwned>(
+    engine: &str,
+    work: impl FnOnce() -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    apart_within(engine, PATIENCE, work)
+}
+
+fn apart_within<T: Serialize + DeserializeOwned>(
+    engine: &str,
+    patience: Duration,
+    work: impl FnOnce() -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
+    let refused = |call| {
+        move |source| EngineError::Apart {
+            errno: Errno::from(&source).0,
+            message: format!("{call}: {source}"),
+        }
+    };
+    let (theirs, ours) = pipe().map_err(refused("pipe"))?;
+    // SAFETY: the child runs on a copy of this process, which has no other thread that could hold a lock in it, and ends
+    // with _exit.
+    let child = unsafe { libc::fork() };
+    match child {
+        -1 => Err(refused("fork")(io::Error::last_os_error())),
+        0 => {
+            drop(theirs);
+            answer(ours, work);
+        }
+        _ => {
+            drop(ours);
+            let text = read_within(theirs, patience);
+            if text.is_none() {
+                // SAFETY: takes nothing but integers; the child has not been waited for.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+            let status = wait(child);
+            let answer = text.as_deref().and_then(|text| serde_json::from_slice::<Answer<T>>(text).ok());
+            match answer {
+                Some(Ok(value)) => Ok(value),
+                Some(Err((errno, message))) => Err(EngineError::Apart { errno, message }),
+                None if text.is_none() => {
+                    Err(EngineError::Silent { engine: engine.to_owned(), seconds: patience.as_secs() })
+                }
+                None => Err(EngineError::Died { engine: engine.to_owned(), how: how_it_died(status) }),
+            }
+        }
+    }
+}
+
+/// The child: does it, tells what came of it, and ends.
+fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce() -> Result<T, EngineError>) -> ! {
+    // Whoever waits for the answer may be gone. SAFETY: takes nothing but integers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let done = catch_unwind(AssertUnwindSafe(work));
+    let status = match done {
+        Ok(result) => {
+            let answer = result.map_err(|error| (error.errno(), error.to_string()));
+            let text = serde_json::to_vec(&answer).unwrap_or_default();
+            i32::from(File::from(pipe).write_all(&text).is_err())
+        }
+        Err(_) => 1,
+    };
+    // What this process shares with its parent (buffers of output, for one) is left alone.
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: there is room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptors are new, and nobody else's.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// Everything that is written to the pipe until it is closed; `None` when that takes too long.
+fn read_within(pipe: OwnedFd, patience: Duration) -> Option<Vec<u8>> {
+    let end = Instant::now() + patience;
+    let mut pipe = File::from(pipe);
+    let (mut text, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let mut watched = libc::pollfd { fd: pipe.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor, valid through the call.
+        let ready = unsafe { libc::poll(&raw mut watched, 1, left.as_millis().min(1 << 30) as libc::c_int) };
+        match ready {
+            0 if left.is_zero() => return None,
+            ..=0 => continue,
+            _ => {}
+        }
+        match pipe.read(&mut piece) {
+            Ok(0) => return Some(text),
+            Ok(count) => text.extend_from_slice(&piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Some(text),
+        }
+    }
+}
+
+fn wait(child: libc::pid_t) -> libc::c_int {
+    let mut status = 0;
+    // SAFETY: the pointer is valid.
+    while unsafe { libc::waitpid(child, &raw mut status, 0) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+    status
+}
+
+fn how_it_died(status: libc::c_int) -> String {
+    if libc::WIFSIGNALED(status) {
+        format!("signal {}", libc::WTERMSIG(status))
+    } else {
+        format!("exit status {}", libc::WEXITSTATUS(status))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_and_errors_come_back() {
+        assert_eq!(apart("x", || Ok(("text".to_owned(), 7))).unwrap(), ("text".to_owned(), 7));
+        // More than a pipe holds.
+        let long = apart("x", || Ok("x".repeat(1 << 20))).unwrap();
+        assert_eq!(long.len(), 1 << 20);
+        let error = apart::<()>("x", || Err(EngineError::PolledNeedsDirect)).unwrap_err();
+        assert_eq!(error.to_string(), EngineError::PolledNeedsDirect.to_string());
+        assert_eq!(error.errno(), EngineError::PolledNeedsDirect.errno());
+    }
+
+    #[test]
+    fn a_child_that_dies_is_told_of() {
+        // SAFETY: ends the process, which is the child.
+        let killed = apart::<()>("x", || unsafe {
+            libc::kill(libc::getpid(), libc::SIGKILL);
+            libc::_exit(0)
+        });
+        assert!(killed.unwrap_err().to_string().contains("signal 9"));
+        // SAFETY: as above.
+        let ended = apart::<()>("x", || unsafe { libc::_exit(3) });
+        assert!(ended.unwrap_err().to_string().contains("exit status 3"));
+    }
+
+    #[test]
+    fn a_child_that_does_not_answer_is_ended() {
+        let silent = apart_within::<()>("x", Duration::from_millis(10), || {
+            loop {
+                std::thread::sleep(Duration::from_secs(1000));
+            }
+        });
+        assert!(matches!(silent, Err(EngineError::Silent { .. })), "{silent:?}");
+    }
+
+    #[test]
+    fn what_happens_in_the_child_stays_there() {
+        apart("x", || {
+            // SAFETY: the child has no other thread.
+            unsafe { std::env::set_var("IOLITE_APART", "1") };
+            Ok(())
+        })
+        .unwrap();
+        assert!(std::env::var_os("IOLITE_APART").is_none());
+    }
+}
