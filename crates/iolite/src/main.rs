@@ -181,7 +181,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
 fn writes_to_output(plan: &Plan) -> bool {
     plan.workers.iter().any(|worker| {
         let job = plan.job_of(worker);
-        job.options.rw.writes()
+        job.rw.writes()
             && job.engine.facets.has_local_files()
             && worker.files.iter().any(|file| file == Path::new("-"))
     })

@@ -3,14 +3,13 @@
 use crate::act;
 use crate::complain;
 use crate::console::{self, Console};
-use iolite_options::{EtaWhen, IdleProfile, JobOptions, OutputFormat, RunOptions};
-use iolite_plan::Plan;
+use iolite_options::{EtaWhen, IdleProfile, OutputFormat, RunOptions};
+use iolite_plan::{JobPlan, Plan};
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_run::{Observer, Settings, Trigger};
 use iolite_stats::{JobError, Report, Snapshot};
-use iolite_types::{Direction, PerDirection};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -78,13 +77,13 @@ impl<'a> Session<'a> {
         }
         let mut text = String::new();
         for job in &plan.jobs {
-            if job.options.opendir.is_some() && job.options.read_iolog.is_empty() {
+            if job.found_files {
                 text += &header::files_found(plan.workers[job.first_worker].files.len());
             }
-            text += &header::job_header(&job_header(&job.options, job.group));
+            text += &header::job_header(&job_header(job));
         }
         text += &header::version(&self.program);
-        let threads = plan.workers.iter().filter(|worker| plan.job_of(worker).options.thread).count() as u32;
+        let threads = plan.workers.iter().filter(|worker| plan.job_of(worker).thread).count() as u32;
         text += &header::starting(threads, plan.workers.len() as u32 - threads);
         self.console.write(text.as_bytes());
     }
@@ -226,25 +225,18 @@ fn exporters(run: &RunOptions) -> Vec<Box<dyn Exporter>> {
     exporters
 }
 
-fn job_header(options: &JobOptions, group: u32) -> JobHeader {
-    let sizes = |direction: Direction| {
-        let sizes = options.block_size(direction);
-        (sizes.min(), sizes.max())
-    };
+fn job_header(job: &JobPlan) -> JobHeader {
+    let display = &job.report.display;
     JobHeader {
-        name: options.name.clone(),
-        group,
-        pattern: options.rw.name().to_owned(),
-        block_sizes: PerDirection::new(
-            sizes(Direction::Read),
-            sizes(Direction::Write),
-            sizes(Direction::Trim),
-        ),
-        sizes_by_randomness: options.bs_is_seq_rand,
-        engine: options.ioengine.clone(),
-        depth: options.iodepth,
-        kb_base: options.kb_base,
-        significant_figures: options.significant_figures,
-        clones: options.numjobs > 1,
+        name: job.name.clone(),
+        group: job.group,
+        pattern: job.rw.name().to_owned(),
+        block_sizes: job.block_sizes.clone().map(|sizes| (sizes.min(), sizes.max())),
+        sizes_by_randomness: job.sizes_by_randomness,
+        engine: job.engine.name.to_owned(),
+        depth: job.depth,
+        kb_base: display.kb_base,
+        significant_figures: display.significant_figures,
+        clones: job.clones > 1,
     }
 }

@@ -8,9 +8,12 @@
 mod abilities;
 mod affinity;
 mod amounts;
+mod builder;
 mod check;
+mod control_groups;
 mod dedupe;
 mod files;
+mod job;
 mod layout;
 mod limits;
 pub mod logs;
@@ -29,14 +32,17 @@ mod trims;
 mod workers;
 
 pub use check::impossible;
+pub use control_groups::ControlGroup;
 pub use dedupe::SharedContent;
+pub use iolite_options::{ExitWhat, ReadWrite};
 pub use iolite_types::FileKind;
+pub use job::{EndRules, EstimateRules, JobPlan, ReportRules, SamplingRules, SteadyRules};
 pub use layout::{FileFacts, FileLayout, Layout, LayoutContext, LayoutError, is_endless, layout};
 pub use memory::holds_data;
 pub use priorities::MOST_PRIORITIES;
 pub use replay::{FileNeeds, ReplayPlan, Target, replay_layout};
 pub use safety::is_missing_device;
-pub use workers::{JobPlan, Plan, WorkerPlan};
+pub use workers::{Plan, WorkerPlan};
 
 use iolite_options::{JobOptions, Origin};
 use std::fmt;

@@ -11,11 +11,11 @@ impl Plan {
         let mut open: Option<(usize, u32)> = None;
         for worker in &self.workers {
             let job = self.job_of(worker);
-            let asks = job.options.group_reporting && job.options.stats;
+            let asks = job.report.as_group && job.report.is_reported;
             match open {
                 Some((block, group)) if asks && group == job.group => blocks[block].push(worker.index),
                 _ => {
-                    if job.options.stats {
+                    if job.report.is_reported {
                         open = asks.then_some((blocks.len(), job.group));
                     }
                     blocks.push(vec![worker.index]);
@@ -27,33 +27,22 @@ impl Plan {
 
     /// Jobs that are reported as one are watched for steady state as one.
     pub(crate) fn disagreements(&self) -> Vec<Problem> {
-        let options = |worker: &usize| &self.job_of(&self.workers[*worker]).options;
-        let wanted = |worker: &usize| {
-            let options = options(worker);
-            let times = [options.steadystate_ramp_time, options.steadystate_check_interval];
-            // Without a duration nothing is looked for, whatever else is said.
-            (options.steadystate_duration > 0).then_some((
-                options.steadystate_duration,
-                options.steadystate,
-                times,
-            ))
-        };
+        let job = |worker: &usize| self.job_of(&self.workers[*worker]);
         let blocks = self.reporting_blocks();
         let odd = blocks.iter().filter_map(|block| {
             let first = block.first()?;
-            let other = block.iter().find(|worker| wanted(worker) != wanted(first))?;
-            Some((first, other))
+            let other = block.iter().find(|worker| job(worker).steady != job(first).steady)?;
+            Some((job(first), job(other)))
         });
-        odd.map(|(first, other)| Problem {
-            job: options(other).name.clone(),
-            origin: ["steadystate", "steadystate_duration", "group_reporting"]
-                .iter()
-                .find_map(|name| options(other).origins.get(*name).cloned()),
-            message: format!(
+        odd.map(|(first, other)| {
+            let blamed = ["steadystate", "steadystate_duration", "group_reporting"];
+            let blamed = blamed.into_iter().find(|option| other.options.is_set(option));
+            let message = format!(
                 "steadystate: has to be the same as that of {}, because group_reporting makes them one; \
                  new_group parts them",
-                options(first).name
-            ),
+                first.name
+            );
+            other.problem(blamed.unwrap_or("steadystate"), message)
         })
         .collect()
     }

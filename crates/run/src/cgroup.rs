@@ -6,33 +6,15 @@
 //! removed when all workers are gone: by the spawner, which is there for that also when the controlling process was
 //! killed, or else by the controlling process.
 
-use iolite_host::{ControlGroupVersion, Hierarchy, Machine, ThisMachine};
-use iolite_options::JobOptions;
-use iolite_plan::{Plan, Problem};
+use iolite_host::ControlGroupVersion;
+use iolite_plan::{ControlGroup, Plan, Problem};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the groups of this machine are made.
-fn hierarchy(machine: &dyn Machine) -> Result<Hierarchy, String> {
-    machine.control_groups().map_err(|refusal| refusal.to_string())?.ok_or_else(|| {
-        "neither the control groups of blkio nor those of version 2 are mounted; \
-         mount -t cgroup2 none DIRECTORY mounts them"
-            .to_owned()
-    })
-}
-
-/// Where a worker's number is written to enter a group.
-fn entrance(hierarchy: &Hierarchy, group: &Path) -> PathBuf {
-    group.join(match hierarchy.version {
-        ControlGroupVersion::One => "tasks",
-        ControlGroupVersion::Two => "cgroup.procs",
-    })
-}
-
 /// Writes the weight where the kernel has a file for it.
-fn set_weight(hierarchy: &Hierarchy, group: &Path, weight: u32) -> Result<(), String> {
-    let names = match hierarchy.version {
+fn set_weight(version: ControlGroupVersion, group: &Path, weight: u32) -> Result<(), String> {
+    let names = match version {
         ControlGroupVersion::One => ["blkio.weight", "blkio.bfq.weight"],
         ControlGroupVersion::Two => {
             // The controller has to be handed down to the group. Where it cannot be, there is no such file.
@@ -54,10 +36,7 @@ fn set_weight(hierarchy: &Hierarchy, group: &Path, weight: u32) -> Result<(), St
 
 /// The groups of a run. Those that were made here and are not to stay are removed when this is dropped.
 #[derive(Debug, Default)]
-pub struct ControlGroups {
-    hierarchy: Option<Hierarchy>,
-    made: MadeGroups,
-}
+pub struct ControlGroups(MadeGroups);
 
 /// The groups that a run has made, and that are not to stay.
 #[derive(Clone, Debug, Default)]
@@ -82,62 +61,49 @@ impl ControlGroups {
     ///
     /// # Errors
     /// What is in the way, for all jobs; what has been made is removed again.
-    pub fn new(plan: &Plan, machine: &dyn Machine) -> Result<ControlGroups, Vec<Problem>> {
+    pub fn new(plan: &Plan) -> Result<ControlGroups, Vec<Problem>> {
         let mut groups = ControlGroups::default();
         let mut problems = Vec::new();
         for job in &plan.jobs {
-            let Some(name) = &job.options.cgroup else { continue };
-            if let Err(message) = groups.add(name, &job.options, machine) {
-                let origin = job.options.origins.get("cgroup").cloned();
-                problems.push(Problem { job: job.options.name.clone(), origin, message });
-            }
+            let Some(group) = &job.control_group else { continue };
+            problems.extend(groups.add(group).err().map(|message| job.problem("cgroup", message)));
         }
         if problems.is_empty() { Ok(groups) } else { Err(problems) }
     }
 
-    fn add(&mut self, name: &str, options: &JobOptions, machine: &dyn Machine) -> Result<(), String> {
-        let hierarchy = match &self.hierarchy {
-            Some(known) => known.clone(),
-            None => self.hierarchy.insert(hierarchy(machine)?).clone(),
-        };
-        if hierarchy.version == ControlGroupVersion::Two && options.thread {
-            return Err(format!(
-                "cgroup={name}: with control groups of version 2, threads of one process cannot be in different \
-                 groups; leave thread out"
-            ));
-        }
-        let group = hierarchy.root.join(name);
-        match fs::create_dir(&group) {
-            Ok(()) if options.cgroup_nodelete => {}
-            Ok(()) => self.made.0.push(group.clone()),
+    fn add(&mut self, group: &ControlGroup) -> Result<(), String> {
+        let directory = &group.directory;
+        match fs::create_dir(directory) {
+            Ok(()) if group.stays => {}
+            Ok(()) => self.0.0.push(directory.clone()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(format!("cgroup={name}: {} cannot be made: {error}", group.display())),
+            Err(error) => {
+                let name = &group.name;
+                return Err(format!("cgroup={name}: {} cannot be made: {error}", directory.display()));
+            }
         }
-        options.cgroup_weight.map_or(Ok(()), |weight| set_weight(&hierarchy, &group, weight))
+        group.weight.map_or(Ok(()), |weight| set_weight(group.version, directory, weight))
     }
 
     /// Those that are to be removed.
     pub fn made(&self) -> MadeGroups {
-        self.made.clone()
+        self.0.clone()
     }
 
-    /// Takes the calling worker into its group.
+    /// Takes the calling worker into its group, which is entered by writing to this file.
     ///
     /// # Errors
     /// What the kernel says, with the file that was written to.
-    pub fn enter(name: Option<&str>) -> io::Result<()> {
-        let Some(name) = name else { return Ok(()) };
-        let hierarchy = hierarchy(&ThisMachine::new()).map_err(io::Error::other)?;
-        let entrance = entrance(&hierarchy, &hierarchy.root.join(name));
+    pub fn enter(entrance: &Path) -> io::Result<()> {
         // 0 is the thread or process that writes.
-        fs::write(&entrance, "0")
+        fs::write(entrance, "0")
             .map_err(|error| iolite_os::explained(&error, format!("{}: {error}", entrance.display())))
     }
 }
 
 impl Drop for ControlGroups {
     fn drop(&mut self) {
-        self.made.remove();
+        self.0.remove();
     }
 }
 
@@ -147,9 +113,8 @@ mod tests {
 
     #[test]
     fn a_weight_without_a_file_for_it_is_an_error() {
-        let hierarchy = Hierarchy { root: "/nowhere".into(), version: ControlGroupVersion::One };
         let group = std::env::temp_dir();
-        let error = set_weight(&hierarchy, &group, 500).unwrap_err();
+        let error = set_weight(ControlGroupVersion::One, &group, 500).unwrap_err();
         assert!(error.starts_with("cgroup_weight=500: this kernel has neither blkio.weight nor"), "{error}");
     }
 }

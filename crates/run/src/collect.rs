@@ -1,12 +1,11 @@
 //! Collects the report: fills in the values of each worker, which [`Report::merge`] then makes into one report.
 
 use crate::shared::{Control, Slot};
-use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
-use iolite_plan::Plan;
+use iolite_plan::{JobPlan, Plan};
 use iolite_stats::live::LiveStats;
 use iolite_stats::{
-    ContinuedErrors, Depths, DirectionReport, DiskReport, Display, First, GroupReport, Identity, IdleReport,
-    JobError, JobReport, Latency, Moments, Report, Samples, SteadyReport, SyncReport, Unified, Usage,
+    ContinuedErrors, Depths, DirectionReport, DiskReport, First, GroupReport, Identity, IdleReport, JobError,
+    JobReport, Latency, Moments, Report, Samples, SteadyReport, SyncReport, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,16 +54,17 @@ pub fn report<'a>(
     let plan = at.plan;
     let mut jobs = Vec::new();
     for (block, members) in (0..).zip(plan.reporting_blocks()) {
-        for index in members.into_iter().filter(|&index| options(plan, index).stats) {
+        for index in members.into_iter().filter(|&index| job(plan, index).report.is_reported) {
             let identity = Identity { block, worker: index as u32 };
-            let mut job = unmeasured(plan, identity);
-            measure(&mut job, &at, options(plan, index), slot(index), known(index));
-            jobs.push(job);
+            let planned = job(plan, index);
+            let mut report = unmeasured(planned, identity);
+            measure(&mut report, &at, planned, slot(index), known(index));
+            jobs.push(report);
         }
     }
     Report::merge([Report {
         timestamp_ms: at.timestamp_ms,
-        global_options: plan.jobs.last().map_or_else(Vec::new, |job| job.options.given_global.clone()),
+        global_options: plan.jobs.last().map_or_else(Vec::new, |job| job.report.given_global.clone()),
         jobs,
         groups: groups(plan),
         disks: at.disks,
@@ -72,45 +72,44 @@ pub fn report<'a>(
     }])
 }
 
-fn options(plan: &Plan, worker: usize) -> &JobOptions {
-    &plan.job_of(&plan.workers[worker]).options
+fn job(plan: &Plan, worker: usize) -> &JobPlan {
+    plan.job_of(&plan.workers[worker])
 }
 
 /// The values of a worker that do not depend on measurements.
-fn unmeasured(plan: &Plan, identity: Identity) -> JobReport {
-    let job = plan.job_of(&plan.workers[identity.worker as usize]);
-    let options = &job.options;
+fn unmeasured(job: &JobPlan, identity: Identity) -> JobReport {
+    let rules = &job.report;
     JobReport {
         identity,
-        name: options.name.clone(),
-        description: options.description.clone(),
+        name: job.name.clone(),
+        description: rules.description.clone(),
         group: job.group,
         members: 1,
-        options: options.given.clone(),
-        continued_errors: goes_on(options).then(ContinuedErrors::default),
-        latency_target_ns: options.latency_target.saturating_mul(1000),
-        latency_window_ns: options.latency_window.saturating_mul(1000),
-        latency_percentile: options.latency_percentile,
-        display: display(options),
+        options: rules.given.clone(),
+        continued_errors: rules.continues_on_errors.then(ContinuedErrors::default),
+        latency_target_ns: rules.latency_target_ns,
+        latency_window_ns: rules.latency_window_ns,
+        latency_percentile: rules.latency_percentile,
+        display: rules.display.clone(),
         ..JobReport::default()
     }
 }
 
 /// Fills in what the worker published and what the controller knows about it.
-fn measure(job: &mut JobReport, at: &Circumstances<'_>, options: &JobOptions, slot: &Slot, known: &Known) {
+fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot: &Slot, known: &Known) {
     let control = &slot.control;
     let worker = job.identity.worker;
     let end_ns = end_ns(control, at.now_ns);
     let measured = slot.stats.consistent(|stats| Measured::of(stats, worker, end_ns, known));
     job.pid = control.id.load(Relaxed);
     job.error = known.error.as_ref().or(known.went_on.as_ref()).cloned().map(|value| First { worker, value });
-    job.start_ms = match options.job_start_clock_id {
+    job.start_ms = match planned.report.start_clock {
         // Without a start, 0, as with any other clock.
-        0 => match control.started_ns.load(Relaxed) {
+        None => match control.started_ns.load(Relaxed) {
             0 => 0,
             started_ns => at.origin_ms + started_ns / 1_000_000,
         },
-        _ => control.own_start_ms.load(Relaxed),
+        Some(_) => control.own_start_ms.load(Relaxed),
     };
     job.elapsed_s = at.now_ns.saturating_sub(at.begun_ns).div_ceil(1_000_000_000).max(1);
     job.eta_s = at.eta_s;
@@ -133,10 +132,10 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, options: &JobOptions, sl
     // A worker that never began reached no depth.
     job.depth = match (control.started_ns.load(Relaxed), control.found_depth.load(Relaxed)) {
         (0, _) => 0,
-        (_, 0) => options.iodepth,
+        (_, 0) => planned.depth,
         (_, found) => found,
     };
-    job.blocks = options.block_error_percentiles.then(|| slot.stats.blocks.read());
+    job.blocks = planned.report.block_lives.then(|| slot.stats.blocks.read());
     job.steady_state = known.steady_state.clone();
 }
 
@@ -201,11 +200,6 @@ fn direction_of(
     }
 }
 
-/// Whether the job goes on after errors of some kind.
-fn goes_on(options: &JobOptions) -> bool {
-    options.continue_on_error != ErrorKinds::NONE || options.ignore_error != IgnoredErrors::default()
-}
-
 /// The time until which the worker's I/O counts.
 fn end_ns(control: &Control, now_ns: u64) -> u64 {
     match control.ended_ns.load(Relaxed) {
@@ -227,35 +221,16 @@ fn milliseconds(ns: u64) -> u64 {
     ((ns + 500_000) / 1_000_000).max(1)
 }
 
-fn display(options: &JobOptions) -> Display {
-    Display {
-        kb_base: options.kb_base,
-        unit_base: options.unit_base,
-        significant_figures: options.significant_figures,
-        percentiles: options.percentile_list.clone(),
-        slat_percentiles: options.slat_percentiles,
-        clat_percentiles: options.clat_percentiles && !options.disable_clat,
-        lat_percentiles: options.lat_percentiles,
-        unified: match options.unified_rw_reporting {
-            UnifiedReporting::None => Unified::Apart,
-            UnifiedReporting::Mixed => Unified::Mixed,
-            UnifiedReporting::Both => Unified::Both,
-        },
-        intended: options.lat_from_intended_start,
-        ..Display::default()
-    }
-}
-
-/// The groups with their units. Their totals follow from their jobs.
+/// The groups and their units; what they moved follows from their jobs.
 fn groups(plan: &Plan) -> Vec<GroupReport> {
     let mut groups: Vec<GroupReport> = Vec::new();
     for job in &plan.jobs {
         if groups.iter().all(|group| group.id != job.group) {
             groups.push(GroupReport {
                 id: job.group,
-                kb_base: job.options.kb_base,
-                unit_base: job.options.unit_base,
-                significant_figures: job.options.significant_figures,
+                kb_base: job.report.display.kb_base,
+                unit_base: job.report.display.unit_base,
+                significant_figures: job.report.display.significant_figures,
                 ..GroupReport::default()
             });
         }
@@ -267,7 +242,7 @@ fn groups(plan: &Plan) -> Vec<GroupReport> {
 mod tests {
     use super::*;
     use crate::shared::Arena;
-    use iolite_options::{RunOptions, SizeValue};
+    use iolite_options::{JobOptions, RunOptions, SizeValue};
     use iolite_stats::GroupDirection;
 
     fn plan(groupings: &[(&str, u32, bool)]) -> Plan {

@@ -24,8 +24,7 @@ use crate::{Observer, Outcome, RunError, Settings, signals};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_host::Machine;
-use iolite_options::ExitWhat;
-use iolite_plan::{Layout, Plan};
+use iolite_plan::{ExitWhat, Layout, Plan};
 use iolite_stats::JobError;
 use samples::Sampler;
 use std::io;
@@ -151,7 +150,7 @@ impl<'a> Controller<'a> {
         let ticker = Ticker::new(plan, clock).map_err(system("no memory for the clock"))?;
         let idle_meter = settings.idleness.map(|per_cpu| IdleMeter::new(per_cpu, clock)).transpose();
         let idle_meter = idle_meter.map_err(system("--idle-prof"))?;
-        let groups = ControlGroups::new(plan, machine).map_err(RunError::Problems)?;
+        let groups = ControlGroups::new(plan).map_err(RunError::Problems)?;
         let shared = Shared {
             plan: plan.clone(),
             layouts: layouts.clone(),
@@ -376,7 +375,7 @@ impl<'a> Controller<'a> {
                         .filter(|&index| {
                             let worker = &self.plan.workers[index];
                             let member = &self.members[index];
-                            self.plan.job_of(worker).options.thread && member.ordered && member.end.is_none()
+                            self.plan.job_of(worker).thread && member.ordered && member.end.is_none()
                         })
                         .collect();
                     threads.into_iter().for_each(|index| self.ended(index, end, observer));
@@ -454,10 +453,9 @@ impl<'a> Controller<'a> {
             self.members[index].known.error.get_or_insert(error);
         }
         self.members[index].end = Some(end);
-        let options = &self.plan.job_of(&self.plan.workers[index]).options;
-        let failed = matches!(end, End::Failed | End::Killed);
-        if options.exitall || (options.exitall_on_error && failed) {
-            self.exit_others(index, options.exit_what);
+        let rules = self.plan.job_of(&self.plan.workers[index]).end;
+        if let Some(whom) = rules.ended_by(matches!(end, End::Failed | End::Killed)) {
+            self.exit_others(index, whom);
         }
     }
 

@@ -1,23 +1,21 @@
 //! What `--debug` tells about a plan before it is performed: the jobs, their files, their seeds, and what they ask of
 //! each subject that has options of its own.
 
-use iolite_options::JobOptions;
-use iolite_plan::{Layout, Plan};
+use iolite_plan::{JobPlan, Layout, Plan};
 use tracing::debug;
 
 /// Tells everything that is known before the first worker starts.
 pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
     for (worker, layout) in plan.workers.iter().zip(layouts) {
         let number = worker.index + 1;
-        let planned = plan.job_of(worker);
-        let options = &planned.options;
-        let name = &options.name;
+        let job = plan.job_of(worker);
+        let name = &job.name;
         debug!(
             target: "job", job = number,
             "{number} is {name}, clone {}, wave {}, group {}, rw={}, engine {}",
-            worker.clone + 1, worker.wave + 1, planned.group, options.rw.name(), options.ioengine
+            worker.clone + 1, worker.wave + 1, job.group, job.rw.name(), job.engine.name
         );
-        debug!(target: "random", job = number, "{name}: seed {:#x}, {}", worker.seed, given(options, &["random_", "norandommap"]));
+        debug!(target: "random", job = number, "{name}: seed {:#x}, {}", worker.seed, given(job, &["random_", "norandommap"]));
         for file in &layout.files {
             debug!(
                 target: "file", job = number,
@@ -29,7 +27,7 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
         /// Tells the options of a subject; the target of an event has to be a constant.
         macro_rules! subject {
             ($($target:literal: $($prefix:literal),+;)+) => {$(
-                debug!(target: $target, job = number, "{name}: {}", given(options, &[$($prefix),+]));
+                debug!(target: $target, job = number, "{name}: {}", given(job, &[$($prefix),+]));
             )+};
         }
         subject! {
@@ -45,31 +43,7 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
 }
 
 /// What a job was given of the options whose names begin so.
-fn given(options: &JobOptions, prefixes: &[&str]) -> String {
-    let concerns = |key: &str| prefixes.iter().any(|prefix| key.starts_with(prefix));
-    let given: Vec<String> = options
-        .given_global
-        .iter()
-        .chain(&options.given)
-        .filter(|(key, _)| concerns(key))
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+fn given(job: &JobPlan, prefixes: &[&str]) -> String {
+    let given: Vec<String> = job.given(prefixes).map(|(name, value)| format!("{name}={value}")).collect();
     if given.is_empty() { "nothing of this is asked for".to_owned() } else { given.join(" ") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_of_a_subject() {
-        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        let options = JobOptions {
-            given_global: vec![pair("rate", "1m")],
-            given: vec![pair("bs", "4k"), pair("thinktime", "5")],
-            ..JobOptions::default()
-        };
-        assert_eq!(given(&options, &["rate", "thinktime"]), "rate=1m thinktime=5");
-        assert_eq!(given(&options, &["zone"]), "nothing of this is asked for");
-    }
 }

@@ -39,8 +39,7 @@ impl Disks {
     pub fn watch(plan: &Plan, machine: &dyn Machine) -> Disks {
         let mut disks: Vec<Watched> = Vec::new();
         for worker in &plan.workers {
-            let job = plan.job_of(worker);
-            if !job.options.disk_util || !job.engine.facets.has_local_files() {
+            if !plan.job_of(worker).watches_disks {
                 continue;
             }
             for file in &worker.files {

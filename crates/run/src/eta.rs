@@ -1,73 +1,62 @@
 //! How far the run is: the share done and the time left.
 
 use crate::shared::{Phase, Slot};
-use crate::worker::verify;
-use iolite_options::{JobOptions, ReadWrite};
-use iolite_plan::Layout;
+use iolite_plan::EstimateRules;
 use iolite_types::Direction;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Seconds that a worker has still to run once it has started, from what it was asked to do and what it has done.
 ///
-/// A worker ends when its time is over, its bytes are moved or its I/Os are done, whichever comes first; the time for bytes
-/// and I/Os is estimated from its rate so far. What it writes and will read back is to be moved twice. A time-based one
-/// reads back what its time was enough for. `None` = it cannot be told (yet).
-pub fn seconds_left(options: &JobOptions, layout: &Layout, slot: &Slot, now_ns: u64) -> Option<f64> {
+/// The time for bytes (`pass_bytes` in each pass) and for I/Os is estimated from the worker's rate so far. A worker that is
+/// ended by its time only still reads back what it has written by then. `None` = it cannot be told (yet).
+pub fn seconds_left(rules: &EstimateRules, pass_bytes: u64, slot: &Slot, now_ns: u64) -> Option<f64> {
     let phase = slot.control.phase();
     if phase == Phase::Exited {
         return Some(0.0);
     }
-    let limit = |elapsed_s: f64| {
-        (options.runtime > 0)
-            .then(|| ((options.runtime + options.ramp_time) as f64 / 1e6 - elapsed_s).max(0.0))
-    };
+    let limit = |elapsed_s: f64| rules.limit_s.map(|limit_s| (limit_s - elapsed_s).max(0.0));
     if phase < Phase::Ramping {
         return limit(0.0);
     }
     let elapsed_s = now_ns.saturating_sub(slot.control.started_ns.load(Relaxed)) as f64 / 1e9;
     let by_time = limit(elapsed_s);
     let reads_left = (phase == Phase::Verifying).then(|| ReadsLeft::of(slot, now_ns)).flatten();
-    let is_replay = !options.read_iolog.is_empty();
-    if options.time_based || (is_replay && options.read_iolog_chunked) {
+    if rules.only_time {
         return match (by_time, reads_left) {
             (Some(time), Some(reads)) => Some(reads.seconds.max(time)),
             (time, _) => time,
         };
     }
-    let work = Work { options, slot, elapsed_s, reads_left };
-    // A replay ends with its trace.
-    let by_ios = (options.number_ios > 0 && !is_replay).then(|| work.by_ios()).flatten();
-    [by_time, work.by_bytes(layout), by_ios].into_iter().flatten().reduce(f64::min)
+    let work = Work { rules, slot, elapsed_s, reads_left };
+    let by_bytes = work.by_bytes(pass_bytes as f64 * rules.byte_passes);
+    let by_ios = rules.ios.and_then(|ios| work.by_ios(ios));
+    [by_time, by_bytes, by_ios].into_iter().flatten().reduce(f64::min)
 }
 
 /// What a worker has done of what it was asked to.
 struct Work<'a> {
-    options: &'a JobOptions,
+    rules: &'a EstimateRules,
     slot: &'a Slot,
     elapsed_s: f64,
     reads_left: Option<ReadsLeft>,
 }
 
 impl Work<'_> {
-    /// Seconds until all bytes are moved.
-    fn by_bytes(&self, layout: &Layout) -> Option<f64> {
-        // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
-        let extra = if self.options.sprandom { 1.0 + self.options.spr_op.max(0.0) } else { 1.0 };
-        let total = layout.bytes_per_pass() as f64 * extra * passes(self.options);
+    /// Seconds until so many bytes are moved.
+    fn by_bytes(&self, total: f64) -> Option<f64> {
         let moved = self.sum(|slot, direction| slot.stats.moved(direction).bytes);
         let reads = self.reads_left.map_or(0.0, |reads| reads.bytes);
         self.seconds(total - moved - reads, moved)
     }
 
-    /// Seconds until all of `number_ios` are done.
-    fn by_ios(&self) -> Option<f64> {
-        let total = self.options.number_ios as f64 * passes(self.options);
+    /// Seconds until so many I/Os are done.
+    fn by_ios(&self, total: f64) -> Option<f64> {
         let ever = self.sum(|slot, direction| slot.stats.moved(direction).ios);
         let reads = self.reads_left.map_or(0.0, |reads| reads.ios);
         // Those of a ramp that is over do not count.
         let counted = self.sum(|slot, direction| slot.stats.directions[direction].ios.get());
         let left = self.seconds(total - counted - reads, ever)?;
-        let ramp_left = self.options.ramp_time as f64 / 1e6 - self.elapsed_s;
+        let ramp_left = self.rules.ramp_s - self.elapsed_s;
         // And those of one that will be are done again.
         if ramp_left > 0.0 && left > ramp_left {
             Some(ramp_left + self.seconds(total, ever)?)
@@ -84,26 +73,6 @@ impl Work<'_> {
     fn seconds(&self, rest: f64, done: f64) -> Option<f64> {
         let reads_s = self.reads_left.map_or(0.0, |reads| reads.seconds);
         (done > 0.0 && self.elapsed_s > 0.0).then(|| reads_s + rest.max(0.0) / (done / self.elapsed_s))
-    }
-}
-
-/// How often all bytes of a pass are moved, and all of its I/Os done.
-fn passes(options: &JobOptions) -> f64 {
-    let loops = options.loops.max(1) as f64;
-    let written = match options.rw {
-        ReadWrite::Rw | ReadWrite::RandRw => 1.0 - f64::from(options.rwmixread) / 100.0,
-        ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,
-        _ => 1.0,
-    };
-    // What is trimmed counts once together with what is written there.
-    let pairs = if options.rw.trims() && options.rw.writes() { 2.0 } else { 1.0 };
-    if options.verify_only || verify::loads_state(options) {
-        // Nothing is written, and what was is read once.
-        pairs * written
-    } else if verify::reads_back(options) {
-        loops * pairs * (1.0 + written)
-    } else {
-        loops * pairs
     }
 }
 
@@ -140,14 +109,13 @@ pub fn percent(elapsed_s: f64, left_s: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::shared::Arena;
-    use iolite_options::Verify;
 
     const READ: [bool; 3] = [true, false, false];
     const WRITE: [bool; 3] = [false, true, false];
 
-    fn layout(bytes: u64) -> Layout {
-        Layout { files: Vec::new(), pass_bytes: Some(bytes) }
-    }
+    /// A job that moves all bytes once.
+    const ONCE: EstimateRules =
+        EstimateRules { limit_s: None, only_time: false, ramp_s: 0.0, byte_passes: 1.0, ios: None };
 
     /// A worker that runs since second 1.
     fn running(slot: &Slot) {
@@ -170,20 +138,20 @@ mod tests {
         let slot = arena.slot(0);
         running(slot);
         let now = 3_000_000_000;
-        let options = JobOptions::default();
-        assert_eq!(seconds_left(&options, &layout(400), slot, now), None);
+        let rules = ONCE;
+        assert_eq!(seconds_left(&rules, 400, slot, now), None);
         moves(slot, Direction::Read, 10);
-        assert_eq!(seconds_left(&options, &layout(400), slot, now), Some(6.0));
-        let flash = JobOptions { sprandom: true, spr_op: 0.25, ..JobOptions::default() };
-        assert_eq!(seconds_left(&flash, &layout(400), slot, now), Some(8.0));
-        let limited = JobOptions { runtime: 5_000_000, ..JobOptions::default() };
-        assert_eq!(seconds_left(&limited, &layout(400), slot, now), Some(3.0));
-        assert_eq!(seconds_left(&limited, &layout(200), slot, now), Some(2.0));
-        let based = JobOptions { time_based: true, ..limited };
-        assert_eq!(seconds_left(&based, &layout(200), slot, now), Some(3.0));
+        assert_eq!(seconds_left(&rules, 400, slot, now), Some(6.0));
+        let flash = EstimateRules { byte_passes: 1.25, ..ONCE };
+        assert_eq!(seconds_left(&flash, 400, slot, now), Some(8.0));
+        let limited = EstimateRules { limit_s: Some(5.0), ..ONCE };
+        assert_eq!(seconds_left(&limited, 400, slot, now), Some(3.0));
+        assert_eq!(seconds_left(&limited, 200, slot, now), Some(2.0));
+        let based = EstimateRules { only_time: true, ..limited };
+        assert_eq!(seconds_left(&based, 200, slot, now), Some(3.0));
         // What was moved in a ramp is moved.
         slot.stats.reset(now);
-        assert_eq!(seconds_left(&options, &layout(400), slot, now), Some(6.0));
+        assert_eq!(seconds_left(&rules, 400, slot, now), Some(6.0));
     }
 
     #[test]
@@ -191,30 +159,30 @@ mod tests {
         let arena = Arena::new(1).unwrap();
         let slot = arena.slot(0);
         running(slot);
-        let options = JobOptions { number_ios: 30, loops: 2, ..JobOptions::default() };
+        let rules = EstimateRules { ios: Some(60.0), byte_passes: 2.0, ..ONCE };
         moves(slot, Direction::Read, 10);
         // 10 of 60 in 2 s.
-        assert_eq!(seconds_left(&options, &layout(1 << 20), slot, 3_000_000_000), Some(10.0));
-        assert_eq!(seconds_left(&options, &layout(200), slot, 3_000_000_000), Some(6.0));
-        let based = JobOptions { time_based: true, runtime: 60_000_000, ..options.clone() };
-        assert_eq!(seconds_left(&based, &layout(200), slot, 3_000_000_000), Some(58.0));
+        assert_eq!(seconds_left(&rules, 1 << 20, slot, 3_000_000_000), Some(10.0));
+        assert_eq!(seconds_left(&rules, 200, slot, 3_000_000_000), Some(6.0));
+        let based = EstimateRules { only_time: true, limit_s: Some(60.0), ..rules };
+        assert_eq!(seconds_left(&based, 200, slot, 3_000_000_000), Some(58.0));
         // In a ramp that will be over before: all of them are to be done behind it.
         slot.control.set_phase(Phase::Ramping);
-        let ramping = JobOptions { ramp_time: 6_000_000, ..options.clone() };
-        assert_eq!(seconds_left(&ramping, &layout(1 << 20), slot, 3_000_000_000), Some(4.0 + 12.0));
-        let ramping = JobOptions { ramp_time: 20_000_000, ..options.clone() };
-        assert_eq!(seconds_left(&ramping, &layout(1 << 20), slot, 3_000_000_000), Some(10.0));
+        let ramping = EstimateRules { ramp_s: 6.0, ..rules };
+        assert_eq!(seconds_left(&ramping, 1 << 20, slot, 3_000_000_000), Some(4.0 + 12.0));
+        let ramping = EstimateRules { ramp_s: 20.0, ..rules };
+        assert_eq!(seconds_left(&ramping, 1 << 20, slot, 3_000_000_000), Some(10.0));
         // What was done in a ramp does not count, but tells how fast it goes.
         slot.control.set_phase(Phase::Running);
         slot.stats.reset(3_000_000_000);
-        assert_eq!(seconds_left(&options, &layout(1 << 20), slot, 3_000_000_000), Some(12.0));
+        assert_eq!(seconds_left(&rules, 1 << 20, slot, 3_000_000_000), Some(12.0));
         moves(slot, Direction::Read, 10);
-        assert_eq!(seconds_left(&options, &layout(1 << 20), slot, 5_000_000_000), Some(10.0));
-        let pairs = JobOptions { rw: ReadWrite::TrimWrite, loops: 1, ..options };
+        assert_eq!(seconds_left(&rules, 1 << 20, slot, 5_000_000_000), Some(10.0));
+        let pairs = EstimateRules { byte_passes: 2.0, ..rules };
         moves(slot, Direction::Write, 10);
         moves(slot, Direction::Trim, 10);
         // 30 of 60 since the ramp, and 40 in 8 s.
-        assert_eq!(seconds_left(&pairs, &layout(1 << 20), slot, 9_000_000_000), Some(6.0));
+        assert_eq!(seconds_left(&pairs, 1 << 20, slot, 9_000_000_000), Some(6.0));
     }
 
     #[test]
@@ -222,12 +190,12 @@ mod tests {
         let arena = Arena::new(1).unwrap();
         let slot = arena.slot(0);
         running(slot);
-        let mut options = JobOptions { rw: ReadWrite::Write, ..JobOptions::default() };
-        options.verification.verify = Verify::Crc32c;
+        // What is written is read back.
+        let rules = EstimateRules { byte_passes: 2.0, ..ONCE };
         slot.stats.begin_span(WRITE, 1_000_000_000);
         moves(slot, Direction::Write, 20);
         // 200 of 400 bytes are written in 2 s, and 400 will be read.
-        assert_eq!(seconds_left(&options, &layout(400), slot, 3_000_000_000), Some(6.0));
+        assert_eq!(seconds_left(&rules, 400, slot, 3_000_000_000), Some(6.0));
         moves(slot, Direction::Write, 20);
         slot.stats.end_span(WRITE, 5_000_000_000);
         slot.control.set_phase(Phase::Verifying);
@@ -235,11 +203,11 @@ mod tests {
         slot.stats.begin_span(READ, 5_000_000_000);
         moves(slot, Direction::Read, 10);
         // A quarter is read in half a second.
-        assert_eq!(seconds_left(&options, &layout(400), slot, 5_500_000_000), Some(1.5));
-        let based = JobOptions { time_based: true, runtime: 4_000_000, ..options.clone() };
-        assert_eq!(seconds_left(&based, &layout(400), slot, 5_500_000_000), Some(1.5));
-        let counted = JobOptions { number_ios: 40, ..options };
-        assert_eq!(seconds_left(&counted, &layout(1 << 20), slot, 5_500_000_000), Some(1.5));
+        assert_eq!(seconds_left(&rules, 400, slot, 5_500_000_000), Some(1.5));
+        let based = EstimateRules { only_time: true, limit_s: Some(4.0), ..rules };
+        assert_eq!(seconds_left(&based, 400, slot, 5_500_000_000), Some(1.5));
+        let counted = EstimateRules { ios: Some(80.0), ..rules };
+        assert_eq!(seconds_left(&counted, 1 << 20, slot, 5_500_000_000), Some(1.5));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::controller::Controller;
 use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
 use crate::{Observer, Outcome, RunError, Settings, layout, own_files};
-use iolite_engine::EngineConfig;
 use iolite_host::Machine;
 use iolite_plan::{Layout, Plan, Problem};
 use std::path::Path;
@@ -75,16 +74,8 @@ fn probe(plan: &Plan) -> Vec<Problem> {
     plan.jobs
         .iter()
         .filter_map(|job| {
-            let options = &job.options;
-            let config = EngineConfig {
-                direct: options.direct,
-                ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
-            };
-            iolite_engine::probe(job.engine.name, &config).err().map(|error| Problem {
-                job: options.name.clone(),
-                origin: options.origins.get("ioengine").cloned(),
-                message: error.to_string(),
-            })
+            let error = iolite_engine::probe(job.engine.name, &job.probe_config()).err()?;
+            Some(job.problem("ioengine", error.to_string()))
         })
         .collect()
 }

@@ -18,7 +18,7 @@ pub struct Ticker {
 impl Ticker {
     /// The ticker of a run, showing the present time; `None` when no job asks for one.
     pub fn new(plan: &Plan, clock: Clock) -> io::Result<Option<Ticker>> {
-        let Some(cpu) = plan.jobs.iter().find_map(|job| job.options.gtod_cpu) else { return Ok(None) };
+        let Some(cpu) = plan.reserved_cpu() else { return Ok(None) };
         // One page for the rest of the process's life: clocks that look at it are copied freely.
         let page = sys::map_shared(size_of::<AtomicU64>())?;
         // SAFETY: the mapping is large enough, aligned to a page, never unmapped, and zero bytes are a valid AtomicU64.

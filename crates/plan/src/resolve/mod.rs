@@ -30,7 +30,7 @@ pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
 pub use workload::{replayed_sizes, workload_spec};
 
-use crate::{Layout, Plan, WorkerPlan};
+use crate::{JobPlan, Layout, Plan, WorkerPlan};
 use iolite_engine::{AccessPattern, EngineConfig};
 use iolite_options::engines::Completion;
 use iolite_options::{ClockSource, JobOptions, SubmitMode};
@@ -160,18 +160,30 @@ impl Plan {
 }
 
 /// What the engine is told.
+impl JobPlan {
+    /// How the engine of its workers is set up, as far as it has to be known to find out whether it can be used here.
+    pub fn probe_config(&self) -> EngineConfig {
+        probe_config(&self.options)
+    }
+}
+
+fn probe_config(options: &JobOptions) -> EngineConfig {
+    EngineConfig {
+        direct: options.direct,
+        ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
+    }
+}
+
 fn engine(options: &JobOptions, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     // Traces do not say what sync_file_range(2) is to do; without flags it would do nothing.
     let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
     EngineConfig {
-        depth: options.iodepth as usize,
-        direct: options.direct,
         atomic: options.atomic,
         files: layout.files.len(),
         sync_file_range_flags: options.sync_file_range.map_or(unsaid, |range| range.flags),
         access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
         defer_submission: options.disable_slat && options.disable_clat && !options.logs.any(),
         seed: worker.seed,
-        ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
+        ..probe_config(options)
     }
 }

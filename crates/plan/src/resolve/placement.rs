@@ -1,8 +1,9 @@
 //! Where a worker runs: CPUs, memory nodes, priorities, rights.
 
-use crate::{Plan, WorkerPlan};
+use crate::{ControlGroup, Plan, WorkerPlan};
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicy};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Where and with which rights a worker runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,14 +24,15 @@ pub struct PlacementRules {
     pub group: Option<u32>,
     /// The user it becomes.
     pub user: Option<u32>,
-    /// Its control group.
-    pub control_group: Option<String>,
+    /// The file to which it writes its number to enter its control group.
+    pub control_group: Option<PathBuf>,
     /// The CPU that keeps the time for all workers, and is left to that (`gtod_cpu`).
     pub reserved_cpu: Option<u32>,
 }
 
 pub(super) fn rules(plan: &Plan, worker: &WorkerPlan) -> PlacementRules {
-    let options = &*plan.job_of(worker).options;
+    let job = plan.job_of(worker);
+    let options = &*job.options;
     let reserved_cpu = plan.reserved_cpu();
     PlacementRules {
         affinity: (!options.cpus_allowed.is_empty()).then(|| affinity(options, worker.index, reserved_cpu)),
@@ -41,7 +43,7 @@ pub(super) fn rules(plan: &Plan, worker: &WorkerPlan) -> PlacementRules {
         thread_name: options.comm.clone(),
         group: options.gid,
         user: options.uid,
-        control_group: options.cgroup.clone(),
+        control_group: job.control_group.as_ref().map(ControlGroup::entrance),
         reserved_cpu,
     }
 }

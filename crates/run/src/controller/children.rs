@@ -45,7 +45,7 @@ impl Work for Shared {
             let control = &self.arena.slot(worker.index).control;
             let mut note = |text| Message::Note(number, text).send(&self.messages);
             let stop = || control.terminating();
-            let name = &self.plan.job_of(worker).options.name;
+            let name = &self.plan.job_of(worker).name;
             let mut made = creation::create(name, &rules, layout, &mut note, &stop);
             if rules.fills {
                 made = made.and_then(|()| creation::reached(&rules, layout).map(drop));
@@ -113,7 +113,7 @@ impl Work for Shared {
 
     fn interrupt_threads(&self) {
         for worker in &self.plan.workers {
-            if self.plan.job_of(worker).options.thread && self.may_be_deaf(worker.index as u32) {
+            if self.plan.job_of(worker).thread && self.may_be_deaf(worker.index as u32) {
                 sys::interrupt_thread(self.arena.slot(worker.index).control.id.load(Relaxed));
             }
         }

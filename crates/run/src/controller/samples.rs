@@ -5,7 +5,7 @@
 
 use super::Controller;
 use crate::shared::{Phase, Slot};
-use iolite_options::JobOptions;
+use iolite_plan::SamplingRules;
 use iolite_stats::{Moments, kib_per_second, per_second};
 use iolite_types::{Direction, PerDirection};
 
@@ -66,9 +66,9 @@ impl Controller<'_> {
             if member.sampler.due.is_some_and(|due| now < due) {
                 continue;
             }
-            let options = &self.plan.job_of(&self.plan.workers[index]).options;
+            let rules = &self.plan.job_of(&self.plan.workers[index]).sampling;
             let known = &mut member.known;
-            member.sampler.look(slot, options, now, &mut known.bw, &mut known.iops);
+            member.sampler.look(slot, rules, now, &mut known.bw, &mut known.iops);
         }
     }
 }
@@ -78,13 +78,12 @@ impl Sampler {
     fn look(
         &mut self,
         slot: &Slot,
-        options: &JobOptions,
+        rules: &SamplingRules,
         now: u64,
         bw: &mut PerDirection<Moments>,
         iops: &mut PerDirection<Moments>,
     ) {
-        let bw_period = period(options, options.bwavgtime, options.logs.write_bw_log.is_some());
-        let iops_period = period(options, options.iopsavgtime, options.logs.write_iops_log.is_some());
+        let SamplingRules { bandwidth_ns: bw_period, iops_ns: iops_period } = *rules;
         let mut due = now + bw_period.min(iops_period);
         // Neither a ramp nor the sync at the end is sampled.
         let is_sampled = matches!(slot.control.phase(), Phase::Running | Phase::Verifying);
@@ -115,13 +114,6 @@ impl Sampler {
     }
 }
 
-/// Nanoseconds of an averaging period: never longer than a window of the log of the same figure.
-fn period(options: &JobOptions, milliseconds: u32, logged: bool) -> u64 {
-    let window = options.logs.log_avg_msec;
-    let milliseconds = if logged && window > 0 { milliseconds.min(window) } else { milliseconds };
-    u64::from(milliseconds.max(1)) * 1_000_000
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,21 +127,21 @@ mod tests {
         let arena = Arena::new(1).unwrap();
         let slot = arena.slot(0);
         let write = &slot.stats.directions[Direction::Write.index()];
-        let options = JobOptions { bwavgtime: 500, iopsavgtime: 500, ..JobOptions::default() };
+        let rules = SamplingRules { bandwidth_ns: SECOND / 2, iops_ns: SECOND / 2 };
         let (mut sampler, mut bw, mut iops) =
             (Sampler::default(), PerDirection::default(), PerDirection::default());
         let writes = [false, true, false];
         slot.control.set_phase(Phase::Running);
         slot.stats.begin_span(writes, SECOND);
-        sampler.look(slot, &options, 3 * SECOND, &mut bw, &mut iops);
+        sampler.look(slot, &rules, 3 * SECOND, &mut bw, &mut iops);
         slot.stats.end_span(writes, 4 * SECOND);
         slot.stats.begin_span(writes, 4 * SECOND);
         write.issued.add(1);
-        sampler.look(slot, &options, 4 * SECOND + SECOND / 4, &mut bw, &mut iops);
+        sampler.look(slot, &rules, 4 * SECOND + SECOND / 4, &mut bw, &mut iops);
         assert!(sampler.due > Some(4 * SECOND + SECOND / 4), "{:?}", sampler.due);
         write.bytes.add(1 << 20);
         write.ios.add(10);
-        sampler.look(slot, &options, 5 * SECOND, &mut bw, &mut iops);
+        sampler.look(slot, &rules, 5 * SECOND, &mut bw, &mut iops);
         assert_eq!((bw[Direction::Write].count, iops[Direction::Write].count), (1, 1));
     }
 
@@ -158,11 +150,11 @@ mod tests {
         let arena = Arena::new(1).unwrap();
         let slot = arena.slot(0);
         let [read, write, _] = &slot.stats.directions;
-        let options = JobOptions { bwavgtime: 500, iopsavgtime: 500, ..JobOptions::default() };
+        let rules = SamplingRules { bandwidth_ns: SECOND / 2, iops_ns: SECOND / 2 };
         let (mut sampler, mut bw, mut iops) =
             (Sampler::default(), PerDirection::default(), PerDirection::default());
         let mut look = |now: u64| {
-            sampler.look(slot, &options, now, &mut bw, &mut iops);
+            sampler.look(slot, &rules, now, &mut bw, &mut iops);
             [(bw[Direction::Read], iops[Direction::Read]), (bw[Direction::Write], iops[Direction::Write])]
                 .map(|(bw, iops): (Moments, Moments)| (bw.count, bw.max, iops.max))
         };

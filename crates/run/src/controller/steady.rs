@@ -5,9 +5,8 @@
 
 use super::{Controller, Member};
 use crate::shared::{Arena, Phase};
-use iolite_options::{JobOptions, SteadyStateCriterion};
-use iolite_plan::Plan;
-use iolite_stats::{Measurement, Quantity, SteadyReport, per_second};
+use iolite_plan::{Plan, SteadyRules};
+use iolite_stats::{Measurement, SteadyReport, per_second};
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::debug;
 
@@ -40,32 +39,29 @@ impl SteadyGroup {
     pub(super) fn all(plan: &Plan) -> Vec<SteadyGroup> {
         let blocks = plan.reporting_blocks().into_iter();
         blocks
-            .filter_map(|members| SteadyGroup::new(&plan.job_of(&plan.workers[members[0]]).options, members))
+            .filter_map(|members| {
+                let rules = plan.job_of(&plan.workers[members[0]]).steady?;
+                Some(SteadyGroup::new(&rules, members))
+            })
             .collect()
     }
 
-    fn new(options: &JobOptions, members: Vec<usize>) -> Option<SteadyGroup> {
-        use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
-        let wanted = options.steadystate;
-        (options.steadystate_duration > 0).then(|| SteadyGroup {
+    fn new(rules: &SteadyRules, members: Vec<usize>) -> SteadyGroup {
+        SteadyGroup {
             members,
-            ramp_ns: options.steadystate_ramp_time.saturating_mul(1000),
-            interval_ns: options.steadystate_check_interval.saturating_mul(1000).max(1),
+            ramp_ns: rules.ramp_ns,
+            interval_ns: rules.interval_ns,
             state: SteadyReport {
-                quantity: match wanted.criterion {
-                    Iops | IopsSlope => Quantity::Iops,
-                    Bw | BwSlope => Quantity::Bandwidth,
-                    Lat | LatSlope => Quantity::Latency,
-                },
-                slope: matches!(wanted.criterion, IopsSlope | BwSlope | LatSlope),
-                limit: wanted.limit,
-                percent: wanted.percent,
-                duration_s: options.steadystate_duration / 1_000_000,
-                size: (options.steadystate_duration / options.steadystate_check_interval.max(1)) as usize,
+                quantity: rules.quantity,
+                slope: rules.slope,
+                limit: rules.limit,
+                percent: rules.percent,
+                duration_s: rules.duration_us / 1_000_000,
+                size: rules.size,
                 ..SteadyReport::default()
             },
             last: None,
-        })
+        }
     }
 
     /// When this is to be looked at next; `None` = not before something else happens.

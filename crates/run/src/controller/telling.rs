@@ -6,7 +6,7 @@ use crate::eta;
 use crate::idle::IdleMeter;
 use crate::shared::{Phase, attention};
 use crate::sys;
-use iolite_options::JobOptions;
+use iolite_plan::{JobPlan, ReadWrite};
 use iolite_stats::{Report, Snapshot, WorkerSnapshot};
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,8 +45,8 @@ impl Controller<'_> {
             return Some(0.0);
         }
         let slot = self.arena.slot(index);
-        let options = &self.plan.job_of(&self.plan.workers[index]).options;
-        eta::seconds_left(options, &self.layouts[index], slot, now)
+        let job = self.plan.job_of(&self.plan.workers[index]);
+        eta::seconds_left(&job.estimate, self.layouts[index].bytes_per_pass(), slot, now)
     }
 
     /// Seconds left in all: the waves follow each other, and each lasts until its last worker is over, which may begin
@@ -71,10 +71,10 @@ impl Controller<'_> {
         let mut snapshot =
             Snapshot { elapsed_ns: now.saturating_sub(self.created), kb_base: 1024, ..Snapshot::default() };
         for worker in &self.plan.workers {
-            let options = &self.plan.job_of(worker).options;
-            snapshot.workers.push(self.worker_snapshot(worker.index, options));
-            snapshot.kb_base = options.kb_base;
-            snapshot.unit_base = options.unit_base;
+            let job = self.plan.job_of(worker);
+            snapshot.workers.push(self.worker_snapshot(worker.index, job));
+            snapshot.kb_base = job.report.display.kb_base;
+            snapshot.unit_base = job.report.display.unit_base;
         }
         if let Some(left) = self.left_in_all(now) {
             snapshot.percent = Some(eta::percent(now.saturating_sub(self.begun) as f64 / 1e9, left));
@@ -83,26 +83,21 @@ impl Controller<'_> {
         snapshot
     }
 
-    fn worker_snapshot(&self, index: usize, options: &JobOptions) -> WorkerSnapshot {
+    fn worker_snapshot(&self, index: usize, job: &JobPlan) -> WorkerSnapshot {
         let slot = self.arena.slot(index);
         let member = &self.members[index];
         let mut snapshot = WorkerSnapshot {
-            state: state_letter(member, slot.control.phase(), options),
+            state: state_letter(member, slot.control.phase(), job.rw),
             running: member.ordered && member.end.is_none(),
             open_files: slot.control.open_files.load(Relaxed),
-            uses: PerDirection::new(options.rw.reads(), options.rw.writes(), options.rw.trims()),
+            uses: PerDirection::new(job.rw.reads(), job.rw.writes(), job.rw.trims()),
+            limits: job.limits,
             ..WorkerSnapshot::default()
         };
         for direction in Direction::ALL {
             let (counters, resets) = slot.stats.counters(direction.index());
             snapshot.counters[direction] = counters;
             snapshot.resets = resets;
-            if snapshot.uses[direction] {
-                snapshot.limits.min_bandwidth += options.rate_min[direction];
-                snapshot.limits.max_bandwidth += options.rate[direction];
-                snapshot.limits.min_iops += options.rate_iops_min[direction];
-                snapshot.limits.max_iops += options.rate_iops[direction];
-            }
         }
         snapshot
     }
@@ -148,8 +143,8 @@ impl Controller<'_> {
 }
 
 /// The letter of the status line.
-fn state_letter(member: &Member, phase: Phase, options: &JobOptions) -> char {
-    use iolite_options::ReadWrite::*;
+fn state_letter(member: &Member, phase: Phase, rw: ReadWrite) -> char {
+    use ReadWrite::*;
     match member.end {
         Some(End::Done | End::Skipped) => return '_',
         Some(End::Failed) => return 'X',
@@ -166,7 +161,7 @@ fn state_letter(member: &Member, phase: Phase, options: &JobOptions) -> char {
         Phase::Syncing => 'F',
         Phase::Finishing => 'f',
         Phase::Exited => 'E',
-        Phase::Running => match options.rw {
+        Phase::Running => match rw {
             Read => 'R',
             RandRead => 'r',
             Write => 'W',

@@ -21,26 +21,17 @@ impl<'a> Controller<'a> {
         self.wave_begun = self.now();
         debug!(target: "process", "wave {} of {} begins", self.wave + 1, self.plan.waves);
         for index in self.present() {
-            self.members[index].not_before = self.wave_begun.saturating_add(self.delay(index));
+            self.members[index].not_before =
+                self.wave_begun.saturating_add(self.plan.workers[index].start_delay_ns);
         }
     }
 
-    /// How many nanoseconds after the beginning of its wave a worker may start (`startdelay`).
-    fn delay(&self, index: usize) -> u64 {
-        let worker = &self.plan.workers[index];
-        let delay = self.plan.job_of(worker).options.startdelay.map_or(0, |range| {
-            let width = (range.high - range.low).saturating_add(1);
-            range.low + ((u128::from(worker.seed) * u128::from(width)) >> 64) as u64
-        });
-        delay.saturating_mul(1000)
-    }
-
-    /// How many nanoseconds of that are left, once all waves before are over.
+    /// How many nanoseconds are left of the time for which a worker waits (`startdelay`), once all waves before are over.
     pub(super) fn delay_left(&self, index: usize, now: u64) -> u64 {
         let member = &self.members[index];
         match member.end {
             Some(_) => 0,
-            None if self.plan.workers[index].wave > self.wave => self.delay(index),
+            None if self.plan.workers[index].wave > self.wave => self.plan.workers[index].start_delay_ns,
             None => member.not_before.saturating_sub(now),
         }
     }
@@ -73,7 +64,7 @@ impl<'a> Controller<'a> {
                 break;
             }
             if self.may_start(index) {
-                let thread = self.plan.job_of(&self.plan.workers[index]).options.thread;
+                let thread = self.plan.job_of(&self.plan.workers[index]).thread;
                 let number = index as u32;
                 self.order(if thread { Order::Thread(number) } else { Order::Process(number) })?;
                 debug!(target: "process", job = number + 1, "worker {} is ordered, thread={thread}", number + 1);

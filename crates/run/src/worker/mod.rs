@@ -185,8 +185,9 @@ impl Worker<'_> {
         let ResolvedWorker { name, placement, creation, layout, .. } = self.resolved;
         self.enter(Phase::SettingUp);
         let logs = self.start_logs()?;
-        ControlGroups::enter(placement.control_group.as_deref())
-            .map_err(|error| Stop::new("func=cgroup", &error))?;
+        if let Some(entrance) = &placement.control_group {
+            ControlGroups::enter(entrance).map_err(|error| Stop::new("func=cgroup", &error))?;
+        }
         self.set_scheduler()?;
         placement::apply(placement).map_err(|(option, error)| {
             Stop::new(format!("func={option}"), &placement::remedy(name, option, error))

@@ -194,10 +194,10 @@ impl LockedMemory {
 
     /// The most that any job asks for. It is locked once for the whole run, as the page cache is shared by all jobs.
     pub fn of(plan: &Plan) -> io::Result<LockedMemory> {
-        let Some(job) = plan.jobs.iter().max_by_key(|job| job.options.lockmem) else {
+        let Some(job) = plan.jobs.iter().max_by_key(|job| job.locked_memory) else {
             return LockedMemory::new(0);
         };
-        let (name, bytes) = (&job.options.name, job.options.lockmem);
+        let (name, bytes) = (&job.name, job.locked_memory);
         LockedMemory::new(bytes).map_err(|error| {
             let what = describe_error(&error);
             explained(

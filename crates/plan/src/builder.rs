@@ -1,0 +1,356 @@
+//! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
+
+use crate::control_groups::ControlGroup;
+use crate::{JobPlan, Plan, Problem, WorkerPlan, check, dedupe, files, logs, replay, room};
+use iolite_host::Machine;
+use iolite_options::engines::{EngineInfo, engine};
+use iolite_options::{JobOptions, RunOptions};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+impl Plan {
+    /// Makes the plan for the jobs of one job file or command line, from what is asked for and from what the machine is
+    /// like. Traces that are replayed are read; nothing is changed.
+    ///
+    /// # Errors
+    /// Everything that is in the way, for all jobs.
+    pub fn build(
+        jobs: Vec<JobOptions>,
+        run: &RunOptions,
+        machine: &dyn Machine,
+    ) -> Result<Plan, Vec<Problem>> {
+        let mut builder = Builder {
+            plan: Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 },
+            problems: Vec::new(),
+            by_name: ByName::new(),
+            group: 0,
+            run,
+            machine,
+        };
+        for (position, options) in jobs.into_iter().enumerate() {
+            let added = builder.add(options, position == 0);
+            builder.problems.extend(added.err());
+        }
+        let Builder { mut plan, mut problems, .. } = builder;
+        dedupe::share(&plan.jobs, &mut plan.workers);
+        problems.extend(plan.refused_by(run, machine));
+        problems.extend(plan.disagreements());
+        if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    }
+
+    /// What the options of the run stand against.
+    fn refused_by(&self, run: &RunOptions, machine: &dyn Machine) -> Vec<Problem> {
+        let Some(first) = self.jobs.first() else { return Vec::new() };
+        let problem = |message| Problem { job: first.name.clone(), origin: None, message };
+        let mut found = Vec::new();
+        let (workers, most) = (self.workers.len(), run.max_jobs);
+        if workers > most as usize {
+            let message =
+                format!("{workers} jobs are more than the limit of {most}; raise it with --max-jobs");
+            found.push(problem(message));
+        }
+        if run.parse_only {
+            return found;
+        }
+        if let Some(path) = &run.aux_path
+            && let Some(why) = logs::no_place_for_files(path, machine)
+        {
+            found.push(problem(format!("--aux-path={}: {why}", path.display())));
+        }
+        found
+    }
+}
+
+/// The workers of the last job of each name, and whether it is the only one of that name.
+type ByName = HashMap<String, (Range<usize>, bool)>;
+
+/// A plan in the making.
+struct Builder<'a> {
+    plan: Plan,
+    problems: Vec<Problem>,
+    by_name: ByName,
+    /// The run status group of the latest job.
+    group: u32,
+    run: &'a RunOptions,
+    machine: &'a dyn Machine,
+}
+
+/// What all workers of a job have in common.
+struct Common<'a> {
+    engine: &'static EngineInfo,
+    replays: &'a [replay::Replay],
+    wait_for: Range<usize>,
+    /// What their seeds are made of, with their places.
+    seed: u64,
+}
+
+impl Builder<'_> {
+    /// Adds a job with its workers.
+    ///
+    /// # Errors
+    /// What makes it impossible to go on with this job. (All else that is in its way joins the other problems.)
+    fn add(&mut self, mut options: JobOptions, is_first: bool) -> Result<(), Problem> {
+        let stonewall = options.stonewall && !is_first;
+        let wave = self.plan.waves - 1 + u32::from(stonewall);
+        let awaited = self.awaited(&options);
+        let recording = self.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
+        let replays = self.find_replays(&mut options, recording)?;
+        let problem = |option: &str, message: String| Problem::of(&options, option, message);
+        let engine = engine(&options.ioengine)
+            .ok_or_else(|| problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)))?;
+        let room = self.machine.memory().obtainable();
+        if let Some((option, message)) = room::exceeded(&options, self.run.parse_only, room) {
+            return Err(problem(option, message));
+        }
+        self.problems.extend(check::job(&options, engine, self.run, &replays, self.machine));
+        let control_group =
+            if self.run.parse_only { Ok(None) } else { ControlGroup::of(&options, self.machine) };
+        let control_group = control_group.unwrap_or_else(|message| {
+            self.problems.push(problem("cgroup", message));
+            None
+        });
+        self.group += u32::from(stonewall || (options.new_group && !is_first));
+        self.plan.waves += u32::from(stonewall);
+        let wait_for = awaited.unwrap_or_else(|message| {
+            self.problems.push(problem("wait_for", message));
+            0..0
+        });
+        let seed = if options.randrepeat { options.randseed } else { self.machine.random() };
+        let first_worker = self.plan.workers.len();
+        let common = Common { engine, replays: &replays, wait_for, seed };
+        if let Err((option, message)) = self.add_workers(&options, &common) {
+            self.problems.push(problem(option, message));
+        }
+        let is_only = !self.by_name.contains_key(&options.name);
+        self.by_name.insert(options.name.clone(), (first_worker..self.plan.workers.len(), is_only));
+        let auxiliary = self.run.aux_path.clone().unwrap_or_default();
+        let group = self.group;
+        let job = JobPlan::of(options, engine);
+        self.plan.jobs.push(JobPlan { group, first_worker, control_group, auxiliary, ..job });
+        Ok(())
+    }
+
+    /// Adds the clones of the job that comes next.
+    fn add_workers(&mut self, options: &JobOptions, common: &Common<'_>) -> Result<(), files::Blame> {
+        for clone in 0..options.numjobs {
+            let index = self.plan.workers.len();
+            let replay = common.replays.get(clone as usize);
+            let place = options.left_out_before.saturating_add(index as u64);
+            let seed = mix(common.seed.wrapping_add(mix(place.wrapping_add(1))));
+            let files = self.worker_files(options, common.engine, clone, replay)?;
+            self.plan.workers.push(WorkerPlan {
+                job: self.plan.jobs.len(),
+                clone,
+                index,
+                place,
+                wave: self.plan.waves - 1,
+                wait_for: common.wait_for.clone(),
+                start_delay_ns: start_delay_ns(options, seed),
+                files,
+                seed,
+                replay: replay.map(|(replay, _)| replay.clone()),
+                shared_content: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// The files of a clone, or the option that is in the way and why.
+    fn worker_files(
+        &self,
+        options: &JobOptions,
+        engine: &EngineInfo,
+        clone: u32,
+        replay: Option<&replay::Replay>,
+    ) -> Result<Vec<PathBuf>, files::Blame> {
+        match replay {
+            Some((_, files)) => Ok(files.clone()),
+            None if !engine.facets.has_local_files() || self.run.parse_only => {
+                Ok(files::nominal(options, clone))
+            }
+            None => files::names(options, clone, self.machine),
+        }
+    }
+
+    /// The workers of the job that `wait_for` names, which comes before this one.
+    fn awaited(&self, options: &JobOptions) -> Result<Range<usize>, String> {
+        let Some(name) = &options.wait_for else { return Ok(0..0) };
+        match self.by_name.get(name) {
+            Some((workers, true)) => Ok(workers.clone()),
+            Some(_) => {
+                Err(format!("wait_for={name}: several jobs have that name; give each a name of its own"))
+            }
+            None => Err(format!("wait_for={name}: no job of that name comes before this one")),
+        }
+    }
+
+    /// The job before this one that records a trace which this one replays, if there is one.
+    fn recording_of(&self, options: &JobOptions, wave: u32, wait_for: &Range<usize>) -> Option<Recording> {
+        if options.read_iolog.is_empty() {
+            // Most jobs, of which there may be very many.
+            return None;
+        }
+        let current = self.machine.current_directory().ok()?;
+        let same = |name: &String, trace: &String| current.join(name) == current.join(trace);
+        self.plan.jobs.iter().rev().find_map(|job| {
+            let name = job.options.write_iolog.as_ref()?;
+            let trace = options.read_iolog.iter().find(|trace| same(name, trace))?;
+            let is_over = self.plan.is_over_before(job, wave, wait_for);
+            Some(Recording { trace: trace.clone(), job: job.name.clone(), is_over })
+        })
+    }
+
+    /// The replays of a job's clones, if it replays traces; then it does what they do, whatever `rw` says.
+    fn find_replays(
+        &self,
+        options: &mut JobOptions,
+        recording: Option<Recording>,
+    ) -> Result<Vec<replay::Replay>, Problem> {
+        let Some(engine) = engine(&options.ioengine) else { return Ok(Vec::new()) };
+        if options.read_iolog.is_empty() || self.run.parse_only {
+            return Ok(Vec::new());
+        }
+        let recorded = recording.as_ref().map(|recording| (recording.trace.as_str(), recording.job.as_str()));
+        if let Some(Recording { trace, job, is_over }) = &recording {
+            if !is_over {
+                let message = format!(
+                    "read_iolog={trace}: job {job} records it in this run and is not over before; let this job begin \
+                     behind it (stonewall, or wait_for={job})"
+                );
+                return Err(Problem::of(options, "read_iolog", message));
+            }
+            // There is nothing yet to look through.
+            options.read_iolog_chunked = true;
+        }
+        let replays = replay::of_job(options, engine, self.run, recorded, self.machine)?;
+        options.rw = replay::all_directions(&replays);
+        Ok(replays)
+    }
+}
+
+/// A trace that is made in the run that replays it.
+struct Recording {
+    trace: String,
+    job: String,
+    /// It is whole when the replay begins.
+    is_over: bool,
+}
+
+/// How many nanoseconds after the beginning of its wave a worker starts: any in the range, as its seed decides.
+fn start_delay_ns(options: &JobOptions, seed: u64) -> u64 {
+    let delay_us = options.startdelay.map_or(0, |range| {
+        let width = (range.high - range.low).saturating_add(1);
+        range.low + ((u128::from(seed) * u128::from(width)) >> 64) as u64
+    });
+    delay_us.saturating_mul(1000)
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_host::MadeUp;
+
+    fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
+        let mut options = JobOptions {
+            name: name.into(),
+            size: Some(iolite_options::SizeValue::Bytes(1 << 20)),
+            ..JobOptions::default()
+        };
+        change(&mut options);
+        options
+    }
+
+    fn build(jobs: Vec<JobOptions>) -> Plan {
+        Plan::build(jobs, &RunOptions::default(), &MadeUp::new()).expect("a valid plan")
+    }
+
+    #[test]
+    fn stonewalls_make_waves_and_groups() {
+        let plan = build(vec![
+            job("a", |o| o.numjobs = 2),
+            job("b", |_| {}),
+            job("c", |o| o.stonewall = true),
+            job("d", |o| o.new_group = true),
+        ]);
+        let of =
+            |f: fn(&Plan, &WorkerPlan) -> u32| plan.workers.iter().map(|w| f(&plan, w)).collect::<Vec<_>>();
+        assert_eq!(of(|_, w| w.wave), [0, 0, 0, 1, 1]);
+        assert_eq!(of(|p, w| p.job_of(w).group), [0, 0, 0, 1, 2]);
+        assert_eq!(plan.waves, 2);
+    }
+
+    #[test]
+    fn a_stonewall_on_the_first_job_waits_for_nobody() {
+        let plan = build(vec![job("a", |o| o.stonewall = true), job("b", |_| {})]);
+        assert_eq!((plan.waves, plan.jobs[0].group), (1, 0));
+    }
+
+    #[test]
+    fn wait_for_names_an_earlier_job() {
+        let plan = build(vec![job("a", |o| o.numjobs = 3), job("b", |o| o.wait_for = Some("a".into()))]);
+        assert_eq!(plan.workers[3].wait_for, 0..3);
+        let problems = Plan::build(
+            vec![job("a", |o| o.wait_for = Some("b".into())), job("b", |_| {})],
+            &RunOptions::default(),
+            &MadeUp::new(),
+        );
+        assert!(problems.unwrap_err()[0].message.contains("wait_for=b: no job"));
+    }
+
+    #[test]
+    fn of_two_jobs_of_one_name_none_can_be_waited_for() {
+        let jobs = |awaited: &str| {
+            let job_a = job("a", |o| o.wait_for = Some(awaited.into()));
+            vec![job("b", |_| {}), job("b", |_| {}), job("c", |_| {}), job_a]
+        };
+        assert_eq!(build(jobs("c")).workers[3].wait_for, 2..3);
+        let problems = Plan::build(jobs("b"), &RunOptions::default(), &MadeUp::new());
+        assert!(problems.unwrap_err()[0].message.contains("wait_for=b: several jobs"));
+    }
+
+    #[test]
+    fn seeds_repeat_unless_told_otherwise() {
+        let machine = MadeUp::new();
+        let seeds = |repeat: bool| {
+            let clones = job("a", |o| {
+                o.numjobs = 4;
+                o.randrepeat = repeat;
+            });
+            let plan = Plan::build(vec![clones], &RunOptions::default(), &machine).unwrap();
+            plan.workers.iter().map(|worker| worker.seed).collect::<Vec<_>>()
+        };
+        assert_eq!(seeds(true), seeds(true));
+        assert_ne!(seeds(false), seeds(false));
+        let mut unique = seeds(true);
+        unique.sort_unstable();
+        unique.dedup();
+        assert_eq!(unique.len(), 4);
+    }
+
+    #[test]
+    fn sections_that_are_not_chosen_change_no_seeds() {
+        let all = build(vec![job("a", |o| o.numjobs = 3), job("b", |o| o.numjobs = 2)]);
+        let alone = build(vec![job("b", |o| {
+            o.numjobs = 2;
+            o.left_out_before = 3;
+        })]);
+        let of = |worker: &WorkerPlan| (worker.seed, worker.place, worker.number());
+        assert!(all.workers[3..].iter().map(of).eq(alone.workers.iter().map(of)));
+        assert_eq!((alone.workers[1].index, alone.workers[1].number()), (1, 5));
+    }
+
+    #[test]
+    fn more_workers_than_allowed() {
+        let run = RunOptions { max_jobs: 3, ..RunOptions::default() };
+        let problems = Plan::build(vec![job("a", |o| o.numjobs = 4)], &run, &MadeUp::new()).unwrap_err();
+        assert!(problems[0].message.contains("--max-jobs"));
+    }
+}

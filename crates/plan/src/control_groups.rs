@@ -1,0 +1,85 @@
+//! The control groups that jobs name (`cgroup`): where they are, and how they are entered.
+
+use iolite_host::{ControlGroupVersion, Hierarchy, Machine};
+use iolite_options::JobOptions;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A control group of workers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlGroup {
+    /// Its name, as the job has it.
+    pub name: String,
+    /// Its directory.
+    pub directory: PathBuf,
+    /// The version of control groups.
+    pub version: ControlGroupVersion,
+    /// Its share of the block I/O; `None` = the kernel's own.
+    pub weight: Option<u32>,
+    /// It stays when the run is over.
+    pub stays: bool,
+}
+
+impl ControlGroup {
+    /// The group that the job names; `None` = it names none.
+    pub(crate) fn of(options: &JobOptions, machine: &dyn Machine) -> Result<Option<ControlGroup>, String> {
+        let Some(name) = &options.cgroup else { return Ok(None) };
+        let found = machine.control_groups().map_err(|refusal| refusal.to_string())?;
+        let Hierarchy { root, version } = found.ok_or_else(|| {
+            "neither the control groups of blkio nor those of version 2 are mounted; \
+             mount -t cgroup2 none DIRECTORY mounts them"
+                .to_owned()
+        })?;
+        if version == ControlGroupVersion::Two && options.thread {
+            return Err(format!(
+                "cgroup={name}: with control groups of version 2, threads of one process cannot be in different \
+                 groups; leave thread out"
+            ));
+        }
+        Ok(Some(ControlGroup {
+            name: name.clone(),
+            directory: root.join(name),
+            version,
+            weight: options.cgroup_weight,
+            stays: options.cgroup_nodelete,
+        }))
+    }
+
+    /// The file to which a process writes its number to enter the group.
+    pub fn entrance(&self) -> PathBuf {
+        self.directory.join(match self.version {
+            ControlGroupVersion::One => "tasks",
+            ControlGroupVersion::Two => "cgroup.procs",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_host::MadeUp;
+
+    fn found(version: ControlGroupVersion, thread: bool) -> Result<Option<ControlGroup>, String> {
+        let machine = MadeUp::new().with_control_groups(Hierarchy { root: "/sys/fs/cgroup".into(), version });
+        let cgroup = Some("mine".into());
+        ControlGroup::of(&JobOptions { cgroup, thread, ..JobOptions::default() }, &machine)
+    }
+
+    #[test]
+    fn groups_are_entered_where_they_are() {
+        let entrance = |version| found(version, false).unwrap().unwrap().entrance();
+        assert_eq!(entrance(ControlGroupVersion::One).to_str(), Some("/sys/fs/cgroup/mine/tasks"));
+        assert_eq!(entrance(ControlGroupVersion::Two).to_str(), Some("/sys/fs/cgroup/mine/cgroup.procs"));
+    }
+
+    #[test]
+    fn what_cannot_be() {
+        assert!(found(ControlGroupVersion::One, true).is_ok());
+        let refused = found(ControlGroupVersion::Two, true).unwrap_err();
+        assert!(refused.starts_with("cgroup=mine: with control groups of version 2, threads"), "{refused}");
+        let options = JobOptions { cgroup: Some("mine".into()), ..JobOptions::default() };
+        let refused = ControlGroup::of(&options, &MadeUp::new()).unwrap_err();
+        assert!(refused.starts_with("neither the control groups of blkio"), "{refused}");
+        assert_eq!(ControlGroup::of(&JobOptions::default(), &MadeUp::new()), Ok(None));
+    }
+}

@@ -1,0 +1,213 @@
+//! What is decided for a job as a whole, for whoever starts its workers, watches them, ends them and reports them.
+//!
+//! What a single worker does is decided by [`Plan::resolve`](crate::Plan::resolve).
+
+mod estimate;
+mod report;
+mod watching;
+
+pub use estimate::EstimateRules;
+pub use report::ReportRules;
+pub use watching::{SamplingRules, SteadyRules};
+
+use crate::Problem;
+use crate::control_groups::ControlGroup;
+use iolite_options::engines::EngineInfo;
+use iolite_options::{ExitWhat, JobOptions, ReadWrite};
+use iolite_stats::RateLimits;
+use iolite_types::{BlockSize, Direction, PerDirection};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A job section.
+#[derive(Clone, Debug)]
+pub struct JobPlan {
+    /// Its name.
+    pub name: String,
+    /// Its engine.
+    pub engine: &'static EngineInfo,
+    /// Which directions it uses, in which order of offsets.
+    pub rw: ReadWrite,
+    /// The block sizes of each direction.
+    pub block_sizes: PerDirection<BlockSize>,
+    /// The block sizes of reads are those of sequential I/Os, and those of writes are those of random ones
+    /// (`bs_is_seq_rand`).
+    pub sizes_by_randomness: bool,
+    /// How many I/Os a worker has in flight at most.
+    pub depth: u32,
+    /// The run status group.
+    pub group: u32,
+    /// The first of its workers, as an index into [`Plan::workers`](crate::Plan::workers).
+    pub first_worker: usize,
+    /// How many workers it has.
+    pub clones: u32,
+    /// Its workers are threads, rather than processes.
+    pub thread: bool,
+    /// Its files were looked for in a directory (`opendir`).
+    pub found_files: bool,
+    /// What the end of one of its workers means for others.
+    pub end: EndRules,
+    /// What is reported of it, and how.
+    pub report: ReportRules,
+    /// The limits of a worker's rates, summed over the directions that it uses, for the status line.
+    pub limits: RateLimits,
+    /// How often its bandwidth and IOPS are sampled.
+    pub sampling: SamplingRules,
+    /// It ends when its results have stopped changing; `None` = it does not.
+    pub steady: Option<SteadyRules>,
+    /// What the time that is left follows from.
+    pub estimate: EstimateRules,
+    /// What the disks below its files do is reported.
+    pub watches_disks: bool,
+    /// The CPU of the thread that keeps the time for all workers (`gtod_cpu`).
+    pub clock_cpu: Option<u32>,
+    /// Bytes of memory that are locked while the run lasts.
+    pub locked_memory: u64,
+    /// The control group of its workers.
+    pub control_group: Option<ControlGroup>,
+    /// Where files go that the run makes for itself (`--aux-path`).
+    pub auxiliary: PathBuf,
+    /// What it asked for.
+    pub options: Arc<JobOptions>,
+}
+
+/// What the end of one of a job's workers means for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndRules {
+    /// It ends others.
+    pub ends_others: bool,
+    /// It ends others if it ended with an error.
+    pub ends_others_on_error: bool,
+    /// Which others.
+    pub whom: ExitWhat,
+}
+
+impl EndRules {
+    fn of(options: &JobOptions) -> EndRules {
+        EndRules {
+            ends_others: options.exitall,
+            ends_others_on_error: options.exitall_on_error,
+            whom: options.exit_what,
+        }
+    }
+
+    /// Whom the end of a worker ends; `None` = nobody.
+    pub fn ended_by(&self, failed: bool) -> Option<ExitWhat> {
+        (self.ends_others || (self.ends_others_on_error && failed)).then_some(self.whom)
+    }
+}
+
+impl JobPlan {
+    /// The job with these options, without its place in the plan: its group, its first worker, its control group, and
+    /// where its own files go.
+    pub(crate) fn of(options: JobOptions, engine: &'static EngineInfo) -> JobPlan {
+        JobPlan {
+            name: options.name.clone(),
+            engine,
+            rw: options.rw,
+            block_sizes: PerDirection {
+                values: Direction::ALL.map(|direction| options.block_size(direction)),
+            },
+            sizes_by_randomness: options.bs_is_seq_rand,
+            depth: options.iodepth,
+            group: 0,
+            first_worker: 0,
+            clones: options.numjobs,
+            thread: options.thread,
+            found_files: options.opendir.is_some() && options.read_iolog.is_empty(),
+            end: EndRules::of(&options),
+            report: ReportRules::of(&options),
+            limits: limits(&options),
+            sampling: SamplingRules::of(&options),
+            steady: SteadyRules::of(&options),
+            estimate: EstimateRules::of(&options),
+            watches_disks: options.disk_util && engine.facets.has_local_files(),
+            clock_cpu: options.gtod_cpu,
+            locked_memory: options.lockmem,
+            control_group: None,
+            auxiliary: PathBuf::new(),
+            options: Arc::new(options),
+        }
+    }
+
+    /// A problem of this job, for which an option is to blame.
+    pub fn problem(&self, option: &str, message: String) -> Problem {
+        Problem::of(&self.options, option, message)
+    }
+
+    /// What it was given of the options whose names begin with one of these prefixes, as in its job file: global ones
+    /// first.
+    pub fn given(&self, prefixes: &[&str]) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.options.given_global.iter().chain(&self.options.given);
+        all.map(|(name, value)| (name.as_str(), value.as_str()))
+            .filter(move |(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+    }
+}
+
+fn limits(options: &JobOptions) -> RateLimits {
+    let sum = |rates: &PerDirection<u64>| options.rw.directions().map(|direction| rates[direction]).sum();
+    RateLimits {
+        min_bandwidth: sum(&options.rate_min),
+        max_bandwidth: sum(&options.rate),
+        min_iops: sum(&options.rate_iops_min),
+        max_iops: sum(&options.rate_iops),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(change: impl FnOnce(&mut JobOptions)) -> JobPlan {
+        let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
+        change(&mut options);
+        let engine = iolite_options::engines::engine(&options.ioengine).unwrap();
+        JobPlan::of(options, engine)
+    }
+
+    #[test]
+    fn limits_are_summed_over_the_directions_that_are_used() {
+        let rates = |o: &mut JobOptions| {
+            o.rate = PerDirection::new(100, 10, 1);
+            o.rate_iops_min = PerDirection::new(3, 4, 5);
+        };
+        assert_eq!(
+            job(rates).limits,
+            RateLimits { max_bandwidth: 100, min_iops: 3, ..RateLimits::default() }
+        );
+        let mixed = job(|o| {
+            rates(o);
+            o.rw = ReadWrite::RandRw;
+        });
+        assert_eq!(mixed.limits, RateLimits { max_bandwidth: 110, min_iops: 7, ..RateLimits::default() });
+    }
+
+    #[test]
+    fn whom_an_end_ends() {
+        let of = |change: &dyn Fn(&mut JobOptions), failed| {
+            job(|o| {
+                o.exit_what = ExitWhat::Stonewall;
+                change(o);
+            })
+            .end
+            .ended_by(failed)
+        };
+        assert_eq!(of(&|_| (), true), None);
+        assert_eq!(of(&|o| o.exitall_on_error = true, false), None);
+        assert_eq!(of(&|o| o.exitall_on_error = true, true), Some(ExitWhat::Stonewall));
+        assert_eq!(of(&|o| o.exitall = true, false), Some(ExitWhat::Stonewall));
+    }
+
+    #[test]
+    fn given_options_of_a_subject() {
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let job = job(|o| {
+            o.given_global = vec![pair("rate", "1m")];
+            o.given = vec![pair("bs", "4k"), pair("thinktime", "5")];
+        });
+        let given: Vec<_> = job.given(&["rate", "thinktime"]).collect();
+        assert_eq!(given, [("rate", "1m"), ("thinktime", "5")]);
+        assert_eq!(job.given(&["zone"]).count(), 0);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the time that is left of a worker follows from.
+
+use iolite_options::{JobOptions, ReadWrite};
+use serde::{Deserialize, Serialize};
+
+/// What the time that is left of a worker follows from.
+///
+/// A worker ends when its time is over, its bytes are moved or its I/Os are done, whichever comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EstimateRules {
+    /// How many seconds it may run, its ramp included; `None` = as long as it takes.
+    pub limit_s: Option<f64>,
+    /// Only its time ends it, or something that is not known beforehand.
+    pub only_time: bool,
+    /// How long the ramp is whose I/Os do not count, in seconds.
+    pub ramp_s: f64,
+    /// How often the bytes of a pass over its files are moved. What is written and read back counts twice.
+    pub byte_passes: f64,
+    /// How many I/Os it does; `None` = no number ends it. What is written and read back counts twice.
+    pub ios: Option<f64>,
+}
+
+impl EstimateRules {
+    pub(super) fn of(options: &JobOptions) -> EstimateRules {
+        let is_replay = !options.read_iolog.is_empty();
+        let passes = passes(options);
+        // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
+        let flash = if options.sprandom { 1.0 + options.spr_op.max(0.0) } else { 1.0 };
+        let limit_s = (options.runtime as f64 + options.ramp_time as f64) / 1e6;
+        EstimateRules {
+            limit_s: (options.runtime > 0).then_some(limit_s),
+            only_time: options.time_based || (is_replay && options.read_iolog_chunked),
+            ramp_s: options.ramp_time as f64 / 1e6,
+            byte_passes: flash * passes,
+            // A replay ends with its trace.
+            ios: (options.number_ios > 0 && !is_replay).then(|| options.number_ios as f64 * passes),
+        }
+    }
+}
+
+/// How often all bytes of a pass are moved, and all of its I/Os done.
+fn passes(options: &JobOptions) -> f64 {
+    let loops = options.loops.max(1) as f64;
+    let written = match options.rw {
+        ReadWrite::Rw | ReadWrite::RandRw => 1.0 - f64::from(options.rwmixread) / 100.0,
+        ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,
+        _ => 1.0,
+    };
+    // What is trimmed counts once together with what is written there.
+    let pairs = if options.rw.trims() && options.rw.writes() { 2.0 } else { 1.0 };
+    if options.verify_only || options.loads_state() {
+        // Nothing is written, and what was is read once.
+        pairs * written
+    } else if options.reads_back() {
+        loops * pairs * (1.0 + written)
+    } else {
+        loops * pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::Verify;
+
+    fn of(change: impl FnOnce(&mut JobOptions)) -> EstimateRules {
+        let mut options = JobOptions::default();
+        change(&mut options);
+        EstimateRules::of(&options)
+    }
+
+    #[test]
+    fn what_ends_a_job() {
+        assert_eq!((of(|_| ()).limit_s, of(|_| ()).ios, of(|_| ()).only_time), (None, None, false));
+        let limited = of(|o| (o.runtime, o.ramp_time) = (5_000_000, 500_000));
+        assert_eq!((limited.limit_s, limited.ramp_s, limited.only_time), (Some(5.5), 0.5, false));
+        assert!(of(|o| o.time_based = true).only_time);
+        assert_eq!(of(|o| (o.number_ios, o.loops) = (30, 2)).ios, Some(60.0));
+        let replay = |o: &mut JobOptions| (o.read_iolog, o.number_ios) = (vec!["t".into()], 30);
+        assert_eq!(of(replay).ios, None);
+    }
+
+    #[test]
+    fn how_often_bytes_are_moved() {
+        let passes = |change: &dyn Fn(&mut JobOptions)| of(change).byte_passes;
+        assert_eq!(passes(&|o| o.loops = 3), 3.0);
+        assert_eq!(passes(&|o| (o.sprandom, o.spr_op) = (true, 0.25)), 1.25);
+        assert_eq!(passes(&|o| o.rw = ReadWrite::TrimWrite), 2.0);
+        let verified = |o: &mut JobOptions| {
+            (o.rw, o.loops) = (ReadWrite::Write, 2);
+            o.verification.verify = Verify::Crc32c;
+        };
+        assert_eq!(passes(&verified), 4.0);
+        let only_read = |o: &mut JobOptions| {
+            verified(o);
+            o.verify_only = true;
+        };
+        assert_eq!(passes(&only_read), 1.0);
+    }
+}

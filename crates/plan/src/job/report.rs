@@ -1,0 +1,87 @@
+//! What is reported of a job, and how.
+
+use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
+use iolite_stats::{Display, Unified};
+use serde::{Deserialize, Serialize};
+
+/// What is reported of a job, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReportRules {
+    /// It has a report (`stats`).
+    pub is_reported: bool,
+    /// It is reported as one with its neighbours that ask for that as well (`group_reporting`).
+    pub as_group: bool,
+    /// How its numbers are shown.
+    pub display: Display,
+    /// What the user says about it.
+    pub description: Option<String>,
+    /// The global options that it was given: name and text, in order.
+    pub given_global: Vec<(String, String)>,
+    /// The options of its own section: name and text, in order.
+    pub given: Vec<(String, String)>,
+    /// It goes on after some errors, and tells how many there were.
+    pub continues_on_errors: bool,
+    /// The latency that is aimed at, in nanoseconds; 0 = none.
+    pub latency_target_ns: u64,
+    /// How long a depth is tried for that target, in nanoseconds.
+    pub latency_window_ns: u64,
+    /// The percentage of I/Os that have to meet the target.
+    pub latency_percentile: f64,
+    /// The lives of its blocks are reported (`block_error_percentiles`).
+    pub block_lives: bool,
+    /// The number of the clock that its start is told by (`job_start_clock_id`); `None` = the wall clock.
+    pub start_clock: Option<u32>,
+}
+
+impl ReportRules {
+    pub(super) fn of(options: &JobOptions) -> ReportRules {
+        ReportRules {
+            is_reported: options.stats,
+            as_group: options.group_reporting,
+            display: display(options),
+            description: options.description.clone(),
+            given_global: options.given_global.clone(),
+            given: options.given.clone(),
+            continues_on_errors: options.continue_on_error != ErrorKinds::NONE
+                || options.ignore_error != IgnoredErrors::default(),
+            latency_target_ns: options.latency_target.saturating_mul(1000),
+            latency_window_ns: options.latency_window.saturating_mul(1000),
+            latency_percentile: options.latency_percentile,
+            block_lives: options.block_error_percentiles,
+            start_clock: (options.job_start_clock_id != 0).then_some(options.job_start_clock_id),
+        }
+    }
+}
+
+fn display(options: &JobOptions) -> Display {
+    Display {
+        kb_base: options.kb_base,
+        unit_base: options.unit_base,
+        significant_figures: options.significant_figures,
+        percentiles: options.percentile_list.clone(),
+        slat_percentiles: options.slat_percentiles,
+        clat_percentiles: options.clat_percentiles && !options.disable_clat,
+        lat_percentiles: options.lat_percentiles,
+        unified: match options.unified_rw_reporting {
+            UnifiedReporting::None => Unified::Apart,
+            UnifiedReporting::Mixed => Unified::Mixed,
+            UnifiedReporting::Both => Unified::Both,
+        },
+        intended: options.lat_from_intended_start,
+        ..Display::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_that_are_not_measured_have_no_percentiles() {
+        let shown = |disable_clat| {
+            let options = JobOptions { disable_clat, clat_percentiles: true, ..JobOptions::default() };
+            ReportRules::of(&options).display.clat_percentiles
+        };
+        assert!(shown(false) && !shown(true));
+    }
+}

@@ -1,0 +1,115 @@
+//! What of a job is watched while it runs.
+
+use iolite_options::{JobOptions, SteadyStateCriterion};
+use iolite_stats::Quantity;
+use serde::{Deserialize, Serialize};
+
+/// How often bandwidth and IOPS are sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SamplingRules {
+    /// Nanoseconds of a sample of bandwidth.
+    pub bandwidth_ns: u64,
+    /// Nanoseconds of a sample of IOPS.
+    pub iops_ns: u64,
+}
+
+impl SamplingRules {
+    pub(super) fn of(options: &JobOptions) -> SamplingRules {
+        let logs = &options.logs;
+        // Never longer than a window of the log of the same figure.
+        let period = |milliseconds: u32, logged: bool| {
+            let window = logs.log_avg_msec;
+            let milliseconds = if logged && window > 0 { milliseconds.min(window) } else { milliseconds };
+            u64::from(milliseconds.max(1)) * 1_000_000
+        };
+        SamplingRules {
+            bandwidth_ns: period(options.bwavgtime, logs.write_bw_log.is_some()),
+            iops_ns: period(options.iopsavgtime, logs.write_iops_log.is_some()),
+        }
+    }
+}
+
+/// When the state of a job is steady.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyRules {
+    /// What is looked at.
+    pub quantity: Quantity,
+    /// Its slope, rather than its deviation from the mean.
+    pub slope: bool,
+    /// The limit.
+    pub limit: f64,
+    /// The limit is in percent of the mean.
+    pub percent: bool,
+    /// Nanoseconds after the beginning in which nothing is looked at.
+    pub ramp_ns: u64,
+    /// Nanoseconds between two looks.
+    pub interval_ns: u64,
+    /// Microseconds of the window in which the limit has to be kept.
+    pub duration_us: u64,
+    /// How many measurements a full window has.
+    pub size: usize,
+}
+
+impl SteadyRules {
+    pub(super) fn of(options: &JobOptions) -> Option<SteadyRules> {
+        use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
+        let wanted = options.steadystate;
+        // Without a duration nothing is looked for, whatever else is said.
+        (options.steadystate_duration > 0).then(|| SteadyRules {
+            quantity: match wanted.criterion {
+                Iops | IopsSlope => Quantity::Iops,
+                Bw | BwSlope => Quantity::Bandwidth,
+                Lat | LatSlope => Quantity::Latency,
+            },
+            slope: matches!(wanted.criterion, IopsSlope | BwSlope | LatSlope),
+            limit: wanted.limit,
+            percent: wanted.percent,
+            ramp_ns: options.steadystate_ramp_time.saturating_mul(1000),
+            interval_ns: options.steadystate_check_interval.saturating_mul(1000).max(1),
+            duration_us: options.steadystate_duration,
+            size: (options.steadystate_duration / options.steadystate_check_interval.max(1)) as usize,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::SteadyState;
+
+    #[test]
+    fn samples_are_no_longer_than_windows_of_their_log() {
+        let sampled = |change: &dyn Fn(&mut JobOptions)| {
+            let mut options = JobOptions { bwavgtime: 500, iopsavgtime: 500, ..JobOptions::default() };
+            change(&mut options);
+            let SamplingRules { bandwidth_ns, iops_ns } = SamplingRules::of(&options);
+            (bandwidth_ns / 1_000_000, iops_ns / 1_000_000)
+        };
+        assert_eq!(sampled(&|_| ()), (500, 500));
+        let logged = |o: &mut JobOptions| {
+            o.logs.write_bw_log = Some("x".into());
+            o.logs.log_avg_msec = 100;
+        };
+        assert_eq!(sampled(&logged), (100, 500));
+        assert_eq!(sampled(&|o| o.bwavgtime = 0), (1, 500));
+    }
+
+    #[test]
+    fn a_steady_state_needs_a_duration() {
+        let steadystate =
+            SteadyState { criterion: SteadyStateCriterion::LatSlope, limit: 5.0, percent: true };
+        let of = |steadystate_duration| {
+            let steadystate_check_interval = 2_000_000;
+            SteadyRules::of(&JobOptions {
+                steadystate,
+                steadystate_duration,
+                steadystate_check_interval,
+                ..JobOptions::default()
+            })
+        };
+        assert_eq!(of(0), None);
+        let rules = of(10_000_000).unwrap();
+        assert_eq!((rules.quantity, rules.slope, rules.percent), (Quantity::Latency, true, true));
+        assert_eq!((rules.duration_us, rules.size, rules.interval_ns), (10_000_000, 5, 2_000_000_000));
+    }
+}
