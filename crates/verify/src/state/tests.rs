@@ -277,7 +277,7 @@ fn the_state_of_a_job_at_work_is_none_that_is_damaged() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(iolite_testing::properties(300))]
 
     /// No byte, wherever it is changed, does any harm.
     #[test]

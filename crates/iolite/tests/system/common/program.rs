@@ -40,14 +40,47 @@ impl Program {
         }
     }
 
-    /// An installed fio to compare with. That there is none is recorded: what would be compared is skipped.
+    /// A fio to compare with: the first of [`Program::peers`]. That there is none is recorded: what would be compared is
+    /// skipped.
     pub fn peer() -> Option<Program> {
-        let directories = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::split_paths(&directories).map(|dir| dir.join("fio")).find(|path| is_fio(path));
-        if path.is_none() {
+        let peer = Program::peers().into_iter().next();
+        if peer.is_none() {
             partly_skipped(&this_test!(), "fio is not installed");
         }
-        Some(Program { path: path?, is_peer: true })
+        peer
+    }
+
+    /// All releases of fio to compare with: those that `IOLITE_PEERS` names, with colons or spaces between them; without
+    /// it the installed one, and what `scripts/peer-fio` has put below `target/peers`.
+    pub fn peers() -> Vec<Program> {
+        let paths: Vec<PathBuf> = match std::env::var("IOLITE_PEERS") {
+            Ok(named) => {
+                let paths: Vec<PathBuf> =
+                    named.split([':', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect();
+                assert!(paths.iter().all(|path| is_fio(path)), "IOLITE_PEERS={named}: not each is a fio");
+                paths
+            }
+            Err(_) => {
+                let directories = std::env::var_os("PATH").unwrap_or_default();
+                let installed = std::env::split_paths(&directories).map(|directory| directory.join("fio"));
+                let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
+                let unpacked = std::fs::read_dir(unpacked).into_iter().flatten().flatten();
+                let mut unpacked: Vec<PathBuf> = unpacked.map(|entry| entry.path().join("fio")).collect();
+                unpacked.sort();
+                installed
+                    .filter(|path| is_fio(path))
+                    .take(1)
+                    .chain(unpacked.into_iter().filter(|path| is_fio(path)))
+                    .collect()
+            }
+        };
+        paths.into_iter().map(|path| Program { path, is_peer: true }).collect()
+    }
+
+    /// What it says to `--version`.
+    pub fn version(&self) -> String {
+        let output = Command::new(&self.path).arg("--version").stdin(Stdio::null()).output();
+        String::from_utf8_lossy(&output.expect("it can be run").stdout).trim().to_owned()
     }
 
     /// Run to the end in `dir`.

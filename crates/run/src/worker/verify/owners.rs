@@ -237,6 +237,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
         /// Against the plain truth: who wrote each byte last.
         #[test]
         fn what_stands_is_known_exactly(
