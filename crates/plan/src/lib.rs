@@ -15,6 +15,7 @@ mod dedupe;
 mod files;
 mod job;
 mod layout;
+mod layouts;
 mod limits;
 pub mod logs;
 mod measuring;

@@ -2,7 +2,7 @@
 
 use crate::controller::Controller;
 use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
-use crate::{Observer, Outcome, RunError, Settings, layout, own_files};
+use crate::{Observer, Outcome, RunError, Settings, own_files};
 use iolite_host::Machine;
 use iolite_plan::{Layout, Plan, Problem};
 use std::path::Path;
@@ -33,7 +33,7 @@ impl<'a> Prepared<'a> {
                 message,
             })
         }));
-        let found = layout::resolve(plan).and_then(|layouts| {
+        let found = plan.layouts(machine).and_then(|layouts| {
             let unknowable =
                 [own_files::overwritten(plan, &layouts), problems_of_files(plan, &layouts)].concat();
             match Rivals::of(plan, &layouts) {

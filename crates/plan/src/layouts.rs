@@ -1,0 +1,182 @@
+//! Files before the run: what is there, and what it has to become.
+
+use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
+use crate::{layout, replay_layout};
+use iolite_host::{Machine, Refusal};
+use iolite_options::JobOptions;
+use iolite_options::engines::Facets;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// What the files are that earlier workers will have made.
+type Made = HashMap<PathBuf, FileFacts>;
+
+impl Plan {
+    /// The layout of every worker's files, in order, as if the files of the earlier ones had been made already.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the files, for all jobs.
+    pub fn layouts(&self, machine: &dyn Machine) -> Result<Vec<Layout>, Vec<Problem>> {
+        let mut made = Made::new();
+        let mut layouts = Vec::with_capacity(self.workers.len());
+        let mut problems: Vec<Problem> = Vec::new();
+        for worker in &self.workers {
+            let job = self.job_of(worker);
+            match of_worker(job, worker, &mut made, machine) {
+                Ok(layout) => layouts.push(layout),
+                Err(message) => {
+                    let problem = Problem { job: job.name.clone(), origin: None, message };
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        if problems.is_empty() { Ok(layouts) } else { Err(problems) }
+    }
+}
+
+fn of_worker(
+    job: &JobPlan,
+    worker: &WorkerPlan,
+    made: &mut Made,
+    machine: &dyn Machine,
+) -> Result<Layout, String> {
+    let options = &job.options;
+    let facets = job.engine.facets;
+    let mut files = Vec::with_capacity(worker.files.len());
+    for path in &worker.files {
+        let found = if !facets.has_local_files() {
+            FileFacts { kind: FileKind::Regular, size: None }
+        } else if let Some(made) = made.get(path) {
+            *made
+        } else {
+            facts(path, machine).map_err(|why| format!("{}: {why}", path.display()))?
+        };
+        check_kind(options, path, found)?;
+        files.push((path.clone(), found));
+    }
+    if let Some(replay) = &worker.replay {
+        let layout = replay_layout(replay, &files, facets.keeps_data())?;
+        return checked(options, layout, facets, made);
+    }
+    let context = LayoutContext { clone: worker.clone, keeps_data: facets.keeps_data(), seed: worker.seed };
+    let layout = layout(options, context, &files).map_err(|error| error.to_string())?;
+    checked(options, layout, facets, made)
+}
+
+/// The layout, if its files may be made; then they are known to become what it says.
+fn checked(options: &JobOptions, layout: Layout, facets: Facets, made: &mut Made) -> Result<Layout, String> {
+    if facets.has_local_files() {
+        for file in &layout.files {
+            if !file.exists && !options.allow_file_create {
+                return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
+            }
+            // (How large a file becomes that fills the file system is seen when it has.)
+            if let (FileKind::Regular, Some(size), false) = (file.kind, file.extend_to, is_endless(options)) {
+                made.insert(file.path.clone(), FileFacts { kind: FileKind::Regular, size: Some(size) });
+            }
+        }
+    }
+    Ok(layout)
+}
+
+/// `filetype` says what the job expects to find.
+fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(), String> {
+    use iolite_options::FileType;
+    let expected = match options.filetype {
+        FileType::None => return Ok(()),
+        FileType::File => FileKind::Regular,
+        FileType::Block => FileKind::Block,
+        FileType::Char => FileKind::Char,
+    };
+    if found.kind == expected {
+        return Ok(());
+    }
+    Err(format!("filetype={}: {} is not of that type", options.filetype.keyword(), path.display()))
+}
+
+/// What is there under this name, or why it cannot be used.
+fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, String> {
+    let Some(found) = machine.file(path).map_err(|refusal| refusal.to_string())? else {
+        return Ok(FileFacts { kind: FileKind::Regular, size: None });
+    };
+    let Some(kind) = found.kind.file_kind() else {
+        let words = Refusal::of(libc::EISDIR);
+        return Err(format!("{words}; name a file in it, or give it as directory="));
+    };
+    let size = machine.size(path).map_err(|refusal| refusal.to_string())?;
+    Ok(FileFacts { kind, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_host::MadeUp;
+    use iolite_options::{FileType, ReadWrite, RunOptions, SizeValue};
+
+    fn job(file: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
+        let mut options =
+            JobOptions { name: "j".into(), filename: vec![file.into()], ..JobOptions::default() };
+        change(&mut options);
+        options
+    }
+
+    fn layouts(jobs: Vec<JobOptions>, machine: &MadeUp) -> Result<Vec<Layout>, Vec<String>> {
+        let plan = Plan::build(jobs, &RunOptions::default(), machine).unwrap();
+        let layouts = plan.layouts(machine);
+        layouts.map_err(|problems| problems.into_iter().map(|problem| problem.message).collect())
+    }
+
+    #[test]
+    fn a_later_job_finds_what_an_earlier_one_will_have_made() {
+        let writes =
+            job("/data/new", |o| (o.rw, o.size) = (ReadWrite::Write, Some(SizeValue::Bytes(1 << 20))));
+        let half = job("/data/new", |o| o.size = Some(SizeValue::Percent(50)));
+        let found = layouts(vec![writes, half.clone()], &MadeUp::new()).unwrap();
+        assert_eq!((found[0].files[0].extend_to, found[1].files[0].extend_to), (Some(1 << 20), None));
+        assert_eq!((found[0].files[0].length, found[1].files[0].length), (1 << 20, 1 << 19));
+        let alone = layouts(vec![half], &MadeUp::new()).unwrap_err();
+        assert!(alone[0].starts_with("size=50% is a share of the size of /data/new"), "{alone:?}");
+    }
+
+    #[test]
+    fn a_device_has_the_size_that_it_has() {
+        let machine = MadeUp::new().with_block_device("/dev/big", 100 << 40);
+        let found =
+            layouts(vec![job("/dev/big", |o| o.offset = SizeValue::Bytes(1 << 40))], &machine).unwrap();
+        let file = &found[0].files[0];
+        assert_eq!((file.kind, file.offset, file.length), (FileKind::Block, 1 << 40, 99 << 40));
+        assert!(file.exists && file.extend_to.is_none());
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_told_with_their_names() {
+        let machine =
+            MadeUp::new().with_directory("/data").refused("/secret", libc::EACCES).with_file("/f", 0);
+        let refused = |file, change: &dyn Fn(&mut JobOptions)| {
+            layouts(vec![job(file, |o| change(o))], &machine).unwrap_err()
+        };
+        let remedy = "/data: Is a directory; name a file in it, or give it as directory=";
+        assert_eq!(refused("/data", &|_| ()), [remedy]);
+        assert_eq!(refused("/secret", &|_| ()), ["/secret: Permission denied"]);
+        let small = |o: &mut JobOptions| o.size = Some(SizeValue::Bytes(4096));
+        let no_files = |o: &mut JobOptions| {
+            small(o);
+            o.allow_file_create = false;
+        };
+        assert_eq!(refused("/new", &no_files), ["/new does not exist, and allow_file_create=0"]);
+        let device = |o: &mut JobOptions| {
+            small(o);
+            o.filetype = FileType::Block;
+        };
+        assert_eq!(refused("/f", &device), ["filetype=block: /f is not of that type"]);
+    }
+
+    #[test]
+    fn clones_with_the_same_problem_tell_it_once() {
+        let clones = job("/secret", |o| o.numjobs = 100);
+        let found = layouts(vec![clones], &MadeUp::new().refused("/secret", libc::EIO)).unwrap_err();
+        assert_eq!(found, ["/secret: Input/output error"]);
+    }
+}
