@@ -1,14 +1,57 @@
-//! Whether workers, and the threads beside them, may run on the CPUs that jobs name.
+//! The CPUs and the memory nodes of workers, and whether they, and the threads beside them, may run there.
 //!
 //! A CPU that is there may still be out of bounds: it is offline, or the cpuset of this process leaves it out. (What
 //! taskset(1) has left out is not out of bounds: a job that names such a CPU gets it.)
 
 use crate::{JobPlan, Plan, Problem};
-use iolite_host::Machine;
-use iolite_options::{CpusPolicy, JobOptions};
+use iolite_host::{Machine, Refusal};
+use iolite_options::{CpusPolicy, JobOptions, NumaPolicy, NumaPolicyMode};
 
 /// An option to blame, and what is wrong.
 type Obstacle = (&'static str, String);
+
+/// The CPUs that a job names (`cpus_allowed`, `cpumask`), or this worker's share of them, without the one that keeps the
+/// time; `None` = it names none.
+pub(crate) fn of_worker(options: &JobOptions, worker: usize, reserved: Option<u32>) -> Option<Vec<u32>> {
+    if options.cpus_allowed.is_empty() {
+        return None;
+    }
+    let cpus: Vec<u32> = options.cpus_allowed.iter().copied().filter(|&cpu| Some(cpu) != reserved).collect();
+    Some(match options.cpus_allowed_policy {
+        CpusPolicy::Split if !cpus.is_empty() => vec![cpus[worker % cpus.len()]],
+        CpusPolicy::Split | CpusPolicy::Shared => cpus,
+    })
+}
+
+/// The CPUs of the memory nodes that a job's workers run on (`numa_cpu_nodes`); `None` = it names no nodes.
+///
+/// # Errors
+/// The kernel does not say what nodes there are.
+pub(crate) fn of_nodes(options: &JobOptions, machine: &dyn Machine) -> Result<Option<Vec<u32>>, Refusal> {
+    let named = &options.numa_cpu_nodes;
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let nodes = machine.nodes()?.into_iter().filter(|node| named.contains(&node.number));
+    Ok(Some(nodes.flat_map(|node| node.cpus).collect()))
+}
+
+/// Where the memory of a job's workers comes from (`numa_mem_policy`), with the nodes that it applies to.
+///
+/// # Errors
+/// The kernel does not say what nodes there are.
+pub(crate) fn memory_policy(
+    options: &JobOptions,
+    machine: &dyn Machine,
+) -> Result<Option<NumaPolicy>, Refusal> {
+    use NumaPolicyMode::{Bind, Interleave, Prefer};
+    let Some(mut policy) = options.numa_mem_policy.clone() else { return Ok(None) };
+    // These policies need nodes; none named means all there are.
+    if policy.nodes.is_empty() && matches!(policy.mode, Prefer | Bind | Interleave) {
+        policy.nodes = machine.nodes()?.iter().map(|node| node.number).collect();
+    }
+    Ok(Some(policy))
+}
 
 /// All jobs, or the threads beside them, that would have no CPU.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
@@ -54,7 +97,7 @@ fn without_worker(
         return Some((option, format!("{option}: {message}")));
     }
     if !options.numa_cpu_nodes.is_empty() {
-        return on_nodes(&options.numa_cpu_nodes, reserved, machine)
+        return on_nodes(options, reserved, machine)
             .map(|message| ("numa_cpu_nodes", format!("numa_cpu_nodes: {message}")));
     }
     // Log files are written wherever this program may run.
@@ -71,35 +114,31 @@ fn without_worker(
 /// Why one of these workers has no CPU among those that the job allows.
 fn on_named(
     options: &JobOptions,
-    mut workers: std::ops::Range<usize>,
+    workers: std::ops::Range<usize>,
     reserved: Option<u32>,
     machine: &dyn Machine,
 ) -> Option<String> {
-    if options.cpus_allowed.is_empty() {
-        return None;
-    }
-    let named: Vec<u32> = options.cpus_allowed.iter().copied().filter(|&cpu| Some(cpu) != reserved).collect();
-    if named.is_empty() {
-        return Some(format!("{}, and the job may run on no other; allow it one", keeps_time(reserved?)));
-    }
-    let usable = usable(&named, machine);
-    let unusable = match options.cpus_allowed_policy {
-        CpusPolicy::Shared => usable.is_empty().then_some(named[0]),
-        CpusPolicy::Split => {
-            workers.find_map(|worker| Some(named[worker % named.len()]).filter(|cpu| !usable.contains(cpu)))
-        }
+    // Shares repeat after as many workers as there are CPUs.
+    let different = match options.cpus_allowed_policy {
+        CpusPolicy::Shared => 1,
+        CpusPolicy::Split => options.cpus_allowed.len(),
     };
-    unusable.map(|cpu| format!("this program may not run on CPU {cpu}"))
+    workers.take(different).find_map(|worker| {
+        let cpus = of_worker(options, worker, reserved)?;
+        let Some(first) = cpus.first() else {
+            return Some(format!("{}, and the job may run on no other; allow it one", keeps_time(reserved?)));
+        };
+        usable(&cpus, machine).is_empty().then(|| format!("this program may not run on CPU {first}"))
+    })
 }
 
-/// Why a worker has no CPU on these memory nodes.
-fn on_nodes(named: &[u32], reserved: Option<u32>, machine: &dyn Machine) -> Option<String> {
-    let nodes = match machine.nodes() {
-        Ok(nodes) => nodes,
-        Err(refusal) => return Some(format!("node {}: {refusal}", named.first()?)),
+/// Why a worker has no CPU on the memory nodes that the job names.
+fn on_nodes(options: &JobOptions, reserved: Option<u32>, machine: &dyn Machine) -> Option<String> {
+    let cpus = match of_nodes(options, machine) {
+        Ok(cpus) => cpus?,
+        Err(refusal) => return Some(format!("node {}: {refusal}", options.numa_cpu_nodes.first()?)),
     };
-    let cpus = nodes.into_iter().filter(|node| named.contains(&node.number)).flat_map(|node| node.cpus);
-    let mut usable = usable(&cpus.collect::<Vec<_>>(), machine);
+    let mut usable = usable(&cpus, machine);
     if usable.is_empty() {
         return Some("this program may run on no CPU of these nodes".to_owned());
     }
@@ -192,6 +231,19 @@ mod tests {
         assert_eq!(found, ["numa_cpu_nodes: this program may run on no CPU of these nodes"]);
         let found = told(vec![on(1)], &machine.with_nodes(0));
         assert_eq!(found, ["numa_cpu_nodes: node 1: No such file or directory"]);
+    }
+
+    #[test]
+    fn policies_that_need_nodes_have_all_of_them() {
+        let machine = MadeUp::new().with_nodes(4);
+        let nodes = |mode, named: &[u32]| {
+            let numa_mem_policy = Some(NumaPolicy { mode, nodes: named.to_vec() });
+            let options = JobOptions { numa_mem_policy, ..JobOptions::default() };
+            memory_policy(&options, &machine).unwrap().unwrap().nodes
+        };
+        assert_eq!(nodes(NumaPolicyMode::Interleave, &[]), [0, 1, 2, 3]);
+        assert_eq!(nodes(NumaPolicyMode::Interleave, &[1]), [1]);
+        assert_eq!(nodes(NumaPolicyMode::Local, &[]), [0; 0]);
     }
 
     #[test]

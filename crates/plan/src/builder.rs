@@ -1,7 +1,7 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
 use crate::control_groups::ControlGroup;
-use crate::{JobPlan, Plan, Problem, WorkerPlan, check, dedupe, files, logs, replay, room};
+use crate::{JobPlan, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
 use iolite_host::Machine;
 use iolite_options::engines::{EngineInfo, engine};
 use iolite_options::{JobOptions, RunOptions};
@@ -104,12 +104,6 @@ impl Builder<'_> {
             return Err(problem(option, message));
         }
         self.problems.extend(check::job(&options, engine, self.run, &replays, self.machine));
-        let control_group =
-            if self.run.parse_only { Ok(None) } else { ControlGroup::of(&options, self.machine) };
-        let control_group = control_group.unwrap_or_else(|message| {
-            self.problems.push(problem("cgroup", message));
-            None
-        });
         self.group += u32::from(stonewall || (options.new_group && !is_first));
         self.plan.waves += u32::from(stonewall);
         let wait_for = awaited.unwrap_or_else(|message| {
@@ -126,9 +120,31 @@ impl Builder<'_> {
         self.by_name.insert(options.name.clone(), (first_worker..self.plan.workers.len(), is_only));
         let auxiliary = self.run.aux_path.clone().unwrap_or_default();
         let group = self.group;
-        let job = JobPlan::of(options, engine);
-        self.plan.jobs.push(JobPlan { group, first_worker, control_group, auxiliary, ..job });
+        let mut job = JobPlan { group, first_worker, auxiliary, ..JobPlan::of(options, engine) };
+        // The language can be checked anywhere.
+        if !self.run.parse_only {
+            self.place_on_machine(&mut job);
+        }
+        self.plan.jobs.push(job);
         Ok(())
+    }
+
+    /// Adds what the machine has to do with where the job's workers run.
+    fn place_on_machine(&mut self, job: &mut JobPlan) {
+        match ControlGroup::of(&job.options, self.machine) {
+            Ok(found) => job.control_group = found,
+            Err(message) => self.problems.push(job.problem("cgroup", message)),
+        }
+        // Where the kernel does not say what nodes there are, the CPUs of a node are found missing before the run begins.
+        job.node_cpus = affinity::of_nodes(&job.options, self.machine).unwrap_or_default();
+        match affinity::memory_policy(&job.options, self.machine) {
+            Ok(found) => job.memory_policy = found,
+            Err(refusal) => {
+                let message =
+                    format!("numa_mem_policy: the kernel does not say what nodes there are: {refusal}");
+                self.problems.push(job.problem("numa_mem_policy", message));
+            }
+        }
     }
 
     /// Adds the clones of the job that comes next.

@@ -13,7 +13,7 @@ pub use watching::{SamplingRules, SteadyRules};
 use crate::Problem;
 use crate::control_groups::ControlGroup;
 use iolite_options::engines::EngineInfo;
-use iolite_options::{ExitWhat, JobOptions, ReadWrite};
+use iolite_options::{ExitWhat, JobOptions, NumaPolicy, ReadWrite};
 use iolite_stats::RateLimits;
 use iolite_types::{BlockSize, Direction, PerDirection};
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,11 @@ pub struct JobPlan {
     pub clock_cpu: Option<u32>,
     /// Bytes of memory that are locked while the run lasts.
     pub locked_memory: u64,
+    /// The CPUs of the memory nodes on which its workers run; `None` = of any.
+    pub node_cpus: Option<Vec<u32>>,
+    /// Where its workers' memory comes from, with the nodes that the policy applies to; `None` = the system's own
+    /// policy.
+    pub memory_policy: Option<NumaPolicy>,
     /// The control group of its workers.
     pub control_group: Option<ControlGroup>,
     /// Where files go that the run makes for itself (`--aux-path`).
@@ -99,8 +104,7 @@ impl EndRules {
 }
 
 impl JobPlan {
-    /// The job with these options, without its place in the plan: its group, its first worker, its control group, and
-    /// where its own files go.
+    /// The job with these options, without what its place in the plan, the options of the run and the machine add.
     pub(crate) fn of(options: JobOptions, engine: &'static EngineInfo) -> JobPlan {
         JobPlan {
             name: options.name.clone(),
@@ -125,6 +129,8 @@ impl JobPlan {
             watches_disks: options.disk_util && engine.facets.has_local_files(),
             clock_cpu: options.gtod_cpu,
             locked_memory: options.lockmem,
+            node_cpus: None,
+            memory_policy: None,
             control_group: None,
             auxiliary: PathBuf::new(),
             options: Arc::new(options),

@@ -16,12 +16,8 @@ pub fn apply(rules: &PlacementRules) -> Result<(), (&'static str, io::Error)> {
     if let Some(cpus) = &rules.affinity {
         run_on(cpus).map_err(|error| ("cpus_allowed", error))?;
     }
-    if !rules.cpu_nodes.is_empty() {
-        let mut cpus = Vec::new();
-        for node in &rules.cpu_nodes {
-            cpus.extend(cpus_of_node(*node).map_err(|error| ("numa_cpu_nodes", error))?);
-        }
-        run_on(&cpus).map_err(|error| ("numa_cpu_nodes", error))?;
+    if let Some(cpus) = &rules.node_cpus {
+        run_on(cpus).map_err(|error| ("numa_cpu_nodes", error))?;
     }
     if let Some(reserved) = rules.reserved_cpu {
         keep_off(reserved).map_err(|error| ("gtod_cpu", error))?;
@@ -73,25 +69,6 @@ pub(super) fn keep_off(reserved: u32) -> io::Result<()> {
     crate::run_on(&cpus)
 }
 
-/// The CPUs of a memory node, from sysfs.
-fn cpus_of_node(node: u32) -> io::Result<Vec<u32>> {
-    let path = format!("/sys/devices/system/node/node{node}/cpulist");
-    let list =
-        std::fs::read_to_string(&path).map_err(|error| explained(&error, format!("node {node}: {error}")))?;
-    Ok(parse_list(list.trim()))
-}
-
-/// `0-3,8,10-11`
-fn parse_list(list: &str) -> Vec<u32> {
-    list.split(',')
-        .filter_map(|part| {
-            let (low, high) = part.split_once('-').unwrap_or((part, part));
-            Some(low.parse::<u32>().ok()?..=high.parse().ok()?)
-        })
-        .flatten()
-        .collect()
-}
-
 fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
     // linux/mempolicy.h
     let mode: libc::c_long = match mode {
@@ -103,13 +80,6 @@ fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
     };
     const WORDS: usize = 16;
     let mut mask = [0u64; WORDS];
-    // These policies need nodes; none named means all there are.
-    let all = if nodes.is_empty() && matches!(mode, 1..=3) {
-        parse_list(std::fs::read_to_string("/sys/devices/system/node/online")?.trim())
-    } else {
-        Vec::new()
-    };
-    let nodes = if nodes.is_empty() { &all } else { nodes };
     for &node in nodes {
         let word =
             mask.get_mut(node as usize / 64).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -232,12 +202,6 @@ mod tests {
             assert!(text.contains("job j: ") && text.contains("root"), "{option}: {text}");
         }
         assert!(told("prio", libc::EINVAL).starts_with("Invalid argument"));
-    }
-
-    #[test]
-    fn cpu_lists() {
-        assert_eq!(parse_list("0-2,5,8-9"), [0, 1, 2, 5, 8, 9]);
-        assert_eq!(parse_list(""), [0; 0]);
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! Command lines are resolved on machines that nobody here has: no test looks at this one.
+
+use iolite_host::{InUse, Machine, MadeUp, ZoneModel, Zones};
+use iolite_options::{Invocation, parse_with};
+use iolite_plan::resolve::ResolvedWorker;
+use iolite_plan::{FileKind, Plan};
+use iolite_types::{BlockSize, Direction};
+use std::ffi::OsString;
+use std::path::Path;
+
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+/// What each worker does, or what is in the way.
+fn resolved(machine: &MadeUp, arguments: &str) -> Result<Vec<ResolvedWorker>, Vec<String>> {
+    let arguments: Vec<OsString> = arguments.split_whitespace().map(OsString::from).collect();
+    let parsed =
+        parse_with(&arguments, &|_| None, &mut std::io::empty(), false).expect("the language is known");
+    let Invocation::Run { mut batches, run, .. } = parsed else { panic!("jobs are to run") };
+    let words = |problems: Vec<iolite_plan::Problem>| {
+        problems.into_iter().map(|problem| problem.message).collect::<Vec<String>>()
+    };
+    let plan = Plan::build(batches.remove(0), &run, machine).map_err(words)?;
+    let impossible = words(iolite_plan::impossible(&plan, machine));
+    if !impossible.is_empty() {
+        return Err(impossible);
+    }
+    let layouts = plan.layouts(machine).map_err(words)?;
+    Ok(plan.workers.iter().zip(&layouts).map(|(worker, layout)| plan.resolve(worker, layout)).collect())
+}
+
+#[test]
+fn a_device_of_100_tib() {
+    let machine = MadeUp::new().with_block_device("/dev/big", 100 * TIB);
+    let job = "--name=j --filename=/dev/big --rw=randwrite --bsrange=4k-64k --offset=20% --offset_increment=10t \
+               --size=10t --numjobs=4 --iodepth=64 --ioengine=libaio";
+    let workers = resolved(&machine, job).unwrap();
+    let regions: Vec<(u64, u64)> = workers
+        .iter()
+        .map(|worker| {
+            let file = &worker.layout.files[0];
+            assert_eq!((file.kind, file.extend_to, file.is_whole), (FileKind::Block, None, false));
+            (file.offset / TIB, file.length / TIB)
+        })
+        .collect();
+    assert_eq!(regions, [(20, 10), (30, 10), (40, 10), (50, 10)]);
+    let worker = &workers[3];
+    assert_eq!(worker.workload.block_size[Direction::Write], BlockSize::Range(4 << 10, 64 << 10));
+    // Memory follows from the depth and the block size, not from the size of the device.
+    assert_eq!((worker.buffers.count, worker.buffers.largest), (64, 64 << 10));
+    // What a worker does can be stored and sent.
+    let text = serde_json::to_string(worker).unwrap();
+    assert_eq!(&serde_json::from_str::<ResolvedWorker>(&text).unwrap(), worker);
+}
+
+#[test]
+fn regions_behind_the_end_of_a_large_device() {
+    let machine = MadeUp::new().with_block_device("/dev/big", 100 * TIB);
+    let found = resolved(&machine, "--name=j --filename=/dev/big --rw=read --offset=101t").unwrap_err();
+    assert!(
+        found[0].contains("lies behind the end of /dev/big, which has 109951162777600 bytes"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn each_of_512_cpus_has_a_worker() {
+    let machine = MadeUp::new().with_cpus(512).with_nodes(4);
+    let job =
+        "--name=j --ioengine=null --size=1m --numjobs=513 --cpus_allowed=0-511 --cpus_allowed_policy=split";
+    let workers = resolved(&machine, job).unwrap();
+    let cpus: Vec<u32> =
+        workers.into_iter().map(|worker| worker.placement.affinity.expect("a share")[0]).collect();
+    assert_eq!(cpus, (0..512).chain([0]).collect::<Vec<u32>>());
+    let found = resolved(&machine, "--name=j --ioengine=null --size=1m --cpus_allowed=512").unwrap_err();
+    assert_eq!(found, ["cpus_allowed: there is no CPU 512, the last is 511"]);
+    // One of them may be offline.
+    let found = resolved(&machine.unusable_cpu(300), job).unwrap_err();
+    assert_eq!(found, ["cpus_allowed: this program may not run on CPU 300"]);
+}
+
+#[test]
+fn four_memory_nodes() {
+    let machine = MadeUp::new().with_cpus(512).with_nodes(4);
+    let job = "--name=j --ioengine=null --size=1m --numa_cpu_nodes=1,3 --numa_mem_policy=bind:3";
+    let placement = resolved(&machine, job).unwrap().remove(0).placement;
+    assert_eq!(placement.node_cpus, Some((128..256).chain(384..512).collect()));
+    assert_eq!(placement.memory_policy.map(|policy| policy.nodes), Some(vec![3]));
+    let found = resolved(&machine, "--name=j --ioengine=null --size=1m --numa_cpu_nodes=4").unwrap_err();
+    assert_eq!(found, ["numa_cpu_nodes: there is no memory node 4, only 0, 1, 2, 3"]);
+}
+
+#[test]
+fn little_memory() {
+    let machine = MadeUp::new().with_memory(64 << 20);
+    let job = |files: u64| format!("--name=j --ioengine=null --size=1g --rw=read --nrfiles={files}");
+    assert!(resolved(&machine, &job(1000)).is_ok());
+    let found = resolved(&machine, &job(1_000_000)).unwrap_err();
+    assert_eq!(
+        found,
+        [
+            "nrfiles=1000000: files need about 488 MiB of memory, and 64 MiB are available; use a smaller nrfiles"
+        ]
+    );
+    let deep = "--name=j --ioengine=null --size=1g --rw=read --numjobs=1000 --iodepth=1024";
+    assert!(
+        resolved(&machine, deep).unwrap_err()[0].starts_with("iodepth=1024: I/Os in flight of 1000 workers")
+    );
+}
+
+#[test]
+fn a_zoned_disk() {
+    let zones =
+        Zones { model: ZoneModel::HostManaged, size: 256 << 20, count: 64, most_open: 14, most_active: 14 };
+    let machine = MadeUp::new().with_block_device("/dev/zns", 16 * GIB).zoned("/dev/zns", zones);
+    assert_eq!(machine.disk(Path::new("/dev/zns")).unwrap().queue.zones, Some(zones));
+    let workers = resolved(&machine, "--name=j --filename=/dev/zns --rw=read --bs=64k").unwrap();
+    assert_eq!(workers[0].layout.total_length(), 16 * GIB);
+}
+
+#[test]
+fn a_device_in_use_is_only_read() {
+    let machine = MadeUp::new()
+        .with_block_device("/dev/root", 512 * GIB)
+        .used("/dev/root", InUse::Mounted("/".into()))
+        .with_block_device("/dev/member", 512 * GIB)
+        .used("/dev/member", InUse::Held("md0".into()));
+    let job = |file: &str, rest: &str| format!("--name=j --filename={file} --bs=4k {rest}");
+    assert!(resolved(&machine, &job("/dev/root", "--rw=randread")).is_ok());
+    assert!(resolved(&machine, &job("/dev/root", "--rw=randwrite --allow_mounted_write=1")).is_ok());
+    let remedy = "allow_mounted_write=1 overrides this";
+    assert_eq!(
+        resolved(&machine, &job("/dev/root", "--rw=randwrite")).unwrap_err(),
+        [format!("rw=randwrite would change data on /dev/root, but it is mounted on /; {remedy}")]
+    );
+    assert_eq!(
+        resolved(&machine, &job("/dev/member", "--rw=trim")).unwrap_err(),
+        [format!("rw=trim would change data on /dev/member, but the device md0 is built on it; {remedy}")]
+    );
+}
+
+#[test]
+fn files_and_devices_that_are_missing() {
+    let machine = MadeUp::new().with_directory("/data");
+    let job = |file: &str, rest: &str| format!("--name=j --filename={file} --rw=read {rest}");
+    // A file is made as large as it is read.
+    let workers = resolved(&machine, &job("/data/new", "--size=1g")).unwrap();
+    assert_eq!(workers[0].layout.files[0].extend_to, Some(GIB));
+    let found = resolved(&machine, &job("/data/new", "")).unwrap_err();
+    assert!(found[0].starts_with("/data/new does not exist, so there is no size of its own"), "{found:?}");
+    let found = resolved(&machine, &job("/dev/nvme9n1", "--size=1g")).unwrap_err();
+    assert_eq!(found, ["/dev/nvme9n1 does not exist, and no file is made among devices"]);
+}
