@@ -1,7 +1,7 @@
 //! What is there under a name.
 
 use crate::Refusal;
-use iolite_types::FileKind;
+use iolite_types::{FileKind, is_standard_stream};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
@@ -146,7 +146,7 @@ pub enum Access {
 }
 
 pub(crate) fn look(path: &Path) -> Result<Option<FileFacts>, Refusal> {
-    if path == Path::new("-") {
+    if is_standard_stream(path) {
         return Ok(Some(FileFacts::standard_stream()));
     }
     match fs::metadata(path) {

@@ -278,7 +278,7 @@ fn absolute(path: &Path) -> PathBuf {
 
 impl Machine for MadeUp {
     fn file(&self, path: &Path) -> Result<Option<FileFacts>, Refusal> {
-        if path == Path::new("-") {
+        if iolite_types::is_standard_stream(path) {
             return Ok(Some(FileFacts::standard_stream()));
         }
         match self.refused.get(&absolute(path)) {

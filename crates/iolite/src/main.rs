@@ -16,6 +16,7 @@ use iolite_options::{Invocation, JobOptions, NO_JOBS, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
 use iolite_run::{HeldSignals, Prepared, RunError};
+use iolite_types::is_standard_stream;
 use session::Session;
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -183,7 +184,7 @@ fn writes_to_output(plan: &Plan) -> bool {
         let job = plan.job_of(worker);
         job.rw.writes()
             && job.engine.facets.has_local_files()
-            && worker.files.iter().any(|file| file == Path::new("-"))
+            && worker.files.iter().any(|file| is_standard_stream(file))
     })
 }
 

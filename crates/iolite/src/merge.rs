@@ -15,7 +15,7 @@ use tracing::debug;
 /// that cannot be made.
 pub fn all(jobs: &mut [JobOptions]) -> Result<usize, String> {
     let mut count = 0;
-    for job in jobs.iter_mut().filter(|job| !job.read_iolog.is_empty()) {
+    for job in jobs.iter_mut().filter(|job| job.is_replay()) {
         if let Some(to) = job.merge_blktrace_file.clone() {
             one(job, Path::new(&to)).map_err(|why| named(job, &why))?;
             job.read_iolog = vec![to];

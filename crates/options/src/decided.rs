@@ -50,6 +50,11 @@ impl JobOptions {
         self.rw.directions().map(|direction| self.block_size(direction).min()).min().unwrap_or(1).max(1)
     }
 
+    /// Whether the job replays traces: they say what it does, rather than its other options.
+    pub fn is_replay(&self) -> bool {
+        !self.read_iolog.is_empty()
+    }
+
     /// Whether the job verifies what an earlier run has written, using the state that the run left behind.
     pub fn loads_state(&self) -> bool {
         self.verification.is_on() && self.verification.verify_state_load

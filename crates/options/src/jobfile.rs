@@ -98,7 +98,7 @@ impl Line<'_> {
 impl Reader<'_, '_> {
     fn load(&mut self, path: &Path) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
-        let result = if path == Path::new("-") {
+        let result = if iolite_types::is_standard_stream(path) {
             self.surroundings.standard_input.take(self.bytes_left + 1).read_to_end(&mut bytes)
         } else {
             File::open(path).and_then(|file| file.take(self.bytes_left + 1).read_to_end(&mut bytes))

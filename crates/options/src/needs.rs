@@ -42,7 +42,7 @@ fn has_command_priorities(job: &JobOptions) -> bool {
 }
 
 fn replays(job: &JobOptions) -> bool {
-    !job.read_iolog.is_empty()
+    job.is_replay()
 }
 
 /// Whether the job may have several files. The files of a directory or a trace are not known here.

@@ -153,7 +153,7 @@ fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// Only a rate or a trace determines when an I/O is intended to start.
 fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let replays = !job.read_iolog.is_empty() && !job.replay_no_stall;
+    let replays = job.is_replay() && !job.replay_no_stall;
     let has_rate = |direction: Direction| job.rate[direction] > 0 || job.rate_iops[direction] > 0;
     if job.lat_from_intended_start && !Direction::ALL.into_iter().any(has_rate) && !replays {
         job.lat_from_intended_start = false;

@@ -17,7 +17,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let block = options.smallest_block();
     if let (Some(SizeValue::Bytes(size)), None) = (options.size, options.filesize)
         && size < block
-        && options.read_iolog.is_empty()
+        && !options.is_replay()
     {
         found.push(("size", format!("size={size} is smaller than the smallest block size, {block}")));
     }

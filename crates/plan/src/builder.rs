@@ -203,7 +203,7 @@ impl Builder<'_> {
 
     /// The job before this one that records a trace which this one replays, if there is one.
     fn recording_of(&self, options: &JobOptions, wave: u32, wait_for: &Range<usize>) -> Option<Recording> {
-        if options.read_iolog.is_empty() {
+        if !options.is_replay() {
             // Most jobs, of which there may be very many.
             return None;
         }
@@ -224,7 +224,7 @@ impl Builder<'_> {
         recording: Option<Recording>,
     ) -> Result<Vec<replay::Replay>, Problem> {
         let Some(engine) = engine(&options.ioengine) else { return Ok(Vec::new()) };
-        if options.read_iolog.is_empty() || self.run.parse_only {
+        if !options.is_replay() || self.run.parse_only {
             return Ok(Vec::new());
         }
         let recorded = recording.as_ref().map(|recording| (recording.trace.as_str(), recording.job.as_str()));

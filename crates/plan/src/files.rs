@@ -6,6 +6,7 @@
 
 use iolite_host::{EntryKind, Machine, Refusal};
 use iolite_options::JobOptions;
+use iolite_types::is_standard_stream;
 use std::path::{Path, PathBuf};
 
 /// The option to blame and what is wrong with it.
@@ -46,9 +47,9 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Vec<PathBuf> {
         return (0..options.nrfiles).map(|file| directory.join(generated(options, clone, file))).collect();
     }
     let directory = options.directory.first().map_or(Path::new(""), Path::new);
-    let place = |name: &String| match name.as_str() {
-        "-" => PathBuf::from(name),
-        name => prefixed(directory, Path::new(name)),
+    let place = |name: &String| match Path::new(name) {
+        stream if is_standard_stream(stream) => stream.to_owned(),
+        name => prefixed(directory, name),
     };
     options.filename.iter().map(place).collect()
 }

@@ -119,7 +119,7 @@ impl JobPlan {
             first_worker: 0,
             clones: options.numjobs,
             thread: options.thread,
-            found_files: options.opendir.is_some() && options.read_iolog.is_empty(),
+            found_files: options.opendir.is_some() && !options.is_replay(),
             end: EndRules::of(&options),
             report: ReportRules::of(&options),
             limits: limits(&options),

@@ -18,8 +18,7 @@ use iolite_host::{EntryKind, Machine};
 use iolite_options::engines::{Capability, EngineInfo};
 use iolite_options::{JobOptions, ReadWrite, RunOptions};
 use iolite_trace::{Blocks, Format, Kinds, Mapping, Place, Scan, TraceReader};
-use iolite_types::{Direction, PerDirection};
-use iolite_types::{describe_error, without_error_numbers};
+use iolite_types::{Direction, PerDirection, describe_error, is_standard_stream, without_error_numbers};
 use spool::Spool;
 use std::collections::HashMap;
 use std::fs::File;
@@ -213,7 +212,8 @@ fn obstacle(
 ) -> Option<(&'static str, String)> {
     let repeats = options.loops > 1 || options.time_based;
     let stream = options.read_iolog.iter().find(|trace| iolite_trace::is_stream(Path::new(trace)));
-    if options.filename.iter().any(|name| name == "-") && options.read_iolog.iter().any(|name| name == "-") {
+    let names_stream = |names: &[String]| names.iter().any(|name| is_standard_stream(name.as_ref()));
+    if names_stream(&options.filename) && names_stream(&options.read_iolog) {
         return Some(("read_iolog", "read_iolog=-: standard input is a file of the job (filename=-)".into()));
     }
     if !options.read_iolog_chunked {

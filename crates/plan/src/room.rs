@@ -12,7 +12,7 @@ const PER_IO: u64 = 256;
 /// What does not fit into so many bytes, for the option that is to blame. Files are listed also by one that only
 /// `parses`.
 pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&'static str, String)> {
-    let numbered = options.filename.is_empty() && options.opendir.is_none() && options.read_iolog.is_empty();
+    let numbered = options.filename.is_empty() && options.opendir.is_none() && !options.is_replay();
     let depth = if parses { 0 } else { options.iodepth };
     let files = if numbered { options.nrfiles } else { 0 };
     let asked = [("nrfiles", files, PER_FILE, "files"), ("iodepth", depth, PER_IO, "I/Os in flight")];

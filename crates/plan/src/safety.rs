@@ -6,13 +6,14 @@ use crate::trims;
 use iolite_host::Machine;
 use iolite_options::JobOptions;
 use iolite_options::engines::EngineInfo;
+use iolite_types::is_standard_stream;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Whether a file of this name would have to be made, and would come to lie among the device nodes. Who names it means a
 /// device that is not there.
 pub fn is_missing_device(machine: &dyn Machine, path: &Path) -> bool {
-    path != Path::new("-") && !matches!(machine.file(path), Ok(Some(_))) && machine.among_devices(path)
+    !is_standard_stream(path) && !matches!(machine.file(path), Ok(Some(_))) && machine.among_devices(path)
 }
 
 /// What stands in the way of using these files: the option to blame, and why.

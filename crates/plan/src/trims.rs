@@ -5,6 +5,7 @@
 
 use iolite_host::{EntryKind, Machine};
 use iolite_options::JobOptions;
+use iolite_types::is_standard_stream;
 use std::path::{Path, PathBuf};
 
 /// What stands in the way of trimming these files: the option to blame, and why.
@@ -50,7 +51,7 @@ fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
 
 /// What this is, unless it is a block device (or will never be made).
 fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'static str> {
-    if path == Path::new("-") {
+    if is_standard_stream(path) {
         return Some("is a pipe");
     }
     let Ok(Some(found)) = machine.file(path) else { return Some("would be a regular file") };

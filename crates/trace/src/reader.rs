@@ -4,6 +4,7 @@ use crate::blk::{BinaryReader, ByteOrder};
 use crate::source;
 use crate::text::{SIGNATURE, TextReader};
 use crate::{FileName, Place, Record, TextVersion, TraceError};
+use iolite_types::is_standard_stream;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -122,7 +123,7 @@ impl<S: Read> TraceReader<S> {
 
 /// The name of a trace in errors.
 pub(crate) fn name_of(path: &Path) -> String {
-    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
+    if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 #[cfg(test)]

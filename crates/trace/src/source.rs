@@ -1,5 +1,6 @@
 //! The sources of traces: files, standard input, pipes and sockets.
 
+use iolite_types::is_standard_stream;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +14,7 @@ use std::path::Path;
 ///
 /// The system's error if the source cannot be opened; `EISDIR` if it is a directory.
 pub fn open(path: &Path) -> io::Result<File> {
-    if path == Path::new("-") {
+    if is_standard_stream(path) {
         // This bypasses the buffer of the standard library, which would withhold bytes from a later reader.
         return Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
@@ -29,7 +30,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Whether the source of this name can be read only once.
 pub fn is_stream(path: &Path) -> bool {
-    path == Path::new("-")
+    is_standard_stream(path)
         || std::fs::metadata(path).is_ok_and(|metadata| {
             let kind = metadata.file_type();
             kind.is_fifo() || kind.is_socket() || kind.is_char_device()

@@ -13,6 +13,7 @@ pub use system_error::{describe_errno, describe_error, without_error_numbers};
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};
+use std::path::Path;
 
 /// The direction of an I/O. Statistics, block sizes, mixes and rates exist once per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -59,6 +60,11 @@ pub const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 pub fn common_multiple(a: u64, b: u64, least: u64, most: u64) -> Option<u64> {
     let multiple = a.checked_div(greatest_common_divisor(a, b))?.checked_mul(b).filter(|&it| it > 0)?;
     least.max(1).checked_next_multiple_of(multiple).filter(|&found| found <= most)
+}
+
+/// Whether this is the name of standard input or output, `-`, rather than of a file.
+pub fn is_standard_stream(name: &Path) -> bool {
+    name == Path::new("-")
 }
 
 /// The operation that an engine performs with a unit.

@@ -1,5 +1,6 @@
 //! What companions read: files, standard input, pipes and sockets.
 
+use iolite_types::is_standard_stream;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Opens what the name stands for, as [`iolite_trace::open`] does. The opening of a pipe waits until somebody opens it to
 /// write; that is told in the name of this program, and not waited for without end.
 pub fn open(program: &str, path: &Path) -> io::Result<File> {
-    let is_pipe = path != Path::new("-") && std::fs::metadata(path)?.file_type().is_fifo();
+    let is_pipe = !is_standard_stream(path) && std::fs::metadata(path)?.file_type().is_fifo();
     if !is_pipe {
         return iolite_trace::open(path);
     }

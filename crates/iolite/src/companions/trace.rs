@@ -10,6 +10,7 @@ use crate::console::harmless;
 use iolite_options::commands::Asked;
 use iolite_trace::summary::{Summary, summarise};
 use iolite_trace::{Format, TextVersion, TraceError, TraceReader};
+use iolite_types::is_standard_stream;
 use std::path::Path;
 
 /// Ranges that are listed.
@@ -32,7 +33,8 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     if wanted.into_iter().filter(|&wanted| wanted).count() > 1 {
         return Err("--json, --to-job and --to-log exclude each other".to_owned());
     }
-    let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
+    let name =
+        if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
     let source = source::open(program, path).map_err(|error| format!("{name}: {error}"))?;
     let reader = TraceReader::new(source, &name).map_err(words)?;
     if let Some(version) = version {

@@ -22,18 +22,17 @@ pub struct EstimateRules {
 
 impl EstimateRules {
     pub(super) fn of(options: &JobOptions) -> EstimateRules {
-        let is_replay = !options.read_iolog.is_empty();
         let passes = passes(options);
         // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
         let flash = if options.sprandom { 1.0 + options.spr_op.max(0.0) } else { 1.0 };
         let limit_s = (options.runtime as f64 + options.ramp_time as f64) / 1e6;
         EstimateRules {
             limit_s: (options.runtime > 0).then_some(limit_s),
-            only_time: options.time_based || (is_replay && options.read_iolog_chunked),
+            only_time: options.time_based || (options.is_replay() && options.read_iolog_chunked),
             ramp_s: options.ramp_time as f64 / 1e6,
             byte_passes: flash * passes,
             // A replay ends with its trace.
-            ios: (options.number_ios > 0 && !is_replay).then(|| options.number_ios as f64 * passes),
+            ios: (options.number_ios > 0 && !options.is_replay()).then(|| options.number_ios as f64 * passes),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A trace that can be read only once, copied into a file without a name.
 
 use iolite_trace::{TraceError, TraceReader};
+use iolite_types::is_standard_stream;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -29,7 +30,8 @@ impl Spool {
 
     /// A reader from the start, with a position of its own.
     pub fn reader(&self, name: &Path) -> Result<TraceReader<File>, TraceError> {
-        let name = if name == Path::new("-") { "standard input".into() } else { name.display().to_string() };
+        let name =
+            if is_standard_stream(name) { "standard input".into() } else { name.display().to_string() };
         let again = File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
             .map_err(|error| TraceError::io(&name, iolite_trace::Place::Whole, error))?;
         TraceReader::new(again, &name)

@@ -76,7 +76,7 @@ pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> C
 fn fills(job: &JobPlan) -> bool {
     let options = &job.options;
     options.fill_device
-        && options.read_iolog.is_empty()
+        && !options.is_replay()
         && options.rw.reads()
         && job.engine.facets.has_local_files()
         && !options.create_on_open

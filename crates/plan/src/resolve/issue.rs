@@ -89,7 +89,7 @@ pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> I
         intended_starts: options.lat_from_intended_start,
         // What a trace does is not known before it is done.
         moves: iolite_types::Direction::ALL
-            .map(|direction| options.rw.uses(direction) || !options.read_iolog.is_empty()),
+            .map(|direction| options.rw.uses(direction) || options.is_replay()),
         ramp_ns: options.ramp_time.saturating_mul(1000),
         runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
         fill_device: options.fill_device,

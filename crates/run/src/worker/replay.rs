@@ -7,7 +7,7 @@
 use iolite_host::ThisMachine;
 use iolite_plan::ReplayPlan;
 use iolite_trace::{Event, Format, Record, TraceReader, WholeRecords};
-use iolite_types::Direction;
+use iolite_types::{Direction, is_standard_stream};
 use iolite_workload::{Generator, Io, Next, Step};
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -151,7 +151,7 @@ impl Replay {
         use std::os::unix::fs::FileTypeExt;
         let path = &self.plan.name;
         let is_pipe = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());
-        if is_pipe && path != Path::new("-") {
+        if is_pipe && !is_standard_stream(path) {
             return OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         }
         iolite_trace::open(path)
