@@ -47,6 +47,9 @@ impl Message {
     }
 
     /// The next message; `None` when there is none now.
+    ///
+    /// # Errors
+    /// The socket cannot be read.
     pub fn receive(socket: &Socket) -> io::Result<Option<Message>> {
         let mut buffer = [0; 9 + MOST_TEXT];
         let Some(length) = socket.try_receive(&mut buffer)? else { return Ok(None) };

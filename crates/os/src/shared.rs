@@ -192,6 +192,9 @@ unsafe impl Sync for Arena {}
 
 impl Arena {
     /// Maps slots for so many workers. Pages cost nothing until they are written to.
+    ///
+    /// # Errors
+    /// There is not so much memory.
     pub fn new(count: usize) -> io::Result<Arena> {
         let bytes = count.max(1) * size_of::<Slot>();
         let slots = sys::map_shared(bytes)?.cast();

@@ -48,6 +48,9 @@ pub fn wall_ns() -> u64 {
 }
 
 /// A clock of the system by its number, in milliseconds.
+///
+/// # Errors
+/// The system has no clock of this number.
 pub fn clock_ms(clock: u32) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is valid; a number that is no clock is an error.
@@ -58,16 +61,25 @@ pub fn clock_ms(clock: u32) -> io::Result<u64> {
 }
 
 /// A shared anonymous mapping of zeros that is not reserved in advance.
+///
+/// # Errors
+/// There is not so much memory.
 pub fn map_shared(bytes: usize) -> io::Result<*mut libc::c_void> {
     map(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
 }
 
 /// A readable and writable mapping.
+///
+/// # Errors
+/// There is not so much memory, or the descriptor cannot be mapped.
 pub fn map(bytes: usize, flags: libc::c_int, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
     map_for(libc::PROT_READ | libc::PROT_WRITE, bytes, flags, descriptor)
 }
 
 /// A readable mapping of a file.
+///
+/// # Errors
+/// The descriptor cannot be mapped.
 pub fn map_readable(bytes: usize, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
     map_for(libc::PROT_READ, bytes, libc::MAP_SHARED, descriptor)
 }
@@ -84,6 +96,9 @@ fn map_for(
 }
 
 /// Replaces the beginning of a mapping of this process by that of a file.
+///
+/// # Errors
+/// The descriptor cannot be mapped.
 ///
 /// # Safety
 /// At least so many bytes of a mapping of the caller's begin there, and nobody has references into them.
@@ -128,6 +143,9 @@ pub struct Socket(OwnedFd);
 
 impl Socket {
     /// A connected pair.
+    ///
+    /// # Errors
+    /// There are too many open files.
     pub fn pair() -> io::Result<(Socket, Socket)> {
         let mut ends = [0; 2];
         // SAFETY: the array has room for two descriptors.
@@ -139,6 +157,9 @@ impl Socket {
     }
 
     /// Sends one message, waiting for room. An end that is gone is an error, not a signal.
+    ///
+    /// # Errors
+    /// The other end is gone.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         loop {
             // SAFETY: the buffer is valid for its length.
@@ -171,11 +192,17 @@ impl Socket {
     }
 
     /// The next message, waiting for it; 0 bytes when the other end is gone.
+    ///
+    /// # Errors
+    /// The socket cannot be read.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.receive_with(buffer, 0)
     }
 
     /// The next message if there is one; `UnexpectedEof` when the other end is gone.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the other end is gone; otherwise the socket cannot be read.
     pub fn try_receive_or_end(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.receive_with(buffer, libc::MSG_DONTWAIT) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -190,6 +217,9 @@ impl Socket {
     }
 
     /// The next message if there is one; `None` also when the other end is gone.
+    ///
+    /// # Errors
+    /// The socket cannot be read.
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.try_receive_or_end(buffer) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
@@ -219,6 +249,9 @@ pub struct SignalQueue {
 
 impl SignalQueue {
     /// Blocks these signals in this thread (and what it forks) and queues them here.
+    ///
+    /// # Errors
+    /// The signals cannot be blocked, or there are too many open files.
     pub fn new(signals: &[libc::c_int]) -> io::Result<SignalQueue> {
         // SAFETY: the sets are initialised by the calls before they are used.
         unsafe {
@@ -263,6 +296,9 @@ impl Drop for SignalQueue {
 }
 
 /// Waits until one of the descriptors is readable (or hung up), or the time is over.
+///
+/// # Errors
+/// The descriptors cannot be waited for.
 pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
     let mut polled: Vec<libc::pollfd> =
         descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
@@ -285,6 +321,9 @@ pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Re
 ///
 /// The caller must be single-threaded: the child has only the calling thread, and locks that other threads held
 /// would stay locked in it.
+///
+/// # Errors
+/// There are too many processes, or there is not enough memory.
 pub fn fork(body: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     // SAFETY: the process is single-threaded (see above), so the child's memory is consistent.
     let pid = check(unsafe { libc::fork() })?;
@@ -323,6 +362,9 @@ pub fn thread_id() -> libc::pid_t {
 pub const INTERRUPT: libc::c_int = libc::SIGUSR2;
 
 /// Makes [`INTERRUPT`] end waits in this process and in what it forks.
+///
+/// # Errors
+/// The handler cannot be installed.
 pub fn become_interruptible() -> io::Result<()> {
     extern "C" fn nothing(_signal: libc::c_int) {}
     // SAFETY: the structure is plain data, valid as zeros: no flags, so system calls are not restarted. The handler
@@ -400,6 +442,9 @@ pub fn wait_for_child(pid: libc::pid_t) {
 }
 
 /// The bytes that this process can still write to a file's file system; `None` where that has no number for them.
+///
+/// # Errors
+/// The file system does not say.
 pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
     let mut facts = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the structure is the kernel's, and valid through the call.
