@@ -161,7 +161,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         Ok(held) => held,
         Err(error) => return refuse(name, &error),
     };
-    let outcome = match prepared.perform(session.settings(), &mut session) {
+    let outcome = match prepared.perform(session.settings(), &mut |event| session.take(event)) {
         Ok(outcome) => outcome,
         Err(error) => return refuse(name, &error),
     };

@@ -8,8 +8,8 @@ use iolite_plan::{JobPlan, Plan};
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
-use iolite_run::{Observer, Settings, Trigger};
-use iolite_stats::{JobError, Report, Snapshot};
+use iolite_run::{Settings, Trigger};
+use iolite_stats::{Event, EventKind, JobError, Report, Snapshot};
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -130,7 +130,42 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Observer for Session<'_> {
+/// What is told as it happens.
+impl Session<'_> {
+    /// Shows what has happened, in the way that the output format has for it.
+    pub fn take(&mut self, event: Event) {
+        match event.kind {
+            EventKind::Note(text) => self.note(&text),
+            EventKind::Warning(text) => {
+                self.clear_line();
+                complain(self.name, &text);
+            }
+            EventKind::WrongData(text) => {
+                self.clear_line();
+                // Without the program's name: those who look for these lines know them like that.
+                console::print_error(&format!("{text}\n"));
+            }
+            EventKind::Failed { pid, error } => self.failed(pid, &error),
+            EventKind::Snapshot(snapshot) => self.snapshot(&snapshot),
+            EventKind::Status(report) => {
+                self.clear_line();
+                self.write(&report);
+            }
+            EventKind::Slice(report) => {
+                if let Some(slices) = &mut self.slices {
+                    slices.take(&report);
+                }
+            }
+            EventKind::Terminating(signal) => {
+                self.clear_line();
+                if self.is_readable() {
+                    let text = format!("\n{}: terminating on signal {signal}\n", self.name);
+                    self.console.write(text.as_bytes());
+                }
+            }
+        }
+    }
+
     fn note(&mut self, text: &str) {
         if self.is_readable() {
             self.clear_line();
@@ -138,24 +173,10 @@ impl Observer for Session<'_> {
         }
     }
 
-    fn warning(&mut self, text: &str) {
-        self.clear_line();
-        complain(self.name, &text);
-    }
-
-    fn wrong_data(&mut self, text: &str) {
-        self.clear_line();
-        // Without the program's name: those who look for these lines know them like that.
-        console::print_error(&format!("{text}\n"));
-    }
-
     fn failed(&mut self, pid: i32, error: &JobError) {
         let JobError { errno, what } = error;
-        let text = format!(
-            "{}: pid={pid}, err={errno}/{what}, error={}\n",
-            self.name,
-            iolite_types::describe_errno(*errno)
-        );
+        let words = iolite_types::describe_errno(*errno);
+        let text = format!("{}: pid={pid}, err={errno}/{what}, error={words}\n", self.name);
         self.clear_line();
         if self.is_readable() {
             self.console.write(text.as_bytes());
@@ -172,24 +193,6 @@ impl Observer for Session<'_> {
             text += self.live.leave();
         }
         self.console.show(&text);
-    }
-
-    fn slice(&mut self, report: &Report) {
-        if let Some(slices) = &mut self.slices {
-            slices.take(report);
-        }
-    }
-
-    fn status(&mut self, report: &Report) {
-        self.clear_line();
-        self.write(report);
-    }
-
-    fn terminating(&mut self, signal: i32) {
-        self.clear_line();
-        if self.is_readable() {
-            self.console.write(format!("\n{}: terminating on signal {signal}\n", self.name).as_bytes());
-        }
     }
 }
 

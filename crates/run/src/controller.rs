@@ -20,12 +20,12 @@ use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use crate::ticker::Ticker;
 use crate::worker::LockedMemory;
 use crate::worker::verify::Rivals;
-use crate::{Observer, Outcome, RunError, Settings, signals};
+use crate::{Events, Outcome, RunError, Settings, signals};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_host::Machine;
 use iolite_plan::{ExitWhat, Layout, Plan};
-use iolite_stats::JobError;
+use iolite_stats::{Event, EventKind, JobError, Source};
 use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -209,9 +209,9 @@ impl<'a> Controller<'a> {
     }
 
     /// Sees the run through to its end.
-    pub fn run(mut self, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
+    pub fn run(mut self, events: &mut Events<'_>) -> Result<Outcome, RunError> {
         let system = |error| RunError::System("the run cannot be controlled", error);
-        let goes_on = self.lay_out(observer).map_err(system)?;
+        let goes_on = self.lay_out(events).map_err(system)?;
         // What it took to lay out the files is no part of what is measured.
         self.disks.begin();
         self.begun = self.now();
@@ -222,18 +222,18 @@ impl<'a> Controller<'a> {
             while !self.is_over() {
                 self.start_what_may_start().map_err(system)?;
                 self.wait().map_err(system)?;
-                self.handle(observer).map_err(system)?;
+                self.handle(events).map_err(system)?;
                 self.interrupt().map_err(system)?;
                 self.sample();
                 self.watch_steadiness();
-                self.tell_on_the_way(observer);
-                self.look_around(observer);
-                self.log_bandwidth(false, observer);
+                self.tell_on_the_way(events);
+                self.look_around(events);
+                self.log_bandwidth(false, events);
                 self.advance();
             }
             self.idle_meter.iter().for_each(IdleMeter::end);
-            self.finish_trigger(observer);
-            self.log_bandwidth(true, observer);
+            self.finish_trigger(events);
+            self.log_bandwidth(true, events);
         }
         let report = self.report();
         let failed = self.clock_lost
@@ -245,29 +245,29 @@ impl<'a> Controller<'a> {
     }
 
     /// Has the files laid out; false = the run ends here.
-    fn lay_out(&mut self, observer: &mut dyn Observer) -> io::Result<bool> {
+    fn lay_out(&mut self, events: &mut Events<'_>) -> io::Result<bool> {
         self.order(Order::LayOut)?;
         loop {
             self.wait_until(self.next_interrupt)?;
-            self.handle_signals(observer);
+            self.handle_signals(events);
             if self.signal.is_some() {
                 // What is laid out so far stays; nothing has run yet.
                 self.skip_the_rest();
                 self.expect_stops();
             }
-            self.handle_messages(observer)?;
-            match self.answer(observer)? {
+            self.handle_messages(events)?;
+            match self.answer(events)? {
                 Some(Answer::LaidOut(end)) => {
-                    self.handle_messages(observer)?;
+                    self.handle_messages(events)?;
                     self.laid_out = true;
                     if let ChildEnd::Killed(signal) = end {
-                        self.end_worker(0, End::Killed, Some(killed(signal)), observer);
+                        self.end_worker(0, End::Killed, Some(killed(signal)), events);
                         self.skip_the_rest();
                     }
                     // Those whose files cannot be made are over; that does not keep the others from running.
                     for index in 0..self.members.len() {
                         if self.members[index].known.error.is_some() && self.members[index].end.is_none() {
-                            self.end_worker(index, End::Failed, None, observer);
+                            self.end_worker(index, End::Failed, None, events);
                         }
                     }
                     return Ok(!self.is_over());
@@ -290,10 +290,10 @@ impl<'a> Controller<'a> {
     }
 
     /// The spawner's next answer. When the spawner is gone, so is everything it started.
-    fn answer(&mut self, observer: &mut dyn Observer) -> io::Result<Option<Answer>> {
+    fn answer(&mut self, events: &mut Events<'_>) -> io::Result<Option<Answer>> {
         match self.spawner.answer() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                self.handle_messages(observer)?;
+                self.handle_messages(events)?;
                 self.spawner_gone = true;
                 for index in 0..self.members.len() {
                     let member = &self.members[index];
@@ -301,7 +301,7 @@ impl<'a> Controller<'a> {
                         None if member.ordered => {
                             let error =
                                 JobError { errno: libc::ECHILD, what: "func=spawner: it was killed".into() };
-                            self.end_worker(index, End::Killed, Some(error), observer);
+                            self.end_worker(index, End::Killed, Some(error), events);
                         }
                         None => self.members[index].end = Some(End::Skipped),
                         Some(_) => {}
@@ -362,14 +362,14 @@ impl<'a> Controller<'a> {
         sys::wait_readable(&descriptors, self.until(due))
     }
 
-    fn handle(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
-        self.handle_signals(observer);
+    fn handle(&mut self, events: &mut Events<'_>) -> io::Result<()> {
+        self.handle_signals(events);
         // A worker's words come before the news of its end.
-        self.handle_messages(observer)?;
-        while let Some(answer) = self.answer(observer)? {
-            self.handle_messages(observer)?;
+        self.handle_messages(events)?;
+        while let Some(answer) = self.answer(events)? {
+            self.handle_messages(events)?;
             match answer {
-                Answer::Process(worker, end) => self.ended(worker as usize, end, observer),
+                Answer::Process(worker, end) => self.ended(worker as usize, end, events),
                 Answer::ThreadHost(end) => {
                     let threads: Vec<usize> = (0..self.members.len())
                         .filter(|&index| {
@@ -378,17 +378,18 @@ impl<'a> Controller<'a> {
                             self.plan.job_of(worker).thread && member.ordered && member.end.is_none()
                         })
                         .collect();
-                    threads.into_iter().for_each(|index| self.ended(index, end, observer));
+                    threads.into_iter().for_each(|index| self.ended(index, end, events));
                     if self.keeps_time {
                         // Time stands still for the others, too.
                         self.clock_lost = true;
-                        observer.warning("the thread that kept the time (gtod_cpu) is gone: the run ends");
+                        let text = "the thread that kept the time (gtod_cpu) is gone: the run ends";
+                        self.tell(None, EventKind::Warning(text.to_owned()), events);
                         (0..self.members.len()).for_each(|index| self.terminate(index));
                     }
                 }
                 Answer::NotStarted(worker, errno) => {
                     let error = JobError { errno, what: "func=fork".into() };
-                    self.end_worker(worker as usize, End::Failed, Some(error), observer);
+                    self.end_worker(worker as usize, End::Failed, Some(error), events);
                 }
                 Answer::LaidOut(_) => {}
             }
@@ -396,51 +397,67 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    fn handle_messages(&mut self, observer: &mut dyn Observer) -> io::Result<()> {
+    /// Tells that this happened, in a worker or in the run as a whole.
+    fn tell(&self, worker: Option<u32>, kind: EventKind, events: &mut Events<'_>) {
+        let source = worker.map(|worker| {
+            let job = self.plan.job_of(&self.plan.workers[worker as usize]);
+            Source { job: job.name.clone(), worker }
+        });
+        events(Event { at_ns: self.clock.now(), source, kind });
+    }
+
+    fn tell_failure(&self, index: usize, error: &JobError, events: &mut Events<'_>) {
+        let pid = self.arena.slot(index).control.id.load(Relaxed);
+        let kind = EventKind::Failed { pid, error: error.clone() };
+        self.tell(Some(index as u32), kind, events);
+    }
+
+    fn handle_messages(&mut self, events: &mut Events<'_>) -> io::Result<()> {
         while let Some(message) = Message::receive(&self.messages)? {
             match message {
                 Message::Phase(_) => {}
-                Message::Note(_, text) => observer.note(&text),
-                Message::Warning(_, text) => observer.warning(&text),
-                Message::WrongData(_, text) => observer.wrong_data(&text),
+                Message::Note(worker, text) => self.tell(Some(worker), EventKind::Note(text), events),
+                Message::Warning(worker, text) => self.tell(Some(worker), EventKind::Warning(text), events),
+                Message::WrongData(worker, text) => {
+                    self.tell(Some(worker), EventKind::WrongData(text), events);
+                }
                 Message::Failed(worker, errno, what) => {
                     let index = worker as usize;
                     let error = JobError { errno, what };
-                    let id = self.arena.slot(index).control.id.load(Relaxed);
-                    observer.failed(id, &error);
+                    self.tell_failure(index, &error, events);
                     self.members[index].known.error.get_or_insert(error);
                 }
                 Message::WentOn(worker, errno, what) => {
                     self.members[worker as usize].known.went_on.get_or_insert(JobError { errno, what });
                 }
-                Message::ThreadOver(worker) => self.ended(worker as usize, ChildEnd::Exited(0), observer),
+                Message::ThreadOver(worker) => self.ended(worker as usize, ChildEnd::Exited(0), events),
             }
         }
         Ok(())
     }
 
     /// A worker's process or thread is gone.
-    fn ended(&mut self, index: usize, end: ChildEnd, observer: &mut dyn Observer) {
+    fn ended(&mut self, index: usize, end: ChildEnd, events: &mut Events<'_>) {
         if self.members[index].end.is_some() {
             return;
         }
         let finished = self.arena.slot(index).control.phase() == Phase::Exited;
         match end {
             ChildEnd::Killed(signal) => {
-                self.end_worker(index, End::Killed, Some(killed(signal)), observer);
+                self.end_worker(index, End::Killed, Some(killed(signal)), events);
             }
             _ if self.members[index].known.error.is_some() => {
-                self.end_worker(index, End::Failed, None, observer);
+                self.end_worker(index, End::Failed, None, events);
             }
-            _ if finished => self.end_worker(index, End::Done, None, observer),
+            _ if finished => self.end_worker(index, End::Done, None, events),
             ChildEnd::Exited(_) => {
                 let error = JobError { errno: libc::EAGAIN, what: "func=start".into() };
-                self.end_worker(index, End::Failed, Some(error), observer);
+                self.end_worker(index, End::Failed, Some(error), events);
             }
         }
     }
 
-    fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, observer: &mut dyn Observer) {
+    fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {
         debug!(target: "process", job = index + 1, "worker {} {}", index + 1, end.in_words());
         let control = &self.arena.slot(index).control;
         // Also of one that never began: others may look at this to see whom to wait for.
@@ -449,7 +466,7 @@ impl<'a> Controller<'a> {
         }
         control.open_files.store(0, Relaxed);
         if let Some(error) = error {
-            observer.failed(control.id.load(Relaxed), &error);
+            self.tell_failure(index, &error, events);
             self.members[index].known.error.get_or_insert(error);
         }
         self.members[index].end = Some(end);
@@ -518,12 +535,12 @@ impl<'a> Controller<'a> {
         }
     }
 
-    fn handle_signals(&mut self, observer: &mut dyn Observer) {
+    fn handle_signals(&mut self, events: &mut Events<'_>) {
         while let Some(signal) = self.signals.next() {
             debug!(target: "process", "signal {signal}");
             if signal == libc::SIGUSR1 {
                 let report = self.fresh_report();
-                observer.status(&report);
+                self.tell(None, EventKind::Status(Box::new(report)), events);
                 continue;
             }
             if self.signal.is_some() {
@@ -534,7 +551,7 @@ impl<'a> Controller<'a> {
                 }
                 continue;
             }
-            observer.terminating(signal);
+            self.tell(None, EventKind::Terminating(signal), events);
             self.signal = Some(signal);
             (0..self.members.len()).for_each(|index| self.terminate(index));
         }

@@ -31,7 +31,7 @@ pub use prepared::Prepared;
 pub use signals::HeldSignals;
 
 use iolite_plan::Problem;
-use iolite_stats::{JobError, Report, Snapshot};
+use iolite_stats::{Event, Report};
 use iolite_types::describe_error;
 use std::io;
 use std::path::PathBuf;
@@ -56,25 +56,8 @@ pub struct Settings {
     pub idleness: Option<bool>,
 }
 
-/// Who is told what happens.
-pub trait Observer {
-    /// A line for the report's reader: "a: Laying out IO file (1 file / 1MiB)".
-    fn note(&mut self, text: &str);
-    /// Something went wrong in one I/O or file.
-    fn warning(&mut self, text: &str);
-    /// Data that was checked is not what was written: a report of several lines.
-    fn wrong_data(&mut self, text: &str);
-    /// A job ended with an error.
-    fn failed(&mut self, pid: i32, error: &JobError);
-    /// How it stands, for the status line.
-    fn snapshot(&mut self, snapshot: &Snapshot);
-    /// A full report on the way.
-    fn status(&mut self, report: &Report);
-    /// A slice of the run is over; the report is of everything so far.
-    fn slice(&mut self, _report: &Report) {}
-    /// This signal ends the run.
-    fn terminating(&mut self, signal: i32);
-}
+/// Whoever is told what happens: each event once, in order.
+pub type Events<'a> = dyn FnMut(Event) + 'a;
 
 /// What came of a run.
 #[derive(Clone, Debug)]

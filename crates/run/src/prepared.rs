@@ -2,7 +2,7 @@
 
 use crate::controller::Controller;
 use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
-use crate::{Observer, Outcome, RunError, Settings, own_files};
+use crate::{Events, Outcome, RunError, Settings, own_files};
 use iolite_host::Machine;
 use iolite_plan::{Layout, Plan, Problem};
 use std::path::Path;
@@ -64,8 +64,8 @@ impl<'a> Prepared<'a> {
     ///
     /// # Errors
     /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
-    pub fn perform(self, settings: Settings, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
-        Controller::start(self.plan, self.machine, self.layouts, self.rivals, settings)?.run(observer)
+    pub fn perform(self, settings: Settings, events: &mut Events<'_>) -> Result<Outcome, RunError> {
+        Controller::start(self.plan, self.machine, self.layouts, self.rivals, settings)?.run(events)
     }
 }
 

@@ -6,8 +6,8 @@
 use iolite_host::ThisMachine;
 use iolite_options::{Fallocate, JobOptions, LockFile, ReadWrite, RunOptions, SizeValue};
 use iolite_plan::Plan;
-use iolite_run::{Observer, Outcome, Prepared, Settings};
-use iolite_stats::{JobError, Report, Snapshot};
+use iolite_run::{Outcome, Prepared, Settings};
+use iolite_stats::{Event, EventKind, JobError, Snapshot};
 use iolite_types::Direction;
 use std::ffi::CString;
 use std::path::Path;
@@ -25,28 +25,17 @@ struct Scene<'a> {
     reports: usize,
 }
 
-impl Observer for Scene<'_> {
-    fn note(&mut self, _text: &str) {
-        self.on_note.iter().for_each(|act| act());
+impl Scene<'_> {
+    fn take(&mut self, event: Event) {
+        match event.kind {
+            EventKind::Note(_) => self.on_note.iter().for_each(|act| act()),
+            EventKind::Snapshot(snapshot) => self.on_snapshot.iter().for_each(|act| act(&snapshot)),
+            EventKind::Failed { error, .. } => self.failures.push(error),
+            EventKind::Status(_) => self.reports += 1,
+            EventKind::Warning(_) | EventKind::WrongData(_) => {}
+            EventKind::Slice(_) | EventKind::Terminating(_) => {}
+        }
     }
-
-    fn warning(&mut self, _text: &str) {}
-
-    fn wrong_data(&mut self, _text: &str) {}
-
-    fn failed(&mut self, _pid: i32, error: &JobError) {
-        self.failures.push(error.clone());
-    }
-
-    fn snapshot(&mut self, snapshot: &Snapshot) {
-        self.on_snapshot.iter().for_each(|act| act(snapshot));
-    }
-
-    fn status(&mut self, _report: &Report) {
-        self.reports += 1;
-    }
-
-    fn terminating(&mut self, _signal: i32) {}
 }
 
 fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
@@ -72,7 +61,7 @@ fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
     let settings = Settings { eta_interval: Some(Duration::from_millis(20)), ..Settings::default() };
     Prepared::new(&plan, &machine)
         .expect("the files are in order")
-        .perform(settings, scene)
+        .perform(settings, &mut |event| scene.take(event))
         .expect("it can be run")
 }
 

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod arbitrary;
 mod distribution;
+mod event;
 mod histogram;
 mod idle;
 mod latency;
@@ -20,6 +21,7 @@ mod snapshot;
 mod steady;
 
 pub use distribution::*;
+pub use event::*;
 pub use histogram::*;
 pub use idle::*;
 pub use latency::*;

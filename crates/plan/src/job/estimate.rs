@@ -32,7 +32,8 @@ impl EstimateRules {
             ramp_s: options.ramp_time as f64 / 1e6,
             byte_passes: flash * passes,
             // A replay ends with its trace.
-            ios: (options.number_ios > 0 && !options.is_replay()).then(|| options.number_ios as f64 * passes),
+            ios: (options.number_ios > 0 && !options.is_replay())
+                .then_some(options.number_ios as f64 * passes),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! `--bandwidth-log`: the bandwidth of all jobs together, one file per direction, one line per half second.
 
-use super::{Controller, Observer, RunError};
+use super::{Controller, Events, RunError};
 use iolite_logs::{Columns, Sample};
+use iolite_stats::EventKind;
 use iolite_stats::kib_per_second;
 use iolite_types::{Direction, PerDirection};
 use std::fs::File;
@@ -81,7 +82,7 @@ fn begin_anew(file: &File) -> std::io::Result<()> {
 
 impl Controller<'_> {
     /// Writes what is due, or at the end what is left.
-    pub(super) fn log_bandwidth(&mut self, at_the_end: bool, observer: &mut dyn Observer) {
+    pub(super) fn log_bandwidth(&mut self, at_the_end: bool, events: &mut Events<'_>) {
         let now = self.now();
         let due = self.bandwidth_log.due();
         let due = if at_the_end { due.saturating_sub(PERIOD_NS - SHORTEST_NS) } else { due };
@@ -96,7 +97,8 @@ impl Controller<'_> {
             }
         }
         if let Err((name, error)) = self.bandwidth_log.write(now, bytes) {
-            observer.warning(&format!("{name} cannot be written any more: {error}"));
+            let text = format!("{name} cannot be written any more: {error}");
+            self.tell(None, EventKind::Warning(text), events);
             // The jobs go on; the exit status will tell.
             self.bandwidth_log = BandwidthLog { failed: true, ..BandwidthLog::default() };
         }

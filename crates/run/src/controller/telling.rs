@@ -1,12 +1,13 @@
 //! What is told on the way: snapshots for the status line, and reports.
 
-use super::{Controller, End, Member, Observer, USAGE_PATIENCE};
+use super::{Controller, End, Events, Member, USAGE_PATIENCE};
 use crate::collect::{self, Circumstances};
 use crate::eta;
 use crate::idle::IdleMeter;
 use crate::shared::{Phase, attention};
 use crate::sys;
 use iolite_plan::{JobPlan, ReadWrite};
+use iolite_stats::EventKind;
 use iolite_stats::{Report, Snapshot, WorkerSnapshot};
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,27 +16,28 @@ use std::sync::atomic::Ordering::Relaxed;
 const ETA_AFTER_NS: u64 = 2_000_000_000;
 
 impl Controller<'_> {
-    pub(super) fn tell_on_the_way(&mut self, observer: &mut dyn Observer) {
+    pub(super) fn tell_on_the_way(&mut self, events: &mut Events<'_>) {
         let now = self.now();
         if let Some(interval) = self.settings.eta_interval
             && now >= self.next_eta
         {
             self.next_eta = now + interval.as_nanos() as u64;
             let snapshot = self.snapshot();
-            observer.snapshot(&snapshot);
+            self.tell(None, EventKind::Snapshot(Box::new(snapshot)), events);
         }
         if let Some(interval) = self.settings.status_interval
             && now >= self.next_status
         {
             self.next_status = now + interval.as_nanos() as u64;
             let report = self.fresh_report();
-            observer.status(&report);
+            self.tell(None, EventKind::Status(Box::new(report)), events);
         }
         if let Some(interval) = self.settings.slice_interval
             && now >= self.next_slice
         {
             self.next_slice += interval.as_nanos() as u64;
-            observer.slice(&self.report());
+            let report = Box::new(self.report());
+            self.tell(None, EventKind::Slice(report), events);
         }
     }
 

@@ -3,7 +3,8 @@
 //! A file that appears is a message from a user or a script who has no other way in. It is looked for now and then,
 //! and removed when it was seen, so that the next one is a new message.
 
-use super::{Controller, Observer};
+use super::{Controller, Events};
+use iolite_stats::EventKind;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -117,7 +118,7 @@ impl Watch {
 
 impl Controller<'_> {
     /// Looks for what is watched, if it is time.
-    pub(super) fn look_around(&mut self, observer: &mut dyn Observer) {
+    pub(super) fn look_around(&mut self, events: &mut Events<'_>) {
         let now = self.now();
         if now < self.watch.due() {
             return;
@@ -126,32 +127,32 @@ impl Controller<'_> {
         let mut problems = Vec::new();
         if self.watch.status_wanted(&mut problems) {
             let report = self.fresh_report();
-            observer.status(&report);
+            self.tell(None, EventKind::Status(Box::new(report)), events);
         }
         if self.watch.is_pulled(now, &mut problems) {
-            self.pull_trigger(observer);
+            self.pull_trigger(events);
         }
-        problems.iter().for_each(|problem| observer.warning(problem));
+        problems.into_iter().for_each(|problem| self.tell(None, EventKind::Warning(problem), events));
     }
 
     /// Ends the run, and runs the command.
-    fn pull_trigger(&mut self, observer: &mut dyn Observer) {
-        observer.note("trigger: the run ends here");
+    fn pull_trigger(&mut self, events: &mut Events<'_>) {
+        self.tell(None, EventKind::Note("trigger: the run ends here".to_owned()), events);
         // The command may be the end of this machine. (What the workers do from now on is new to the states then, and
         // accepted.)
         for problem in crate::worker::verify::sync_states(self.plan) {
-            observer.warning(&problem);
+            self.tell(None, EventKind::Warning(problem), events);
         }
         if let Err(problem) = self.watch.start_command() {
-            observer.warning(&problem);
+            self.tell(None, EventKind::Warning(problem), events);
         }
         (0..self.members.len()).for_each(|index| self.terminate(index));
     }
 
     /// The run is over: waits for what the trigger started.
-    pub(super) fn finish_trigger(&mut self, observer: &mut dyn Observer) {
+    pub(super) fn finish_trigger(&mut self, events: &mut Events<'_>) {
         if let Some(problem) = self.watch.finish_command() {
-            observer.warning(&problem);
+            self.tell(None, EventKind::Warning(problem), events);
         }
     }
 }
