@@ -4,6 +4,7 @@
 //! of the test harness, and does one thing after the other. An alarm ends it when something hangs.
 
 use iolite_host::ThisMachine;
+use iolite_options::engines::engine;
 use iolite_options::{Fallocate, JobOptions, LockFile, ReadWrite, RunOptions, SizeValue};
 use iolite_plan::Plan;
 use iolite_run::{Outcome, Prepared, Settings};
@@ -216,7 +217,7 @@ fn locks_on_several_files_never_wait_for_each_other(directory: &Path) {
     for lockfile in [LockFile::Exclusive, LockFile::ReadWrite] {
         let outcome = run(
             vec![job("a", |o| {
-                o.ioengine = "libaio".into();
+                o.choose_engine(engine("libaio").expect("it is in the catalogue"));
                 o.iodepth = 8;
                 o.rw = ReadWrite::RandRw;
                 o.filename = names.clone();
