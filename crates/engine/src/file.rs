@@ -134,7 +134,7 @@ impl Files {
                     )
                 },
                 Operation::Trim => return self.trim(unit),
-                Operation::Read | Operation::Write => return Err(Errno(libc::EINVAL)),
+                Operation::Read | Operation::Write | Operation::Work => return Err(Errno(libc::EINVAL)),
             };
             match result {
                 0 => return Ok(0),

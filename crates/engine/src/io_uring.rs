@@ -158,7 +158,7 @@ impl IoUringEngine {
                 .build(),
             Operation::Sync => opcode::Fsync::new(file).build(),
             // Performed by a call of its own, see `is_direct_call`.
-            Operation::Trim => unreachable!("trims do not go through the ring"),
+            Operation::Trim | Operation::Work => unreachable!("trims do not go through the ring"),
         };
         entry.flags(flags).user_data(u64::from(unit.index))
     }
@@ -232,7 +232,7 @@ impl IoUringEngine {
     fn is_direct_call(&self, unit: &Unit) -> bool {
         match unit.operation {
             Operation::Read | Operation::Write => false,
-            Operation::Trim => true,
+            Operation::Trim | Operation::Work => true,
             // A ring with polled completions takes transfers only.
             Operation::Sync | Operation::DataSync => self.polled,
             // The command's length has 32 bits.

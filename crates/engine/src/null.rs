@@ -51,7 +51,7 @@ impl Engine for NullEngine {
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let bytes = match unit.operation {
             Operation::Read | Operation::Write | Operation::Trim => unit.length,
-            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => 0,
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange | Operation::Work => 0,
         };
         if self.depth == 1 {
             return Queued::Completed(Ok(bytes));

@@ -97,7 +97,8 @@ macro_rules! line {
 }
 
 fn engine_list() -> String {
-    let (works, not_yet): (Vec<_>, Vec<_>) = engines::engines().iter().partition(|engine| engine.supported);
+    let (works, not_yet): (Vec<&EngineInfo>, Vec<_>) =
+        engines::engines().iter().partition(|engine| engine.supported);
     let mut text = "Available IO engines:\n".to_owned();
     works.iter().for_each(|engine| line!(text, "\t{}", engine.name));
     if !not_yet.is_empty() {

@@ -3,7 +3,7 @@
 use crate::control_groups::ControlGroup;
 use crate::{JobPlan, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
 use iolite_host::Machine;
-use iolite_options::engines::{EngineInfo, engine};
+use iolite_options::engines::{EngineInfo, UnitKind, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -78,7 +78,7 @@ struct Builder<'a> {
 
 /// What all workers of a job have in common.
 struct Common<'a> {
-    engine: &'static EngineInfo,
+    engine: EngineInfo,
     replays: &'a [replay::Replay],
     wait_for: Range<usize>,
     /// What their seeds are made of, with their places.
@@ -97,13 +97,13 @@ impl Builder<'_> {
         let recording = self.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
         let replays = self.find_replays(&mut options, recording)?;
         let problem = |option: &str, message: String| Problem::of(&options, option, message);
-        let engine = engine(&options.ioengine)
+        let engine = *engine(&options.ioengine)
             .ok_or_else(|| problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)))?;
         let room = self.machine.memory().obtainable();
         if let Some((option, message)) = room::exceeded(&options, self.run.parse_only, room) {
             return Err(problem(option, message));
         }
-        self.problems.extend(check::job(&options, engine, self.run, &replays, self.machine));
+        self.problems.extend(check::job(&options, &engine, self.run, &replays, self.machine));
         self.group += u32::from(stonewall || (options.new_group && !is_first));
         self.plan.waves += u32::from(stonewall);
         let wait_for = awaited.unwrap_or_else(|message| {
@@ -154,7 +154,7 @@ impl Builder<'_> {
             let replay = common.replays.get(clone as usize);
             let place = options.left_out_before.saturating_add(index as u64);
             let seed = mix(common.seed.wrapping_add(mix(place.wrapping_add(1))));
-            let files = self.worker_files(options, common.engine, clone, replay)?;
+            let files = self.worker_files(options, &common.engine, clone, replay)?;
             self.plan.workers.push(WorkerPlan {
                 job: self.plan.jobs.len(),
                 clone,
@@ -182,6 +182,7 @@ impl Builder<'_> {
     ) -> Result<Vec<PathBuf>, files::Blame> {
         match replay {
             Some((_, files)) => Ok(files.clone()),
+            None if engine.facets.unit == UnitKind::Works => Ok(Vec::new()),
             None if !engine.facets.has_local_files() || self.run.parse_only => {
                 Ok(files::nominal(options, clone))
             }

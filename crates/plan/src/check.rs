@@ -10,7 +10,7 @@ use crate::{
     priorities, rates, replay,
 };
 use iolite_host::Machine;
-use iolite_options::engines::{self, Capability, EngineInfo};
+use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions};
 
 /// An option to blame, and what is wrong.
@@ -32,7 +32,7 @@ pub fn job(
         priorities::obstacles,
         measuring::obstacles,
     ];
-    let mut obstacles = of_engine(options, engine);
+    let mut obstacles = crate::engines::obstacles(options, engine);
     obstacles.extend(readonly_forbids(options, run, replays));
     obstacles.extend(of_options.iter().flat_map(|obstacles| obstacles(options)));
     // The language can be checked anywhere; whether this machine can run the job is another question.
@@ -50,20 +50,6 @@ pub fn job(
 pub fn impossible(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let of_plan = [limits::problems, abilities::problems, affinity::problems, logs::problems];
     of_plan.iter().flat_map(|problems| problems(plan, machine)).collect()
-}
-
-/// What the engine cannot do.
-fn of_engine(options: &JobOptions, engine: &EngineInfo) -> Vec<Obstacle> {
-    let mut found = Vec::new();
-    if !engine.supported {
-        found.push(("ioengine", format!("ioengine={}: this engine is not supported yet", engine.name)));
-    }
-    if options.atomic && options.rw.writes() && !engine.facets.can(Capability::AtomicWrites) {
-        let (name, can) = (engine.name, engines::capable(Capability::AtomicWrites));
-        let message = format!("atomic=1: ioengine={name} cannot ask for atomic writes; {can} can");
-        found.push(("atomic", message));
-    }
-    found
 }
 
 /// What stands in the way of traces.

@@ -26,7 +26,7 @@ pub struct JobPlan {
     /// Its name.
     pub name: String,
     /// Its engine.
-    pub engine: &'static EngineInfo,
+    pub engine: EngineInfo,
     /// Which directions it uses, in which order of offsets.
     pub rw: ReadWrite,
     /// The block sizes of each direction.
@@ -105,7 +105,7 @@ impl EndRules {
 
 impl JobPlan {
     /// The job with these options, without what its place in the plan, the options of the run and the machine add.
-    pub(crate) fn of(options: JobOptions, engine: &'static EngineInfo) -> JobPlan {
+    pub(crate) fn of(options: JobOptions, engine: EngineInfo) -> JobPlan {
         JobPlan {
             name: options.name.clone(),
             engine,
@@ -168,7 +168,7 @@ mod tests {
     fn job(change: impl FnOnce(&mut JobOptions)) -> JobPlan {
         let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
         change(&mut options);
-        let engine = iolite_options::engines::engine(&options.ioengine).unwrap();
+        let engine = *iolite_options::engines::engine(&options.ioengine).unwrap();
         JobPlan::of(options, engine)
     }
 

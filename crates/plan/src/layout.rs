@@ -3,6 +3,7 @@
 //! Decided where and when the worker's files are about to be used, because sizes may be percentages of what is
 //! there, or be left to it. [`layout`] is a pure function of the options and of what was found.
 
+use iolite_options::engines::{Facets, UnitKind};
 use iolite_options::{JobOptions, Range, SizeValue};
 use iolite_types::FileKind;
 use serde::{Deserialize, Serialize};
@@ -134,9 +135,9 @@ pub enum LayoutError {
 pub struct LayoutContext {
     /// Which clone of the job.
     pub clone: u32,
-    /// What is written is kept, so files have to be there, and as large as the job needs them. Otherwise sizes are taken
-    /// as given.
-    pub keeps_data: bool,
+    /// What the engine is. Where its data is kept, files have to be there, and as large as the job needs them; otherwise
+    /// sizes are taken as given. Of engines that act on names, each file is one unit.
+    pub facets: Facets,
     /// Seed for `filesize` ranges.
     pub seed: u64,
 }
@@ -182,13 +183,24 @@ fn one(
 ) -> Result<FileLayout, LayoutError> {
     let real = facts.size.unwrap_or(0);
     let min_block = options.smallest_block();
+    if context.facets.unit == UnitKind::ActsOnNames {
+        return Ok(FileLayout {
+            path: path.to_owned(),
+            kind: facts.kind,
+            exists: false,
+            offset: 0,
+            length: min_block,
+            extend_to: None,
+            is_whole: true,
+        });
+    }
     let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, real, offset };
     let length = found.length(options, seed, count, min_block)?;
     let offset = if options.file_append && facts.kind == FileKind::Regular { real } else { offset };
-    let needs_data = facts.kind == FileKind::Regular && context.keeps_data;
+    let needs_data = facts.kind == FileKind::Regular && context.facets.needs_files();
     let end = offset.saturating_add(length);
-    if end > i64::MAX as u64 && context.keeps_data {
+    if end > i64::MAX as u64 && context.facets.keeps_data() {
         return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length });
     }
     // What a verified job writes where must be the same in the run that checks it, and files become longer.
@@ -351,7 +363,15 @@ mod tests {
         change(&mut options);
         let files: Vec<_> =
             facts.iter().enumerate().map(|(i, facts)| (PathBuf::from(format!("f{i}")), *facts)).collect();
-        layout(&options, LayoutContext { clone, keeps_data: true, seed: 12345 }, &files)
+        layout(
+            &options,
+            LayoutContext {
+                clone,
+                facets: iolite_options::engines::engine("psync").unwrap().facets,
+                seed: 12345,
+            },
+            &files,
+        )
     }
 
     fn size(bytes: u64) -> impl Fn(&mut JobOptions) {

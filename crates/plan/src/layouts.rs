@@ -46,7 +46,7 @@ fn of_worker(
     let facets = job.engine.facets;
     let mut files = Vec::with_capacity(worker.files.len());
     for path in &worker.files {
-        let found = if !facets.has_local_files() {
+        let found = if !(facets.has_local_files() && facets.needs_files()) {
             FileFacts { kind: FileKind::Regular, size: None }
         } else if let Some(made) = made.get(path) {
             *made
@@ -60,14 +60,14 @@ fn of_worker(
         let layout = replay_layout(replay, &files, facets.keeps_data())?;
         return checked(options, layout, facets, made);
     }
-    let context = LayoutContext { clone: worker.clone, keeps_data: facets.keeps_data(), seed: worker.seed };
+    let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
     let layout = layout(options, context, &files).map_err(|error| error.to_string())?;
     checked(options, layout, facets, made)
 }
 
 /// The layout, if its files may be made; then they are known to become what it says.
 fn checked(options: &JobOptions, layout: Layout, facets: Facets, made: &mut Made) -> Result<Layout, String> {
-    if facets.has_local_files() {
+    if facets.has_local_files() && facets.needs_files() {
         for file in &layout.files {
             if !file.exists && !options.allow_file_create {
                 return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));

@@ -12,6 +12,7 @@ mod builder;
 mod check;
 mod control_groups;
 mod dedupe;
+mod engines;
 mod files;
 mod job;
 mod layout;

@@ -24,6 +24,8 @@ impl Kinds {
             Operation::Write => self.write,
             Operation::Trim => self.trim,
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange => self.sync,
+            // Traces have none.
+            Operation::Work => false,
         }
     }
 }

@@ -83,17 +83,20 @@ pub enum Operation {
     DataSync = 4,
     /// Start or wait for write-back of a range (`sync_file_range`).
     SyncFileRange = 5,
+    /// Do a piece of work that is no I/O. Only engines whose units are that understand it.
+    Work = 6,
 }
 
 impl Operation {
-    /// The direction under which this operation is counted; `None` for syncs, which are counted separately.
+    /// The direction under which this operation is counted; `None` for syncs, which are counted separately, and for work,
+    /// which is not counted.
     #[inline(always)]
     pub const fn direction(self) -> Option<Direction> {
         match self {
             Operation::Read => Some(Direction::Read),
             Operation::Write => Some(Direction::Write),
             Operation::Trim => Some(Direction::Trim),
-            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => None,
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange | Operation::Work => None,
         }
     }
 
@@ -106,6 +109,7 @@ impl Operation {
             Operation::Sync => "sync",
             Operation::DataSync => "datasync",
             Operation::SyncFileRange => "sync_file_range",
+            Operation::Work => "work",
         }
     }
 }

@@ -18,16 +18,24 @@ pub enum Data {
     Nowhere,
 }
 
-/// What one unit of an engine does.
+/// What one unit of an engine does, and so what it counts as and what is made ready for it.
+///
+/// Every unit but one that works is issued for a direction (`rw`) and counted as an I/O of that direction with the length
+/// that it has, which is the block size, whether or not so many bytes are moved. An engine answers that length when it is
+/// done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum UnitKind {
-    /// It moves data between a buffer and a place.
+    /// It moves data between a buffer and a place. Files are laid out before, as far as data is kept.
     Transfers,
-    /// It acts on a name: creates, looks up or removes what has it.
+    /// It acts on a name: creates, looks up or removes what has it. Each file is one unit per pass. Nothing is laid out,
+    /// and `open` only tells the engine the name; the directories above it are made.
     ActsOnNames,
-    /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it.
+    /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it. Files are laid
+    /// out and opened as for transfers; buffers hold nothing.
     ActsOnExtents,
-    /// It works without I/O.
+    /// It works without I/O: there are no files, and nothing is counted but the CPU time. Units follow one another until
+    /// the job's time is over, or one answers that there is nothing more to do (0). Such an engine is synchronous, and
+    /// returns early when a signal interrupts it.
     Works,
 }
 
@@ -132,6 +140,16 @@ impl Facets {
     /// Whether what is written is there to be synced and read back.
     pub const fn keeps_data(&self) -> bool {
         !matches!(self.data, Data::Nowhere)
+    }
+
+    /// Whether its units move data between buffers and files: what they write can be made up, read back and verified.
+    pub const fn moves_data(&self) -> bool {
+        matches!(self.unit, UnitKind::Transfers)
+    }
+
+    /// Whether its files have to be there, and as large as the job needs them, before its first unit.
+    pub const fn needs_files(&self) -> bool {
+        self.keeps_data() && matches!(self.unit, UnitKind::Transfers | UnitKind::ActsOnExtents)
     }
 
     /// Whether a unit is complete when the call that issues it returns.

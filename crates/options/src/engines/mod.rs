@@ -46,7 +46,7 @@ use crate::definition::Definition;
 use crate::values::not_one_of;
 
 /// One I/O engine as the option language knows it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct EngineInfo {
     /// The value of `ioengine`.
     pub name: &'static str,

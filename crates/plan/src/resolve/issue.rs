@@ -1,12 +1,15 @@
 //! How I/Os are issued, completed and measured; syncs, passes, and the search for a depth.
 
 use iolite_options::JobOptions;
+use iolite_options::engines::UnitKind;
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
 /// What the I/O loop is told once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueRules {
+    /// Units are pieces of work that are no I/O ([`UnitKind::Works`]).
+    pub works: bool,
     /// Most units in flight.
     pub depth: u32,
     /// Units that are committed together.
@@ -61,7 +64,8 @@ impl IssueRules {
     }
 }
 
-pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> IssueRules {
+pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_workload::Spec) -> IssueRules {
+    let works = unit == UnitKind::Works;
     let depth = options.iodepth.max(1);
     let complete_min = options.iodepth_batch_complete_min.min(depth);
     let complete_max = match options.iodepth_batch_complete_max {
@@ -74,6 +78,7 @@ pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> I
         limit => limit.saturating_mul(1000),
     });
     IssueRules {
+        works,
         depth,
         batch: options.iodepth_batch.clamp(1, depth),
         complete_min,
@@ -89,7 +94,7 @@ pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> I
         intended_starts: options.lat_from_intended_start,
         // What a trace does is not known before it is done.
         moves: iolite_types::Direction::ALL
-            .map(|direction| options.rw.uses(direction) || options.is_replay()),
+            .map(|direction| !works && (options.rw.uses(direction) || options.is_replay())),
         ramp_ns: options.ramp_time.saturating_mul(1000),
         runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
         fill_device: options.fill_device,

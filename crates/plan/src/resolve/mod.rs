@@ -130,9 +130,10 @@ impl Plan {
             pre_read: options.pre_read,
             // Rates steer a mix, and a ramp makes I/Os that do not count.
             general_workload: options.counts_after_ramp(),
-            content: options.rw.writes().then(|| content::spec(options, layout, worker)),
+            content: (options.rw.writes() && job.engine.facets.moves_data())
+                .then(|| content::spec(options, layout, worker)),
             writes_only: !options.rw.reads(),
-            issue: issue::rules(options, &workload),
+            issue: issue::rules(options, job.engine.facets.unit, &workload),
             syncs: issue::syncs(options),
             passes: issue::passes(options),
             pace: pace::rules(options, worker.seed),

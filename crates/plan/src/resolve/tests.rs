@@ -10,7 +10,7 @@ fn resolved(device: u64, change: impl FnOnce(&mut JobOptions)) -> ResolvedWorker
     change(&mut options);
     let plan = Plan::build(vec![options], &RunOptions::default(), &MadeUp::new()).expect("a valid plan");
     let worker = &plan.workers[0];
-    let context = LayoutContext { clone: 0, keeps_data: true, seed: 1 };
+    let context = LayoutContext { clone: 0, facets: plan.jobs[0].engine.facets, seed: 1 };
     let facts = FileFacts { kind: FileKind::Block, size: Some(device) };
     let layout = layout(&plan.jobs[0].options, context, &[("/dev/made-up".into(), facts)]).unwrap();
     plan.resolve(worker, &layout)

@@ -216,18 +216,29 @@ pub(super) fn run<E: Engine>(
 ) -> (Arc<Arena>, Result<(), String>) {
     let plan = Plan::build(vec![options], &RunOptions::default(), &iolite_host::ThisMachine::new())
         .expect("the plan is in order");
-    let worker_plan = &plan.workers[0];
-    let job = plan.job_of(worker_plan);
+    let job = plan.job_of(&plan.workers[0]);
     let layout = iolite_plan::layout(
         &job.options,
-        iolite_plan::LayoutContext { clone: 0, keeps_data: job.engine.facets.keeps_data(), seed: 1 },
+        iolite_plan::LayoutContext { clone: 0, facets: job.engine.facets, seed: 1 },
         &[("data".into(), iolite_plan::FileFacts { kind: iolite_plan::FileKind::Regular, size: None })],
     )
     .expect("the layout is in order");
+    run_plan(&plan, &layout, clock, engine)
+}
+
+/// Runs the only worker of this plan with this engine: what it measured, and why it has failed.
+pub(super) fn run_plan<E: Engine>(
+    plan: &Plan,
+    layout: &iolite_plan::Layout,
+    clock: Clock,
+    engine: E,
+) -> (Arc<Arena>, Result<(), String>) {
+    let worker_plan = &plan.workers[0];
+    let job = plan.job_of(worker_plan);
     let arena = Arc::new(Arena::new(1).unwrap());
     let (messages, _controller) = Socket::pair().unwrap();
-    let rivals = super::verify::Rivals::of(&plan, std::slice::from_ref(&layout)).expect("there are none");
-    let resolved = plan.resolve(worker_plan, &layout);
+    let rivals = super::verify::Rivals::of(plan, std::slice::from_ref(layout)).expect("there are none");
+    let resolved = plan.resolve(worker_plan, layout);
     let worker = Worker {
         resolved: &resolved,
         job,

@@ -22,6 +22,7 @@ mod script;
 mod spans;
 mod timing;
 mod verify;
+mod work;
 
 pub use blocks::BlockLives;
 use buffers::UnitBuffers;
@@ -122,7 +123,8 @@ pub struct Parts<'a> {
 impl Parts<'_> {
     /// Whether anything is asked for that the plain loop leaves out.
     pub fn needs_full_loop(&self) -> bool {
-        self.rules.serialize_overlap
+        self.rules.works
+            || self.rules.serialize_overlap
             || self.rules.write_barrier > 0
             || self.rules.limits_latency()
             || self.opens_on_the_way
@@ -200,7 +202,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if FULL {
             self.begin_script();
         }
-        let end = self.issue_all();
+        let end = if FULL && self.rules.works { self.work_all() } else { self.issue_all() };
         self.drain();
         end
     }

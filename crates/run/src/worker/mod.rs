@@ -23,6 +23,8 @@ mod short_tests;
 mod syncs;
 mod target;
 mod telling;
+#[cfg(test)]
+mod unit_tests;
 mod usage;
 pub(crate) mod verify;
 

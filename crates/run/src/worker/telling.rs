@@ -44,7 +44,11 @@ impl Worker<'_> {
 
 /// What failed, for the heading of a report.
 pub(super) fn failed_operation(file: &str, operation: Operation) -> String {
-    format!("file={file}, func={}", operation.name())
+    match operation {
+        // It has no file.
+        Operation::Work => format!("func={}", operation.name()),
+        _ => format!("file={file}, func={}", operation.name()),
+    }
 }
 
 /// That data is wrong, for the heading of a report.

@@ -1,0 +1,118 @@
+//! What a job asks of its engine, and the engine cannot do.
+
+use iolite_options::JobOptions;
+use iolite_options::engines::{self, Capability, EngineInfo, UnitKind};
+
+/// What stands in the way: the option to blame, and why.
+pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+    let name = engine.name;
+    let mut found = Vec::new();
+    if !engine.supported {
+        found.push(("ioengine", format!("ioengine={name}: this engine is not supported yet")));
+    }
+    if options.atomic && options.rw.writes() && !engine.facets.can(Capability::AtomicWrites) {
+        let can = engines::capable(Capability::AtomicWrites);
+        found.push(("atomic", format!("atomic=1: ioengine={name} cannot ask for atomic writes; {can} can")));
+    }
+    if options.rw.trims() && !engine.facets.can(Capability::Trim) {
+        found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.rw.name())));
+    }
+    if let Some(option) = sync_asked_for(options)
+        && !engine.facets.can(Capability::Sync)
+    {
+        let message = format!("{option}: ioengine={name} cannot put what it writes on stable storage");
+        found.push((option, message));
+    }
+    found.extend(of_unit(options, engine));
+    found
+}
+
+/// What makes no sense with units of this kind.
+fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
+    let name = engine.name;
+    if engine.facets.moves_data() {
+        return None;
+    }
+    let verification = &options.verification;
+    if verification.is_on() || options.verify_only {
+        let option = if verification.is_on() { "verify" } else { "verify_only" };
+        let message = format!("{option}: ioengine={name} moves no data, and there is nothing to verify");
+        return Some((option, message));
+    }
+    let is_replayed = options.is_replay();
+    let follows_traces = engine.facets.unit == UnitKind::ActsOnExtents;
+    (is_replayed && !follows_traces).then(|| {
+        ("read_iolog", format!("read_iolog: ioengine={name} does nothing that a trace could ask for"))
+    })
+}
+
+/// The option by which a job that writes asks for syncs.
+fn sync_asked_for(options: &JobOptions) -> Option<&'static str> {
+    let writes = options.rw.changes();
+    let asked = [
+        ("fsync", options.fsync > 0),
+        ("fdatasync", options.fdatasync > 0),
+        ("sync_file_range", options.sync_file_range.is_some()),
+        ("end_fsync", options.end_fsync),
+        ("fsync_on_close", options.fsync_on_close),
+    ];
+    asked.into_iter().find(|&(_, asked)| asked && writes).map(|(option, _)| option)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::engines::{Capabilities, engine};
+    use iolite_options::{ReadWrite, Verify};
+
+    fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
+        let mut options = JobOptions::default();
+        change(&mut options);
+        obstacles(&options, engine).into_iter().map(|(_, message)| message).collect()
+    }
+
+    #[test]
+    fn atomic_writes_need_an_engine_that_can_ask_for_them() {
+        let psync = engine("psync").unwrap();
+        let asks = |o: &mut JobOptions| {
+            o.atomic = true;
+            o.rw = ReadWrite::Write;
+        };
+        let [message] = &told(psync, asks)[..] else { panic!("one") };
+        assert!(message.ends_with("pvsync2, io_uring, libaio can"), "{message}");
+        assert_eq!(told(engine("libaio").unwrap(), asks), [""; 0]);
+    }
+
+    #[test]
+    fn what_an_engine_cannot_do_is_refused() {
+        let mut weak = *engine("psync").unwrap();
+        weak.facets.capabilities = Capabilities::default();
+        let trims = |o: &mut JobOptions| o.rw = ReadWrite::RandTrim;
+        assert_eq!(told(&weak, trims), ["rw=randtrim: ioengine=psync cannot trim"]);
+        let syncs = |rw| {
+            move |o: &mut JobOptions| {
+                o.rw = rw;
+                o.end_fsync = true;
+            }
+        };
+        let [message] = &told(&weak, syncs(ReadWrite::Write))[..] else { panic!("one") };
+        assert!(message.starts_with("end_fsync: "), "{message}");
+        assert_eq!(told(&weak, syncs(ReadWrite::Read)), [""; 0], "there is nothing to sync");
+        assert_eq!(told(engine("psync").unwrap(), syncs(ReadWrite::Write)), [""; 0]);
+    }
+
+    #[test]
+    fn what_moves_no_data_is_not_verified() {
+        let mut names = *engine("psync").unwrap();
+        names.facets.unit = UnitKind::ActsOnNames;
+        let verifies = |o: &mut JobOptions| o.verification.verify = Verify::Crc32c;
+        assert_eq!(
+            told(&names, verifies),
+            ["verify: ioengine=psync moves no data, and there is nothing to verify"]
+        );
+        let replays = |o: &mut JobOptions| o.read_iolog = vec!["log".into()];
+        assert_eq!(told(&names, replays).len(), 1);
+        names.facets.unit = UnitKind::ActsOnExtents;
+        assert_eq!(told(&names, replays), [""; 0], "a trace may trim");
+    }
+}
