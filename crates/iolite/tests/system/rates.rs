@@ -357,6 +357,23 @@ pub fn a_latency_target_is_told_with_the_depth_that_was_found() {
     assert_eq!(found("1us"), (1, 99.0));
 }
 
+/// Every second I/O is late, whatever the machine does: too many where 95% have to be in time, not where 20% have to.
+#[test]
+pub fn a_latency_percentile_says_how_many_may_be_late() {
+    let dir = scratch();
+    let found = |percentile: u64| {
+        let line = format!(
+            "--name=j --filename=/dev/zero --size=1t --ioengine=psync --iodepth=2 --latency_target=100ms \
+             --latency_window=1s --latency_percentile={percentile} --time_based --runtime=5 --output-format=json"
+        );
+        let program = Program::under_test();
+        let run = trace::slowed_when(&program, dir.path(), "pread64", 200, "2+2", &words(&line))?;
+        Some(Json::parse(&run.ok().stdout).job().int("latency_depth"))
+    };
+    let (Some(few), Some(most)) = (found(20), found(95)) else { skip!("needs strace") };
+    assert_eq!((few, most), (2, 1));
+}
+
 #[test]
 fn a_long_pause_ends_with_the_time_of_the_job() {
     for pause in ["--thinktime=1 --thinkcycles=99999999999999", "--thinktime=1h --thinktime_spin=1h"] {

@@ -33,7 +33,19 @@ pub fn system_calls(
 
 /// Run `program` in `dir` with each of these system calls taking so much longer. `None` as above.
 pub fn slowed(program: &Program, dir: &Path, call: &str, by_ms: u64, args: &[String]) -> Option<Finished> {
-    let delay = format!("inject={call}:delay_enter={}", by_ms * 1000);
+    slowed_when(program, dir, call, by_ms, "1+", args)
+}
+
+/// [`slowed`], for those of the calls that strace's `when` names: `2+2` is every second one of a process.
+pub fn slowed_when(
+    program: &Program,
+    dir: &Path,
+    call: &str,
+    by_ms: u64,
+    when: &str,
+    args: &[String],
+) -> Option<Finished> {
+    let delay = format!("inject={call}:delay_enter={}:when={when}", by_ms * 1000);
     under_strace(program, dir, &[&format!("trace={call}"), &delay], args).map(|(finished, _)| finished)
 }
 

@@ -61,15 +61,7 @@ pub const TABLE: &[Effect] = &[
         "1h",
         Json("jobs.0.latency_depth"),
     ),
-    // A half of the I/Os is always too slow, the other nearly always fast enough.
-    row(
-        "latency_percentile",
-        "--filename=/dev/zero --size=1t --bssplit=4k/50:16m/50 --iodepth=2 --ioengine=psync --latency_target=300us \
-         --latency_window=300ms --time_based --runtime=2",
-        "20",
-        "95",
-        Json("jobs.0.latency_depth"),
-    ),
+    test!("latency_percentile", rates::a_latency_percentile_says_how_many_may_be_late),
     row(
         "latency_run",
         // Every depth is good: the search is soon over, and the run with it.
