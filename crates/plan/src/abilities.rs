@@ -1,11 +1,11 @@
-//! What jobs ask of the system that it may not be able to do: clocks by number, atomic writes.
+//! Checks that the system supports what jobs use: clocks by number, atomic writes.
 
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_host::{AtomicWrites, Machine};
 use iolite_options::JobOptions;
 use iolite_types::Direction;
 
-/// Everything that the jobs ask for and the system cannot do.
+/// What jobs use and the system does not support.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let clocks = plan.jobs.iter().filter_map(|job| {
         let message = without_clock(&job.options, machine)?;
@@ -24,7 +24,7 @@ fn without_clock(options: &JobOptions, machine: &dyn Machine) -> Option<String> 
     Some(format!("job_start_clock_id={id}: the system has no such clock ({refusal}); 0 is the wall clock"))
 }
 
-/// Why blocks of this size cannot be written as a whole or not at all.
+/// Why blocks of this size cannot be written atomically.
 fn refusal(writes: AtomicWrites, block: u64) -> Option<String> {
     let AtomicWrites { least, most } = writes;
     if most == 0 {
@@ -41,7 +41,7 @@ fn atomic_writes(job: &JobPlan, worker: &WorkerPlan, machine: &dyn Machine) -> O
     }
     let sizes = options.block_size(Direction::Write);
     worker.files.iter().find_map(|file| {
-        // Nothing is known of a file that is still to be made.
+        // Nothing is known about a file that does not exist yet.
         let writes = machine.atomic_writes(file)?;
         let reason = refusal(writes, sizes.min()).or_else(|| refusal(writes, sizes.max()))?;
         Some(format!("atomic=1: {} cannot be written atomically: {reason}", file.display()))

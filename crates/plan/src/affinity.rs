@@ -1,7 +1,7 @@
-//! The CPUs and the memory nodes of workers, and whether they, and the threads beside them, may run there.
+//! CPU affinity and memory nodes of workers, and checks that workers and their helper threads can run there.
 //!
-//! A CPU that is there may still be out of bounds: it is offline, or the cpuset of this process leaves it out. (What
-//! taskset(1) has left out is not out of bounds: a job that names such a CPU gets it.)
+//! A CPU may exist and still be unusable, because it is offline or outside the cpuset of this process. (A job may name
+//! a CPU that taskset(1) has excluded: an affinity mask can be widened again.)
 
 use crate::{JobPlan, Plan, Problem};
 use iolite_host::{Machine, Refusal};
@@ -10,8 +10,8 @@ use iolite_options::{CpusPolicy, JobOptions, NumaPolicy, NumaPolicyMode};
 /// An option to blame, and what is wrong.
 type Obstacle = (&'static str, String);
 
-/// The CPUs that a job names (`cpus_allowed`, `cpumask`), or this worker's share of them, without the one that keeps the
-/// time; `None` = it names none.
+/// The CPU affinity that a job asks for (`cpus_allowed`, `cpumask`), or this worker's share of it, without the reserved
+/// CPU; `None` = it does not ask for any.
 pub(crate) fn of_worker(options: &JobOptions, worker: usize, reserved: Option<u32>) -> Option<Vec<u32>> {
     if options.cpus_allowed.is_empty() {
         return None;
@@ -46,14 +46,14 @@ pub(crate) fn memory_policy(
 ) -> Result<Option<NumaPolicy>, Refusal> {
     use NumaPolicyMode::{Bind, Interleave, Prefer};
     let Some(mut policy) = options.numa_mem_policy.clone() else { return Ok(None) };
-    // These policies need nodes; none named means all there are.
+    // These policies need nodes. If the job names none, it means all.
     if policy.nodes.is_empty() && matches!(policy.mode, Prefer | Bind | Interleave) {
         policy.nodes = machine.nodes()?.iter().map(|node| node.number).collect();
     }
     Ok(Some(policy))
 }
 
-/// All jobs, or the threads beside them, that would have no CPU.
+/// Jobs and helper threads that have no CPU to run on.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let keeper = plan.jobs.iter().find(|job| job.options.gtod_cpu.is_some());
     let reserved = keeper.and_then(|job| job.options.gtod_cpu);
@@ -69,7 +69,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     of_keeper.into_iter().chain(of_workers).chain(of_threads).collect()
 }
 
-/// Those of these CPUs on which this process may run.
+/// Those of these CPUs that this process can use.
 fn usable(cpus: &[u32], machine: &dyn Machine) -> Vec<u32> {
     let usable = machine.cpus().usable;
     cpus.iter().copied().filter(|cpu| usable.contains(cpu)).collect()
@@ -80,7 +80,7 @@ fn without_keeper(reserved: u32, machine: &dyn Machine) -> Option<Obstacle> {
     usable(&[reserved], machine).is_empty().then(message)
 }
 
-/// The beginning of a message about the CPU that keeps the time.
+/// The beginning of a message about the reserved CPU.
 fn keeps_time(cpu: u32) -> String {
     format!("CPU {cpu} does nothing but keep the time (gtod_cpu={cpu})")
 }
@@ -100,7 +100,7 @@ fn without_worker(
         return on_nodes(options, reserved, machine)
             .map(|message| ("numa_cpu_nodes", format!("numa_cpu_nodes: {message}")));
     }
-    // Log files are written wherever this program may run.
+    // The threads that write log files run on any CPU that this process is allowed to use.
     let logs = &options.logs;
     let roams = options.cpus_allowed.is_empty() || (logs.any() && logs.log_compression_cpus.is_empty());
     let reserved = reserved.filter(|_| roams)?;
@@ -118,7 +118,7 @@ fn on_named(
     reserved: Option<u32>,
     machine: &dyn Machine,
 ) -> Option<String> {
-    // Shares repeat after as many workers as there are CPUs.
+    // The shares of further workers are the same again.
     let different = match options.cpus_allowed_policy {
         CpusPolicy::Shared => 1,
         CpusPolicy::Split => options.cpus_allowed.len(),
@@ -147,7 +147,7 @@ fn on_nodes(options: &JobOptions, reserved: Option<u32>, machine: &dyn Machine) 
     Some(format!("{}, and these nodes have no other for the job", keeps_time(reserved)))
 }
 
-/// Threads beside the workers that are to run where they may not.
+/// Why helper threads cannot run on the CPUs that the job names for them.
 fn without_threads(options: &JobOptions, machine: &dyn Machine) -> Vec<Obstacle> {
     let all = [
         ("verify_async_cpus", &options.verification.verify_async_cpus),
@@ -189,7 +189,7 @@ mod tests {
         let keeper = || job(|o| o.gtod_cpu = Some(3));
         assert_eq!(told(vec![allowed(&[3])], &machine), [""; 0]);
         assert_eq!(told(vec![keeper()], &machine), [""; 0]);
-        // Another job's clock is everybody's.
+        // The clock of one job is the clock of all.
         let found = told(vec![allowed(&[3]), keeper()], &machine);
         let taken = "CPU 3 does nothing but keep the time (gtod_cpu=3)";
         assert_eq!(found, [format!("cpumask: {taken}, and the job may run on no other; allow it one")]);

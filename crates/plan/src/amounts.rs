@@ -1,4 +1,4 @@
-//! Whether there is anything to do, and an end to it.
+//! Checks that a job has something to do, and that it ends.
 
 use iolite_options::{JobOptions, SizeValue};
 

@@ -39,7 +39,7 @@ impl Plan {
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
     }
 
-    /// What the options of the run stand against.
+    /// What the options of the run forbid.
     fn refused_by(&self, run: &RunOptions, machine: &dyn Machine) -> Vec<Problem> {
         let Some(first) = self.jobs.first() else { return Vec::new() };
         let problem = |message| Problem { job: first.name.clone(), origin: None, message };
@@ -62,10 +62,10 @@ impl Plan {
     }
 }
 
-/// The workers of the last job of each name, and whether it is the only one of that name.
+/// The workers of the latest job of each name, and whether it is the only job of that name.
 type ByName = HashMap<String, (Range<usize>, bool)>;
 
-/// A plan in the making.
+/// A plan that is being made.
 struct Builder<'a> {
     plan: Plan,
     problems: Vec<Problem>,
@@ -81,7 +81,7 @@ struct Common<'a> {
     engine: EngineInfo,
     replays: &'a [replay::Replay],
     wait_for: Range<usize>,
-    /// What their seeds are made of, with their places.
+    /// Together with its place, this decides a worker's seed.
     seed: u64,
 }
 
@@ -89,7 +89,7 @@ impl Builder<'_> {
     /// Adds a job with its workers.
     ///
     /// # Errors
-    /// What makes it impossible to go on with this job. (All else that is in its way joins the other problems.)
+    /// A problem that prevents the job from being added. (All its other problems are added to the list.)
     fn add(&mut self, mut options: JobOptions, is_first: bool) -> Result<(), Problem> {
         let stonewall = options.stonewall && !is_first;
         let wave = self.plan.waves - 1 + u32::from(stonewall);
@@ -121,7 +121,7 @@ impl Builder<'_> {
         let auxiliary = self.run.aux_path.clone().unwrap_or_default();
         let group = self.group;
         let mut job = JobPlan { group, first_worker, auxiliary, ..JobPlan::of(options, engine) };
-        // The language can be checked anywhere.
+        // A check of the language does not depend on the machine.
         if !self.run.parse_only {
             self.place_on_machine(&mut job);
         }
@@ -129,13 +129,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Adds what the machine has to do with where the job's workers run.
+    /// Adds what depends on the machine: control group, CPUs, memory nodes.
     fn place_on_machine(&mut self, job: &mut JobPlan) {
         match ControlGroup::of(&job.options, self.machine) {
             Ok(found) => job.control_group = found,
             Err(message) => self.problems.push(job.problem("cgroup", message)),
         }
-        // Where the kernel does not say what nodes there are, the CPUs of a node are found missing before the run begins.
+        // If the kernel does not list nodes, `impossible` refuses the job.
         job.node_cpus = affinity::of_nodes(&job.options, self.machine).unwrap_or_default();
         match affinity::memory_policy(&job.options, self.machine) {
             Ok(found) => job.memory_policy = found,
@@ -205,7 +205,7 @@ impl Builder<'_> {
     /// The job before this one that records a trace which this one replays, if there is one.
     fn recording_of(&self, options: &JobOptions, wave: u32, wait_for: &Range<usize>) -> Option<Recording> {
         if !options.is_replay() {
-            // Most jobs, of which there may be very many.
+            // This is quick for the many jobs without a trace.
             return None;
         }
         let current = self.machine.current_directory().ok()?;
@@ -218,7 +218,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The replays of a job's clones, if it replays traces; then it does what they do, whatever `rw` says.
+    /// The replays of a job's clones, if it replays traces. The directions of the traces replace `rw`.
     fn find_replays(
         &self,
         options: &mut JobOptions,
@@ -237,7 +237,7 @@ impl Builder<'_> {
                 );
                 return Err(Problem::of(options, "read_iolog", message));
             }
-            // There is nothing yet to look through.
+            // The trace does not exist yet, so it cannot be scanned.
             options.read_iolog_chunked = true;
         }
         let replays = replay::of_job(options, engine, self.run, recorded, self.machine)?;
@@ -250,11 +250,12 @@ impl Builder<'_> {
 struct Recording {
     trace: String,
     job: String,
-    /// It is whole when the replay begins.
+    /// It is complete when the replay begins.
     is_over: bool,
 }
 
-/// How many nanoseconds after the beginning of its wave a worker starts: any in the range, as its seed decides.
+/// The delay between the beginning of its wave and the start of a worker, in nanoseconds. The seed picks it from the
+/// range.
 fn start_delay_ns(options: &JobOptions, seed: u64) -> u64 {
     let delay_us = options.startdelay.map_or(0, |range| {
         let width = (range.high - range.low).saturating_add(1);

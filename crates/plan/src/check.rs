@@ -1,7 +1,7 @@
-//! The checks that can be made on a job before anything runs.
+//! Checks a job, and a whole plan, before anything runs.
 //!
-//! What a subject demands of the options is in the module of that subject. Here is what depends on the engine, on the
-//! command line, and on the files that are there.
+//! Each subject checks its own options in its own module. This module calls them all, and adds the checks that depend
+//! on the engine and on the command line.
 
 use crate::replay::Replay;
 use crate::safety::{self, what_changes};
@@ -45,14 +45,14 @@ pub fn job(
     obstacles.into_iter().map(|(option, message)| Problem::of(options, option, message)).collect()
 }
 
-/// What a plan as a whole asks of this machine, and it cannot do. Better told before the first file is touched than by
-/// workers that fail.
+/// Everything that a whole plan asks of this machine and that the machine cannot do. Reporting it before the first file
+/// is touched is better than letting workers fail.
 pub fn impossible(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let of_plan = [limits::problems, abilities::problems, affinity::problems, logs::problems];
     of_plan.iter().flat_map(|problems| problems(plan, machine)).collect()
 }
 
-/// What stands in the way of traces.
+/// What is wrong with the traces that the job records and replays.
 fn of_replay(options: &JobOptions, replays: &[Replay], machine: &dyn Machine) -> Vec<Obstacle> {
     let mut found = Vec::new();
     let recorded = options.write_iolog.as_ref();
@@ -66,7 +66,7 @@ fn of_replay(options: &JobOptions, replays: &[Replay], machine: &dyn Machine) ->
     found
 }
 
-/// What `--readonly` has against the job.
+/// Why `--readonly` forbids the job.
 fn readonly_forbids(options: &JobOptions, run: &RunOptions, replays: &[Replay]) -> Option<Obstacle> {
     (run.readonly && options.rw.changes()).then(|| {
         let blamed = if replays.is_empty() { "rw" } else { "read_iolog" };
@@ -94,7 +94,7 @@ mod tests {
         let readonly = || RunOptions { readonly: true, ..RunOptions::default() };
         assert_eq!(messages(|o| o.rw = ReadWrite::RandRead, readonly()), [""; 0]);
         assert_eq!(messages(|o| o.rw = ReadWrite::RandWrite, readonly()).len(), 1);
-        // That regular files cannot be trimmed is told as well.
+        // The other problem is that regular files cannot be trimmed.
         let trims = messages(|o| o.rw = ReadWrite::Trim, readonly());
         assert!(trims.len() == 2 && trims.iter().any(|text| text.contains("--readonly")), "{trims:?}");
     }

@@ -1,4 +1,4 @@
-//! The control groups that jobs name (`cgroup`): where they are, and how they are entered.
+//! The control groups that jobs name (`cgroup`): where they are, and how a worker enters one.
 
 use iolite_host::{ControlGroupVersion, Hierarchy, Machine};
 use iolite_options::JobOptions;
@@ -14,9 +14,9 @@ pub struct ControlGroup {
     pub directory: PathBuf,
     /// The version of control groups.
     pub version: ControlGroupVersion,
-    /// Its share of the block I/O; `None` = the kernel's own.
+    /// Its weight for block I/O; `None` = the kernel's default.
     pub weight: Option<u32>,
-    /// It stays when the run is over.
+    /// It is not removed after the run.
     pub stays: bool,
 }
 

@@ -1,20 +1,20 @@
-//! Duplicate data: what `dedupe_mode=working_set` demands, and what workers share with `dedupe_global`.
+//! Duplicate data: checks for `dedupe_mode=working_set`, and what workers share with `dedupe_global`.
 //!
-//! Workers in several processes write the same blocks without asking each other: what the members of the working
-//! set hold follows from one seed and their numbers, so it is enough that all know the seed, and which of the
-//! members each is the first to write.
+//! Workers in several processes write the same blocks without communicating. The content of the working set's blocks
+//! follows from one seed and their numbers, so each worker needs to know only the seed, and which of the blocks it is
+//! the first to write.
 
 use crate::{JobPlan, WorkerPlan, files};
 use iolite_options::{DedupeMode, JobOptions};
 
-/// A worker's share of the working set that the workers of all jobs with `dedupe_global` have in common.
+/// A worker's share of the working set that all jobs with `dedupe_global` have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedContent {
-    /// Seed of the set: the same for all who share it.
+    /// The seed of the set, which all sharing workers have in common.
     pub seed: u64,
     /// Which of the sharing workers this is, from 0.
     pub position: u64,
-    /// How many share.
+    /// How many workers share the set.
     pub workers: u64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     found
 }
 
-/// Gives each worker that shares its place among them.
+/// Gives each sharing worker its share.
 pub(crate) fn share(jobs: &[JobPlan], workers: &mut [WorkerPlan]) {
     let shares = |worker: &WorkerPlan| {
         let options = &jobs[worker.job].options;

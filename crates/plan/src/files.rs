@@ -1,8 +1,8 @@
 //! Which files a worker uses.
 //!
-//! With `filename`, all clones share the files named there, in the first `directory` given. Without, every clone
-//! has files of its own, named by `filename_format`, and the clones are shared out evenly over the directories.
-//! (Both rules as fio documents them under `directory`.)
+//! With `filename`, all clones share the named files, which lie in the first `directory`. Without `filename`, every
+//! clone has its own files, named by `filename_format`, and clones take the directories in turn. (fio documents both
+//! rules under `directory`.)
 
 use iolite_host::{EntryKind, Machine, Refusal};
 use iolite_options::JobOptions;
@@ -37,7 +37,7 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
     Ok(nominal(options, clone))
 }
 
-/// The names alone, without a look at the disk.
+/// The names that follow from the options alone.
 pub fn nominal(options: &JobOptions, clone: u32) -> Vec<PathBuf> {
     if options.filename.is_empty() {
         let directory = match options.directory.len() {
@@ -54,7 +54,7 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Vec<PathBuf> {
     options.filename.iter().map(place).collect()
 }
 
-/// `directory/name`, also where the name begins with a slash: a directory is a prefix, not a suggestion.
+/// `directory/name`. The directory is a prefix of absolute names as well.
 pub(crate) fn prefixed(directory: &Path, name: &Path) -> PathBuf {
     if directory.as_os_str().is_empty() {
         return name.to_owned();

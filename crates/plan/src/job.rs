@@ -1,6 +1,6 @@
-//! What is decided for a job as a whole, for whoever starts its workers, watches them, ends them and reports them.
+//! What is decided for a job as a whole: all that is needed to start its workers, watch them, end them and report them.
 //!
-//! What a single worker does is decided by [`Plan::resolve`](crate::Plan::resolve).
+//! [`Plan::resolve`](crate::Plan::resolve) decides what a single worker does.
 
 mod estimate;
 mod report;
@@ -27,14 +27,14 @@ pub struct JobPlan {
     pub name: String,
     /// Its engine.
     pub engine: EngineInfo,
-    /// Which directions it uses, in which order of offsets.
+    /// The kind of its workload: directions, and sequential or random.
     pub rw: ReadWrite,
     /// The block sizes of each direction.
     pub block_sizes: PerDirection<BlockSize>,
     /// The block sizes of reads are those of sequential I/Os, and those of writes are those of random ones
     /// (`bs_is_seq_rand`).
     pub sizes_by_randomness: bool,
-    /// How many I/Os a worker has in flight at most.
+    /// The number of I/Os that a worker keeps in flight.
     pub depth: u32,
     /// The run status group.
     pub group: u32,
@@ -44,47 +44,47 @@ pub struct JobPlan {
     pub clones: u32,
     /// Its workers are threads, rather than processes.
     pub thread: bool,
-    /// Its files were looked for in a directory (`opendir`).
+    /// Its files are those found in a directory (`opendir`).
     pub found_files: bool,
-    /// What the end of one of its workers means for others.
+    /// Which other workers end when one of its workers ends.
     pub end: EndRules,
     /// What is reported of it, and how.
     pub report: ReportRules,
-    /// The limits of a worker's rates, summed over the directions that it uses, for the status line.
+    /// The rate limits of a worker, summed over the directions that it uses, for the status line.
     pub limits: RateLimits,
     /// How often its bandwidth and IOPS are sampled.
     pub sampling: SamplingRules,
-    /// It ends when its results have stopped changing; `None` = it does not.
+    /// The steady state that ends it; `None` = it does not look for one.
     pub steady: Option<SteadyRules>,
-    /// What the time that is left follows from.
+    /// What its remaining time is estimated from.
     pub estimate: EstimateRules,
-    /// What the disks below its files do is reported.
+    /// Statistics of the disks below its files are reported.
     pub watches_disks: bool,
     /// The CPU of the thread that keeps the time for all workers (`gtod_cpu`).
     pub clock_cpu: Option<u32>,
-    /// Bytes of memory that are locked while the run lasts.
+    /// Memory to lock during the run, in bytes.
     pub locked_memory: u64,
-    /// The CPUs of the memory nodes on which its workers run; `None` = of any.
+    /// The CPUs of the memory nodes on which its workers run; `None` = on any node.
     pub node_cpus: Option<Vec<u32>>,
     /// Where its workers' memory comes from, with the nodes that the policy applies to; `None` = the system's own
     /// policy.
     pub memory_policy: Option<NumaPolicy>,
     /// The control group of its workers.
     pub control_group: Option<ControlGroup>,
-    /// Where files go that the run makes for itself (`--aux-path`).
+    /// The directory of files that the run creates for itself (`--aux-path`).
     pub auxiliary: PathBuf,
-    /// What it asked for.
+    /// Its options.
     pub options: Arc<JobOptions>,
 }
 
-/// What the end of one of a job's workers means for others.
+/// Which other workers end when a worker of this job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndRules {
-    /// It ends others.
+    /// The end of a worker ends others (`exitall`).
     pub ends_others: bool,
-    /// It ends others if it ended with an error.
+    /// The end of a worker with an error ends others (`exitall_on_error`).
     pub ends_others_on_error: bool,
-    /// Which others.
+    /// Which others (`exit_what`).
     pub whom: ExitWhat,
 }
 
@@ -97,14 +97,15 @@ impl EndRules {
         }
     }
 
-    /// Whom the end of a worker ends; `None` = nobody.
+    /// Which workers end with a worker that has ended, or has `failed`; `None` = no others.
     pub fn ended_by(&self, failed: bool) -> Option<ExitWhat> {
         (self.ends_others || (self.ends_others_on_error && failed)).then_some(self.whom)
     }
 }
 
 impl JobPlan {
-    /// The job with these options, without what its place in the plan, the options of the run and the machine add.
+    /// The job with these options. The builder of the plan fills in its place in the plan, and what depends on the
+    /// options of the run and on the machine.
     pub(crate) fn of(options: JobOptions, engine: EngineInfo) -> JobPlan {
         JobPlan {
             name: options.name.clone(),
@@ -142,8 +143,8 @@ impl JobPlan {
         Problem::of(&self.options, option, message)
     }
 
-    /// What it was given of the options whose names begin with one of these prefixes, as in its job file: global ones
-    /// first.
+    /// The options that were set for it and whose names begin with one of these prefixes: name and text. Global ones
+    /// come first.
     pub fn given(&self, prefixes: &[&str]) -> impl Iterator<Item = (&str, &str)> {
         let all = self.options.given_global.iter().chain(&self.options.given);
         all.map(|(name, value)| (name.as_str(), value.as_str()))

@@ -135,8 +135,8 @@ pub enum LayoutError {
 pub struct LayoutContext {
     /// Which clone of the job.
     pub clone: u32,
-    /// What the engine is. Where its data is kept, files have to be there, and as large as the job needs them; otherwise
-    /// sizes are taken as given. Of engines that act on names, each file is one unit.
+    /// What the engine is. Where its data is kept, files have to be there, and as large as the job needs them;
+    /// otherwise sizes are taken as given. Of engines that act on names, each file is one unit.
     pub facets: Facets,
     /// Seed for `filesize` ranges.
     pub seed: u64,

@@ -1,4 +1,4 @@
-//! Files before the run: what is there, and what it has to become.
+//! The layouts of all workers' files before the run: what exists, and what has to be created or extended.
 
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
 use crate::{layout, replay_layout};
@@ -8,11 +8,12 @@ use iolite_options::engines::Facets;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What the files are that earlier workers will have made.
+/// Files as earlier workers will have created them.
 type Made = HashMap<PathBuf, FileFacts>;
 
 impl Plan {
-    /// The layout of every worker's files, in order, as if the files of the earlier ones had been made already.
+    /// The layout of every worker's files, in order. A worker finds the files as the workers before it will have
+    /// created them.
     ///
     /// # Errors
     /// Everything that is wrong with the files, for all jobs.
@@ -65,14 +66,14 @@ fn of_worker(
     checked(options, layout, facets, made)
 }
 
-/// The layout, if its files may be made; then they are known to become what it says.
+/// The layout, if its files may be created. Later workers find them as it says.
 fn checked(options: &JobOptions, layout: Layout, facets: Facets, made: &mut Made) -> Result<Layout, String> {
     if facets.has_local_files() && facets.needs_files() {
         for file in &layout.files {
             if !file.exists && !options.allow_file_create {
                 return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
             }
-            // (How large a file becomes that fills the file system is seen when it has.)
+            // (The size of a file that fills the file system is known only afterwards.)
             if let (FileKind::Regular, Some(size), false) = (file.kind, file.extend_to, is_endless(options)) {
                 made.insert(file.path.clone(), FileFacts { kind: FileKind::Regular, size: Some(size) });
             }
@@ -81,7 +82,7 @@ fn checked(options: &JobOptions, layout: Layout, facets: Facets, made: &mut Made
     Ok(layout)
 }
 
-/// `filetype` says what the job expects to find.
+/// Checks that the file has the type that the job expects (`filetype`).
 fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(), String> {
     use iolite_options::FileType;
     let expected = match options.filetype {
@@ -96,7 +97,7 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
     Err(format!("filetype={}: {} is not of that type", options.filetype.keyword(), path.display()))
 }
 
-/// What is there under this name, or why it cannot be used.
+/// What has this name, or why it cannot be used.
 fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, String> {
     let Some(found) = machine.file(path).map_err(|refusal| refusal.to_string())? else {
         return Ok(FileFacts { kind: FileKind::Regular, size: None });

@@ -1,9 +1,9 @@
 //! What the options mean together: groups, workers, files, sizes, seeds.
 //!
-//! [`Plan::build`] turns typed options into the list of workers with everything that can be known before the first
-//! I/O, and makes every check that can be made by then. What depends on the state of the storage at the moment a
-//! worker starts (sizes of files, which an earlier job may have made) is decided by [`layout()`], a pure function
-//! of the options and of what was found, so that the rules are in one place.
+//! [`Plan::build`] turns typed options and facts about the machine into jobs and workers, and checks them.
+//! [`impossible`] checks what the whole plan asks of the machine, [`Plan::layouts`] decides sizes and regions of files,
+//! and [`Plan::resolve`] says what exactly a worker does. All are functions of options and facts, and can be tested
+//! with a machine that does not exist ([`iolite_host::MadeUp`]).
 
 mod abilities;
 mod affinity;
@@ -49,7 +49,7 @@ pub use workers::{Plan, WorkerPlan};
 use iolite_options::{JobOptions, Origin};
 use std::fmt;
 
-/// Something that makes a plan impossible: which job, where its cause is, what it is and what would help.
+/// Why a plan cannot be carried out: the job, the place of the cause, a description and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The job's name.

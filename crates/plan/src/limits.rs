@@ -1,19 +1,18 @@
-//! Limits of the system that a whole plan may exceed although each of its jobs does not.
+//! Limits of the system that all jobs together exceed, although no single job does.
 
 use crate::{Plan, Problem};
 use iolite_host::{AioRequests, Machine};
 
-/// Workers that are set up together must find room for all their requests: better to say so before the first file is
-/// touched than to have some of them fail.
+/// What exceeds a limit.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let requests = machine.limits().aio.and_then(|account| requests(plan, account));
     requests.into_iter().chain(checking_threads(plan)).collect()
 }
 
-/// So many checking threads are started in one process. Each takes some of the 65530 mappings that it may have.
+/// How many verifying threads are started in one process. Each needs several of the 65530 mappings of a process.
 const MOST_CHECKING_THREADS: u64 = 8192;
 
-/// Workers that are threads share their process with the threads that check for them.
+/// Workers that are threads share one process, and its limits, with all their verifying threads.
 fn checking_threads(plan: &Plan) -> Option<Problem> {
     let threads = |wave: u32| {
         let workers = plan.workers.iter().filter(move |worker| worker.wave == wave);
@@ -34,7 +33,7 @@ fn checking_threads(plan: &Plan) -> Option<Problem> {
 
 fn requests(plan: &Plan, account: AioRequests) -> Option<Problem> {
     let uses = |index: usize| plan.job_of(&plan.workers[index]).engine.takes_aio_requests;
-    // Those that start later may find room that others have given back.
+    // Workers that start later may use what others have released by then.
     let together = |index: usize| {
         let worker = &plan.workers[index];
         worker.wait_for.is_empty() && plan.job_of(worker).options.startdelay.is_none()
@@ -69,7 +68,7 @@ mod tests {
     use iolite_host::{Limits, MadeUp};
     use iolite_options::{JobOptions, Range, RunOptions, SizeValue};
 
-    /// Clones, depth, and what else is to be set.
+    /// Number of clones, depth, and a function that sets other options.
     type Job<'a> = (u32, u32, &'a dyn Fn(&mut JobOptions));
 
     fn told(jobs: &[Job<'_>]) -> Option<String> {

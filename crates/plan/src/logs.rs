@@ -7,11 +7,11 @@ use iolite_options::JobOptions;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Most entries that wait to be written, of all workers together: 32 MiB.
+/// Upper limit of entries in the queues of all workers together: 32 MiB.
 const MOST_WAITING: usize = 1 << 20;
-/// Most entries of a worker that wait to be written: 2 MiB.
+/// Upper limit of entries in the queue of one worker: 2 MiB.
 const MOST_ROOM: usize = 1 << 16;
-/// Fewer make the worker wait for its writer all the time.
+/// Lower limit of entries in the queue of one worker. With fewer it would wait for its writer all the time.
 const LEAST_ROOM: usize = 1 << 12;
 
 /// The log files of a worker: kind and path.
@@ -33,7 +33,8 @@ fn path(options: &JobOptions, worker: usize, kind: LogKind, prefix: &str) -> Pat
     kind.file_name(prefix, number, options.logs.log_store_compressed)
 }
 
-/// What is logged, the option that says so, and how the file's name begins. A latency that is not measured has no log.
+/// The kinds of logs, with the option that asks for each and the prefix of its file's name. A latency that is not
+/// measured is not logged.
 fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
     let logs = &options.logs;
     [
@@ -50,7 +51,7 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
     .collect()
 }
 
-/// For how many entries a worker's queue has room, if it is not said: many queues have less each.
+/// The default capacity of a worker's queue, in entries. The more queues there are, the smaller each is.
 pub fn room(plan: &Plan) -> usize {
     let queues =
         |options: &JobOptions| usize::from(options.logs.any()) + usize::from(options.write_iolog.is_some());
@@ -58,7 +59,7 @@ pub fn room(plan: &Plan) -> usize {
     (MOST_WAITING / all.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
 }
 
-/// Everything that can be seen now to be in the way of the logs.
+/// Everything that prevents logs from being written, as far as the facts tell.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let mut seen = HashSet::new();
     let mut problems = Vec::new();

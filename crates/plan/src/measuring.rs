@@ -1,4 +1,4 @@
-//! Whether what a job asks to see is measured.
+//! Checks that a job measures what it watches.
 
 use iolite_options::{JobOptions, SteadyStateCriterion};
 

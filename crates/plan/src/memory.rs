@@ -1,4 +1,4 @@
-//! Whether a file can be the job's buffers.
+//! Checks that the file that a job maps as its buffers holds no data.
 
 use iolite_host::{EntryKind, FileSystem, Machine};
 use iolite_options::{JobOptions, MemoryKind};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// What stands in the way: the option to blame, and why.
 ///
-/// A file that is mapped shared becomes what the buffers hold, and grows with them.
+/// With a shared mapping, the content of the buffers replaces that of the file, and the file grows to their size.
 pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'static str, String)> {
     let Some(name) = options.mem_file.as_ref().filter(|_| options.mem == MemoryKind::MmapShared) else {
         return Vec::new();
@@ -21,8 +21,8 @@ pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'s
     vec![("mem", message)]
 }
 
-/// Whether this is a file with contents that a run could destroy. (Huge pages and the files of sysfs, which are windows
-/// into devices, hold nothing.)
+/// Whether this is a regular file with content that a run could destroy. (Files of hugetlbfs are huge pages, and files
+/// of sysfs are windows into devices: neither holds data.)
 pub fn holds_data(machine: &dyn Machine, path: &Path) -> bool {
     let found = machine.file(path).ok().flatten();
     let is_filled = found.is_some_and(|found| found.kind == EntryKind::Regular && found.bytes > 0);

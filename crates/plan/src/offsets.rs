@@ -1,4 +1,4 @@
-//! What zones and preconditioning demand of the rest of a job.
+//! Checks that the other options of a job allow its zones or its preconditioning.
 
 use iolite_options::{JobOptions, RandomDistribution, ReadWrite, ZoneMode};
 use iolite_types::Direction;
@@ -20,7 +20,7 @@ fn zones(options: &JobOptions) -> Option<(&'static str, String)> {
     }
 }
 
-/// Preconditioning is about random writes of one size that cover the device.
+/// Preconditioning covers the device with random writes of one size.
 fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
     if !options.sprandom {
         return None;

@@ -1,9 +1,9 @@
-//! Whether the machine has the CPUs and memory nodes that a job names.
+//! Checks that the CPUs and memory nodes that a job names exist.
 
 use iolite_host::Machine;
 use iolite_options::JobOptions;
 
-/// What stands in the way, which are CPUs and memory nodes that are not there: the option to blame, and why.
+/// CPUs and memory nodes that do not exist: the option to blame, and a message.
 pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let missing = |cpus: &[u32]| {
@@ -21,7 +21,7 @@ pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'s
     }
     let policy = options.numa_mem_policy.as_ref().map_or(&[][..], |policy| &policy.nodes[..]);
     for (option, named) in [("numa_cpu_nodes", &options.numa_cpu_nodes[..]), ("numa_mem_policy", policy)] {
-        // Where the kernel does not tell, the worker itself will see.
+        // If the kernel does not list nodes, `impossible` refuses the job later.
         let nodes = if named.is_empty() { continue } else { machine.nodes() };
         let Ok(nodes) = nodes else { continue };
         if let Some(node) = named.iter().find(|&&named| nodes.iter().all(|node| node.number != named)) {

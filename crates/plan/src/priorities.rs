@@ -1,9 +1,9 @@
-//! What priorities of single I/Os demand.
+//! Checks the priorities of single I/Os.
 
 use iolite_options::JobOptions;
 use std::collections::BTreeSet;
 
-/// Priorities that are told apart in a direction, that of the job included.
+/// How many priorities of a direction can have latencies of their own, including the priority of the job.
 pub const MOST_PRIORITIES: usize = 16;
 
 /// What stands in the way: the option to blame, and why.

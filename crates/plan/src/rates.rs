@@ -1,7 +1,6 @@
-//! What rates demand of each other.
+//! Checks that rates go together.
 //!
-//! A direction has one limit and one minimum, each in bytes or in I/Os, and a minimum that is above the limit is missed
-//! whatever the storage does.
+//! A direction has one limit and one minimum, each in bytes or in I/Os. No storage can meet a minimum above the limit.
 
 use iolite_options::JobOptions;
 use iolite_types::Direction;
@@ -10,7 +9,7 @@ use iolite_types::Direction;
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
     let mut found: Vec<(&'static str, String)> = Vec::new();
-    // Most rates are the same for all directions: once is enough.
+    // Most jobs have the same rates for all directions. One message is enough.
     let mut blame = |option, message| {
         let told = (option, message);
         if !found.contains(&told) {

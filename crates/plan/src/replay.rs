@@ -1,10 +1,9 @@
-//! What a replay needs to know before its first I/O: which files its trace uses, how far it reaches into them, and what
-//! it does to them.
+//! What a replay needs to know before its first I/O: the files that its trace uses, the ranges in them, and the
+//! operations.
 //!
-//! A trace is looked through once, before anything is touched, so that what is wrong with it, and every file and device
-//! that it needs, is known by then. What can be read only once (standard input, a pipe, a socket) is first copied into a
-//! file without a name. With `read_iolog_chunked` neither happens: the replay is *live*, files become known as the
-//! trace names them, and what must hold of them is checked by then.
+//! A trace is scanned once, before any file is touched, to find its errors and all files and devices that it uses. A
+//! source that can be read only once (standard input, a pipe, a socket) is first copied into an unnamed file. With
+//! `read_iolog_chunked` neither happens: the replay is *live*, and files are checked when the trace first names them.
 
 mod layout;
 mod spool;
@@ -26,11 +25,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::debug;
 
-/// The largest I/O for which a live replay has room, unless the job's block sizes are larger.
+/// The largest I/O of a live replay, unless the job's block sizes are larger.
 const LIVE_LARGEST: u64 = 1 << 20;
 
-/// The largest I/O of a trace that is believed, unless the job's block sizes are larger. Systems split what is larger
-/// long before, and each place of the queue needs a buffer of that size.
+/// The largest I/O that is accepted from a trace, unless the job's block sizes are larger. Systems split larger I/Os
+/// before they are traced, and each I/O in flight needs a buffer of that size.
 const LARGEST: u64 = 1 << 30;
 
 /// What one worker replays.
@@ -39,9 +38,9 @@ pub struct ReplayPlan {
     /// The trace's name.
     pub name: PathBuf,
     spool: Option<Arc<Spool>>,
-    /// Nothing of the trace is known before it is replayed.
+    /// The trace is not scanned before it is replayed.
     pub is_live: bool,
-    /// What is done to each I/O of the trace.
+    /// How each I/O of the trace is changed.
     pub mapping: Mapping,
     /// Where the I/O goes.
     pub target: Target,
@@ -53,11 +52,11 @@ pub struct ReplayPlan {
     pub bytes: Option<u64>,
     /// I/Os of each direction, where they are known.
     pub ios: PerDirection<u64>,
-    /// What the I/Os of each direction are like, where that is known.
+    /// Sizes and offsets of the I/Os of each direction, where they are known.
     pub blocks: PerDirection<Blocks>,
     /// The trace has flushes.
     pub flushes: bool,
-    /// The largest read or write that there is room for.
+    /// The largest read or write that fits into a buffer.
     pub largest: u64,
     /// The directions that the trace uses. Mixes with trims are mixes of reads and writes.
     pub rw: ReadWrite,
@@ -95,7 +94,7 @@ impl ReplayPlan {
         }
     }
 
-    /// Whether an I/O may be one of those that the trace had when it was looked through.
+    /// Whether the scan of the trace may have seen this I/O. (The trace may have changed since.)
     pub fn foresaw(&self, file: u32, direction: Direction, offset: u64, length: u64) -> bool {
         let reaches = |needs: &FileNeeds| offset.saturating_add(length) <= needs.end[direction];
         self.is_live
@@ -164,8 +163,11 @@ pub fn all_directions(replays: &[Replay]) -> ReadWrite {
 /// A worker's replay, and its files.
 pub type Replay = (Arc<ReplayPlan>, Vec<PathBuf>);
 
-/// The replays of a job's clones, in order: each has its own trace as long as there are enough, then they start over. A trace may
-/// be `recorded` before by another job of the run: which, and by whom.
+/// The replays of a job's clones, in order. Clones take the traces in turn. `recorded` is the trace that an earlier job
+/// of the run records, and the name of that job.
+///
+/// # Errors
+/// A trace that cannot be replayed.
 pub fn of_job(
     options: &JobOptions,
     engine: &EngineInfo,
@@ -204,7 +206,7 @@ pub fn of_job(
     Ok(replays)
 }
 
-/// What cannot go with the way in which this job reads its traces.
+/// An option that does not go with the way in which this job reads its traces.
 fn obstacle(
     options: &JobOptions,
     engine: &EngineInfo,
@@ -255,7 +257,7 @@ fn one(
     let mut replay = ReplayPlan {
         name: trace.to_owned(),
         spool: None,
-        // A check of the options alone leaves alone what can be read only once.
+        // With --parse-only, a source that can be read only once is not read.
         is_live: options.read_iolog_chunked || (run.parse_only && is_stream),
         mapping: mapping(options),
         target: Target::new(options),
@@ -292,7 +294,7 @@ fn one(
     Ok((Arc::new(replay), files))
 }
 
-/// What was found in a trace, for those who debug.
+/// Writes what was found in a trace to the debug output.
 fn tell(job: &str, replay: &ReplayPlan, format: Format, scan: &Scan, files: &[PathBuf]) {
     let kind = match format {
         Format::Text(version) => version.header(),
@@ -324,7 +326,7 @@ fn mapping(options: &JobOptions) -> Mapping {
     }
 }
 
-/// What is in the way of recording I/O behind what a file holds.
+/// Why a recording cannot be appended to this file.
 pub fn recording_obstacle(path: &Path, machine: &dyn Machine) -> Option<String> {
     use std::io::Read;
     let header = iolite_trace::TextVersion::V3.header().as_bytes();

@@ -1,13 +1,14 @@
-//! Which workers are reported as one, and what they must agree in.
+//! Which workers are reported as one, and which options must be the same for them.
 
 use crate::{Plan, Problem};
 
 impl Plan {
-    /// The workers that are reported as one: neighbours of one group that all ask for it, so that no job's numbers hide
-    /// under another's name. Jobs without statistics are alone, and do not part others.
+    /// The workers that are reported as one: neighbours of one group that all ask for it. (If one did not, its numbers
+    /// would appear under the name of another job.) A job without statistics is a block of its own, and does not
+    /// separate the jobs before it from those after it.
     pub fn reporting_blocks(&self) -> Vec<Vec<usize>> {
         let mut blocks: Vec<Vec<usize>> = Vec::new();
-        // The block that takes further members, and the group they must be of.
+        // The block that may get more members, and the group that they must belong to.
         let mut open: Option<(usize, u32)> = None;
         for worker in &self.workers {
             let job = self.job_of(worker);
@@ -25,7 +26,7 @@ impl Plan {
         blocks
     }
 
-    /// Jobs that are reported as one are watched for steady state as one.
+    /// Jobs that are reported as one but are not looking for the same steady state.
     pub(crate) fn disagreements(&self) -> Vec<Problem> {
         let job = |worker: &usize| self.job_of(&self.workers[*worker]);
         let blocks = self.reporting_blocks();

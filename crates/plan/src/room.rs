@@ -1,16 +1,16 @@
-//! Whether there is memory for what a job asks for in numbers: files, and I/Os in flight. It is better to say so than to
-//! end in the midst of making lists that do not fit.
+//! Checks that the lists which a job asks for, of files and of I/Os in flight, fit into memory. Otherwise the program
+//! would be killed while it builds them.
 
 use iolite_options::JobOptions;
 
-/// About what a file takes: its name, in the plan, in the layout and in the worker's table.
+/// Approximate memory per file, in bytes: its name in the plan, in the layout and in the worker's table.
 const PER_FILE: u64 = 512;
 
-/// About what an I/O in flight takes beside its buffer: its unit, its stamps, its places in queues.
+/// Approximate memory per I/O in flight, in bytes, without its buffer: its unit, its time stamps, its queue entries.
 const PER_IO: u64 = 256;
 
-/// What does not fit into so many bytes, for the option that is to blame. Files are listed also by one that only
-/// `parses`.
+/// The option that asks for more memory than is `available` (bytes), and a message; `None` = all fits. A run that only
+/// `parses` makes lists of files as well, but no queues.
 pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&'static str, String)> {
     let numbered = options.filename.is_empty() && options.opendir.is_none() && !options.is_replay();
     let depth = if parses { 0 } else { options.iodepth };
@@ -19,7 +19,7 @@ pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&
     asked.into_iter().find_map(|(option, number, each, things)| {
         let all = u64::from(number) * u64::from(options.numjobs);
         let needed = all.saturating_mul(each);
-        // Where each worker asks for little, it is their number that is too much.
+        // If each worker needs little, there are too many workers.
         let blamed = if number < options.numjobs { "numjobs" } else { option };
         (needed > available).then(|| {
             let jobs = if options.numjobs > 1 { format!(" of {} workers", options.numjobs) } else { String::new() };

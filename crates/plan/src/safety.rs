@@ -1,4 +1,4 @@
-//! Devices that must not be changed, and devices that are not there.
+//! Refuses to change devices that are in use, and to create files where a device is missing.
 
 use crate::files;
 use crate::replay::Replay;
@@ -10,8 +10,8 @@ use iolite_types::is_standard_stream;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Whether a file of this name would have to be made, and would come to lie among the device nodes. Who names it means a
-/// device that is not there.
+/// Whether nothing has this name, and a file created under it would lie among the device nodes. The user means a device
+/// that does not exist.
 pub fn is_missing_device(machine: &dyn Machine, path: &Path) -> bool {
     !is_standard_stream(path) && !matches!(machine.file(path), Ok(Some(_))) && machine.among_devices(path)
 }
@@ -45,12 +45,12 @@ pub(crate) fn obstacles(
     found
 }
 
-/// Whether the job changes this file of those that it uses.
+/// Whether the job changes this one of its files.
 fn is_changed(name: &Path, replays: &[Replay]) -> bool {
     replays.is_empty() || replays.iter().any(|(replay, files)| replay.changes(files, name))
 }
 
-/// Why this must not be changed, if it is a block device that the system uses.
+/// Why the file must not be changed: it is a block device in use.
 fn used(
     options: &JobOptions,
     replays: &[Replay],
@@ -66,12 +66,12 @@ fn used(
     Some((blamed, message))
 }
 
-/// What makes the job change data, for a message.
+/// What changes data, for a message.
 pub(crate) fn what_changes(options: &JobOptions, replays: &[Replay]) -> String {
     if replays.is_empty() { format!("rw={}", options.rw.name()) } else { "the trace".to_owned() }
 }
 
-/// The files that are known by name now: those of a directory are looked for later.
+/// The files whose names are known now. (Those of `opendir` are listed later.)
 fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTreeSet<PathBuf> {
     if !engine.facets.has_local_files() {
         return BTreeSet::new();

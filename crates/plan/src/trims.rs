@@ -1,7 +1,7 @@
-//! Whether what a job trims can be trimmed.
+//! Checks that a job trims only what can be trimmed.
 //!
-//! Trims are discards (BLKDISCARD), which only block devices know. On anything else the first trim would fail, when the
-//! files have been laid out already. (An engine that trims files in its own way has to be told apart here.)
+//! Trims are discards (BLKDISCARD), which only block devices support. Without this check the first trim would fail,
+//! after the files have been laid out. (An engine that trims files in its own way needs an exception here.)
 
 use iolite_host::{EntryKind, Machine};
 use iolite_options::JobOptions;
@@ -32,7 +32,7 @@ pub(crate) fn obstacles<'a>(
     ))
 }
 
-/// The option that makes the job trim, how it reads, and what to do without.
+/// The option that makes the job trim, its text in a job file, and what to do instead.
 fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
     let verification = &options.verification;
     let checks_only = options.verify_only && options.rw.writes();
@@ -100,7 +100,7 @@ mod tests {
         };
         assert_eq!(found("f", |_| ()), None);
         assert_eq!(found("f", share), Some("trim_percentage"));
-        // Without verify, there is nothing that remembers what could be trimmed.
+        // Without verify, nothing keeps track of what could be trimmed.
         assert_eq!(found("f", |o| o.verification.trim_percentage = 10), None);
         let checked = |o: &mut JobOptions| {
             share(o);

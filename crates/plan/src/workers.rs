@@ -4,14 +4,14 @@ use crate::{JobPlan, ReplayPlan, SharedContent};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Everything that will be done.
+/// Everything that a run will do.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// One entry per job section, in order.
     pub jobs: Vec<JobPlan>,
     /// One entry per clone of each job, in order.
     pub workers: Vec<WorkerPlan>,
-    /// How many waves: workers of one wave start together, when all of the wave before have ended.
+    /// The number of waves. The workers of a wave start together, when all workers of the wave before have ended.
     pub waves: u32,
 }
 
@@ -24,8 +24,8 @@ pub struct WorkerPlan {
     pub clone: u32,
     /// Which worker of the whole run, from 0.
     pub index: usize,
-    /// The same in the run of all sections, of which `--section` may have chosen some: what a job does and how it is
-    /// called on disk does not depend on whether the others run as well.
+    /// Its index in a run of all sections. With `--section` only some of them run, and the choice must not change what
+    /// a job does or the names of its files.
     pub place: u64,
     /// Its wave, from 0.
     pub wave: u32,
@@ -37,23 +37,23 @@ pub struct WorkerPlan {
     pub files: Vec<PathBuf>,
     /// Seed of all its random choices.
     pub seed: u64,
-    /// What it replays, where it replays something.
+    /// What it replays; `None` = nothing.
     pub replay: Option<Arc<ReplayPlan>>,
-    /// Its share of the buffers that several workers repeat, where it has one (`dedupe_global`).
+    /// Its share of the content that several workers repeat (`dedupe_global`); `None` = it has none.
     pub shared_content: Option<SharedContent>,
 }
 
 impl WorkerPlan {
-    /// Its number in the headers of what it writes. They begin with 1, as fio's do.
+    /// Its number in the verify headers of the blocks that it writes. The first is 1, as with fio.
     pub fn number(&self) -> u16 {
         self.place.wrapping_add(1) as u16
     }
 }
 
 impl Plan {
-    /// Whether a job has ended when workers of this wave, which wait for those, begin.
+    /// Whether a job has ended when workers of this wave begin that wait for `wait_for`.
     pub(crate) fn is_over_before(&self, job: &JobPlan, wave: u32, wait_for: &std::ops::Range<usize>) -> bool {
-        // Of a job that has a problem there may be fewer than it asked for.
+        // A job with a problem may have fewer workers than it asked for.
         let mut clones = self.workers.iter().skip(job.first_worker).take(job.clones as usize);
         clones.all(|worker| worker.wave < wave || wait_for.contains(&worker.index))
     }
@@ -63,7 +63,7 @@ impl Plan {
         self.is_over_before(job, worker.wave, &worker.wait_for)
     }
 
-    /// The CPU that keeps the time for all workers, and is left to that (`gtod_cpu`).
+    /// The CPU that is reserved for the thread that keeps the time for all workers (`gtod_cpu`).
     pub fn reserved_cpu(&self) -> Option<u32> {
         self.jobs.iter().find_map(|job| job.clock_cpu)
     }

@@ -1,22 +1,22 @@
-//! What the time that is left of a worker follows from.
+//! What the remaining time of a worker is estimated from.
 
 use iolite_options::{JobOptions, ReadWrite};
 use serde::{Deserialize, Serialize};
 
-/// What the time that is left of a worker follows from.
+/// What the remaining time of a worker is estimated from.
 ///
 /// A worker ends when its time is over, its bytes are moved or its I/Os are done, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EstimateRules {
-    /// How many seconds it may run, its ramp included; `None` = as long as it takes.
+    /// The longest that it runs, in seconds, including its ramp; `None` = there is no limit.
     pub limit_s: Option<f64>,
-    /// Only its time ends it, or something that is not known beforehand.
+    /// Only the time ends it: the amount of its work is unlimited or unknown.
     pub only_time: bool,
-    /// How long the ramp is whose I/Os do not count, in seconds.
+    /// The length of the ramp, in seconds. I/Os of the ramp do not count.
     pub ramp_s: f64,
-    /// How often the bytes of a pass over its files are moved. What is written and read back counts twice.
+    /// How often it moves the bytes of one pass over its files. Data that is written and read back counts twice.
     pub byte_passes: f64,
-    /// How many I/Os it does; `None` = no number ends it. What is written and read back counts twice.
+    /// The number of I/Os that end it; `None` = no number does. Blocks that are written and read back count twice.
     pub ios: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ impl EstimateRules {
     }
 }
 
-/// How often all bytes of a pass are moved, and all of its I/Os done.
+/// How often the bytes of one pass are moved, and its I/Os done.
 fn passes(options: &JobOptions) -> f64 {
     let loops = options.loops.max(1) as f64;
     let written = match options.rw {
@@ -46,10 +46,10 @@ fn passes(options: &JobOptions) -> f64 {
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,
         _ => 1.0,
     };
-    // What is trimmed counts once together with what is written there.
+    // A pass counts a trim and the write to the same place once.
     let pairs = if options.rw.trims() && options.rw.writes() { 2.0 } else { 1.0 };
     if options.verify_only || options.loads_state() {
-        // Nothing is written, and what was is read once.
+        // Nothing is written. What an earlier run has written is read once.
         pairs * written
     } else if options.reads_back() {
         loops * pairs * (1.0 + written)

@@ -9,27 +9,27 @@ use serde::{Deserialize, Serialize};
 pub struct ReportRules {
     /// It has a report (`stats`).
     pub is_reported: bool,
-    /// It is reported as one with its neighbours that ask for that as well (`group_reporting`).
+    /// It is reported together with its neighbours that ask for the same (`group_reporting`).
     pub as_group: bool,
     /// How its numbers are shown.
     pub display: Display,
-    /// What the user says about it.
+    /// The user's description of it.
     pub description: Option<String>,
-    /// The global options that it was given: name and text, in order.
+    /// The global options that were set for it: name and text, in order.
     pub given_global: Vec<(String, String)>,
-    /// The options of its own section: name and text, in order.
+    /// The options that its own section sets: name and text, in order.
     pub given: Vec<(String, String)>,
-    /// It goes on after some errors, and tells how many there were.
+    /// It goes on after errors of some kind, and reports their number.
     pub continues_on_errors: bool,
-    /// The latency that is aimed at, in nanoseconds; 0 = none.
+    /// The latency target in nanoseconds; 0 = none.
     pub latency_target_ns: u64,
-    /// How long a depth is tried for that target, in nanoseconds.
+    /// How long each depth is tried while looking for one that meets the target, in nanoseconds.
     pub latency_window_ns: u64,
-    /// The percentage of I/Os that have to meet the target.
+    /// The percentage of I/Os that must meet the target.
     pub latency_percentile: f64,
     /// The lives of its blocks are reported (`block_error_percentiles`).
     pub block_lives: bool,
-    /// The number of the clock that its start is told by (`job_start_clock_id`); `None` = the wall clock.
+    /// The number of the clock from which its start time is taken (`job_start_clock_id`); `None` = the wall clock.
     pub start_clock: Option<u32>,
 }
 

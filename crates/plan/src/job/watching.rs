@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 /// How often bandwidth and IOPS are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplingRules {
-    /// Nanoseconds of a sample of bandwidth.
+    /// The length of a sample of bandwidth, in nanoseconds.
     pub bandwidth_ns: u64,
-    /// Nanoseconds of a sample of IOPS.
+    /// The length of a sample of IOPS, in nanoseconds.
     pub iops_ns: u64,
 }
 
 impl SamplingRules {
     pub(super) fn of(options: &JobOptions) -> SamplingRules {
         let logs = &options.logs;
-        // Never longer than a window of the log of the same figure.
+        // A sample is never longer than a window of the log of the same quantity.
         let period = |milliseconds: u32, logged: bool| {
             let window = logs.log_avg_msec;
             let milliseconds = if logged && window > 0 { milliseconds.min(window) } else { milliseconds };
@@ -29,22 +29,22 @@ impl SamplingRules {
     }
 }
 
-/// When the state of a job is steady.
+/// The condition for a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SteadyRules {
-    /// What is looked at.
+    /// The quantity that must be steady.
     pub quantity: Quantity,
-    /// Its slope, rather than its deviation from the mean.
+    /// The limit is for its slope, rather than for its deviation from the mean.
     pub slope: bool,
     /// The limit.
     pub limit: f64,
     /// The limit is in percent of the mean.
     pub percent: bool,
-    /// Nanoseconds after the beginning in which nothing is looked at.
+    /// How long to wait before the first measurement, in nanoseconds.
     pub ramp_ns: u64,
-    /// Nanoseconds between two looks.
+    /// The time between two measurements, in nanoseconds.
     pub interval_ns: u64,
-    /// Microseconds of the window in which the limit has to be kept.
+    /// The length of the window in microseconds.
     pub duration_us: u64,
     /// How many measurements a full window has.
     pub size: usize,

@@ -1,4 +1,4 @@
-//! Whether the files of a replay are what its trace needs, and how large they have to be.
+//! Checks that the files of a replay suit its trace, and decides how large they have to be.
 
 use super::{FileNeeds, ReplayPlan};
 use crate::{FileFacts, FileKind, FileLayout, Layout};
@@ -7,7 +7,7 @@ use iolite_trace::Place;
 use iolite_types::Direction;
 use std::path::{Path, PathBuf};
 
-/// Trims need a block device.
+/// Checks that only block devices are trimmed.
 pub(super) fn check_kinds(
     replay: &ReplayPlan,
     files: &[PathBuf],

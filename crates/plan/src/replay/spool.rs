@@ -1,4 +1,4 @@
-//! A trace that can be read only once, copied into a file without a name.
+//! A copy, in an unnamed file, of a trace that can be read only once.
 
 use iolite_trace::{TraceError, TraceReader};
 use iolite_types::is_standard_stream;
@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The copy. Whoever has its descriptor, as all processes of the run have, can read it again from the start.
+/// The copy. All processes of the run inherit its descriptor and can read it from its beginning.
 #[derive(Debug)]
 pub struct Spool {
     file: File,

@@ -21,8 +21,8 @@ impl Target {
         }
     }
 
-    /// The file that stands for this one of the trace. Devices are looked for by their numbers, unless they are only
-    /// names (engines without a disk).
+    /// The file that takes the place of this file of the trace. Devices are found by their numbers, unless the engine
+    /// uses no local devices and `needs_devices` is false.
     ///
     /// # Errors
     /// There is no such device here.
