@@ -104,6 +104,14 @@ pub struct FileFacts {
 }
 
 impl FileFacts {
+    /// By what the file is known.
+    pub fn key(&self) -> FileKey {
+        match self.block_device() {
+            Some(number) => FileKey::Device(number),
+            None => FileKey::File(self.identity),
+        }
+    }
+
     /// Whether this is a block device.
     pub fn is_block_device(&self) -> bool {
         self.kind == EntryKind::Block
@@ -136,6 +144,32 @@ impl FileFacts {
     }
 }
 
+/// By what a file is known, whichever of its names is used.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum FileKey {
+    /// A block device.
+    Device(DeviceNumber),
+    /// Another file that exists.
+    File(Identity),
+    /// A file that does not exist: where it would be made.
+    Missing(PathBuf),
+}
+
+impl FileKey {
+    /// The key of what this name means now.
+    pub fn of(path: &Path) -> FileKey {
+        match fs::metadata(path) {
+            Ok(metadata) => FileFacts::of(&metadata).key(),
+            Err(_) => FileKey::missing(path),
+        }
+    }
+
+    /// The key that a file with this name has as long as it does not exist.
+    pub fn missing(path: &Path) -> FileKey {
+        FileKey::Missing(place_of(path))
+    }
+}
+
 /// What a process may want to do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
@@ -154,6 +188,26 @@ pub(crate) fn look(path: &Path) -> Result<Option<FileFacts>, Refusal> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Where a file would be made under this name: links followed, its directory without links.
+pub(crate) fn place_of(path: &Path) -> PathBuf {
+    /// Links that are followed before they count as a circle, as in the kernel.
+    const MOST_LINKS: usize = 40;
+    let parent = |path: &Path| match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = parent(&path).join(target),
+            Err(_) => break,
+        }
+    }
+    let directory = parent(&path);
+    let directory = directory.canonicalize().unwrap_or(directory);
+    path.file_name().map_or(directory.clone(), |name| directory.join(name))
 }
 
 /// The size of the block device at a path.
@@ -257,6 +311,21 @@ mod tests {
         let identity = |path: &Path| look(path).unwrap().unwrap().identity;
         assert_eq!(identity(&one), identity(&other));
         assert_ne!(identity(&one), identity(&third));
+    }
+
+    #[test]
+    fn all_names_of_a_file_have_one_key_also_before_it_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| directory.path().join(name));
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        let roundabout = directory.path().join(".").join("file");
+        let missing = FileKey::of(&file);
+        assert!(matches!(missing, FileKey::Missing(_)));
+        assert_eq!([FileKey::of(&link), FileKey::of(&roundabout)], [missing.clone(), missing.clone()]);
+        fs::write(&file, "").unwrap();
+        assert!(matches!(FileKey::of(&file), FileKey::File(_)));
+        assert_eq!(FileKey::of(&link), FileKey::of(&file));
+        assert_eq!(FileKey::missing(&link), missing);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use control_groups::{ControlGroupVersion, Hierarchy};
 pub use cpus::{Cpus, Node};
 pub use disks::{AtomicWrites, Disk, Queue, Scheduler, ZoneModel, Zones};
 pub use file_systems::FileSystem;
-pub use files::{Access, DeviceNumber, EntryKind, FileFacts, Identity};
+pub use files::{Access, DeviceNumber, EntryKind, FileFacts, FileKey, Identity};
 pub use in_use::InUse;
 pub use limits::{AioRequests, Limit, Limits};
 pub use made_up::MadeUp;
@@ -43,6 +43,17 @@ pub trait Machine: fmt::Debug {
     /// # Errors
     /// The system does not tell, for a reason other than that nothing is there.
     fn file(&self, path: &Path) -> Result<Option<FileFacts>, Refusal>;
+
+    /// Where a file would be made under this name: links followed, its directory without links.
+    fn place(&self, path: &Path) -> PathBuf;
+
+    /// By what the file under this name is known. A file that cannot be looked at counts as one that does not exist.
+    fn key(&self, path: &Path) -> FileKey {
+        match self.file(path) {
+            Ok(Some(facts)) => facts.key(),
+            Ok(None) | Err(_) => FileKey::Missing(self.place(path)),
+        }
+    }
 
     /// The size in bytes of a regular file or block device; `None` = nothing is there, or it is something else. A block
     /// device is opened for this.

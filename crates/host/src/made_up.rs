@@ -287,6 +287,10 @@ impl Machine for MadeUp {
         }
     }
 
+    fn place(&self, path: &Path) -> PathBuf {
+        absolute(path)
+    }
+
     fn size(&self, path: &Path) -> Result<Option<u64>, Refusal> {
         let has_size = |found: &FileFacts| matches!(found.kind, EntryKind::Regular | EntryKind::Block);
         Ok(self.file(path)?.filter(has_size).and(self.find(path)).map(|entry| entry.bytes))

@@ -1,6 +1,6 @@
 //! The machine that the program runs on.
 
-use crate::files::{access, among_devices, device_node, device_size, list, look};
+use crate::files::{access, among_devices, device_node, device_size, list, look, place_of};
 use crate::{
     Access, AtomicWrites, Cpus, DeviceNumber, Disk, EntryKind, FileFacts, FileSystem, Hierarchy, InUse,
     Limits, Machine, Memory, Node, Refusal, disks, in_use,
@@ -60,6 +60,10 @@ impl ThisMachine {
 impl Machine for ThisMachine {
     fn file(&self, path: &Path) -> Result<Option<FileFacts>, Refusal> {
         self.files.get(path, || look(path))
+    }
+
+    fn place(&self, path: &Path) -> PathBuf {
+        place_of(path)
     }
 
     fn size(&self, path: &Path) -> Result<Option<u64>, Refusal> {

@@ -60,6 +60,26 @@ impl JobOptions {
         self.verification.is_on() && self.verification.verify_state_load
     }
 
+    /// Whether the job goes through its writes without doing them: an earlier run has done them (`verify_only`).
+    pub fn skips_writes(&self) -> bool {
+        self.verify_only && self.rw.writes()
+    }
+
+    /// Whether the job writes or trims in this run, and does not only verify what an earlier run has done.
+    pub fn changes_data(&self) -> bool {
+        self.rw.changes() && !self.skips_writes() && !self.loads_state() && !self.create_only
+    }
+
+    /// Whether the job verifies any data in this run.
+    pub fn verifies(&self) -> bool {
+        self.verification.is_on() && !self.create_only
+    }
+
+    /// Whether the workload is a mix of reads and writes of its own. (What a trace mixes is always the same.)
+    pub fn is_read_write_mix(&self) -> bool {
+        self.rw.reads() && self.rw.writes() && !self.is_replay()
+    }
+
     /// Whether the job reads back what it, or an earlier run of it, has written.
     pub fn reads_back(&self) -> bool {
         let verification = &self.verification;

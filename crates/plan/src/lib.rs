@@ -22,6 +22,7 @@ pub mod logs;
 mod measuring;
 mod memory;
 mod offsets;
+pub mod own_files;
 mod placement;
 mod priorities;
 mod rates;
@@ -31,6 +32,7 @@ pub mod resolve;
 mod room;
 mod safety;
 mod trims;
+pub mod verification;
 mod workers;
 
 pub use check::impossible;

@@ -35,8 +35,7 @@ pub(crate) fn obstacles<'a>(
 /// The option that makes the job trim, its text in a job file, and what to do instead.
 fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
     let verification = &options.verification;
-    let checks_only = options.verify_only && options.rw.writes();
-    if options.create_only || checks_only || options.loads_state() {
+    if !options.changes_data() {
         return None;
     }
     if options.rw.trims() {

@@ -3,6 +3,7 @@
 use iolite_host::{InUse, Machine, MadeUp, ZoneModel, Zones};
 use iolite_options::{Invocation, parse_with};
 use iolite_plan::resolve::ResolvedWorker;
+use iolite_plan::verification::Rivalries;
 use iolite_plan::{FileKind, Plan};
 use iolite_types::{BlockSize, Direction};
 use std::ffi::OsString;
@@ -26,7 +27,11 @@ fn resolved(machine: &MadeUp, arguments: &str) -> Result<Vec<ResolvedWorker>, Ve
         return Err(impossible);
     }
     let layouts = plan.layouts(machine).map_err(words)?;
-    Ok(plan.workers.iter().zip(&layouts).map(|(worker, layout)| plan.resolve(worker, layout)).collect())
+    let rivalries = Rivalries::of(&plan, &layouts, machine).map_err(words)?;
+    let workers = plan.workers.iter().zip(&layouts);
+    Ok(workers
+        .map(|(worker, layout)| plan.resolve(worker, layout, rivalries.of_worker(worker.index)))
+        .collect())
 }
 
 #[test]

@@ -19,13 +19,14 @@ use crate::spawner::{Answer, Order, Spawner};
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use crate::ticker::Ticker;
 use crate::worker::LockedMemory;
-use crate::worker::verify::Rivals;
 use crate::{Events, Outcome, RunError, Settings, signals};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_host::Machine;
+use iolite_plan::verification::Rivalries;
 use iolite_plan::{ExitWhat, Layout, Plan};
 use iolite_stats::{Event, EventKind, JobError, Source};
+use iolite_verify::Owners;
 use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -133,7 +134,7 @@ impl<'a> Controller<'a> {
         plan: &'a Plan,
         machine: &dyn Machine,
         layouts: Vec<Layout>,
-        rivals: Rivals,
+        (rivalries, owners): (Rivalries, Arc<Owners>),
         settings: Settings,
     ) -> Result<Self, RunError> {
         let system = |what| move |error| RunError::System(what, error);
@@ -154,7 +155,8 @@ impl<'a> Controller<'a> {
         let shared = Shared {
             plan: plan.clone(),
             layouts: layouts.clone(),
-            rivals,
+            rivalries,
+            owners,
             arena: arena.clone(),
             messages: theirs,
             clock,

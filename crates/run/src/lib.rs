@@ -13,7 +13,6 @@ mod debug;
 mod disk;
 mod eta;
 mod idle;
-mod own_files;
 mod prepared;
 mod scheduler;
 mod signals;

@@ -1,18 +1,22 @@
 //! What is found out before a run begins, and changes nothing.
 
 use crate::controller::Controller;
-use crate::worker::verify::{Rivals, problems_of_files, problems_of_states};
-use crate::{Events, Outcome, RunError, Settings, own_files};
+use crate::{Events, Outcome, RunError, Settings};
 use iolite_host::Machine;
-use iolite_plan::{Layout, Plan, Problem};
+use iolite_plan::verification::{self, Rivalries};
+use iolite_plan::{Layout, Plan, Problem, own_files};
+use iolite_verify::{Demands, Owners, check_rival_state};
 use std::path::Path;
+use std::sync::Arc;
+use tracing::debug;
 
 /// A plan whose files and engines have been looked at: it can be performed.
 pub struct Prepared<'a> {
     plan: &'a Plan,
     machine: &'a dyn Machine,
     layouts: Vec<Layout>,
-    rivals: Rivals,
+    rivalries: Rivalries,
+    owners: Arc<Owners>,
 }
 
 impl<'a> Prepared<'a> {
@@ -23,30 +27,16 @@ impl<'a> Prepared<'a> {
     pub fn new(plan: &'a Plan, machine: &'a dyn Machine) -> Result<Self, RunError> {
         let mut problems = probe(plan);
         problems.extend(iolite_plan::impossible(plan, machine));
-        problems.extend(plan.jobs.iter().flat_map(|job| {
-            let options = &job.options;
-            let replays = plan.workers[plan.clones(job)].iter().filter_map(|worker| worker.replay.as_deref());
-            let replays: Vec<_> = replays.collect();
-            crate::worker::verify::problems(options, &replays).into_iter().map(|(option, message)| Problem {
-                job: options.name.clone(),
-                origin: options.origins.get(option).cloned(),
-                message,
-            })
-        }));
+        problems.extend(verification::obstacles(plan));
         let found = plan.layouts(machine).and_then(|layouts| {
-            let unknowable =
-                [own_files::overwritten(plan, &layouts), problems_of_files(plan, &layouts)].concat();
-            match Rivals::of(plan, &layouts) {
-                Ok(_) if !unknowable.is_empty() => Err(unknowable),
-                Ok(rivals) => match problems_of_states(plan, &rivals) {
-                    damaged if damaged.is_empty() => Ok((layouts, rivals)),
-                    damaged => Err(damaged),
-                },
-                Err(more) => Err([unknowable, more].concat()),
-            }
+            let rivalries = rivalries(plan, &layouts, machine)?;
+            let owners = owners(plan, &rivalries)?;
+            Ok((layouts, rivalries, owners))
         });
         match found {
-            Ok((layouts, rivals)) if problems.is_empty() => Ok(Prepared { plan, machine, layouts, rivals }),
+            Ok((layouts, rivalries, owners)) if problems.is_empty() => {
+                Ok(Prepared { plan, machine, layouts, rivalries, owners })
+            }
             Ok(_) => Err(RunError::Problems(problems)),
             Err(more) => {
                 problems.extend(more);
@@ -57,7 +47,7 @@ impl<'a> Prepared<'a> {
 
     /// What of the run lies at this path and must not be written over, in words: data of a job, a trace, a state.
     pub fn at(&self, path: &Path) -> Option<String> {
-        own_files::at(self.plan, &self.layouts, path)
+        own_files::at(self.plan, &self.layouts, path, self.machine)
     }
 
     /// Performs the plan. This process must be single-threaded: it forks.
@@ -65,8 +55,38 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
     pub fn perform(self, settings: Settings, events: &mut Events<'_>) -> Result<Outcome, RunError> {
-        Controller::start(self.plan, self.machine, self.layouts, self.rivals, settings)?.run(events)
+        let Prepared { plan, machine, layouts, rivalries, owners } = self;
+        Controller::start(plan, machine, layouts, (rivalries, owners), settings)?.run(events)
     }
+}
+
+/// Who writes to the places that others verify, unless something that the run needs would be destroyed or could not be
+/// verified.
+fn rivalries(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<Rivalries, Vec<Problem>> {
+    let mut problems = own_files::overwritten(plan, layouts, machine);
+    problems.extend(verification::unverifiable(plan, layouts, machine, &|load| {
+        Demands::load(load).err().map(|error| error.to_string())
+    }));
+    let rivalries = Rivalries::of(plan, layouts, machine);
+    let rivalries = match rivalries {
+        Ok(rivalries) if problems.is_empty() => rivalries,
+        Ok(_) => return Err(problems),
+        Err(more) => return Err([problems, more].concat()),
+    };
+    let damaged = verification::damaged_states(plan, &rivalries, &|path, name, policy| {
+        check_rival_state(path, name, policy).err().map(|error| error.to_string())
+    });
+    if damaged.is_empty() { Ok(rivalries) } else { Err(damaged) }
+}
+
+/// The map of who wrote last to what workers share.
+fn owners(plan: &Plan, rivalries: &Rivalries) -> Result<Arc<Owners>, Vec<Problem>> {
+    let owners = Owners::of(rivalries.shared.clone()).map_err(|error| {
+        let message = format!("verify: no memory for the owners of what is shared: {error}");
+        vec![Problem { job: plan.jobs[0].options.name.clone(), origin: None, message }]
+    })?;
+    debug!(target: "verify", "owners of what is shared: at most {} bytes", owners.bytes());
+    Ok(Arc::new(owners))
 }
 
 /// Finds out, before anything is touched, whether the engines can be used here.

@@ -39,5 +39,21 @@ pub use recorder::Recorder;
 pub use saved::{Saved, StateError};
 pub use setup::{Setup, StateFile, StateImprint};
 
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// Puts a state file on stable storage, if there is one.
+///
+/// # Errors
+///
+/// Those of the file system, except that there is no such file: its job has not begun, or was verified.
+pub fn sync(path: &Path) -> io::Result<()> {
+    match File::open(path).and_then(|file| file.sync_all()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -27,6 +27,7 @@ use crate::{
     general::has_laps,
 };
 use iolite_types::{Direction, greatest_common_divisor};
+use serde::{Deserialize, Serialize};
 
 /// A write with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub struct Written {
 }
 
 /// The kind of history that a workload needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Need {
     /// None: no byte is written twice in a pass, so the pass can be repeated.
     Replay,

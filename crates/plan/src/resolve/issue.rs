@@ -146,9 +146,22 @@ pub(super) fn syncs(options: &JobOptions) -> SyncRules {
     }
 }
 
+/// What a worker does in a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PassKind {
+    /// It performs its workload.
+    Perform,
+    /// It goes through its workload without I/O, to know what an earlier run has written (`verify_only`).
+    Assume,
+    /// Nothing: a saved state says what an earlier run has written (`verify_state_load`).
+    Skip,
+}
+
 /// How often the workload is gone through, and what happens between two passes and at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassRules {
+    /// What is done in a pass.
+    pub kind: PassKind,
     /// How many passes, at least 1.
     pub loops: u64,
     /// Passes follow each other until the time is over, whatever `loops` says.
@@ -168,6 +181,11 @@ pub(super) fn passes(options: &JobOptions) -> PassRules {
     let repeats = !options.loads_state();
     let time_based = options.time_based && repeats;
     PassRules {
+        kind: match (options.loads_state(), options.skips_writes()) {
+            (true, _) => PassKind::Skip,
+            (false, true) => PassKind::Assume,
+            (false, false) => PassKind::Perform,
+        },
         loops: if repeats { options.loops.max(1) } else { 1 },
         time_based,
         keep_open: options.time_based,

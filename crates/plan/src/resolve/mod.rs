@@ -22,7 +22,7 @@ mod workload;
 pub use buffers::BufferRules;
 pub use errors::{ErrorRules, Tolerance};
 pub use files::{Creation, CreationTime, FileRules, LiveFileRules};
-pub use issue::{IssueRules, PassRules, SyncRules, TargetRules};
+pub use issue::{IssueRules, PassKind, PassRules, SyncRules, TargetRules};
 pub use logs::LogRules;
 pub use pace::{Amount, Limit, Minimum, PaceRules, Think, rules as pace_rules};
 pub use peers::{FlowRules, SizedRampRules};
@@ -30,10 +30,11 @@ pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
 pub use workload::{replayed_sizes, workload_spec};
 
-use crate::{JobPlan, Layout, Plan, WorkerPlan};
+use crate::{JobPlan, Layout, Plan, WorkerPlan, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
 use iolite_options::engines::Completion;
 use iolite_options::{ClockSource, JobOptions, SubmitMode};
+use iolite_verify::Rivals;
 use serde::{Deserialize, Serialize};
 
 /// Everything that one worker does.
@@ -85,6 +86,8 @@ pub struct ResolvedWorker {
     pub flow: Option<FlowRules>,
     /// What has to be moved before counting begins; `None` = only time counts.
     pub sized_ramp: Option<SizedRampRules>,
+    /// How its data is verified; `None` = it is not.
+    pub verify: Option<iolite_verify::Rules>,
     /// What is done about failed I/Os.
     pub errors: ErrorRules,
     /// The memory of the buffers.
@@ -113,8 +116,9 @@ impl Plan {
         files::creation(self.job_of(worker), worker, layout)
     }
 
-    /// What a worker does, now that the layout of its files is known.
-    pub fn resolve(&self, worker: &WorkerPlan, layout: &Layout) -> ResolvedWorker {
+    /// What a worker does, now that the layout of its files and its rivals (see
+    /// [`Rivalries`](crate::verification::Rivalries)) are known.
+    pub fn resolve(&self, worker: &WorkerPlan, layout: &Layout, rivals: &Rivals) -> ResolvedWorker {
         let job = self.job_of(worker);
         let options = &*job.options;
         let workload = workload_spec(job, worker, layout);
@@ -144,6 +148,7 @@ impl Plan {
             priorities: priorities::rules(options, worker.seed),
             flow: peers::flow(self, worker),
             sized_ramp: peers::sized_ramp(self, worker),
+            verify: verification::rules(self, worker, layout, &workload, rivals),
             errors: errors::rules(options),
             buffers: buffers::rules(options, &workload),
             placement: placement::rules(self, worker),

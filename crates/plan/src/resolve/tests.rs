@@ -13,7 +13,7 @@ fn resolved(device: u64, change: impl FnOnce(&mut JobOptions)) -> ResolvedWorker
     let context = LayoutContext { clone: 0, facets: plan.jobs[0].engine.facets, seed: 1 };
     let facts = FileFacts { kind: FileKind::Block, size: Some(device) };
     let layout = layout(&plan.jobs[0].options, context, &[("/dev/made-up".into(), facts)]).unwrap();
-    plan.resolve(worker, &layout)
+    plan.resolve(worker, &layout, &Rivals::default())
 }
 
 #[test]
@@ -87,7 +87,8 @@ fn clones_share_out_the_cpus_that_do_not_keep_the_time() {
     }];
     let plan = Plan::build(jobs, &RunOptions::default(), &MadeUp::new().with_cpus(2)).expect("a valid plan");
     let none = Layout { files: Vec::new(), pass_bytes: None };
-    let cpus = plan.workers.iter().map(|worker| plan.resolve(worker, &none).placement.affinity);
+    let cpus =
+        plan.workers.iter().map(|worker| plan.resolve(worker, &none, &Rivals::default()).placement.affinity);
     assert_eq!(cpus.collect::<Vec<_>>(), [Some(vec![0]), Some(vec![1]), Some(vec![0])]);
 }
 

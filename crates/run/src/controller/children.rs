@@ -10,9 +10,10 @@ use crate::sys::{self, Socket};
 use crate::ticker::Ticker;
 use crate::worker::Worker;
 use crate::worker::creation;
-use crate::worker::verify::Rivals;
 use iolite_plan::resolve::CreationTime;
+use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
+use iolite_verify::Owners;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,8 +21,10 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) layouts: Vec<Layout>,
-    /// Who verifies what others write to as well.
-    pub(super) rivals: Rivals,
+    /// Who writes to the places that others verify.
+    pub(super) rivalries: Rivalries,
+    /// Who wrote last to the places that workers share.
+    pub(super) owners: Arc<Owners>,
     pub(super) arena: Arc<Arena>,
     pub(super) messages: Socket,
     pub(super) clock: Clock,
@@ -68,13 +71,13 @@ impl Work for Shared {
         let filled = rules.fills.then(|| creation::reached(&rules, &self.layouts[index]).ok()).flatten();
         let layout = filled.as_ref().unwrap_or(&self.layouts[index]);
         let worker = Worker {
-            resolved: &Box::new(self.plan.resolve(plan, layout)),
+            resolved: &Box::new(self.plan.resolve(plan, layout, self.rivalries.of_worker(index))),
             job: self.plan.job_of(plan),
             plan,
             arena: &self.arena,
             messages: &self.messages,
             clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
-            rivals: &self.rivals,
+            owners: &self.owners,
         };
         let run = std::panic::AssertUnwindSafe(|| worker.run());
         std::panic::catch_unwind(run).unwrap_or_else(|_| {

@@ -4,6 +4,7 @@
 //! and removed when it was seen, so that the next one is a new message.
 
 use super::{Controller, Events};
+use iolite_plan::verification::kept_states;
 use iolite_stats::EventKind;
 use std::io;
 use std::path::PathBuf;
@@ -138,10 +139,13 @@ impl Controller<'_> {
     /// Ends the run, and runs the command.
     fn pull_trigger(&mut self, events: &mut Events<'_>) {
         self.tell(None, EventKind::Note("trigger: the run ends here".to_owned()), events);
-        // The command may be the end of this machine. (What the workers do from now on is new to the states then, and
-        // accepted.)
-        for problem in crate::worker::verify::sync_states(self.plan) {
-            self.tell(None, EventKind::Warning(problem), events);
+        // The command may be the end of this machine. (The states then do not know what the workers write from now on, and
+        // accept it.)
+        for state in kept_states(self.plan) {
+            if let Err(error) = iolite_verify::state::sync(&state) {
+                let problem = format!("{}: {error}", state.display());
+                self.tell(None, EventKind::Warning(problem), events);
+            }
         }
         if let Err(problem) = self.watch.start_command() {
             self.tell(None, EventKind::Warning(problem), events);

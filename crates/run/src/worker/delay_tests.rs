@@ -5,7 +5,7 @@
 use super::*;
 use crate::shared::Arena;
 use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
-use iolite_options::{ReadWrite, RunOptions, SizeValue};
+use iolite_options::{JobOptions, ReadWrite, RunOptions, SizeValue};
 use iolite_plan::Plan;
 use iolite_stats::{Latency, bucket_of};
 use std::os::fd::RawFd;
@@ -237,8 +237,8 @@ pub(super) fn run_plan<E: Engine>(
     let job = plan.job_of(worker_plan);
     let arena = Arc::new(Arena::new(1).unwrap());
     let (messages, _controller) = Socket::pair().unwrap();
-    let rivals = super::verify::Rivals::of(plan, std::slice::from_ref(layout)).expect("there are none");
-    let resolved = plan.resolve(worker_plan, layout);
+    let resolved = plan.resolve(worker_plan, layout, &iolite_verify::Rivals::default());
+    let owners = Arc::new(iolite_verify::Owners::of(Vec::new()).unwrap());
     let worker = Worker {
         resolved: &resolved,
         job,
@@ -246,7 +246,7 @@ pub(super) fn run_plan<E: Engine>(
         arena: &arena,
         messages: &messages,
         clock,
-        rivals: &rivals,
+        owners: &owners,
     };
     arena.slot(0).control.open_gate();
     let done = worker.with_engine(engine, Logs::default()).map_err(|stop| stop.what);

@@ -26,7 +26,6 @@ mod telling;
 #[cfg(test)]
 mod unit_tests;
 mod usage;
-pub(crate) mod verify;
 
 pub use placement::LockedMemory;
 use usage::OfEngine;
@@ -44,12 +43,12 @@ use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, 
 use iolite_content::Content;
 use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
-use iolite_options::JobOptions;
 use iolite_os::{ClockSource, errno_of};
 use iolite_plan::resolve::{CreationTime, PassRules, ResolvedWorker};
 use iolite_plan::{JobPlan, ReplayPlan, WorkerPlan};
 use iolite_types::Direction;
 use iolite_types::describe_error;
+use iolite_verify::{Owners, Verification};
 use iolite_workload::{AnyGenerator, General, Generator};
 use logs::Logs;
 use memory::Buffers;
@@ -64,7 +63,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use syncs::SyncSchedule;
 use target::LatencyTarget;
 use tracing::debug;
-use verify::Verification;
 
 /// What a worker is given.
 pub struct Worker<'a> {
@@ -80,8 +78,8 @@ pub struct Worker<'a> {
     pub messages: &'a Socket,
     /// The clock of the run.
     pub clock: Clock,
-    /// Who writes to the same places.
-    pub rivals: &'a verify::Rivals,
+    /// Who wrote last to the places that workers share.
+    pub owners: &'a Arc<Owners>,
 }
 
 /// Why a worker could not go on.
@@ -138,10 +136,6 @@ impl Worker<'_> {
 
     fn control(&self) -> &Control {
         &self.slot().control
-    }
-
-    fn options(&self) -> &JobOptions {
-        &self.job.options
     }
 
     fn enter(&self, phase: Phase) {

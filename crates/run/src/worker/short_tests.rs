@@ -4,7 +4,7 @@
 use super::delay_tests::{TimerEngine, moved, run};
 use super::*;
 use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
-use iolite_options::{Range, ReadWrite, SizeValue, Verify};
+use iolite_options::{JobOptions, Range, ReadWrite, SizeValue, Verify};
 use iolite_types::PerDirection;
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU64;

@@ -7,7 +7,7 @@ use iolite_engine::{
     BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit,
 };
 use iolite_options::engines::{Data, UnitKind};
-use iolite_options::{ReadWrite, RunOptions, SizeValue};
+use iolite_options::{JobOptions, ReadWrite, RunOptions, SizeValue};
 use iolite_plan::Plan;
 use iolite_types::Operation;
 use std::collections::BTreeSet;

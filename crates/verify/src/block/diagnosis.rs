@@ -81,6 +81,27 @@ impl Diagnosis {
             Diagnosis::Unknown => "unknown",
         }
     }
+
+    /// Whether a block may look like this because it was never written.
+    pub fn may_be_unwritten(&self) -> bool {
+        match self {
+            Diagnosis::Zeros
+            | Diagnosis::CutOff(_)
+            | Diagnosis::Older { .. }
+            | Diagnosis::OtherWrite
+            | Diagnosis::Misdirected { .. }
+            | Diagnosis::WrongLength { .. }
+            | Diagnosis::OtherKind(_)
+            | Diagnosis::OtherPattern(_)
+            | Diagnosis::Unknown => true,
+            Diagnosis::ZeroedSectors(_)
+            | Diagnosis::Torn { .. }
+            | Diagnosis::BitFlip { .. }
+            | Diagnosis::Shifted(_)
+            | Diagnosis::DamagedHeader
+            | Diagnosis::Damaged => false,
+        }
+    }
 }
 
 impl fmt::Display for Diagnosis {

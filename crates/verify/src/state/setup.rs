@@ -1,5 +1,7 @@
 //! What is known of a worker before its first write.
 
+use crate::block::Spec;
+use iolite_content::{Fill, PatternPiece};
 use serde::{Deserialize, Serialize};
 
 /// What is known of a worker before its first write: the description at the beginning of a state file.
@@ -53,6 +55,42 @@ pub struct StateImprint {
     pub pattern: String,
     /// `verify_pattern_interval`.
     pub pattern_interval: u64,
+}
+
+impl StateImprint {
+    /// How blocks are written.
+    pub fn of(spec: &Spec) -> StateImprint {
+        let has_header = spec.kind.has_header();
+        StateImprint {
+            interval: if has_header { spec.interval as u64 } else { 0 },
+            offset: if has_header { spec.offset as u64 } else { 0 },
+            pattern: match &spec.fill {
+                Fill::Pattern(pieces) => pattern_words(pieces),
+                Fill::Zeros | Fill::Random => String::new(),
+            },
+            pattern_interval: spec.pattern_interval as u64,
+        }
+    }
+}
+
+/// A pattern in hexadecimal; the digest of a long one.
+fn pattern_words(pieces: &[PatternPiece]) -> String {
+    /// Longer patterns are known by their digest.
+    const LONGEST: usize = 128;
+    let mut words = String::new();
+    for piece in pieces {
+        match piece {
+            PatternPiece::Offset => words.push_str("%o"),
+            PatternPiece::Bytes(bytes) => {
+                bytes.iter().for_each(|byte| words.push_str(&format!("{byte:02x}")))
+            }
+        }
+    }
+    match words.len() {
+        0 => words,
+        length if length > LONGEST => format!("XXH3:{:016x}", xxhash_rust::xxh3::xxh3_64(words.as_bytes())),
+        _ => format!("0x{words}"),
+    }
 }
 
 /// A file that is written to.

@@ -2,9 +2,8 @@
 
 use super::FileTable;
 use crate::worker::record::TraceRecorder;
-use crate::worker::verify::FileIdentity;
 use iolite_engine::{FileKind, FileSpec, OpenMode};
-use iolite_host::{Machine, ThisMachine};
+use iolite_host::{FileKey, Machine, ThisMachine};
 use iolite_logs::LogError;
 use iolite_plan::resolve::LiveFileRules;
 use iolite_types::Operation;
@@ -22,7 +21,7 @@ pub(super) struct LiveRules {
     allow_mounted_write: bool,
     allow_file_create: bool,
     /// What the job reads meanwhile.
-    traces: Vec<FileIdentity>,
+    traces: Vec<FileKey>,
 }
 
 impl LiveRules {
@@ -33,14 +32,14 @@ impl LiveRules {
             readonly: rules.readonly,
             allow_mounted_write: rules.allow_mounted_write,
             allow_file_create: rules.allow_file_create,
-            traces: rules.traces.iter().map(|trace| FileIdentity::of(trace)).collect(),
+            traces: rules.traces.iter().map(|trace| FileKey::of(trace)).collect(),
         }
     }
 }
 
 /// The names of files, by what they name.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashMap<FileIdentity, PathBuf>);
+pub(super) struct Names(HashMap<FileKey, PathBuf>);
 
 impl Names {
     /// Notes a name.
@@ -48,8 +47,9 @@ impl Names {
     /// # Errors
     /// In words, that this file has another one.
     fn note(&mut self, path: &Path) -> Result<(), String> {
-        for identity in FileIdentity::both(path) {
-            let known = self.0.entry(identity).or_insert_with(|| path.to_owned());
+        // The file may be made at any time, and has the second key until then.
+        for key in [FileKey::of(path), FileKey::missing(path)] {
+            let known = self.0.entry(key).or_insert_with(|| path.to_owned());
             if known != path {
                 let (known, path) = (known.display(), path.display());
                 return Err(format!(
@@ -99,7 +99,7 @@ impl FileTable {
         };
         let protected = if rules.readonly {
             Some("--readonly forbids that".to_owned())
-        } else if rules.has_local_files && rules.traces.contains(&FileIdentity::of(&path)) {
+        } else if rules.has_local_files && rules.traces.contains(&FileKey::of(&path)) {
             Some(
                 "it is the trace that is replayed; send it elsewhere with replay_redirect or directory"
                     .to_owned(),

@@ -7,8 +7,8 @@ use crate::worker::priority::Priorities;
 use crate::worker::ramp::SizedRamp;
 use crate::worker::syncs::SyncSchedule;
 use crate::worker::target::LatencyTarget;
-use crate::worker::verify::Verification;
 use iolite_logs::Recorder;
+use iolite_verify::Verification;
 
 /// Everything beyond issuing and counting. A plain loop looks at none of it.
 pub struct Extras<'a> {

@@ -4,11 +4,11 @@
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
 use crate::worker::telling::failed_check;
-use crate::worker::verify::{Checked, Expect, Part, Role, State, Telling, Trims, Verification};
 use iolite_engine::{Engine, Errno};
 use iolite_types::Direction;
 use iolite_types::describe_error;
 use iolite_verify::block::{Mismatch, SpecError};
+use iolite_verify::{Checked, Expect, Keeper, Part, Role, Telling, Trims, Verification};
 use iolite_workload::history::Written;
 use iolite_workload::{Generator, Io, Next};
 use std::io;
@@ -66,7 +66,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             it.announce(|verification| verification.at_end = true);
             it.check_all(Verification::next_at_end);
             let verification = it.extras.verification.as_mut();
-            if !it.end.stopping && verification.is_some_and(|verification| verification.look_again()) {
+            if !it.end.stopping && verification.is_some_and(|verification| verification.read_again()) {
                 it.announce_reads();
                 it.check_all(Verification::next_at_end);
             }
@@ -120,7 +120,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     fn outlasts_time(&self) -> bool {
-        self.extras.verification.as_ref().is_some_and(|verification| verification.policy.outlasts_time)
+        self.extras.verification.as_ref().is_some_and(|verification| verification.rules.outlasts_time)
     }
 
     /// Goes on after such an end; whether there was one.
@@ -209,8 +209,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let Some(verification) = &mut self.extras.verification else { return };
         let Some(expect) = verification.after_trims(expect) else { return };
         let is_at_end = verification.at_end && verification.stamps();
-        if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.policy.open_files
-        {
+        if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.rules.open_files {
             // Behind the last pass everything has been synced.
             if !verification.at_end {
                 self.sync_what_is_due();
@@ -253,7 +252,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     /// The state that is kept for a later run.
-    pub(super) fn state(&mut self) -> Option<&mut State> {
+    pub(super) fn state(&mut self) -> Option<&mut Keeper> {
         self.extras.verification.as_mut()?.state.as_mut()
     }
 
@@ -457,7 +456,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let attempt = Attempt::at(&io);
         let name = self.files.name(io.file);
         let Some(verification) = &self.extras.verification else { return };
-        let (fatal, first) = (verification.policy.fatal, verification.wrong() == 0);
+        let (fatal, first) = (verification.rules.fatal, verification.wrong() == 0);
         for mismatch in mismatches {
             self.describe(index, from, io, &name, mismatch);
         }

@@ -1,15 +1,16 @@
 //! What is to be read back, and when: at the end of each pass, or after every so many writes.
 //!
-//! At the end of a pass the writes come from their [history](iolite_workload::history): the generator once more, in
-//! the order in which they were written, where no byte is written twice; elsewhere what stands of them, in the order of
-//! their offsets. With a backlog the writes since the last check are kept themselves, and that is all there is.
+//! At the end of a pass the writes come from their [history](iolite_workload::history). If no byte is written twice, that is
+//! the generator once more, in the order of the writes; otherwise the writes that still stand, in the order of their
+//! offsets. A backlog remembers only the writes since the last check.
 
-use super::Expect;
-use super::state::Demands;
+use crate::backlog::{Backlog, Waiting};
+use crate::demands::Demands;
+use crate::question::Expect;
+use crate::rules::ReadBackRules;
 use iolite_types::Direction;
-use iolite_workload::Io;
-use iolite_workload::history::{Extents, Replay, Standing, Written};
-use std::collections::VecDeque;
+use iolite_workload::history::{Replay, Standing, Written};
+use iolite_workload::{Error, Io};
 
 /// What is to be read back.
 #[derive(Debug)]
@@ -17,19 +18,19 @@ pub struct ReadBack {
     kind: Kind,
     /// The number of the next write.
     issued: u64,
-    /// The first number of this pass.
+    /// The number of the first write of this pass.
     first: u64,
     /// The reads of this pass have begun.
     cursor: Option<Cursor>,
-    /// The generator where the reads of this pass began.
+    /// The generator as it was when the reads of this pass began.
     mark: Option<Box<Replay>>,
-    /// What came last and was not read, because the job stopped.
+    /// What came last and was not read because the job stopped.
     held: Option<(Io, Expect)>,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// All reads of the job are checked; it reads what an earlier run wrote.
+    /// All reads of the job are checked: it reads what an earlier run wrote.
     AllReads,
     /// Nothing is read back.
     Nothing,
@@ -51,33 +52,27 @@ impl ReadBack {
         ReadBack { kind, issued: 0, first: 0, cursor: None, mark: None, held: None }
     }
 
-    /// Nothing.
-    pub fn nothing() -> ReadBack {
-        ReadBack::new(Kind::Nothing)
+    /// What these rules ask for, of this workload.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the history of writes, or the workload is impossible.
+    pub(crate) fn of(rules: &ReadBackRules, workload: &iolite_workload::Spec) -> Result<ReadBack, Error> {
+        Ok(ReadBack::new(match *rules {
+            ReadBackRules::AllReads => Kind::AllReads,
+            ReadBackRules::Nothing => Kind::Nothing,
+            ReadBackRules::Backlog { every, batch, repeats } => {
+                Kind::Backlog(Backlog::new(every, batch, repeats))
+            }
+            ReadBackRules::AtEnd(need) => match Standing::new(workload, need)? {
+                Some(standing) => Kind::Standing(standing),
+                None => Kind::Replay(Box::new(Replay::new(workload)?)),
+            },
+        }))
     }
 
-    /// The job reads by itself, and everything that it reads is checked.
-    pub fn all_reads() -> ReadBack {
-        ReadBack::new(Kind::AllReads)
-    }
-
-    /// The generator's writes.
-    pub fn replay(replay: Replay) -> ReadBack {
-        ReadBack::new(Kind::Replay(Box::new(replay)))
-    }
-
-    /// The writes that stand.
-    pub fn standing(standing: Standing) -> ReadBack {
-        ReadBack::new(Kind::Standing(standing))
-    }
-
-    /// After every so many writes.
-    pub fn backlog(backlog: Backlog) -> ReadBack {
-        ReadBack::new(Kind::Backlog(backlog))
-    }
-
-    /// What a saved state demands.
-    pub fn demands(demands: Demands) -> ReadBack {
+    /// What a saved state requires.
+    pub(crate) fn demands(demands: Demands) -> ReadBack {
         ReadBack::new(Kind::Demands(demands))
     }
 
@@ -87,7 +82,7 @@ impl ReadBack {
     }
 
     /// The number of a write that is about to be issued.
-    pub fn issue(&mut self) -> u64 {
+    pub(crate) fn issue(&mut self) -> u64 {
         self.issued += 1;
         self.issued - 1
     }
@@ -101,7 +96,7 @@ impl ReadBack {
         }
     }
 
-    /// What is there now is not known: a write has failed, or the place was trimmed.
+    /// What is in this place is no longer known: a write has failed, or it was trimmed.
     pub fn forget(&mut self, io: &Io) {
         match &mut self.kind {
             Kind::Standing(standing) => standing.forget(io),
@@ -116,19 +111,19 @@ impl ReadBack {
         matches!(&self.kind, Kind::Backlog(backlog) if backlog.is_due())
     }
 
-    /// What to read after the last so many writes; `None` = write on.
+    /// What to read now, between two writes; `None` = go on writing.
     pub fn next_due(&mut self) -> Option<(Io, Expect)> {
         let Kind::Backlog(backlog) = &mut self.kind else { return None };
         backlog.take().map(expected)
     }
 
-    /// What came last could not be read. Nothing is written before it is asked for again, if it is.
-    pub fn put_back(&mut self, io: Io, expect: Expect) {
+    /// What came last could not be read. Nothing is written before it is asked for again, if it is asked for.
+    pub(crate) fn put_back(&mut self, io: Io, expect: Expect) {
         self.held = Some((io, expect));
     }
 
     /// What to read at the end of the pass; `None` = that was all.
-    pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
+    pub(crate) fn next_at_end(&mut self) -> Option<(Io, Expect)> {
         if let Some(held) = self.held.take() {
             return Some(held);
         }
@@ -145,7 +140,7 @@ impl ReadBack {
                 let Some(written) = standing.next(file, offset, self.issued) else { break None };
                 let io = written.io;
                 self.cursor = Some(Cursor { file: io.file, offset: io.offset + io.length });
-                // Those of earlier passes have been read at the end of these.
+                // Writes of earlier passes were read at the end of those.
                 if written.number >= self.first {
                     break Some(written);
                 }
@@ -154,7 +149,7 @@ impl ReadBack {
         written.map(expected)
     }
 
-    /// The first write within this place that stands as a whole, where it is kept.
+    /// The first write within this place that was not overwritten; `None` = there is none, or nothing is kept of writes.
     pub fn first_within(&self, place: &Io) -> Option<Written> {
         match &self.kind {
             Kind::Standing(standing) => standing.first_within(place, self.issued),
@@ -163,15 +158,15 @@ impl ReadBack {
         }
     }
 
-    /// The reads of this pass begin, and are perhaps made [again](Self::go_back).
-    pub fn mark(&mut self) {
+    /// The reads of this pass begin. They may be made [again](Self::go_back).
+    pub(crate) fn mark(&mut self) {
         if let Kind::Replay(replay) = &self.kind {
             self.mark = Some(replay.clone());
         }
     }
 
-    /// Back to the first read of the pass.
-    pub fn go_back(&mut self) {
+    /// Goes back to the first read of the pass.
+    pub(crate) fn go_back(&mut self) {
         (self.cursor, self.held) = (None, None);
         if let (Kind::Replay(replay), Some(mark)) = (&mut self.kind, self.mark.take()) {
             *replay = mark;
@@ -184,8 +179,8 @@ impl ReadBack {
         self.wrote(Written { io, number });
     }
 
-    /// The pass is over, and the next one begins: with the same random choices as the first, or with new ones.
-    /// `stop` is asked whether to give up.
+    /// The pass is over, and the next one begins: with the `same` random choices as the first, or with new ones. `stop`
+    /// says whether to give up.
     pub fn next_pass(&mut self, same: bool, stop: impl Fn() -> bool) {
         self.first = self.issued;
         self.cursor = None;
@@ -199,25 +194,25 @@ impl ReadBack {
         }
     }
 
-    /// How many writes wait to be read back, or may.
+    /// How many writes wait to be read back, at most.
     pub fn unread(&self) -> u64 {
         let held = u64::from(self.held.is_some());
         match &self.kind {
             Kind::AllReads | Kind::Nothing => 0,
             Kind::Demands(demands) => demands.left() + held,
             Kind::Replay(replay) => self.issued - replay.number() + held,
-            // How many of them have been read is not counted.
+            // It is not counted how many of them have been read.
             Kind::Standing(_) => self.issued - self.first,
             Kind::Backlog(backlog) => backlog.waiting.len() as u64 + held,
         }
     }
 
-    /// Whether something is kept for each write, at the end of the pass.
+    /// Whether each write is remembered until the end of the pass.
     pub fn keeps_writes(&self) -> bool {
         matches!(self.kind, Kind::Standing(_))
     }
 
-    /// Bytes of memory that the history may take.
+    /// The most bytes of memory that the history takes.
     pub fn history_bytes(&self) -> u64 {
         match &self.kind {
             Kind::Standing(standing) => standing.bytes(),
@@ -228,7 +223,7 @@ impl ReadBack {
 }
 
 impl std::fmt::Display for ReadBack {
-    /// What kind of history there is.
+    /// The kind of history, in words.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
             Kind::AllReads => to.write_str("all reads are checked, without a history"),
@@ -249,96 +244,17 @@ fn expected(written: Written) -> (Io, Expect) {
     (read, Expect::Write(written.number))
 }
 
-/// The writes since the last check.
-#[derive(Debug)]
-pub struct Backlog {
-    /// Check when so many wait.
-    every: u64,
-    /// So many at a time.
-    batch: u64,
-    /// What is left of this batch.
-    left: u64,
-    waiting: Waiting,
-}
-
-/// Writes that wait to be read back.
-#[derive(Debug)]
-enum Waiting {
-    /// In their order: no byte is written twice.
-    Queue(VecDeque<Written>),
-    /// By offset: what is overwritten falls out.
-    Sorted(Extents),
-}
-
-impl Backlog {
-    /// Check `batch` writes (0 = all) whenever `every` wait. Where the workload `repeats`, the last write of each place
-    /// counts.
-    pub fn new(every: u64, batch: u64, repeats: bool) -> Backlog {
-        let waiting =
-            if repeats { Waiting::Sorted(Extents::default()) } else { Waiting::Queue(VecDeque::new()) };
-        Backlog { every, batch: if batch == 0 { every } else { batch }, left: 0, waiting }
-    }
-
-    fn wrote(&mut self, written: Written) {
-        match &mut self.waiting {
-            Waiting::Queue(queue) => queue.push_back(written),
-            Waiting::Sorted(extents) => extents.wrote(written),
-        }
-        if self.left == 0 && self.waiting.len() as u64 >= self.every {
-            self.left = self.batch;
-        }
-    }
-
-    fn forget(&mut self, io: &Io) {
-        match &mut self.waiting {
-            // No byte is written twice, so what is trimmed has not been written before.
-            Waiting::Queue(_) if io.direction == Direction::Trim => {}
-            Waiting::Queue(queue) => queue.retain(|written| written.io != *io),
-            Waiting::Sorted(extents) => extents.forget(io),
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        self.left > 0 && self.waiting.len() > 0
-    }
-
-    fn take(&mut self) -> Option<Written> {
-        if self.left == 0 {
-            return None;
-        }
-        let written = self.waiting.pop()?;
-        self.left -= 1;
-        Some(written)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.every.saturating_mul(size_of::<Written>() as u64)
-    }
-}
-
-impl Waiting {
-    fn len(&self) -> usize {
-        match self {
-            Waiting::Queue(queue) => queue.len(),
-            Waiting::Sorted(extents) => extents.len(),
-        }
-    }
-
-    fn pop(&mut self) -> Option<Written> {
-        match self {
-            Waiting::Queue(queue) => queue.pop_front(),
-            Waiting::Sorted(extents) => extents.pop(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn backlog(every: u64, batch: u64, repeats: bool) -> ReadBack {
+        ReadBack::new(Kind::Backlog(Backlog::new(every, batch, repeats)))
+    }
+
     /// What is read after each of 16 writes of one block, and at the end: seen with fio 3.33.
     fn trace(every: u64, batch: u64) -> Vec<Vec<u64>> {
-        let mut read_back = ReadBack::backlog(Backlog::new(every, batch, false));
+        let mut read_back = backlog(every, batch, false);
         let mut trace: Vec<Vec<u64>> = Vec::new();
         for block in 0..16 {
             let io = Io { offset: block, length: 1, file: 0, direction: Direction::Write };
@@ -375,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_is_overwritten_while_it_waits_is_read_once() {
-        let mut read_back = ReadBack::backlog(Backlog::new(3, 0, true));
+        let mut read_back = backlog(3, 0, true);
         for block in [5, 5, 1, 5, 3] {
             let io = Io { offset: block, length: 1, file: 0, direction: Direction::Write };
             let number = read_back.issue();
@@ -396,7 +312,7 @@ mod tests {
     #[test]
     fn what_could_not_be_read_is_read_later() {
         for repeats in [false, true] {
-            let mut read_back = ReadBack::backlog(Backlog::new(2, 0, repeats));
+            let mut read_back = backlog(2, 0, repeats);
             (0..2).for_each(|block| _ = written(&mut read_back, block));
             let first = read_back.next_due().unwrap();
             let last = read_back.next_due().unwrap();
@@ -411,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_was_trimmed_is_not_read() {
-        let mut read_back = ReadBack::backlog(Backlog::new(2, 0, true));
+        let mut read_back = backlog(2, 0, true);
         let [first, second] = [4, 5].map(|block| written(&mut read_back, block));
         read_back.forget(&Io { direction: Direction::Trim, ..second });
         assert_eq!(read_back.next_at_end().map(|(io, _)| io.offset), Some(first.offset));

@@ -1,12 +1,13 @@
 //! Workers that write to the same place take turns there.
 //!
-//! What two writes leave behind that are in flight together is nobody's: engines and devices cut them into pieces. So
-//! a worker with rivals locks what it writes, alone, and what it reads back, together with others that read; the lock is
-//! held until the unit is free again. It is one of an open file description (fcntl(2), `F_OFD_SETLK`), which each worker
-//! has of its own: it holds between threads and processes alike, and the kernel takes it back from a worker that dies. Who
-//! waits for one holds none, so nobody waits for ever.
+//! Two overlapping writes in flight leave nobody's block behind: engines and devices cut writes into pieces. So a worker
+//! with rivals locks a place: exclusively to write to it, shared to read it back. It holds the lock until the unit is free
+//! again. The locks are those of open file descriptions (fcntl(2), `F_OFD_SETLK`), of which each worker has its own: they
+//! work between threads and processes alike, and the kernel releases those of a worker that dies. A worker that waits for a
+//! lock holds none, so there are no deadlocks.
 
-use super::owners::{Owner, Owners};
+use crate::owners::{Owner, Owners};
+use crate::rivals::SharedFile;
 use std::io;
 use std::ops::Range;
 use std::os::fd::RawFd;
@@ -24,11 +25,11 @@ pub enum Aim {
 /// A part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Index of the file.
+    /// The index of the file.
     pub file: u32,
-    /// The first byte.
+    /// The offset of its first byte.
     pub offset: u64,
-    /// How many.
+    /// Its bytes.
     pub length: u64,
 }
 
@@ -44,9 +45,6 @@ impl Part {
     }
 }
 
-/// A file that rivals write to as well: its number among the places whose owners are known, if it is one.
-pub type SharedFile = Option<usize>;
-
 /// A lock.
 #[derive(Clone, Copy, Debug)]
 struct Turn {
@@ -55,30 +53,34 @@ struct Turn {
     aim: Aim,
 }
 
-/// A worker's part in it.
+/// The turns of one worker.
 #[derive(Debug)]
 pub struct Turns {
-    /// By index; `None` = nobody else writes there.
+    /// How each file is shared; `None` = nobody else writes to it.
     files: Vec<Option<SharedFile>>,
-    /// Of each unit.
+    /// The lock of each unit.
     held: Vec<Option<Turn>>,
-    /// Of the I/O that is being made.
+    /// The lock of the I/O that is being made.
     next: Option<Turn>,
     owners: Arc<Owners>,
     worker: u16,
 }
 
 impl Turns {
-    /// For the worker of this number (from 1), with so many units.
+    /// The turns of the worker with this number (from 1) and this many units.
     pub fn new(files: Vec<Option<SharedFile>>, units: usize, owners: Arc<Owners>, worker: u16) -> Turns {
         Turns { files, held: vec![None; units], next: None, owners, worker }
     }
 
-    /// Takes the turn for an I/O that is about to be made through this descriptor; false = it has to be waited for, with
-    /// nothing in flight.
+    /// Takes the turn for an I/O that is about to be made through this descriptor. False: it has to be
+    /// [waited for](Self::wait), with nothing in flight.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses the lock for another reason than that somebody else has it.
     pub fn take(&mut self, descriptor: RawFd, part: Part, aim: Aim) -> io::Result<bool> {
         if self.held.iter().flatten().any(|held| held.part.overlaps(&part)) {
-            // A lock that is given back would free a part of another one's.
+            // Releasing one of two overlapping locks would release a part of the other.
             return Ok(false);
         }
         match self.lock(Turn { descriptor, part, aim }, libc::F_OFD_SETLK) {
@@ -88,6 +90,10 @@ impl Turns {
     }
 
     /// Waits for the turn. Nothing may be in flight. A signal ends the wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`](io::ErrorKind::Interrupted) by a signal, or what else the system says about the lock.
     pub fn wait(&mut self, descriptor: RawFd, part: Part, aim: Aim) -> io::Result<()> {
         debug_assert!(self.held.iter().all(Option::is_none));
         self.lock(Turn { descriptor, part, aim }, libc::F_OFD_SETLKW)
@@ -101,8 +107,8 @@ impl Turns {
     /// The unit is free again.
     pub fn left(&mut self, index: u32) {
         if let Some(turn) = self.held[index as usize].take() {
-            // Giving back a lock on an open descriptor fails only where there is no memory to keep the others; then it is
-            // held until the file is closed, and that is safe.
+            // Releasing a lock fails only if there is no memory to keep the others. Then it is held until the file is
+            // closed, which is safe.
             let _ = set_lock(turn, libc::F_OFD_SETLK, libc::F_UNLCK);
         }
     }
@@ -116,7 +122,7 @@ impl Turns {
         }
     }
 
-    /// Whose is what is here now? The place has to be this worker's turn.
+    /// Who owns a place. It has to be this worker's turn there.
     pub fn owner(&self, part: Part) -> Owner {
         let whose = |place| self.owners.owner(place, part.bytes(), self.worker);
         self.place(part.file).map_or(Owner::Nobody, whose)
@@ -159,8 +165,8 @@ fn set_lock(turn: Turn, how: libc::c_int, kind: libc::c_int) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::owners::Extent;
     use super::*;
+    use crate::owners::Extent;
     use std::fs::File;
     use std::os::fd::AsRawFd;
     use std::path::Path;

@@ -1,27 +1,27 @@
 //! What the states of rivals say of a place.
 //!
-//! A job that is killed may leave a part of a write behind, and so may any other job that wrote to the same place: over
-//! what either of them had left there. Only the states of both explain such a block.
+//! A job that is killed may leave a part of a write behind, and so may any other job that wrote to the same place, over what
+//! either of them had left there before. Only the states of all of them explain such a block.
 
-use super::Rivalry;
-use super::check::seed_of;
-use super::state::LoadError;
-use iolite_verify::block::{Named, Part};
-use iolite_verify::state::{Accepted, Policy, Saved, SavedFile, StateError};
+use crate::block::{Named, Part};
+use crate::load_error::LoadError;
+use crate::question::seed_of;
+use crate::rivals::Rivals;
+use crate::state::{Accepted, Policy, Saved, SavedFile, StateError};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
 /// Writes of one job that may be in a place.
 #[derive(Clone, Copy, Debug)]
-pub struct Candidates {
-    /// From which the seeds of the job's blocks come.
+pub(crate) struct Candidates {
+    /// The seed from which those of the job's blocks are derived.
     pub seed: u64,
-    /// Its number in headers.
+    /// The job's number in headers.
     pub job: u16,
-    /// The last one that was acknowledged, and what is as good; or one that was in flight.
+    /// The last write that was acknowledged and those that are equally valid; or one that was in flight.
     pub accepted: Accepted,
-    /// A write in flight may be there up to any byte, not only up to a sector.
+    /// A write in flight may end at any byte, not only at a sector.
     pub is_copied: bool,
 }
 
@@ -31,22 +31,22 @@ impl Candidates {
         Part { job: self.job, sequence: number, seed: seed_of(self.seed, number), is_copied }
     }
 
-    /// The one that was in flight.
+    /// The write that was in flight.
     pub fn in_flight(&self) -> Option<Part> {
         Some(self.part(self.accepted.in_flight?, self.is_copied))
     }
 
-    /// Those that are known to have been done.
+    /// The writes that are known to have been done.
     pub fn known(&self) -> impl Iterator<Item = Part> {
         let Accepted { oldest, latest, in_flight } = self.accepted;
         let numbers = [(in_flight != Some(latest)).then_some(latest), (oldest != latest).then_some(oldest)];
         numbers.into_iter().flatten().map(|number| self.part(number, false))
     }
 
-    /// Those that may have been done, the latest first; of these only the ones that are `named`, if one is.
+    /// The writes that may have been done, the latest first. If a header was `named`, only those that it may name.
     pub fn between(&self, named: Option<Named>) -> impl Iterator<Item = Part> {
         let Accepted { oldest, latest, .. } = self.accepted;
-        // How far it is from the last one to the first that is named, and from there to the next.
+        // The distance from the last one to the first that may be named, and from there to the next.
         let (back, step) = match named {
             None => (0, 0),
             Some(named) => (latest.wrapping_sub(1).wrapping_sub(named.sequence) & named.mask, named.mask),
@@ -58,7 +58,7 @@ impl Candidates {
         numbers.map(move |behind| self.part(latest - 1 - back - behind, false))
     }
 
-    /// There is more than one good answer.
+    /// Whether more than one write is valid.
     pub fn is_open(&self) -> bool {
         self.accepted.oldest != self.accepted.latest || self.accepted.in_flight.is_some()
     }
@@ -66,7 +66,7 @@ impl Candidates {
 
 /// The states of all rivals of a job, by index of its own files.
 #[derive(Debug, Default)]
-pub struct OtherStates {
+pub(crate) struct OtherStates {
     files: HashMap<u32, Vec<OtherState>>,
 }
 
@@ -80,14 +80,15 @@ struct OtherState {
 }
 
 impl OtherStates {
-    /// Loads the states of these rivals. One that has read everything back has none, and left nothing in flight. Their
-    /// tables are not gone through: [`check`] does that, once for all who load them.
+    /// Loads the states of these rivals. A rival that has read everything back has none, and left nothing in flight. Their
+    /// tables are not gone through: [`check`] does that, once for all jobs that load them.
     ///
     /// # Errors
+    ///
     /// One of them is damaged.
-    pub fn load(policy: Policy, rivalry: &Rivalry) -> Result<OtherStates, LoadError> {
+    pub fn load(policy: Policy, rivals: &Rivals) -> Result<OtherStates, LoadError> {
         let mut files: HashMap<u32, Vec<OtherState>> = HashMap::new();
-        for (&own, rivals) in &rivalry.files {
+        for (&own, rivals) in &rivals.files {
             for (path, name) in &rivals.states {
                 let Some((saved, file)) = open(path, name)? else { continue };
                 files.entry(own as u32).or_default().push(OtherState {
@@ -101,7 +102,7 @@ impl OtherStates {
         Ok(OtherStates { files })
     }
 
-    /// What may be in a place.
+    /// The writes that may be in a place.
     pub fn at(&self, file: u32, offset: u64, length: u64) -> Vec<Candidates> {
         let states = self.files.get(&file).into_iter().flatten();
         let of_state = |state: &OtherState| {
@@ -113,10 +114,12 @@ impl OtherStates {
     }
 }
 
-/// Looks at all that the state of a rival says of a file.
+/// Goes through all that the state of a rival says of a file, which the rival calls `name`. A state that is missing is
+/// sound.
 ///
 /// # Errors
-/// It is damaged.
+///
+/// The state is damaged.
 pub fn check(path: &Path, name: &str, policy: Policy) -> Result<(), LoadError> {
     let Some((saved, file)) = open(path, name)? else { return Ok(()) };
     saved.file(file, policy).map(drop).map_err(|error| LoadError::State(path.to_owned(), error))
@@ -134,12 +137,12 @@ fn open(path: &Path, name: &str) -> Result<Option<(Saved, u32)>, LoadError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Saved as Demanded;
-    use super::super::rivals::FileRivals;
-    use super::super::{Checker, Expect, Question};
     use super::*;
-    use iolite_verify::block::{Identity, Kind, Spec, Stamper};
-    use iolite_verify::state::{Recorder, Setup, StateFile};
+    use crate::block::{Identity, Kind, Spec, Stamper};
+    use crate::checker::Checker;
+    use crate::question::{Expect, Question, SavedWrites};
+    use crate::rivals::FileRivals;
+    use crate::state::{Recorder, Setup, StateFile};
     use std::sync::Arc;
 
     const BLOCK: usize = 4096;
@@ -192,12 +195,12 @@ mod tests {
         recorder.issue(0, 9, 0, 0, BLOCK as u64);
         let states = [(path, "f".to_owned()), (directory.path().join("missing"), "f".to_owned())];
         let rivals = FileRivals { numbers: [OTHER.1].into(), states: states.into(), ..FileRivals::default() };
-        let rivalry = Rivalry { files: [(0, rivals)].into() };
-        let alone = || Checker::new(&spec(), OWN.0, OWN.1, Arc::new(rivalry.numbers()));
-        let beside = alone().beside(OtherStates::load(Policy::Completed, &rivalry).unwrap());
+        let all = Rivals { files: [(0, rivals)].into() };
+        let alone = || Checker::new(&spec(), OWN.0, OWN.1, Arc::new(all.numbers()));
+        let beside = alone().beside(OtherStates::load(Policy::Completed, &all).unwrap());
         let is_right = |checker: &Checker, block: &[u8], offset| {
             let accepted = Accepted { oldest: 5, latest: 5, in_flight: None };
-            let expect = Expect::Saved(Demanded { accepted, issued: 6, is_copied: false });
+            let expect = Expect::Saved(SavedWrites { accepted, issued: 6, is_copied: false });
             let question = Question { file: 0, offset, expect, is_own: false };
             checker.clone().check(block, question).is_empty()
         };
@@ -250,8 +253,8 @@ mod tests {
         let path = directory.path().join("state");
         std::fs::write(&path, "iolstate").unwrap();
         let rivals = FileRivals { states: [(path, "f".to_owned())].into(), ..FileRivals::default() };
-        let rivalry = Rivalry { files: [(0, rivals)].into() };
-        let error = OtherStates::load(Policy::Completed, &rivalry).unwrap_err();
+        let all = Rivals { files: [(0, rivals)].into() };
+        let error = OtherStates::load(Policy::Completed, &all).unwrap_err();
         assert!(error.to_string().contains("state: cut or extended"), "{error}");
     }
 }

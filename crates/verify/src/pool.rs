@@ -1,11 +1,12 @@
 //! `verify_async`: threads that check blocks while the worker goes on.
 //!
-//! A unit belongs to its thread from [`Pool::ask`] until it comes out of [`Pool::answer`]. The queues have room for all
-//! units, so nobody ever waits to put something into one.
+//! A unit belongs to a thread from [`Pool::ask`] until it comes out of [`Pool::answer`]. The queues have room for all units,
+//! so putting something into one never blocks.
 
-use super::{Checker, Question};
-use crate::processors::run_on;
-use iolite_verify::block::Mismatch;
+use crate::block::Mismatch;
+use crate::checker::Checker;
+use crate::question::Question;
+use iolite_os::processors::run_on;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -23,7 +24,7 @@ pub struct Pool {
     threads: Vec<(SyncSender<Asked>, JoinHandle<()>)>,
     answers: Receiver<Checked>,
     next: usize,
-    /// Blocks that have not come back.
+    /// How many blocks are out.
     out: u32,
 }
 
@@ -36,12 +37,16 @@ struct Asked {
 /// The bytes of a unit's buffer.
 struct Block(*const u8, usize);
 
-// SAFETY: whoever asks gives up the buffer until the answer (see `Pool::ask`).
+// SAFETY: the caller of `Pool::ask` does not touch the buffer until the answer.
 unsafe impl Send for Block {}
 
 impl Pool {
-    /// Starts so many threads on these CPUs (none = where the worker may run), for at most `units` blocks at a time.
-    pub fn start(count: u32, cpus: &[u32], units: usize, checker: &Checker) -> io::Result<Pool> {
+    /// Starts `count` threads on these CPUs (empty = where the worker may run), for at most `units` blocks at a time.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a thread.
+    pub(crate) fn start(count: u32, cpus: &[u32], units: usize, checker: &Checker) -> io::Result<Pool> {
         let (answer, answers) = channel();
         let threads = (0..count).map(|number| {
             let (ask, questions) = sync_channel(units);
@@ -57,16 +62,17 @@ impl Pool {
     /// Has a block checked.
     ///
     /// # Safety
-    /// The bytes stay where and what they are until the unit comes out of [`Pool::answer`], or the pool is dropped.
+    ///
+    /// The bytes stay where they are, unchanged, until the unit comes out of [`Pool::answer`] or the pool is dropped.
     pub unsafe fn ask(&mut self, index: u32, block: &[u8], question: Question) {
         let asked = Asked { index, block: Block(block.as_ptr(), block.len()), question };
         self.next = (self.next + 1) % self.threads.len();
-        // A thread ends only when its queue does, or by a panic, which ends the worker as well.
+        // A thread ends with its queue, or by a panic, which ends the worker as well.
         self.threads[self.next].0.send(asked).expect("a checking thread lives as long as its queue");
         self.out += 1;
     }
 
-    /// A block that was checked; `wait` for it if there is none yet. `None` when none is to come (or is there now).
+    /// A block that was checked. `wait`: until there is one. `None`: none is out (or, without `wait`, none is ready).
     pub fn answer(&mut self, wait: bool) -> Option<Checked> {
         if self.out == 0 {
             return None;
@@ -85,7 +91,7 @@ impl Drop for Pool {
     fn drop(&mut self) {
         for (questions, thread) in self.threads.drain(..) {
             drop(questions);
-            // What a thread panicked with has been printed already.
+            // A panic of the thread has been printed already.
             let _ = thread.join();
         }
     }
@@ -93,11 +99,11 @@ impl Drop for Pool {
 
 fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Checker, cpus: &[u32]) {
     if !cpus.is_empty() {
-        // They were looked at before the run; that one was taken away since is no reason to stop.
+        // They were checked before the run. That one has been taken away since is no reason to stop.
         let _ = run_on(cpus);
     }
     while let Ok(Asked { index, block: Block(start, length), question }) = questions.recv() {
-        // SAFETY: the buffer is ours until we answer.
+        // SAFETY: the buffer is this thread's until it answers.
         let block = unsafe { std::slice::from_raw_parts(start, length) };
         let mismatches = checker.check(block, question);
         if answers.send(Checked { index, mismatches }).is_err() {
@@ -109,9 +115,9 @@ fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Che
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::processors::processors;
-    use crate::worker::verify::Expect;
-    use iolite_verify::block::{Identity, Kind, Spec, Stamper};
+    use crate::block::{Identity, Kind, Spec, Stamper};
+    use crate::question::Expect;
+    use iolite_os::processors::processors;
     use std::sync::Arc;
 
     #[test]

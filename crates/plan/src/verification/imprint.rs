@@ -1,38 +1,36 @@
-//! What is in a byte that several jobs may have written.
+//! What the content of a byte depends on that several jobs may have written.
 //!
-//! A block is checked as a whole, and a rival may have overwritten a part of it since. That part can be checked as well
-//! where it does not matter who wrote it: when all cut their blocks into the same intervals at the same offsets, with
-//! the same method. For patterns it takes that each byte of them depends on its place in the file alone.
+//! A block is checked as a whole, and a rival may have overwritten a part of it since. That part can be checked as well if it
+//! does not matter who wrote it: if all jobs cut their blocks into the same intervals at the same offsets, with the same
+//! method. A pattern must depend on nothing but the place in the file, byte for byte.
 
-use super::setup;
+use super::spec::spec_of;
+use crate::resolve::workload_spec;
+use crate::{JobPlan, Layout, WorkerPlan};
 use iolite_content::{Fill, PatternPiece};
-use iolite_plan::resolve::workload_spec;
-use iolite_plan::{JobPlan, Layout, WorkerPlan};
-use iolite_types::Direction;
+use iolite_types::{BlockSize, Direction};
 use iolite_verify::block::{Kind, Spec};
-use iolite_workload::BlockSize;
 use iolite_workload::history::step;
 
-/// How a worker writes to one of its files. Workers with the same imprint can check each other's blocks, and parts of
-/// them.
+/// How a worker writes to one of its files. Workers with equal imprints can check each other's blocks, and parts of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imprint {
+pub(super) struct Imprint {
     kind: Kind,
     header_at: usize,
-    /// Bytes of an interval, and where the first one begins.
+    /// Bytes of an interval, and the remainder of the first one's offset.
     intervals: Option<(u64, u64)>,
-    /// The pattern, after how many bytes it begins anew, after how many it is the same, and from where on.
+    /// The pattern, after how many bytes it starts anew, after how many it repeats, and the remainder of its offset.
     pattern: Option<(Fill, usize, u64, u64)>,
 }
 
 impl Imprint {
-    /// How this worker writes to the file of this index; `None` = what is in a byte depends on the write it came with.
-    pub fn of(job: &JobPlan, worker: &WorkerPlan, layout: &Layout, file: usize) -> Option<Imprint> {
+    /// How this worker writes to the file of this index; `None` = the content of a byte depends on the write it came with.
+    pub(super) fn of(job: &JobPlan, worker: &WorkerPlan, layout: &Layout, file: usize) -> Option<Imprint> {
         let workload = workload_spec(job, worker, layout);
-        let spec = setup::spec_of(&job.options, &workload)?;
+        let spec = spec_of(&job.options, &workload)?;
         let (step, sizes) = (step(&workload), &workload.block_size[Direction::Write]);
         let start = layout.files[file].offset;
-        // What is needed and not there makes the whole impossible.
+        // If what is needed is missing, there is no imprint.
         let from_start = |needed: bool, bytes: Option<u64>| match bytes {
             _ if !needed => Some(None),
             bytes => bytes.map(|bytes| Some((bytes, start % bytes))),
@@ -48,7 +46,7 @@ impl Imprint {
     }
 }
 
-/// The size of all intervals, where each block begins with a whole one.
+/// Bytes of each interval, if every block begins with a whole one.
 fn interval(spec: &Spec, sizes: &BlockSize, step: u64) -> Option<u64> {
     let wanted = spec.interval as u64;
     let is_cut = wanted > 0 && sizes.common().is_multiple_of(wanted);
@@ -56,7 +54,7 @@ fn interval(spec: &Spec, sizes: &BlockSize, step: u64) -> Option<u64> {
     interval.filter(|&interval| step.is_multiple_of(interval))
 }
 
-/// After how many bytes from the beginning of the file a pattern is the same again (but for the offset in it).
+/// After how many bytes of the file a pattern repeats, apart from the offset in it.
 fn period(spec: &Spec, sizes: &BlockSize, step: u64) -> Option<u64> {
     let length: usize = match &spec.fill {
         Fill::Pattern(pieces) if spec.pattern_interval == 0 => pieces

@@ -1,54 +1,54 @@
 //! Who wrote last to each place that several workers write to.
 //!
-//! One mapping that all workers share has a word for each granule of these places. It is written while the worker has
-//! the place to itself (see [`Turns`](super::turns::Turns)), so the order is that of the writes. No write is shorter than a
-//! granule. So what matters of one is two writes: the one that covers its first byte and ends in it or goes on, and the
-//! one that covers its last byte and begins in it or came from before. The word keeps who wrote these, and how far each
-//! still reaches. With that a worker knows whether a write of its own stands as a whole: its own later writes it knows
-//! anyhow, and any other one to these bytes leaves its mark here.
+//! A mapping that all workers share has a word for each granule of these places. A worker changes the words of a place
+//! while it has the place to itself (see [`Turns`](crate::Turns)), so the changes come in the order of the writes. No write
+//! is shorter than a granule. So two writes matter for a granule: the one that covers its first byte, and the one that
+//! covers its last byte. The word says who made each of them and how much of the granule it still covers. That tells a
+//! worker whether another one has overwritten a part of its write; its own later writes it knows anyhow.
 //!
-//! Eight bytes per granule, on pages that are touched where something is written.
+//! This takes eight bytes per granule, on pages that are touched only where something is written.
 
-use crate::sys;
+use iolite_os::sys;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A place of more granules than this is one without an end: it is not mapped.
+/// The most granules of a place that is mapped. A place with more has no end.
 pub const MOST_GRANULES: u64 = 1 << 34;
-/// The largest granule: places in it are kept in 16 bits.
+/// Bytes of the largest granule: a word keeps places in it in 16 bits.
 pub const LARGEST_GRANULE: u64 = 1 << 15;
 
 const NOBODY: u16 = 0;
-/// What is there is not known: a write has failed.
+/// A write has failed, and what is there is not known.
 const UNKNOWN: u16 = u16::MAX;
 
-/// Whose is what is in a block?
+/// Who wrote a block last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Nobody has written there in this run.
     Nobody,
     /// No rival has written there since this worker did.
     Me,
-    /// A rival has written to it, or to a part.
+    /// A rival has written to it, or to a part of it.
     Others,
     /// A write to it has failed.
     Unknown,
 }
 
-/// A place that workers share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A place that workers share: a part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// The first byte.
     pub start: u64,
-    /// The byte behind it.
+    /// The byte behind the last one.
     pub end: u64,
-    /// Bytes of a granule: no write is shorter.
+    /// Bytes of a granule; at most [`LARGEST_GRANULE`], and no write is shorter.
     pub granule: u64,
 }
 
 impl Extent {
-    /// How many granules it has.
+    /// How many granules the place has.
     pub fn granules(&self) -> u64 {
         self.end.div_ceil(self.granule) - self.start / self.granule
     }
@@ -59,11 +59,11 @@ impl Extent {
 struct Sides {
     /// Who wrote its first byte.
     left: u16,
-    /// Up to here that write is whole.
+    /// Up to which byte it is still there.
     left_end: u16,
     /// Who wrote its last byte.
     right: u16,
-    /// From here on that write is whole.
+    /// From which byte on it is still there.
     right_start: u16,
 }
 
@@ -78,7 +78,7 @@ impl Sides {
         u64::from(left) | u64::from(left_end) << 16 | u64::from(right) << 32 | u64::from(right_start) << 48
     }
 
-    /// After a write to this part of `granule` bytes.
+    /// What is known after a write to this part of the granule, which has `granule` bytes.
     fn written(self, worker: u16, part: &Range<u16>, granule: u16) -> Sides {
         let mut sides = Sides {
             left_end: self.left_end.min(part.start),
@@ -94,7 +94,7 @@ impl Sides {
         sides
     }
 
-    /// Whose a write to this part is, if it is not known to be overwritten by the worker itself.
+    /// The owner of a write of this worker to this part, which the worker has not overwritten itself.
     fn owner(self, worker: u16, part: &Range<u16>) -> Owner {
         if self.left == UNKNOWN || self.right == UNKNOWN {
             return Owner::Unknown;
@@ -116,7 +116,7 @@ impl Sides {
 pub struct Owners {
     words: *mut AtomicU64,
     count: usize,
-    /// Each with the index of its first word.
+    /// Each place with the index of its first word.
     places: Vec<(Extent, usize)>,
 }
 
@@ -126,11 +126,11 @@ unsafe impl Send for Owners {}
 unsafe impl Sync for Owners {}
 
 impl Owners {
-    /// Maps these places. It has to be done before workers are forked.
+    /// Maps these places. To be called before workers are forked, which share the mapping.
     ///
     /// # Errors
     ///
-    /// There is no memory for the map.
+    /// There is no memory for the mapping.
     pub fn of(extents: Vec<Extent>) -> io::Result<Owners> {
         let mut count = 0;
         let mut places = Vec::with_capacity(extents.len());
@@ -143,27 +143,27 @@ impl Owners {
         Ok(Owners { words: sys::map_shared(bytes)?.cast(), count, places })
     }
 
-    /// Bytes of memory that it may take.
+    /// The most bytes of memory that this may take.
     pub fn bytes(&self) -> u64 {
         (self.count * size_of::<AtomicU64>()) as u64
     }
 
     /// This worker is about to write here.
-    pub fn take(&self, place: usize, bytes: Range<u64>, worker: u16) {
+    pub(crate) fn take(&self, place: usize, bytes: Range<u64>, worker: u16) {
         for (word, part, granule) in self.granules(place, bytes) {
             let after = |word| Some(Sides::of_word(word).written(worker, &part, granule).word());
-            // Rivals may write to other bytes of the granule at the same time. It never refuses.
+            // Rivals may write to other bytes of the granule at the same time. `after` never refuses.
             let _ = word.fetch_update(Relaxed, Relaxed, after);
         }
     }
 
-    /// What is here is not known any more.
-    pub fn lose(&self, place: usize, bytes: Range<u64>) {
+    /// What is here is no longer known.
+    pub(crate) fn lose(&self, place: usize, bytes: Range<u64>) {
         self.take(place, bytes, UNKNOWN);
     }
 
-    /// Whose is a write of this worker, which it has not overwritten itself?
-    pub fn owner(&self, place: usize, bytes: Range<u64>, worker: u16) -> Owner {
+    /// Who owns the place of a write of this worker, which the worker has not overwritten itself.
+    pub(crate) fn owner(&self, place: usize, bytes: Range<u64>, worker: u16) -> Owner {
         let mut of_all = None;
         for (word, part, _) in self.granules(place, bytes) {
             let owner = Sides::of_word(word.load(Relaxed)).owner(worker, &part);
@@ -177,7 +177,7 @@ impl Owners {
         of_all.unwrap_or(Owner::Nobody)
     }
 
-    /// The granules that these bytes touch, each with the part of it that they are, and its size.
+    /// The granules that these bytes touch, each with the part of it that they cover, and its size.
     fn granules(
         &self,
         place: usize,

@@ -1,19 +1,19 @@
-//! How far the run has come whose writes are checked later.
+//! How far the run got whose writes are verified later.
 //!
-//! Who does the writes of an earlier run in its mind does all of them. The run may have ended before its last one:
-//! its time was over, it was interrupted, an error came. Then nothing of what follows is there, which is no damage.
+//! A job that verifies the writes of an earlier run expects all of them. But that run may have ended before its last write:
+//! its time was over, it was interrupted, or an error came. Then nothing behind that point is there, which is no damage.
 
-use iolite_options::JobOptions;
-use iolite_verify::block::{Diagnosis, Mismatch};
+use crate::block::Mismatch;
+use crate::rules::EarlierRun;
 
 /// Which writes of an earlier run are there.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Reach {
-    /// The number of the last one that is.
+pub(crate) struct Reach {
+    /// The number of the last one that is there.
     there: Option<u64>,
-    /// That of the first one that is not.
+    /// That of the first one that is missing.
     missing: Option<u64>,
-    /// A block was written, and is wrong all the same.
+    /// A block was written, and is wrong.
     is_damaged: bool,
     /// Writes of that run may have failed.
     may_fail: bool,
@@ -23,23 +23,22 @@ pub struct Reach {
 
 impl Reach {
     /// Nothing has been seen yet.
-    pub fn new(options: &JobOptions) -> Reach {
-        let is_mix = options.rw.reads() && options.rw.writes() && options.read_iolog.is_empty();
-        Reach { may_fail: options.continue_on_error.write, is_mix, ..Reach::default() }
+    pub(crate) fn new(earlier: &EarlierRun) -> Reach {
+        Reach { may_fail: earlier.may_have_failed, is_mix: earlier.is_mix, ..Reach::default() }
     }
 
     /// The block of a write has been checked.
-    pub fn checked(&mut self, number: u64, mismatches: &[Mismatch]) {
+    pub(crate) fn checked(&mut self, number: u64, mismatches: &[Mismatch]) {
         if mismatches.is_empty() {
             self.there = self.there.max(Some(number));
             return;
         }
         self.missing = Some(self.missing.map_or(number, |first| first.min(number)));
-        self.is_damaged |= mismatches.iter().any(|mismatch| !may_be_unwritten(&mismatch.diagnosis));
+        self.is_damaged |= mismatches.iter().any(|mismatch| !mismatch.diagnosis.may_be_unwritten());
     }
 
-    /// What may be the matter, if what was seen tells.
-    pub fn hint(&self) -> Option<String> {
+    /// What may be the reason for what was seen.
+    pub(crate) fn hint(&self) -> Option<String> {
         let Reach { there: Some(there), missing: Some(missing), .. } = *self else { return None };
         if there < missing && !self.is_damaged {
             let more = if self.is_mix { ", in a mix another seed" } else { "" };
@@ -56,31 +55,10 @@ impl Reach {
     }
 }
 
-/// Whether a block may look like that because it was not written.
-pub fn may_be_unwritten(diagnosis: &Diagnosis) -> bool {
-    match diagnosis {
-        Diagnosis::Zeros
-        | Diagnosis::CutOff(_)
-        | Diagnosis::Older { .. }
-        | Diagnosis::OtherWrite
-        | Diagnosis::Misdirected { .. }
-        | Diagnosis::WrongLength { .. }
-        | Diagnosis::OtherKind(_)
-        | Diagnosis::OtherPattern(_)
-        | Diagnosis::Unknown => true,
-        Diagnosis::ZeroedSectors(_)
-        | Diagnosis::Torn { .. }
-        | Diagnosis::BitFlip { .. }
-        | Diagnosis::Shifted(_)
-        | Diagnosis::DamagedHeader
-        | Diagnosis::Damaged => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_verify::block::Kind;
+    use crate::block::{Diagnosis, Kind};
 
     fn wrong(diagnosis: Diagnosis) -> Vec<Mismatch> {
         vec![Mismatch { diagnosis, ..Mismatch::cut_off(Kind::Md5, 0, 4096, 0) }]

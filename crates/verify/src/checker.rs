@@ -1,82 +1,21 @@
 //! Whether a block is what it should be.
 
-use super::MOST_TOLD;
-use super::others::{Candidates, OtherStates};
-use super::reach::may_be_unwritten;
-use iolite_verify::block::{
-    Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write,
-};
-use iolite_verify::state::Accepted;
+use crate::block::{Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write};
+use crate::earlier::{Alike, Earlier};
+use crate::others::{Candidates, OtherStates};
+use crate::question::{Expect, Question, SavedWrites, seed_of};
 use iolite_workload::Io;
 use iolite_workload::history::WriteMap;
-use iolite_workload::rng::SplitMix64;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// To explain a block that was torn, at most so many bytes of other writes are made again.
+/// To explain a torn block, at most this many bytes of other writes are made again.
 const MOST_MADE: u64 = 256 << 20;
-
-/// What is known about a block that was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
-    /// Nothing, except that something was written here by a job like this one.
-    Anything,
-    /// The write of this number, or one by another job that writes to the same place.
-    Write(u64),
-    /// The same, of an earlier run, asked when nothing was known yet of whose writes its were. Where the answer turns out to
-    /// have been too kind, it is asked again.
-    Doubted(u64),
-    /// One of the writes that a saved state allows.
-    Saved(Saved),
-    /// Zeros: it was trimmed.
-    Zeros,
-}
-
-/// What a saved state says of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
-    /// The good answers.
-    pub accepted: Accepted,
-    /// How many writes had been issued when the state was left: any later one is new to it, and good.
-    pub issued: u64,
-    /// A write that was in flight may be there up to any byte, not only up to a sector.
-    pub is_copied: bool,
-}
-
-/// A block that was read, and what it should be.
-#[derive(Clone, Copy, Debug)]
-pub struct Question {
-    /// Index of the file that it was read from.
-    pub file: u32,
-    /// Where it was read.
-    pub offset: u64,
-    /// What should be there.
-    pub expect: Expect,
-    /// No other job has written there since.
-    pub is_own: bool,
-}
-
-/// The seed of the content of a write of the job with this seed.
-pub fn seed_of(job: u64, number: u64) -> u64 {
-    SplitMix64::stream(job, number).next_u64()
-}
+/// How many wrong intervals are described. There may be millions.
+pub(crate) const MOST_DESCRIBED: u64 = 1000;
 
 /// The numbers of the jobs that write to the same files, by index of the file.
-pub type Others = HashMap<u32, Vec<u16>>;
-
-/// What an earlier run has in common with this job, whatever its seed was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alike {
-    /// Each write, and where it goes.
-    Writes,
-    /// The same, but not how many there are.
-    Beginning,
-    /// What is written as a whole, in some order.
-    Places,
-    /// Nothing.
-    Nothing,
-}
+pub(crate) type Others = HashMap<u32, Vec<u16>>;
 
 /// Where a block was read, and whether no other job has written there since.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +25,7 @@ struct Place {
     is_own: bool,
 }
 
-/// Checks blocks; every thread that does has one.
+/// Checks blocks. Each thread that checks has one.
 #[derive(Clone, Debug)]
 pub struct Checker {
     spec: Spec,
@@ -94,51 +33,24 @@ pub struct Checker {
     seed: u64,
     job: u16,
     others: Arc<Others>,
-    /// What the states of these say.
+    /// What their states say.
     other_states: Arc<OtherStates>,
-    /// Nothing is checked in earnest: the engine moves no data.
-    pretends: bool,
+    /// Every block counts as right: the engine does not keep data.
+    accepts_all: bool,
     /// A write that was in flight is there as a whole or not at all.
-    atomic: bool,
-    /// Whose the writes of an earlier run are.
+    has_atomic_writes: bool,
+    /// The writes are those of an earlier run.
     earlier: Option<Earlier>,
-    /// Only the first wrong interval of a block is told.
+    /// Only the first wrong interval of a block is reported.
     first_only: bool,
-    told: u64,
+    reported: u64,
+    /// The writes that are valid for the block at hand.
     writes: Vec<Write>,
 }
 
-/// Writes of an earlier run, which are known because this job would do the same.
-#[derive(Clone, Debug)]
-struct Earlier {
-    alike: Alike,
-    seen: Arc<Sightings>,
-}
-
-impl Earlier {
-    /// Whether the order of the writes does not depend on the seed.
-    fn is_ordered(&self) -> bool {
-        matches!(self.alike, Alike::Writes | Alike::Beginning)
-    }
-}
-
-/// What all that check have seen of an earlier run.
-#[derive(Debug, Default)]
-struct Sightings {
-    /// A block with a seed of this job: then all of them must have one.
-    own: AtomicBool,
-    /// A block that was right, but for the seed: it may be that of a job at another place. Its job's number plus 1.
-    stranger: AtomicU32,
-    /// Of the writes before this one, those are looked for once more that were not told when nothing was known yet of
-    /// whose they were. 0: none are.
-    again: AtomicU64,
-    /// A wrong block with a seed that is not this job's. Its job's number plus 1.
-    foreign: AtomicU32,
-}
-
 impl Checker {
-    /// Checks blocks of this job, whose contents come from `seed`.
-    pub fn new(spec: &Spec, seed: u64, job: u16, others: Arc<Others>) -> Checker {
+    /// Checks blocks of the job with this number, whose contents come from `seed`.
+    pub(crate) fn new(spec: &Spec, seed: u64, job: u16, others: Arc<Others>) -> Checker {
         Checker {
             spec: spec.clone(),
             verifier: Verifier::new(spec),
@@ -146,75 +58,68 @@ impl Checker {
             job,
             others,
             other_states: Arc::default(),
-            pretends: false,
-            atomic: false,
+            accepts_all: false,
+            has_atomic_writes: false,
             earlier: None,
             first_only: false,
-            told: 0,
+            reported: 0,
             writes: Vec::new(),
         }
     }
 
-    /// The writes are those of an earlier run or job, which may have had another number, and so other seeds.
+    /// The writes are those of an earlier run. That may have had another number, and so other seeds, unless
+    /// `has_own_seeds`.
     #[must_use]
-    pub fn of_an_earlier_run(mut self, alike: Alike) -> Checker {
-        self.earlier = Some(Earlier { alike, seen: Arc::default() });
+    pub(crate) fn of_an_earlier_run(mut self, alike: Alike, has_own_seeds: bool) -> Checker {
+        self.earlier = Some(Earlier::new(alike, has_own_seeds));
         self
     }
 
-    /// The same, but they had the seeds of this job.
+    /// Only the first wrong interval of a block is reported: it ends the job.
     #[must_use]
-    pub fn of_an_earlier_run_of_its_own(self) -> Checker {
-        let checker = self.of_an_earlier_run(Alike::Writes);
-        checker.earlier.iter().for_each(|earlier| earlier.seen.own.store(true, Relaxed));
-        checker
-    }
-
-    /// Only the first wrong interval of a block is told: it ends the job.
-    #[must_use]
-    pub fn that_stops_at_the_first(mut self, first_only: bool) -> Checker {
+    pub(crate) fn that_stops_at_the_first(mut self, first_only: bool) -> Checker {
         self.first_only = first_only;
         self
     }
 
-    /// Others have left these states of what they wrote to the same places.
+    /// Other jobs have left these states of what they wrote to the same places.
     #[must_use]
-    pub fn beside(mut self, others: OtherStates) -> Checker {
+    pub(crate) fn beside(mut self, others: OtherStates) -> Checker {
         self.other_states = Arc::new(others);
         self
     }
 
-    /// All blocks are right.
+    /// Every block counts as right.
     #[must_use]
-    pub fn that_pretends(mut self) -> Checker {
-        self.pretends = true;
+    pub(crate) fn that_accepts_all(mut self, accepts_all: bool) -> Checker {
+        self.accepts_all = accepts_all;
         self
     }
 
     /// A write that was in flight is there as a whole or not at all. Without this it may be there in part.
     #[must_use]
-    pub fn with_atomic_writes(mut self, atomic: bool) -> Checker {
-        self.atomic = atomic;
+    pub(crate) fn with_atomic_writes(mut self, atomic: bool) -> Checker {
+        self.has_atomic_writes = atomic;
         self
     }
 
-    /// The seed of the content of a write.
-    pub fn seed(&self, number: u64) -> u64 {
+    /// The seed of the content of a write, by its number.
+    pub(crate) fn seed(&self, number: u64) -> u64 {
         seed_of(self.seed, number)
     }
 
-    /// What is wrong with a block: each interval that is not what it should be.
+    /// Each interval of a block that is not what it should be.
     pub fn check(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
-        if self.pretends {
+        if self.accepts_all {
             return Vec::new();
         }
-        let mut wrong = match self.looks_again() {
+        let mut wrong = match self.checks_again() {
             true => self.wrong_again(block, question),
             false => self.wrong(block, question),
         };
-        if !self.puts_off(question.expect, &wrong) {
+        if !self.withholds(question.expect, &wrong) {
             wrong.truncate(if self.first_only { 1 } else { usize::MAX });
-            self.told += (wrong.len() as u64).saturating_sub(1);
+            self.reported += (wrong.len() as u64).saturating_sub(1);
         }
         wrong
     }
@@ -223,11 +128,11 @@ impl Checker {
         let Some(first) = self.first_wrong(block, question) else { return Vec::new() };
         self.note_foreign(&first);
         let is_zeros = question.expect == Expect::Zeros;
-        let needs_all = self.may_put_off(question.expect);
+        let needs_all = self.may_withhold(question.expect);
         let mut wrong = vec![*first];
         while let Some(last) = wrong.last()
             && !is_zeros
-            && (needs_all || !self.first_only && self.told + (wrong.len() as u64) <= MOST_TOLD)
+            && (needs_all || !self.first_only && self.reported + (wrong.len() as u64) <= MOST_DESCRIBED)
         {
             let next = (last.offset - last.block_offset) as usize + last.length;
             let expected = Expected { offset: question.offset, writes: &self.writes };
@@ -239,13 +144,13 @@ impl Checker {
         wrong
     }
 
-    /// What was not told when nothing was known yet of whose the writes were, and is wrong.
+    /// What was not reported when nothing was known yet of whose the writes are, and is wrong.
     fn wrong_again(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
         let Expect::Write(number) = question.expect else { return Vec::new() };
         let doubted = Question { expect: Expect::Doubted(number), ..question };
         let before = self.wrong(block, doubted);
-        let was_told = !before.is_empty() && !self.puts_off(doubted.expect, &before);
-        if was_told || !self.is_told_now(number) {
+        let was_reported = !before.is_empty() && !self.withholds(doubted.expect, &before);
+        if was_reported || !self.is_checked_again(number) {
             return Vec::new();
         }
         if self.knows_owner() { self.wrong(block, question) } else { before }
@@ -264,15 +169,15 @@ impl Checker {
             self.note_owner(number);
             return None;
         };
-        let is_kind = matches!(expect, Expect::Doubted(_)) || !self.knows_owner();
-        if self.is_anothers(&mismatch) && is_kind {
+        let is_lenient = matches!(expect, Expect::Doubted(_)) || !self.knows_owner();
+        if self.is_anothers(&mismatch) && is_lenient {
             let wrong = self.check_anothers(block, offset, number);
             if wrong.is_none() {
                 self.note_stranger(&mismatch);
             }
             return wrong;
         }
-        // A map keeps a part of the number only.
+        // A map of writes keeps only a part of their numbers.
         if let (Field::Sequence, Some(header), Expect::Write(number) | Expect::Doubted(number)) =
             (mismatch.field, &mismatch.header, expect)
             && header.sequence != number
@@ -283,26 +188,28 @@ impl Checker {
         Some(mismatch)
     }
 
-    /// What is wrong with a block that is not there, because the file ends at `end`; `None` = it has been told.
+    /// What is wrong with a block that is not there because the file ends at `end`; `None` = it has been reported.
     pub fn cut_off(&self, io: &Io, end: u64, expect: Expect) -> Option<Mismatch> {
         let mismatch = Mismatch::cut_off(self.spec.kind, io.offset, io.length as usize, end);
         let is_news = match expect {
-            _ if !self.looks_again() => true,
-            Expect::Write(number) => self.may_put_off(Expect::Doubted(number)) && self.is_told_now(number),
+            _ if !self.checks_again() => true,
+            Expect::Write(number) => {
+                self.may_withhold(Expect::Doubted(number)) && self.is_checked_again(number)
+            }
             _ => false,
         };
         is_news.then_some(mismatch)
     }
 
-    /// Whether that these blocks are wrong is not told yet: as long as nothing is known of whose the writes are, nobody
-    /// knows how many there were, and it looks as if this one was not among them.
-    pub fn puts_off(&self, expect: Expect, wrong: &[Mismatch]) -> bool {
-        let Some(first) = wrong.first().filter(|_| self.may_put_off(expect)) else { return false };
+    /// Whether it is not reported yet that these intervals are wrong: as long as nothing is known of whose the writes are,
+    /// nobody knows how many there were, and this block looks as if it was not among them.
+    pub(crate) fn withholds(&self, expect: Expect, wrong: &[Mismatch]) -> bool {
+        let Some(first) = wrong.first().filter(|_| self.may_withhold(expect)) else { return false };
         let bytes: usize = wrong.iter().map(|mismatch| mismatch.length).sum();
-        bytes == first.block_length && wrong.iter().all(|mismatch| may_be_unwritten(&mismatch.diagnosis))
+        bytes == first.block_length && wrong.iter().all(|mismatch| mismatch.diagnosis.may_be_unwritten())
     }
 
-    fn may_put_off(&self, expect: Expect) -> bool {
+    fn may_withhold(&self, expect: Expect) -> bool {
         matches!(expect, Expect::Doubted(_)) && self.alike() == Some(Alike::Beginning)
     }
 
@@ -326,7 +233,7 @@ impl Checker {
         }))
     }
 
-    /// Checks a block against the write of this number, or any.
+    /// Checks a block against the write of this number; `None` = against any write.
     fn check_number(
         &mut self,
         block: &[u8],
@@ -344,9 +251,9 @@ impl Checker {
         self.verifier.check(block, &Expected { offset, writes: &self.writes }).err()
     }
 
-    /// Checks a block against all the writes that a state allows, the latest first.
-    fn check_saved(&mut self, block: &[u8], place: Place, saved: Saved) -> Option<Box<Mismatch>> {
-        let Saved { accepted, issued, .. } = saved;
+    /// Checks a block against all writes that a state allows, the latest first.
+    fn check_saved(&mut self, block: &[u8], place: Place, saved: SavedWrites) -> Option<Box<Mismatch>> {
+        let SavedWrites { accepted, issued, .. } = saved;
         let mut mismatch = self.check_number(block, place, Some(accepted.latest))?;
         let found = mismatch.header.as_ref().filter(|header| header.job == self.job);
         let number = found.map_or(accepted.latest, |header| {
@@ -363,13 +270,13 @@ impl Checker {
         (!self.is_mixture(block, place, saved, number)).then_some(mismatch)
     }
 
-    /// Whether a block consists of sectors of writes that are good answers, of this job or of those that wrote there too.
-    fn is_mixture(&self, block: &[u8], place: Place, saved: Saved, found: u64) -> bool {
+    /// Whether a block consists of sectors of valid writes, of this job or of those that wrote there too.
+    fn is_mixture(&self, block: &[u8], place: Place, saved: SavedWrites, found: u64) -> bool {
         let Place { file, offset, .. } = place;
         let (accepted, is_copied) = (saved.accepted, saved.is_copied);
         let mut all = vec![Candidates { seed: self.seed, job: self.job, accepted, is_copied }];
         all.extend(self.other_states.at(file, offset, block.len() as u64));
-        if self.atomic || !all.iter().any(Candidates::is_open) {
+        if self.has_atomic_writes || !all.iter().any(Candidates::is_open) {
             return false;
         }
         let mut mixture = Mixture::new(&self.spec, block, offset);
@@ -379,70 +286,67 @@ impl Checker {
         if in_flight.chain(found).chain(known).any(|part| mixture.explain(part)) {
             return true;
         }
-        // Of writes that came between, only the number is known; they were to any place, and most to another one.
+        // Of the writes in between only the numbers are known; most of them went to other places.
         let most = MOST_MADE / block.len().max(1) as u64;
         mixture.search(|named| all.iter().flat_map(move |of| of.between(named)).take(most as usize))
     }
 
-    /// Whether it could be seen of a block that it has a seed of this job.
+    /// Whether a block can show that it has a seed of this job.
     fn can_tell_owner(&self) -> bool {
         self.verifier.has_seeds() && self.spec.check_seed && self.others.is_empty()
     }
 
     /// Whether writes of an earlier run are known to be this job's own.
-    pub fn knows_owner(&self) -> bool {
-        self.earlier.as_ref().is_some_and(|earlier| earlier.seen.own.load(Relaxed))
+    pub(crate) fn knows_owner(&self) -> bool {
+        self.earlier.as_ref().is_some_and(Earlier::is_own)
     }
 
-    /// Whether the writes are those of an earlier run, and nothing has been seen yet that tells whose: blocks of another
-    /// seed pass.
-    pub fn is_in_doubt(&self) -> bool {
+    /// Whether the writes are those of an earlier run and nothing seen so far tells whose: blocks with another seed pass.
+    pub(crate) fn is_in_doubt(&self) -> bool {
         self.earlier.is_some() && self.can_tell_owner() && !self.knows_owner()
     }
 
-    /// What the writes of the earlier run that are checked have in common with this job's; `None` = none are.
-    pub fn alike(&self) -> Option<Alike> {
+    /// What the writes of the earlier run have in common with this job's; `None` = they are not of an earlier run.
+    pub(crate) fn alike(&self) -> Option<Alike> {
         self.earlier.as_ref().map(|earlier| earlier.alike)
     }
 
     /// The number of a job whose blocks have passed with seeds that are not this job's.
-    pub fn stranger(&self) -> Option<u16> {
-        let seen = &self.earlier.as_ref()?.seen;
-        seen.stranger.load(Relaxed).checked_sub(1).map(|number| number as u16)
+    pub(crate) fn stranger(&self) -> Option<u16> {
+        self.earlier.as_ref()?.stranger()
     }
 
     /// The number of a job that has written here with seeds that are not this job's.
-    pub fn other_job(&self) -> Option<u16> {
-        let foreign = || self.earlier.as_ref()?.seen.foreign.load(Relaxed).checked_sub(1);
-        self.stranger().or_else(|| foreign().map(|number| number as u16))
+    pub(crate) fn other_job(&self) -> Option<u16> {
+        self.stranger().or_else(|| self.earlier.as_ref()?.foreign())
     }
 
-    /// Goes over the writes once more. Of those before `end`, what has not been told before is told now if it is wrong.
+    /// Checks the writes once more. Of those before `end`, what is wrong and was not reported before is reported now.
     /// Whether this is the first time.
-    pub fn look_again(&self, end: u64) -> bool {
-        self.earlier.as_ref().is_some_and(|earlier| earlier.seen.again.swap(end, Relaxed) == 0)
+    pub(crate) fn check_again(&self, end: u64) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| earlier.check_again(end))
     }
 
-    fn looks_again(&self) -> bool {
-        self.is_told_now(0)
+    fn checks_again(&self) -> bool {
+        self.is_checked_again(0)
     }
 
-    fn is_told_now(&self, number: u64) -> bool {
-        self.earlier.as_ref().is_some_and(|earlier| number < earlier.seen.again.load(Relaxed))
+    fn is_checked_again(&self, number: u64) -> bool {
+        self.earlier.as_ref().is_some_and(|earlier| earlier.is_checked_again(number))
     }
 
-    /// The writes of an earlier run have turned out to be this job's own.
+    /// A block of an earlier run was right, so it is this job's own; `number` = it was known which write it had to be.
     fn note_owner(&self, number: Option<u64>) {
         if let (Some(earlier), Some(_)) = (&self.earlier, number)
             && self.can_tell_owner()
         {
-            earlier.seen.own.store(true, Relaxed);
+            earlier.note_own();
         }
     }
 
     fn note_stranger(&self, mismatch: &Mismatch) {
         if let (Some(earlier), Some(header)) = (&self.earlier, &mismatch.header) {
-            earlier.seen.stranger.store(u32::from(header.job) + 1, Relaxed);
+            earlier.note_stranger(header.job);
         }
     }
 
@@ -452,19 +356,19 @@ impl Checker {
             && self.verifier.has_seeds()
             && header.seed != self.seed(header.sequence)
         {
-            earlier.seen.foreign.store(u32::from(header.job) + 1, Relaxed);
+            earlier.note_foreign(header.job);
         }
     }
 
-    /// Whether a block is wrong in nothing but that it was written by a job of another number: with other seeds, and
-    /// perhaps in another order.
+    /// Whether nothing is wrong with a block except that a job of another number wrote it: with other seeds, and perhaps
+    /// in another order.
     fn is_anothers(&self, mismatch: &Mismatch) -> bool {
         let (Some(_), Some(header)) = (&self.earlier, &mismatch.header) else { return false };
         let is_own = match header.format {
-            // Nothing but a pattern, or zeros: then all there is to go by is the number of the job.
+            // A pattern or zeros: there is only the number of the job.
             _ if !self.verifier.has_seeds() => header.job == self.job,
             HeaderFormat::V342 => header.seed == self.seed(header.sequence),
-            // It keeps a part of the number.
+            // This header stores only a part of the number.
             HeaderFormat::V333 => mismatch.wanted.is_some_and(|write| write.seed == Some(header.seed)),
         };
         if is_own {
@@ -484,7 +388,7 @@ impl Checker {
     }
 
     fn own(&self, number: u64) -> Write {
-        // Of an earlier run the number of the job says nothing: sections were chosen, files were given to others.
+        // The number of the job may have been another one in an earlier run, which had other sections.
         let job = self.earlier.is_none().then_some(self.job);
         Write { sequence: Some(number), seed: Some(self.seed(number)), job }
     }

@@ -1,49 +1,42 @@
 //! `trim_percentage`: some of the blocks that were written are trimmed, and have to read as zeros.
 //!
-//! Which ones is decided by the number of the write alone, so nothing has to be remembered of a block that was trimmed,
-//! and a later run of the same job knows them too. All trims that wait are done before anything is read back, and at the
-//! end of a pass that is not read back.
+//! The number of a write alone decides whether its block is trimmed. So trimmed blocks need not be remembered, and a later
+//! run of the same job knows them too. All waiting trims are done before anything is read back, and at the end of a pass
+//! that is not read back.
 
+use crate::rules::TrimRules;
 use iolite_workload::history::{Extents, Written};
 use iolite_workload::rng::SplitMix64;
 
 /// The trims of a job.
 #[derive(Debug)]
 pub struct Trims {
-    percentage: u64,
+    rules: TrimRules,
     seed: u64,
-    /// Trim after so many writes; 0 = before they are read back.
-    every: u64,
-    /// So many at a time; 0 = all.
-    batch: u64,
-    /// Whether trimmed blocks have to be zeros.
-    pub are_zeros: bool,
+    /// Writes since the last batch began.
     since: u64,
+    /// How many trims of this batch are left.
     left: u64,
     waiting: Extents,
 }
 
-/// Tells the choice of trims from other uses of the seed.
+/// Keeps the choice of trims apart from other uses of the seed.
 const CHOICE: u64 = 0x7472_696d;
 
 impl Trims {
-    /// Trims for `percentage` of the writes, `batch` of them after `every` writes.
-    pub fn new(percentage: u32, seed: u64, (every, batch): (u64, u64), are_zeros: bool) -> Trims {
-        Trims {
-            percentage: percentage.into(),
-            seed: seed ^ CHOICE,
-            every,
-            batch,
-            are_zeros,
-            since: 0,
-            left: 0,
-            waiting: Extents::default(),
-        }
+    /// Trims of a job whose blocks have seeds derived from this one.
+    pub(crate) fn new(rules: TrimRules, seed: u64) -> Trims {
+        Trims { rules, seed: seed ^ CHOICE, since: 0, left: 0, waiting: Extents::default() }
     }
 
-    /// Whether what this write has written is trimmed.
-    pub fn chooses(&self, number: u64) -> bool {
-        SplitMix64::stream(self.seed, number).next_u64() % 100 < self.percentage
+    /// Whether trimmed blocks have to be zeros.
+    pub(crate) fn are_zeros(&self) -> bool {
+        self.rules.are_zeros
+    }
+
+    /// Whether the block of this write is trimmed.
+    pub(crate) fn chooses(&self, number: u64) -> bool {
+        SplitMix64::stream(self.seed, number).next_u64() % 100 < u64::from(self.rules.percentage)
     }
 
     /// A write was acknowledged.
@@ -54,9 +47,9 @@ impl Trims {
             self.waiting.forget(&written.io);
         }
         self.since += 1;
-        if self.every > 0 && self.since >= self.every {
+        if self.rules.every > 0 && self.since >= self.rules.every {
             self.since = 0;
-            self.left = if self.batch == 0 { u64::MAX } else { self.batch };
+            self.left = if self.rules.batch == 0 { u64::MAX } else { self.rules.batch };
         }
     }
 
@@ -65,7 +58,7 @@ impl Trims {
         self.left > 0 && !self.waiting.is_empty()
     }
 
-    /// What to trim next: of this batch, or of all.
+    /// What to trim next, of this batch or of `all` that wait.
     pub fn next(&mut self, all: bool) -> Option<Written> {
         if !all && self.left == 0 {
             return None;
@@ -78,8 +71,8 @@ impl Trims {
         next
     }
 
-    /// What came last has not been trimmed after all: it waits on.
-    pub fn put_back(&mut self, written: Written) {
+    /// What [`next`](Self::next) gave last has not been trimmed: it waits again.
+    pub(crate) fn put_back(&mut self, written: Written) {
         self.waiting.wrote(written);
         self.left = self.left.saturating_add(1);
     }
@@ -91,6 +84,10 @@ mod tests {
     use iolite_types::Direction;
     use iolite_workload::Io;
 
+    fn trims_of(percentage: u32, every: u64, batch: u64) -> Trims {
+        Trims::new(TrimRules { percentage, every, batch, are_zeros: true }, 9)
+    }
+
     fn write(number: u64, block: u64) -> Written {
         Written { io: Io { offset: block * 512, length: 512, file: 0, direction: Direction::Write }, number }
     }
@@ -98,7 +95,7 @@ mod tests {
     #[test]
     fn the_share_is_as_asked_for_and_repeats() {
         for percentage in [0, 25, 100] {
-            let trims = Trims::new(percentage, 9, (0, 0), true);
+            let trims = trims_of(percentage, 0, 0);
             let chosen = (0..10_000).filter(|&number| trims.chooses(number)).count();
             assert!(chosen.abs_diff(percentage as usize * 100) < 300, "{percentage}: {chosen}");
         }
@@ -106,7 +103,7 @@ mod tests {
 
     #[test]
     fn trims_come_in_batches_and_never_of_what_was_written_again() {
-        let mut trims = Trims::new(100, 9, (4, 2), true);
+        let mut trims = trims_of(100, 4, 2);
         let mut done = Vec::new();
         for number in 0..8 {
             trims.wrote(write(number, number));
@@ -115,7 +112,7 @@ mod tests {
         }
         assert_eq!(done, [0, 1, 2, 3]);
         assert_eq!(std::iter::from_fn(|| trims.next(true)).count(), 4);
-        let mut none = Trims { percentage: 0, ..Trims::new(100, 9, (0, 0), true) };
+        let mut none = trims_of(0, 0, 0);
         none.waiting.wrote(write(0, 5));
         none.wrote(write(1, 5));
         assert_eq!(none.next(true), None);
@@ -123,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_trimmed_waits_on() {
-        let mut trims = Trims::new(100, 9, (4, 2), true);
+        let mut trims = trims_of(100, 4, 2);
         (0..4).for_each(|number| trims.wrote(write(number, number)));
         assert_eq!(trims.next(false), Some(write(0, 0)));
         let last = trims.next(false).unwrap();

@@ -1,103 +1,55 @@
 //! Who else writes to the places that a worker verifies.
 //!
-//! Rivals are the workers that write to the same bytes of the same file while a worker runs, or that did in the run whose
-//! data is only checked now. While they run, they take [turns](super::turns), and each place has an
-//! [owner](super::owners), so each worker can tell what is its own. Of an earlier run nobody knows who was last: then it
-//! takes that they are [alike](super::imprint). What cannot be told is refused here, before anything is touched.
+//! Rivals are the workers that write to the same bytes of the same file while a worker runs, or that did so in the run whose
+//! data is only checked now. While they run, they take turns, and each place has an owner
+//! ([`Owners`](iolite_verify::Owners)), so each worker can tell what is its own. Of an earlier run nobody knows who was last:
+//! then all of them have to write in the same way ([`Imprint`]). What nobody could tell is refused here, before anything is
+//! touched.
 
 use super::imprint::Imprint;
-use super::owners::{Extent, LARGEST_GRANULE, MOST_GRANULES, Owners};
-use super::state;
-use super::turns::SharedFile;
-use super::{loads_state, reads_back};
+use super::spec::kind;
+use super::state::path;
+use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
+use iolite_host::{FileKey, Machine};
 use iolite_options::JobOptions;
-use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
 use iolite_types::Direction;
 use iolite_verify::block::Kind;
-use std::collections::{BTreeSet, HashMap};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use tracing::debug;
+use iolite_verify::{Extent, FileRivals, LARGEST_GRANULE, MOST_GRANULES, Rivals};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 /// The rivals of all workers.
-#[derive(Clone, Debug)]
-pub struct Rivals {
-    workers: Vec<Rivalry>,
-    owners: Arc<Owners>,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rivalries {
+    /// The rivals of each worker, by its index in the plan. Empty = nobody has any.
+    workers: Vec<Rivals>,
+    /// The places that several workers write to at the same time. Rivals name them by their index here.
+    pub shared: Vec<Extent>,
 }
 
-/// What a worker has to know of its rivals.
-#[derive(Clone, Debug, Default)]
-pub struct Rivalry {
-    /// By index of the file; one that is missing is this worker's alone.
-    pub files: HashMap<usize, FileRivals>,
-}
-
-/// The rivals in one file.
-#[derive(Clone, Debug, Default)]
-pub struct FileRivals {
-    /// The numbers of those whose writes may be found, from 1.
-    pub numbers: BTreeSet<u16>,
-    /// The states of those who wrote in an earlier run, and what they call the file.
-    pub states: BTreeSet<(PathBuf, String)>,
-    /// Some of them cut their blocks in other ways, or trim: what they have overwritten cannot be checked for them.
-    pub differ: bool,
-    /// Some of them trim: what they have changed is no block.
-    pub trim: bool,
-    /// Whether turns are taken.
-    pub shared: Option<SharedFile>,
-}
-
-impl Rivalry {
-    /// Whose writes may be found in which file.
-    pub fn numbers(&self) -> HashMap<u32, Vec<u16>> {
-        let files = self.files.iter().filter(|(_, rivals)| !rivals.numbers.is_empty());
-        files.map(|(&file, rivals)| (file as u32, rivals.numbers.iter().copied().collect())).collect()
-    }
-
-    /// The states of those who wrote in an earlier run, and what they call the file.
-    pub fn states(&self) -> impl Iterator<Item = &(PathBuf, String)> {
-        self.files.values().flat_map(|rivals| &rivals.states)
-    }
-}
-
-impl Rivals {
+impl Rivalries {
     /// Finds the rivals of all workers.
     ///
     /// # Errors
     ///
     /// Jobs that get in each other's way so that nobody can say what is right.
-    pub fn of(plan: &Plan, layouts: &[Layout]) -> Result<Rivals, Vec<Problem>> {
-        let mut search =
-            Search { plan, layouts, workers: Vec::new(), extents: Vec::new(), problems: Vec::new() };
-        if plan.jobs.iter().any(|job| job.options.verification.is_on()) {
-            search.workers = vec![Rivalry::default(); plan.workers.len()];
-            search.everywhere();
-            search.unknown_files();
+    pub fn of(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<Rivalries, Vec<Problem>> {
+        let found = Rivalries::default();
+        if !plan.jobs.iter().any(|job| job.options.verification.is_on()) {
+            return Ok(found);
         }
-        let Search { workers, extents, mut problems, .. } = search;
-        let owners = Owners::of(extents).map_err(|error| {
-            let message = format!("verify: no memory for the owners of what is shared: {error}");
-            problems.push(Problem { job: plan.jobs[0].options.name.clone(), origin: None, message });
-        });
-        if let Ok(owners) = &owners {
-            debug!(target: "verify", "owners of what is shared: at most {} bytes", owners.bytes());
-        }
-        match owners {
-            Ok(owners) if problems.is_empty() => Ok(Rivals { workers, owners: Arc::new(owners) }),
-            _ => Err(problems),
-        }
+        let mut search = Search { plan, layouts, found, problems: Vec::new() };
+        search.found.workers = vec![Rivals::default(); plan.workers.len()];
+        search.everywhere(machine);
+        search.unknown_files();
+        if search.problems.is_empty() { Ok(search.found) } else { Err(search.problems) }
     }
 
-    /// What this worker has to know.
-    pub fn of_worker(&self, worker: usize) -> Rivalry {
-        self.workers.get(worker).cloned().unwrap_or_default()
-    }
-
-    /// Who wrote last to what is shared.
-    pub fn owners(&self) -> &Arc<Owners> {
-        &self.owners
+    /// The rivals of a worker.
+    pub fn of_worker(&self, worker: usize) -> &Rivals {
+        static NONE: Rivals = Rivals { files: BTreeMap::new() };
+        self.workers.get(worker).unwrap_or(&NONE)
     }
 }
 
@@ -116,66 +68,16 @@ impl Party {
     }
 }
 
-/// What names the same file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum FileIdentity {
-    /// A block device, by its number.
-    Device(u64),
-    /// The numbers of its file system, and there.
-    File(u64, u64),
-    /// It is not there yet.
-    Path(PathBuf),
-}
-
-impl FileIdentity {
-    /// By what this file, which may be made at any time, can be told: now, and as long as it is not there.
-    pub fn both(path: &Path) -> [FileIdentity; 2] {
-        [FileIdentity::of(path), FileIdentity::Path(future_path(path))]
-    }
-
-    /// By what this file can be told now.
-    pub fn of(path: &Path) -> FileIdentity {
-        if let Ok(found) = std::fs::metadata(path) {
-            return match found.file_type().is_block_device() {
-                true => FileIdentity::Device(found.rdev()),
-                false => FileIdentity::File(found.dev(), found.ino()),
-            };
-        }
-        FileIdentity::Path(future_path(path))
-    }
-}
-
-/// Where a file will be that is not there yet.
-fn future_path(path: &Path) -> PathBuf {
-    /// Links that are followed before they count as a circle, as in the kernel.
-    const MOST_LINKS: usize = 40;
-    let parent = |path: &Path| match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        match std::fs::read_link(&path) {
-            Ok(target) => path = parent(&path).join(target),
-            Err(_) => break,
-        }
-    }
-    let directory = parent(&path);
-    let directory = directory.canonicalize().unwrap_or(directory);
-    path.file_name().map_or(directory.clone(), |name| directory.join(name))
-}
-
 struct Search<'a> {
     plan: &'a Plan,
     layouts: &'a [Layout],
-    workers: Vec<Rivalry>,
-    extents: Vec<Extent>,
+    found: Rivalries,
     problems: Vec<Problem>,
 }
 
 impl<'a> Search<'a> {
-    fn everywhere(&mut self) {
-        let mut numbers: HashMap<FileIdentity, usize> = HashMap::new();
+    fn everywhere(&mut self, machine: &dyn Machine) {
+        let mut numbers: HashMap<FileKey, usize> = HashMap::new();
         let mut of_path: HashMap<&Path, usize> = HashMap::new();
         let mut places: Vec<Vec<Party>> = Vec::new();
         for (worker, layout) in self.layouts.iter().enumerate() {
@@ -185,7 +87,7 @@ impl<'a> Search<'a> {
             let has_bytes = |file: &FileLayout| matches!(file.kind, FileKind::Regular | FileKind::Block);
             for (file, at) in layout.files.iter().enumerate().filter(|(_, file)| has_bytes(file)) {
                 let next = numbers.len();
-                let identify = || *numbers.entry(FileIdentity::of(&at.path)).or_insert(next);
+                let identify = || *numbers.entry(machine.key(&at.path)).or_insert(next);
                 let place = *of_path.entry(&at.path).or_insert_with(identify);
                 places.resize_with(numbers.len(), Vec::new);
                 let end = at.offset.saturating_add(at.length);
@@ -205,7 +107,7 @@ impl<'a> Search<'a> {
         self.plan.job_of(self.worker(party))
     }
 
-    /// A replay whose files are not known can be kept apart from nobody.
+    /// Refuses replays whose files are not known: they cannot be kept apart from anybody.
     fn unknown_files(&mut self) {
         for one in &self.plan.workers {
             let job = self.plan.job_of(one);
@@ -217,7 +119,7 @@ impl<'a> Search<'a> {
                 let rival = self.plan.job_of(other);
                 other.index != one.index
                     && self.run_together(one.index, other.index)
-                    && changes(&rival.options)
+                    && rival.options.changes_data()
                     && rival.engine.facets.has_local_files()
             };
             if let Some(rival) = self.plan.workers.iter().find(is_rival) {
@@ -259,7 +161,7 @@ impl<'a> Search<'a> {
         self.give_owners(&sharing);
     }
 
-    /// A worker that has a file twice does not know of the one name what it wrote under the other.
+    /// Refuses a worker that has a file under two names: under one name it does not know what it wrote under the other.
     fn compare_own(&mut self, party: &Party, other: &Party) {
         let options = &self.job(party).options;
         if party.file < other.file && options.rw.writes() && checks_own(self.job(party)) {
@@ -275,11 +177,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds out what a rival means to a worker; whether they take turns.
+    /// Finds out what a rival means to a worker. Whether they take turns.
     fn compare(&mut self, party: &Party, rival: &Party, alike: bool) -> bool {
         let (job, other) = (&self.job(party).options, &self.job(rival).options);
         let now = self.run_together(party.worker, rival.worker);
-        let (changes, is_changed) = (changes(job), now && changes(other));
+        let (changes, is_changed) = (job.changes_data(), now && other.changes_data());
         let before = is_of_before(job) && is_of_before(other) && !self.waits_for(party.worker, rival.worker);
         let before = before && self.wave(party) <= self.wave(rival);
         if is_changed && checks_own(self.job(party)) && !verifies(self.job(rival)) {
@@ -292,7 +194,7 @@ impl<'a> Search<'a> {
         }
         if is_changed || before {
             let worker = &self.plan.workers[rival.worker];
-            let state = state::path(&self.job(rival).auxiliary, &other.name, worker.place);
+            let state = path(self.job(rival), worker);
             let name = self.path(rival);
             let rivals = self.rivals(party);
             rivals.numbers.insert(worker.number());
@@ -304,17 +206,17 @@ impl<'a> Search<'a> {
     }
 
     fn rivals(&mut self, party: &Party) -> &mut FileRivals {
-        self.workers[party.worker].files.entry(party.file).or_default()
+        self.found.workers[party.worker].files.entry(party.file).or_default()
     }
 
     fn wave(&self, party: &Party) -> u32 {
         self.plan.workers[party.worker].wave
     }
 
-    /// Whether the first of these workers begins when the second has ended, in the same wave.
+    /// Whether the first of these workers, of the same wave, begins when the second has ended.
     fn waits_for(&self, one: usize, other: usize) -> bool {
         let wait_for = &self.plan.workers[one].wait_for;
-        // All clones of a job wait for the same ones.
+        // All clones of a job wait for the same workers.
         wait_for.contains(&other) || wait_for.clone().next().is_some_and(|next| self.waits_for(next, other))
     }
 
@@ -323,7 +225,7 @@ impl<'a> Search<'a> {
         wave(one) == wave(other) && !self.waits_for(one, other) && !self.waits_for(other, one)
     }
 
-    /// Gives those that share this file a place among the owners.
+    /// Gives a file that these share a place among those whose owners are known.
     fn give_owners(&mut self, sharing: &[Party]) {
         let smallest = sharing.iter().map(|party| self.smallest_change(party)).min();
         let Some(smallest) = smallest else { return };
@@ -333,7 +235,7 @@ impl<'a> Search<'a> {
         let end = sharing.iter().map(|party| party.end).max().unwrap_or(0);
         let extent = Extent { start, end, granule };
         let is_mapped = extent.granules() <= MOST_GRANULES;
-        let place = is_mapped.then_some(self.extents.len());
+        let place = is_mapped.then_some(self.found.shared.len());
         for party in sharing {
             let rivals = self.rivals(party);
             rivals.shared = Some(place);
@@ -342,11 +244,11 @@ impl<'a> Search<'a> {
             }
         }
         if is_mapped {
-            self.extents.push(extent);
+            self.found.shared.push(extent);
         }
     }
 
-    /// The smallest that a worker writes or trims.
+    /// Bytes of the smallest write or trim of a worker.
     fn smallest_change(&self, party: &Party) -> u64 {
         let Some(replay) = &self.worker(party).replay else {
             return self.job(party).options.smallest_block();
@@ -377,7 +279,7 @@ impl<'a> Search<'a> {
         let (job, other, file) = (&self.job(party).options, &self.job(rival).options, self.path(party));
         let who =
             if job.name == other.name { "another clone".to_owned() } else { format!("job {}", other.name) };
-        let option = if loads_state(job) { "verify_state_load" } else { "verify_only" };
+        let option = if job.loads_state() { "verify_state_load" } else { "verify_only" };
         let message = format!(
             "{option}: {who} wrote to {file} as well, and nobody can say afterwards whose blocks are whole: that takes \
              the same verify, blocks and offsets that are multiples of one verify_interval, no %o in a verify_pattern \
@@ -401,8 +303,7 @@ impl<'a> Search<'a> {
 
     fn refuse(&mut self, worker: usize, option: &str, message: String) {
         let options = &self.plan.job_of(&self.plan.workers[worker]).options;
-        let origin = options.origins.get(option).cloned();
-        let problem = Problem { job: options.name.clone(), origin, message };
+        let problem = Problem::of(options, option, message);
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
@@ -413,22 +314,16 @@ fn verifies(job: &JobPlan) -> bool {
     job.options.verification.is_on()
 }
 
-/// Whether the job checks what it, or an earlier run of it, has written. With `verify=null` it reads that, no more; what was
-/// trimmed has to be zeros all the same.
+/// Whether the job checks what it, or an earlier run of it, has written. With `verify=null` it only reads that, but blocks
+/// that were trimmed have to be zeros.
 fn checks_own(job: &JobPlan) -> bool {
     let wanted = &job.options.verification;
-    let checks_blocks = Kind::from_name(wanted.verify.keyword()) != Some(Kind::Null);
+    let checks_blocks = kind(&job.options) != Some(Kind::Null);
     let checks_trims = wanted.trim_percentage > 0 && wanted.trim_verify_zero;
-    reads_back(&job.options) && (checks_blocks || checks_trims)
-}
-
-/// Whether the job writes or trims in this run.
-fn changes(options: &JobOptions) -> bool {
-    let only_checks = loads_state(options) || options.rw.writes() && options.verify_only;
-    (options.rw.writes() || options.rw.trims()) && !only_checks && !options.create_only
+    job.options.reads_back() && (checks_blocks || checks_trims)
 }
 
 /// Whether the job stands for what it did in an earlier run.
 fn is_of_before(options: &JobOptions) -> bool {
-    loads_state(options) || options.verification.is_on() && options.rw.writes() && options.verify_only
+    options.loads_state() || options.verification.is_on() && options.skips_writes()
 }

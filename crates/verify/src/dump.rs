@@ -1,11 +1,11 @@
 //! `verify_dump`: what was read and what was expected, as files.
 
-use iolite_verify::block::{Field, Mismatch};
+use crate::block::{Field, Mismatch};
 use std::path::Path;
 
-/// Saves the interval that is wrong as `NAME.OFFSET.received` (`.hdr_fail` when its header is wrong) and, where it is
-/// known, what it should be as `NAME.OFFSET.expected`. Answers a line for each.
-pub fn save(directory: &Path, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
+/// Saves a wrong interval as `NAME.OFFSET.received` (`.hdr_fail` if its header is wrong), and what it should be, if that is
+/// known, as `NAME.OFFSET.expected`. A line for each file says where it is, or why it could not be saved.
+pub(crate) fn save(directory: &Path, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
     let name = Path::new(file).file_name().map_or_else(|| file.into(), |name| name.to_string_lossy());
     let header = !matches!(mismatch.field, Field::Digest | Field::Pattern);
     let received = if header { "hdr_fail" } else { "received" };

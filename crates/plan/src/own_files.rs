@@ -1,7 +1,9 @@
-//! Files of its own that a run would destroy: traces that it replays, and states; and data that a log would destroy.
+//! Files that the run would destroy although it needs them: traces that it replays, and states; and data that a log would
+//! destroy.
 
-use crate::worker::verify::{FileIdentity, StateUse, state_of};
-use iolite_plan::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
+use crate::verification::{StateUse, state_of};
+use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
+use iolite_host::{FileKey, Machine};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -31,36 +33,36 @@ impl Own<'_> {
     }
 }
 
-/// The jobs that would change a file which the run needs as it is. (What the trace of a live replay names is looked at
-/// when it comes.)
-pub fn overwritten(plan: &Plan, layouts: &[Layout]) -> Vec<Problem> {
-    let own = own_files(plan);
-    let mut found = logs(plan, layouts, &own);
+/// The jobs that would change a file which the run needs as it is. (The files that a live replay names are looked at when
+/// they come.)
+pub fn overwritten(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<Problem> {
+    let own = own_files(plan, machine);
+    let mut found = logs(plan, layouts, &own, machine);
     if own.is_empty() {
         return found;
     }
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
         for (file, is_changed) in files(plan, worker, &layouts[worker.index]) {
-            let own = own.get(&FileIdentity::of(&file.path));
+            let own = own.get(&machine.key(&file.path));
             found.extend(
                 own.filter(|own| own.minds(is_changed)).map(|own| problem(plan, worker, &file.path, own)),
             );
         }
     }
-    // What one clone does mostly all do.
+    // Mostly all clones do the same.
     found.dedup();
     found
 }
 
-fn own_files(plan: &Plan) -> HashMap<FileIdentity, Own<'_>> {
+fn own_files<'a>(plan: &'a Plan, machine: &dyn Machine) -> HashMap<FileKey, Own<'a>> {
     let replays = plan.workers.iter().filter_map(|worker| worker.replay.as_deref());
     let traces = replays
         .filter(|replay| !iolite_trace::is_stream(&replay.name))
-        .map(|replay| (FileIdentity::of(&replay.name), Own::Trace(replay)));
+        .map(|replay| (machine.key(&replay.name), Own::Trace(replay)));
     let states = plan.workers.iter().filter_map(|worker| {
         let (path, used) = state_of(plan, worker)?;
         let job = &plan.job_of(worker).options.name;
-        Some((FileIdentity::of(&path), Own::State { path, job, used }))
+        Some((machine.key(&path), Own::State { path, job, used }))
     });
     states.chain(traces).collect()
 }
@@ -74,31 +76,30 @@ fn files<'a>(
     let rw = plan.job_of(worker).options.rw;
     let is_changed = move |index: usize| match worker.replay.as_deref() {
         Some(replay) => replay.needs.get(index).is_some_and(|needs| needs.changes()),
-        None => rw.writes() || rw.trims(),
+        None => rw.changes(),
     };
     let files = layout.files.iter().enumerate();
     files.map(move |(index, file)| (file, file.extend_to.is_some() || is_changed(index)))
 }
 
 /// Logs that would go into files that the run needs, or into the data of a job.
-fn logs(plan: &Plan, layouts: &[Layout], own: &HashMap<FileIdentity, Own>) -> Vec<Problem> {
+fn logs(plan: &Plan, layouts: &[Layout], own: &HashMap<FileKey, Own>, machine: &dyn Machine) -> Vec<Problem> {
     let logs: Vec<_> = plan.workers.iter().flat_map(|worker| written_by(plan, worker)).collect();
     if logs.is_empty() {
         return Vec::new();
     }
-    let data = data(plan, layouts);
+    let data = data(plan, layouts, machine);
     let of_log = |(job, option, path): (&JobPlan, &str, PathBuf)| {
         let options = &job.options;
-        let identity = FileIdentity::of(&path);
-        let what = match (own.get(&identity), data.get(&identity)) {
-            (Some(Own::Trace(_)), None) if is_made_before(plan, job, &identity) => return None,
+        let key = machine.key(&path);
+        let what = match (own.get(&key), data.get(&key)) {
+            (Some(Own::Trace(_)), None) if is_made_before(plan, job, &key, machine) => return None,
             (Some(own), _) => own.what(),
             (None, Some(name)) => format!("the data of job {name}"),
             (None, None) => return None,
         };
         let message = format!("{option}={}: the log would go into {what}; give another name", path.display());
-        let origin = options.origins.get(option).cloned();
-        Some(Problem { job: options.name.clone(), origin, message })
+        Some(Problem::of(options, option, message))
     };
     let mut found: Vec<Problem> = logs.into_iter().filter_map(of_log).collect();
     found.dedup();
@@ -112,34 +113,34 @@ fn written_by<'a>(
 ) -> impl Iterator<Item = (&'a JobPlan, &'static str, PathBuf)> {
     let job = plan.job_of(worker);
     let recorded = job.options.write_iolog.as_ref().map(|path| ("write_iolog", PathBuf::from(path)));
-    let measured = iolite_plan::logs::asked(&job.options, worker.index);
+    let measured = crate::logs::asked(&job.options, worker.index);
     recorded.into_iter().chain(measured).map(move |(option, path)| (job, option, path))
 }
 
 /// The names of the jobs whose data is in these files.
-fn data<'a>(plan: &'a Plan, layouts: &[Layout]) -> HashMap<FileIdentity, &'a str> {
+fn data<'a>(plan: &'a Plan, layouts: &[Layout], machine: &dyn Machine) -> HashMap<FileKey, &'a str> {
     let mut data = HashMap::new();
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
         let name = plan.job_of(worker).options.name.as_str();
         let files = layouts[worker.index].files.iter();
-        // Into a device that keeps nothing both may go.
+        // A device that keeps nothing may take both.
         let kept = files.filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
-        data.extend(kept.map(|file| (FileIdentity::of(&file.path), name)));
+        data.extend(kept.map(|file| (machine.key(&file.path), name)));
     }
     data
 }
 
-/// What the run needs as it is and has at this path, in words.
-pub fn at(plan: &Plan, layouts: &[Layout], path: &Path) -> Option<String> {
-    let identity = FileIdentity::of(path);
-    let own = own_files(plan).get(&identity).map(Own::what);
-    own.or_else(|| data(plan, layouts).get(&identity).map(|name| format!("the data of job {name}")))
+/// What the run needs at this path, in words; `None` = nothing.
+pub fn at(plan: &Plan, layouts: &[Layout], path: &Path, machine: &dyn Machine) -> Option<String> {
+    let key = machine.key(path);
+    let own = own_files(plan, machine).get(&key).map(Own::what);
+    own.or_else(|| data(plan, layouts, machine).get(&key).map(|name| format!("the data of job {name}")))
 }
 
 /// Whether the trace that a job records is replayed by others only when that is done.
-fn is_made_before(plan: &Plan, job: &JobPlan, trace: &FileIdentity) -> bool {
+fn is_made_before(plan: &Plan, job: &JobPlan, trace: &FileKey, machine: &dyn Machine) -> bool {
     plan.workers.iter().all(|worker| match worker.replay.as_deref() {
-        Some(replay) if FileIdentity::of(&replay.name) == *trace => {
+        Some(replay) if machine.key(&replay.name) == *trace => {
             replay.is_live && plan.has_ended_before(job, worker)
         }
         _ => true,
@@ -163,5 +164,5 @@ fn problem(plan: &Plan, worker: &WorkerPlan, path: &Path, own: &Own) -> Problem 
         Own::State { used: StateUse::Kept, .. } => format!("{path}: the run writes {what} there; {remedy}"),
         Own::Trace(_) | Own::State { .. } => format!("{path} would be changed, and it is {what}; {remedy}"),
     };
-    Problem { job: options.name.clone(), origin: options.origins.get(blamed).cloned(), message }
+    Problem::of(options, blamed, message)
 }

@@ -1,0 +1,173 @@
+//! The state of a worker: which file it is, and what is done with it.
+
+use super::spec::{kind, spec_of};
+use crate::resolve::workload_spec;
+use crate::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
+use iolite_options::engines::Capability;
+use iolite_options::{JobOptions, SyncMode, VerifyPolicy};
+use iolite_types::Direction;
+use iolite_verify::block::{Kind, Spec};
+use iolite_verify::state::{Policy, StateFile, StateImprint};
+use iolite_verify::{Keep, Load, StateRules};
+use iolite_workload::history::{Need, is_uniform};
+use std::path::PathBuf;
+
+/// Why there is no state of some workloads.
+pub(super) const NO_TABLE: &str = "writes of any size at any place, or to a file without an end, cannot be kept track of; \
+                                   use block sizes with a common factor, and give a size";
+
+/// What a job does with a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateUse {
+    /// It keeps one.
+    Kept,
+    /// It checks what one requires.
+    Loaded,
+}
+
+/// The state file of a worker; `None` = it has none.
+pub fn state_of(plan: &Plan, worker: &WorkerPlan) -> Option<(PathBuf, StateUse)> {
+    let job = plan.job_of(worker);
+    let used = match (job.options.loads_state(), keeps_state(job)) {
+        _ if job.options.create_only => return None,
+        (true, _) => StateUse::Loaded,
+        (false, true) => StateUse::Kept,
+        (false, false) => return None,
+    };
+    Some((path(job, worker), used))
+}
+
+/// The state files that the workers of a plan keep.
+pub fn kept_states(plan: &Plan) -> impl Iterator<Item = PathBuf> {
+    let state = |worker| state_of(plan, worker).filter(|(_, used)| *used == StateUse::Kept);
+    plan.workers.iter().filter_map(state).map(|(path, _)| path)
+}
+
+/// The state that a worker loads whose job loads one.
+pub(super) fn loads(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> Option<Load> {
+    let workload = workload_spec(job, worker, layout);
+    let spec = spec_of(&job.options, &workload)?;
+    Some(load(job, worker, layout, &workload, &spec))
+}
+
+/// The name of a worker's state file.
+pub(super) fn path(job: &JobPlan, worker: &WorkerPlan) -> PathBuf {
+    let name = job.options.name.replace('/', ".");
+    job.auxiliary.join(format!("local-{name}-{}-verify.state", worker.place))
+}
+
+/// Whether the job keeps a state, if it can be kept.
+pub(super) fn keeps_state(job: &JobPlan) -> bool {
+    let options = &job.options;
+    options.rw.writes()
+        && !options.verify_only
+        && options.verification.verify_state_save
+        && job.engine.facets.keeps_data()
+        && kind(options).is_some_and(|kind| kind != Kind::Null)
+}
+
+/// Whether a job that cannot keep a state must not run.
+pub(super) fn requires_state(options: &JobOptions) -> bool {
+    options.is_set("verify_state_save") && options.verification.verify_state_save
+}
+
+/// Which writes a state requires.
+pub(super) fn policy(options: &JobOptions) -> Policy {
+    match options.verification.verify_policy {
+        VerifyPolicy::Completed => Policy::Completed,
+        VerifyPolicy::Fsynced => Policy::Fsynced,
+    }
+}
+
+/// Bytes of a block in the table of a state; `None` = the writes cannot be kept in a table of blocks.
+pub(super) fn table_block(workload: &iolite_workload::Spec) -> Option<u64> {
+    match Need::of(workload, false) {
+        Need::Map(block) => Some(block),
+        Need::Replay | Need::Extents => None,
+    }
+}
+
+/// What a worker does with a state.
+pub(super) fn rules(
+    job: &JobPlan,
+    worker: &WorkerPlan,
+    layout: &Layout,
+    workload: &iolite_workload::Spec,
+    spec: &Spec,
+) -> StateRules {
+    let options = &*job.options;
+    if options.loads_state() {
+        return StateRules::Load(load(job, worker, layout, workload, spec));
+    }
+    if !keeps_state(job) {
+        return StateRules::None;
+    }
+    let (name, path) = (&options.name, path(job, worker));
+    let replay = worker.replay.as_deref();
+    let is_required = requires_state(options);
+    if !is_required && replay.is_some_and(|replay| has_few_writes(replay, workload)) {
+        let message = format!(
+            "{name}: there is no verify state: the few writes of the trace are so far apart that it would be large; \
+             verify_state_save=1 insists on it"
+        );
+        return StateRules::Impossible { message, is_required };
+    }
+    let Some(block) = table_block(workload) else {
+        let message = if is_required {
+            format!("verify_state_save: {}: {NO_TABLE}", path.display())
+        } else {
+            format!("{name}: there is no verify state: {NO_TABLE} (verify_state_save=0 does without)")
+        };
+        return StateRules::Impossible { message, is_required };
+    };
+    let flushes = options.fsync > 0 || options.fdatasync > 0 || options.end_fsync;
+    StateRules::Keep(Keep {
+        path,
+        is_required,
+        method: options.verification.verify.keyword().to_owned(),
+        block,
+        is_uniform: is_uniform(workload),
+        is_durable: options.sync != SyncMode::None,
+        is_copied: job.engine.facets.can(Capability::CopyIntoFile),
+        has_flushes: flushes || replay.is_some_and(|replay| replay.flushes),
+        imprint: StateImprint::of(spec),
+        files: layout
+            .files
+            .iter()
+            .map(|file| StateFile {
+                name: file.path.display().to_string(),
+                offset: file.offset,
+                length: file.length,
+            })
+            .collect(),
+    })
+}
+
+fn load(
+    job: &JobPlan,
+    worker: &WorkerPlan,
+    layout: &Layout,
+    workload: &iolite_workload::Spec,
+    spec: &Spec,
+) -> Load {
+    let options = &*job.options;
+    let sizes = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max());
+    Load {
+        path: path(job, worker),
+        policy: policy(options),
+        method: options.verification.verify.keyword().to_owned(),
+        imprint: StateImprint::of(spec),
+        files: layout.files.iter().map(|file| file.path.display().to_string()).collect(),
+        largest: sizes.max().unwrap_or(0),
+        comes_later: options.exec_prerun.is_some(),
+    }
+}
+
+/// Whether a table of all blocks is large for what a trace writes.
+fn has_few_writes(replay: &ReplayPlan, workload: &iolite_workload::Spec) -> bool {
+    /// Bytes of the largest state that is kept without being asked for.
+    const USUAL: u64 = 64 << 20;
+    let need = Need::of(workload, false);
+    need.map_bytes(&workload.files) > USUAL
+        && need.is_more_than_list(&workload.files, replay.ios[Direction::Write])
+}

@@ -1,0 +1,100 @@
+//! Writes of an earlier run, and what was seen of whose they are.
+//!
+//! A job that verifies the writes of an earlier run goes through the same workload and knows what it would have written.
+//! But the seeds of a job depend on its place in the job file, so a run of another selection of sections had other seeds.
+//! As long as no block with a seed of this job has been seen, blocks with other seeds may be right as well.
+
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// What an earlier run has in common with this job, whatever its seed was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Alike {
+    /// Each write, and where it goes.
+    Writes,
+    /// The same, but not how many writes there are.
+    Beginning,
+    /// What is written as a whole, in some order.
+    Places,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is known of the earlier run. All threads that check share what was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Earlier {
+    pub(crate) alike: Alike,
+    seen: Arc<Sightings>,
+}
+
+#[derive(Debug, Default)]
+struct Sightings {
+    /// A block with a seed of this job: then all blocks must have one.
+    own: AtomicBool,
+    /// The number, plus 1, of a job with a block that was right except for the seed. It may be that of a job at another
+    /// place in the job file.
+    stranger: AtomicU32,
+    /// The number, plus 1, of a job with a wrong block whose seed is not this job's.
+    foreign: AtomicU32,
+    /// The writes before this one are checked again, for what was not reported when nothing was known yet of whose they
+    /// are. 0: none are.
+    again: AtomicU64,
+}
+
+impl Earlier {
+    /// Nothing has been seen yet. `is_own`: that the seeds are those of this job is known beforehand.
+    pub(crate) fn new(alike: Alike, is_own: bool) -> Earlier {
+        let seen = Sightings { own: is_own.into(), ..Sightings::default() };
+        Earlier { alike, seen: Arc::new(seen) }
+    }
+
+    /// Whether the order of the writes does not depend on the seed.
+    pub(crate) fn is_ordered(&self) -> bool {
+        matches!(self.alike, Alike::Writes | Alike::Beginning)
+    }
+
+    /// A block with a seed of this job was seen.
+    pub(crate) fn note_own(&self) {
+        self.seen.own.store(true, Relaxed);
+    }
+
+    /// Whether one was seen.
+    pub(crate) fn is_own(&self) -> bool {
+        self.seen.own.load(Relaxed)
+    }
+
+    /// A block of this job was right except for its seed.
+    pub(crate) fn note_stranger(&self, job: u16) {
+        self.seen.stranger.store(u32::from(job) + 1, Relaxed);
+    }
+
+    /// The number of such a job.
+    pub(crate) fn stranger(&self) -> Option<u16> {
+        number(&self.seen.stranger)
+    }
+
+    /// A block of this job, with another seed, was wrong.
+    pub(crate) fn note_foreign(&self, job: u16) {
+        self.seen.foreign.store(u32::from(job) + 1, Relaxed);
+    }
+
+    /// The number of such a job.
+    pub(crate) fn foreign(&self) -> Option<u16> {
+        number(&self.seen.foreign)
+    }
+
+    /// The writes before `end` are checked again. Whether this is the first time.
+    pub(crate) fn check_again(&self, end: u64) -> bool {
+        self.seen.again.swap(end, Relaxed) == 0
+    }
+
+    /// Whether this write is checked again.
+    pub(crate) fn is_checked_again(&self, write: u64) -> bool {
+        write < self.seen.again.load(Relaxed)
+    }
+}
+
+fn number(stored: &AtomicU32) -> Option<u16> {
+    stored.load(Relaxed).checked_sub(1).map(|number| number as u16)
+}

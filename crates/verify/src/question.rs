@@ -1,0 +1,49 @@
+//! What a block that was read should be.
+
+use crate::state::Accepted;
+use iolite_workload::rng::SplitMix64;
+
+/// What is known about a block that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Only that a job like this one has written something here.
+    Anything,
+    /// The write of this number, or one by another job that writes to the same place.
+    Write(u64),
+    /// The same for a write of an earlier run, asked before anything was known of whose writes these are. It is asked again
+    /// if the answer turns out to have been too lenient.
+    Doubted(u64),
+    /// One of the writes that a saved state allows.
+    Saved(SavedWrites),
+    /// Zeros: the block was trimmed.
+    Zeros,
+}
+
+/// What a saved state says of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedWrites {
+    /// The writes that are valid.
+    pub accepted: Accepted,
+    /// How many writes had been issued when the state was left. It does not know later ones, which are valid.
+    pub issued: u64,
+    /// A write that was in flight may end at any byte, not only at a sector.
+    pub is_copied: bool,
+}
+
+/// A block that was read, and what it should be.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// The index of the file that it was read from.
+    pub file: u32,
+    /// Its offset in the file, in bytes.
+    pub offset: u64,
+    /// What should be there.
+    pub expect: Expect,
+    /// No other job has written there since.
+    pub is_own: bool,
+}
+
+/// The seed of the content of a write, by its number, of the job with this seed.
+pub(crate) fn seed_of(job: u64, number: u64) -> u64 {
+    SplitMix64::stream(job, number).next_u64()
+}

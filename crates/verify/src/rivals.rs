@@ -1,0 +1,54 @@
+//! Who else writes to the places that a worker verifies: its rivals.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+
+/// What a worker has to know of its rivals.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rivals {
+    /// The rivals in each file, by its index. A file that is missing is this worker's alone.
+    pub files: BTreeMap<usize, FileRivals>,
+}
+
+/// The rivals in one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRivals {
+    /// The numbers (in headers, from 1) of those whose writes may be found.
+    pub numbers: BTreeSet<u16>,
+    /// The states of those who wrote in an earlier run, and the name that each has for the file.
+    pub states: BTreeSet<(PathBuf, String)>,
+    /// Some of them cut their blocks in other ways, or trim: what they have overwritten cannot be checked for them.
+    pub differ: bool,
+    /// Some of them trim: what they have changed is no block.
+    pub trim: bool,
+    /// How the file is shared; `None` = no turns are taken.
+    pub shared: Option<SharedFile>,
+}
+
+/// A file that rivals write to at the same time: its number among the places whose [owners](crate::Owners) are known.
+/// `None`: they are not.
+pub type SharedFile = Option<usize>;
+
+impl Rivals {
+    /// The numbers of those whose writes may be found, by index of the file.
+    pub fn numbers(&self) -> HashMap<u32, Vec<u16>> {
+        let files = self.files.iter().filter(|(_, rivals)| !rivals.numbers.is_empty());
+        files.map(|(&file, rivals)| (file as u32, rivals.numbers.iter().copied().collect())).collect()
+    }
+
+    /// The states of those who wrote in an earlier run, and the name that each has for the file.
+    pub fn states(&self) -> impl Iterator<Item = &(PathBuf, String)> {
+        self.files.values().flat_map(|rivals| &rivals.states)
+    }
+
+    /// Whether turns are taken in any file.
+    pub fn take_turns(&self) -> bool {
+        self.files.values().any(|rivals| rivals.shared.is_some())
+    }
+
+    /// How the file of this index is shared; `None` = no turns are taken there.
+    pub fn shared(&self, file: usize) -> Option<SharedFile> {
+        self.files.get(&file).and_then(|rivals| rivals.shared)
+    }
+}

@@ -1,0 +1,170 @@
+//! What a worker's verification does, as plain values.
+
+use crate::block::Spec;
+use crate::earlier::Alike;
+use crate::rivals::Rivals;
+use crate::state::{Policy, StateFile, StateImprint};
+use iolite_workload::history::Need;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What a worker's verification does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    /// The name of the job.
+    pub job: String,
+    /// The job's number in headers.
+    pub number: u16,
+    /// Which worker of the run, from 0.
+    pub worker: usize,
+    /// The seed from which those of its blocks are derived.
+    pub seed: u64,
+    /// How blocks are written and checked.
+    pub spec: Spec,
+    /// How many I/Os may be in flight, at least 1.
+    pub depth: u32,
+    /// It writes: its writes are stamped. (A job that only verifies the writes of an earlier run does none.)
+    pub writes: bool,
+    /// What it, or an earlier run of it, has written is read back after a pass.
+    pub reads_back: bool,
+    /// What is read back, and how it is remembered. A state that is loaded takes its place.
+    pub read_back: ReadBackRules,
+    /// The writes are those of an earlier run (`verify_only`); `None` = they are its own, or a saved state names them.
+    pub earlier: Option<EarlierRun>,
+    /// The state for a later run, or of an earlier one.
+    pub state: StateRules,
+    /// Some of the blocks are trimmed after they were written; `None` = none are.
+    pub trims: Option<TrimRules>,
+    /// Who else writes to the same places.
+    pub rivals: Rivals,
+    /// Threads that check blocks (`verify_async`); 0 = the worker does.
+    pub threads: u32,
+    /// The CPUs of these threads; empty = where the worker may run.
+    pub thread_cpus: Vec<u32>,
+    /// The engine keeps what is written. If not, every block counts as right.
+    pub keeps_data: bool,
+    /// A write that was in flight is there as a whole or not at all (`atomic`).
+    pub atomic_writes: bool,
+    /// The workload is a trace: what it reads of its own writes is checked on the way.
+    pub is_replay: bool,
+    /// Block sizes are not known beforehand: each write is looked at when it comes.
+    pub has_unforeseen_blocks: bool,
+    /// The first wrong block ends the job.
+    pub fatal: bool,
+    /// The directory in which wrong blocks are saved, with what was expected; `None` = they are not.
+    pub dump: Option<PathBuf>,
+    /// What was written is read back after the time of the job is over.
+    pub outlasts_time: bool,
+    /// The most files that are open at once while they are read back.
+    pub open_files: usize,
+    /// `experimental_verify` was asked for: warn if the writes have to be remembered all the same.
+    pub wants_no_history: bool,
+}
+
+/// What is read back, and how it is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReadBackRules {
+    /// The job reads by itself what an earlier run wrote, and all of its reads are checked.
+    AllReads,
+    /// Nothing.
+    Nothing,
+    /// The writes since the last check, after every so many writes (`verify_backlog`).
+    Backlog {
+        /// Writes from one check to the next.
+        every: u64,
+        /// How many are checked at a time; 0 = all that wait.
+        batch: u64,
+        /// Blocks may be written again, and only the last write of each counts.
+        repeats: bool,
+    },
+    /// Everything at the end of each pass.
+    AtEnd(Need),
+}
+
+/// The writes of an earlier run, which are known because this job would do the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlierRun {
+    /// It certainly had the seeds of this job.
+    pub has_own_seeds: bool,
+    /// What it has in common with this job, whatever its seed was.
+    pub alike: Alike,
+    /// Some of its writes may have failed.
+    pub may_have_failed: bool,
+    /// It mixed reads and writes: how many writes there were depends on the seed.
+    pub is_mix: bool,
+}
+
+/// What is done with a state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StateRules {
+    /// None is kept, and none is loaded.
+    None,
+    /// One is kept for a later run.
+    Keep(Keep),
+    /// One should be kept, and cannot be.
+    Impossible {
+        /// Why, in words.
+        message: String,
+        /// This is an error, not only a warning.
+        is_required: bool,
+    },
+    /// The state of an earlier run says what is checked.
+    Load(Load),
+}
+
+/// A state that is kept for a later run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keep {
+    /// The file.
+    pub path: PathBuf,
+    /// The job must not run without a state (`verify_state_save=1` was given).
+    pub is_required: bool,
+    /// `verify`, as it was given.
+    pub method: String,
+    /// Bytes of a block: all offsets (within their region) and lengths of writes are multiples of it.
+    pub block: u64,
+    /// All writes have the same length, and their offsets (within their region) are multiples of it.
+    pub is_uniform: bool,
+    /// Completed writes are durable without a flush.
+    pub is_durable: bool,
+    /// The engine itself copies the data to its place, so a write in flight may end at any byte.
+    pub is_copied: bool,
+    /// The workload flushes.
+    pub has_flushes: bool,
+    /// How blocks are written.
+    pub imprint: StateImprint,
+    /// The files and regions that are written to.
+    pub files: Vec<StateFile>,
+}
+
+/// A state that an earlier run has left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// The file.
+    pub path: PathBuf,
+    /// Which writes are required.
+    pub policy: Policy,
+    /// `verify`, as it was given.
+    pub method: String,
+    /// How the job expects blocks to be written.
+    pub imprint: StateImprint,
+    /// The names of the job's files.
+    pub files: Vec<String>,
+    /// Bytes of the largest block that the job has buffers for.
+    pub largest: u64,
+    /// A command that runs before the job may bring the state (`exec_prerun`).
+    pub comes_later: bool,
+}
+
+/// Trims of blocks that were written (`trim_percentage`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrimRules {
+    /// The percentage of the writes that are trimmed.
+    pub percentage: u32,
+    /// Trim after this many writes; 0 = before they are read back.
+    pub every: u64,
+    /// How many are trimmed at a time; 0 = all that wait.
+    pub batch: u64,
+    /// Trimmed blocks have to read as zeros.
+    pub are_zeros: bool,
+}

@@ -1,0 +1,436 @@
+//! The verification of one worker.
+
+use crate::block::{Field, Identity, Mismatch, SpecError, Stamper};
+use crate::checker::{Checker, MOST_DESCRIBED};
+use crate::demands::Demands;
+use crate::doubt::Doubt;
+use crate::dump;
+use crate::earlier::Alike;
+use crate::keeper::Keeper;
+use crate::load_error::LoadError;
+use crate::others::{self, OtherStates};
+use crate::owners::{Owner, Owners};
+use crate::pool::Pool;
+use crate::question::{Expect, Question};
+use crate::reach::Reach;
+use crate::read_back::ReadBack;
+use crate::rules::{Keep, Load, Rules, StateRules};
+use crate::trims::Trims;
+use crate::turns::{Aim, Part, Turns};
+use iolite_types::Direction;
+use iolite_workload::history::Written;
+use iolite_workload::{Error, Io};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// What a unit in flight means to verification.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Role {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// A write that is to be read back.
+    Write(Written),
+    /// A read that is to be checked.
+    Check(Io, Expect),
+    /// A read of a trace: what the replay has written in that place is checked.
+    Look(Io),
+    /// A trim of the block of this write, which then has to be zeros.
+    Trim(Written),
+}
+
+/// How much is reported of a wrong interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Everything.
+    Full,
+    /// Everything, and that no more will be reported.
+    Last,
+    /// Nothing.
+    Nothing,
+}
+
+/// Why a verification cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// There is no memory for the history of writes.
+    #[error(transparent)]
+    History(#[from] Error),
+    /// The state cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The state cannot be saved.
+    #[error("verify_state_save: {0}: {1}")]
+    Save(PathBuf, #[source] io::Error),
+    /// There can be no state of this workload, and the job requires one.
+    #[error("{0}")]
+    NoState(String),
+    /// The threads that check cannot be started.
+    #[error("verify_async: {0}")]
+    Threads(#[from] io::Error),
+}
+
+impl SetupError {
+    /// The errno that stands for it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            SetupError::Load(_) | SetupError::NoState(_) => libc::EINVAL,
+            SetupError::History(_) => libc::ENOMEM,
+            SetupError::Save(_, error) | SetupError::Threads(error) => {
+                error.raw_os_error().unwrap_or(libc::EINVAL)
+            }
+        }
+    }
+}
+
+/// The verification of one worker.
+pub struct Verification {
+    /// What it does.
+    pub rules: Rules,
+    /// Checks blocks in the worker itself.
+    pub checker: Checker,
+    /// Threads that check; `None` = the worker does.
+    pub pool: Option<Pool>,
+    /// What is to be read back, and when.
+    pub read_back: ReadBack,
+    /// The state for a later run; `None` = none is kept.
+    pub state: Option<Keeper>,
+    /// Why there is no state although there should be one.
+    pub warning: Option<String>,
+    /// Trims of blocks that were written; `None` = there are none.
+    pub trims: Option<Trims>,
+    /// Keeps apart from those who write to the same places; `None` = nobody does.
+    pub turns: Option<Turns>,
+    /// The reads at the end of a pass have begun.
+    pub at_end: bool,
+    /// Everything that was written has been read back.
+    pub is_complete: bool,
+    /// How far the run got whose writes are checked; `None` = that is known, or nobody asks.
+    reach: Option<Reach>,
+    doubt: Doubt,
+    stamper: Option<Stamper>,
+    /// What each unit was issued for.
+    roles: Vec<Role>,
+    /// What the next I/O is for.
+    next: Option<Role>,
+    wrong: u64,
+}
+
+impl Verification {
+    /// Begins the verification of a worker with this workload. `owners`: who wrote last to what workers share.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for the history of writes, the state cannot be loaded or kept, or threads cannot be started.
+    pub fn begin(
+        rules: &Rules,
+        workload: &iolite_workload::Spec,
+        owners: &Arc<Owners>,
+    ) -> Result<Verification, SetupError> {
+        let units = rules.depth as usize;
+        let demands = match &rules.state {
+            StateRules::Load(load) => Some(Demands::load(load)?),
+            _ => None,
+        };
+        // A state names the job that wrote; its blocks have that job's seeds.
+        let (seed, writer) = demands.as_ref().map_or((rules.seed, rules.number), |it| (it.seed, it.number));
+        let checker = checker(rules, seed, writer)?;
+        let read_back = match demands {
+            Some(demands) => ReadBack::demands(demands),
+            None => ReadBack::of(&rules.read_back, workload)?,
+        };
+        let pool = match rules.threads {
+            0 => None,
+            count => Some(Pool::start(count, &rules.thread_cpus, units, &checker)?),
+        };
+        let (state, warning) = begin_state(rules)?;
+        Ok(Verification {
+            checker,
+            pool,
+            read_back,
+            state,
+            warning,
+            trims: rules.trims.map(|trims| Trims::new(trims, seed)),
+            turns: turns(rules, workload.files.len(), owners),
+            at_end: false,
+            is_complete: false,
+            reach: rules.earlier.as_ref().filter(|_| !rules.fatal).map(Reach::new),
+            doubt: Doubt::default(),
+            stamper: rules.writes.then(|| Stamper::new(&rules.spec)),
+            roles: vec![Role::default(); units],
+            next: None,
+            wrong: 0,
+            rules: rules.clone(),
+        })
+    }
+
+    /// An I/O is about to be issued with this unit. A write is stamped.
+    pub fn made(&mut self, index: u32, io: &Io, buffer: &mut [u8]) {
+        let role = match (self.next.take(), io.direction) {
+            (Some(role), _) => role,
+            (None, Direction::Write) => Role::Write(self.stamp(io, buffer)),
+            (None, Direction::Read) if self.read_back.checks_all_reads() => {
+                Role::Check(*io, Expect::Anything)
+            }
+            (None, Direction::Read) if self.rules.is_replay => Role::Look(*io),
+            (None, Direction::Read) => Role::Plain,
+            (None, Direction::Trim) => {
+                self.trimmed(io);
+                Role::Plain
+            }
+        };
+        if let Some(state) = &self.state {
+            match role {
+                Role::Write(written) => state.issue(index, &written),
+                Role::Plain | Role::Trim(_) if io.direction == Direction::Trim => state.forget(io),
+                Role::Plain | Role::Trim(_) | Role::Check(..) | Role::Look(_) => {}
+            }
+        }
+        self.roles[index as usize] = role;
+        if let Some(turns) = &mut self.turns {
+            turns.made(index);
+        }
+    }
+
+    /// The workload trims this place. A write may follow, but need not: the time may be over before.
+    pub fn trimmed(&mut self, io: &Io) {
+        self.read_back.forget(io);
+    }
+
+    /// What the I/O that is about to be made wants to do with its place; `None` = nothing that matters to rivals.
+    pub fn aim(&self, io: &Io) -> Option<Aim> {
+        match io.direction {
+            _ if self.turns.is_none() => None,
+            Direction::Write | Direction::Trim => Some(Aim::Change),
+            Direction::Read => {
+                let is_checked = self.rules.is_replay || self.read_back.checks_all_reads();
+                (self.next.is_some() || is_checked).then_some(Aim::Check)
+            }
+        }
+    }
+
+    /// What has to be found out about a block that was read; `None` = nothing can be.
+    pub fn question(&self, io: &Io, expect: Expect) -> Option<Question> {
+        let part = Part { file: io.file, offset: io.offset, length: io.length };
+        let owner = self.turns.as_ref().map_or(Owner::Nobody, |turns| turns.owner(part));
+        let can_tell = match owner {
+            Owner::Me | Owner::Nobody => true,
+            Owner::Others => {
+                let rivals = self.rules.rivals.files.get(&(io.file as usize));
+                // Blocks of another shape are checked by the rival that wrote them, trimmed ones by nobody.
+                rivals.is_none_or(|rivals| match expect {
+                    Expect::Anything => !rivals.trim,
+                    _ => !rivals.differ,
+                })
+            }
+            Owner::Unknown => false,
+        };
+        let Io { file, offset, .. } = *io;
+        can_tell.then(|| Question { file, offset, expect, is_own: owner == Owner::Me })
+    }
+
+    /// The next I/O is this read.
+    pub fn announce(&mut self, io: Io, expect: Expect) {
+        self.next = Some(Role::Check(io, expect));
+    }
+
+    /// The next I/O is a trim of the block of this write, which is remembered.
+    pub fn announce_trim(&mut self, written: Written) {
+        self.next = Some(Role::Trim(written));
+    }
+
+    /// Why this I/O of the workload cannot be verified; `None` = it can.
+    pub fn obstacle(&self, io: &Io) -> Option<SpecError> {
+        let is_unforeseen = self.rules.has_unforeseen_blocks && io.direction == Direction::Write;
+        is_unforeseen.then(|| self.rules.spec.validate(io.length as usize).err())?
+    }
+
+    /// The I/O that was announced has been issued, or will not be because the job stops. Then it is still to be done.
+    pub fn withdraw(&mut self) {
+        match self.next.take() {
+            Some(Role::Check(io, expect)) => self.read_back.put_back(io, expect),
+            Some(Role::Trim(written)) => {
+                if let Some(trims) = &mut self.trims {
+                    trims.put_back(written);
+                }
+            }
+            Some(Role::Plain | Role::Write(_) | Role::Look(_)) | None => {}
+        }
+    }
+
+    /// What to read at the end of the pass; `None` = that was all.
+    pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
+        self.doubt.next(&self.checker, &mut self.read_back)
+    }
+
+    /// Goes back to reads that were made before it was known whose the writes are, if blocks passed that are now known to be
+    /// wrong. Whether it does.
+    pub fn read_again(&mut self) -> bool {
+        self.doubt.read_again(&self.checker, &mut self.read_back)
+    }
+
+    /// How many reads the end of the pass is expected to take from here.
+    pub fn expected_reads(&self) -> u64 {
+        self.doubt.expected_reads(&self.read_back)
+    }
+
+    /// Why wrong blocks may have been found, or what has not been checked: if there is no block of this job, it may have
+    /// looked in the wrong place. `is_all`: everything has been read.
+    pub fn hint(&self, is_all: bool) -> Option<String> {
+        let alike = self.checker.alike().filter(|_| self.checker.is_in_doubt());
+        let (stranger, other) = (self.checker.stranger(), self.checker.other_job());
+        let why = match (alike, self.doubt.last_there()) {
+            (Some(Alike::Beginning), Some(last)) if is_all && stranger.is_some() => format!(
+                "how many of its I/Os are writes depends on its seed, so what was written behind write {last}, the last one \
+                 that was found, is not known and has not been checked"
+            ),
+            (Some(Alike::Places | Alike::Nothing), _) if self.wrong > 0 && other.is_some() => {
+                "what this workload writes where depends on its seed".to_owned()
+            }
+            (Some(Alike::Nothing), _) if is_all && stranger.is_some() => {
+                "what this workload writes where depends on its seed, so what was written elsewhere has not been checked"
+                    .to_owned()
+            }
+            _ => return self.reach.filter(|_| is_all)?.hint(),
+        };
+        Some(format!(
+            "no block has a seed of this job (number {}), and some are of job {}: {why}; check from the same place in the same \
+             job file (those that --section leaves out count), with the same randseed, or load the state of the run that \
+             wrote (verify_state_load=1)",
+            self.rules.number,
+            other.unwrap_or_default()
+        ))
+    }
+
+    /// What a block that is read back should be; `None` = that is not known, and it is not read.
+    pub fn after_trims(&self, expect: Expect) -> Option<Expect> {
+        match (&self.trims, expect) {
+            (Some(trims), Expect::Write(number) | Expect::Doubted(number)) if trims.chooses(number) => {
+                trims.are_zeros().then_some(Expect::Zeros)
+            }
+            _ => Some(expect),
+        }
+    }
+
+    /// Takes what this unit was issued for.
+    pub fn role(&mut self, index: u32) -> Role {
+        std::mem::take(&mut self.roles[index as usize])
+    }
+
+    /// What this unit was issued for.
+    pub fn role_of(&self, index: u32) -> &Role {
+        &self.roles[index as usize]
+    }
+
+    /// The unit is still in use for this.
+    pub fn keep(&mut self, index: u32, role: Role) {
+        self.roles[index as usize] = role;
+    }
+
+    /// Whether writes get their content here.
+    pub fn stamps(&self) -> bool {
+        self.stamper.is_some()
+    }
+
+    fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> Written {
+        let number = self.read_back.issue();
+        if let Some(stamper) = &mut self.stamper {
+            let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+            stamper.stamp(
+                buffer,
+                &Identity {
+                    offset: io.offset,
+                    sequence: number,
+                    seed: self.checker.seed(number),
+                    seconds: now.as_secs() as u32,
+                    nanoseconds: now.subsec_nanos(),
+                    job: self.rules.number,
+                },
+            );
+        }
+        Written { io: *io, number }
+    }
+
+    /// Counts a wrong interval; how much of it is reported.
+    pub fn count_wrong(&mut self) -> Telling {
+        self.wrong += 1;
+        match self.wrong.cmp(&MOST_DESCRIBED) {
+            std::cmp::Ordering::Less => Telling::Full,
+            std::cmp::Ordering::Equal => Telling::Last,
+            std::cmp::Ordering::Greater => Telling::Nothing,
+        }
+    }
+
+    /// A block has been checked. Whether what is wrong with it is reported now.
+    pub fn checked(&mut self, expect: Expect, mismatches: &[Mismatch]) -> bool {
+        self.doubt.checked(&self.checker, self.reach.as_mut(), expect, mismatches)
+    }
+
+    /// How many intervals were wrong.
+    pub fn wrong(&self) -> u64 {
+        self.wrong
+    }
+
+    /// Saves a wrong interval, and what it should be, if that was asked for. A line for each file says where it is, or why
+    /// it could not be saved.
+    pub fn dump(&self, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
+        match &self.rules.dump {
+            Some(directory) if mismatch.field != Field::End => dump::save(directory, file, read, mismatch),
+            Some(_) | None => Vec::new(),
+        }
+    }
+}
+
+/// Checks blocks of the job with this number whose contents come from `seed`.
+fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> {
+    let checker = Checker::new(&rules.spec, seed, number, Arc::new(rules.rivals.numbers()))
+        .with_atomic_writes(rules.atomic_writes)
+        .that_accepts_all(!rules.keeps_data)
+        .that_stops_at_the_first(rules.fatal);
+    let checker = match &rules.state {
+        StateRules::Load(Load { policy, comes_later, .. }) => {
+            // Otherwise the states of rivals have been checked before the run.
+            if *comes_later {
+                rules.rivals.states().try_for_each(|(path, name)| others::check(path, name, *policy))?;
+            }
+            checker.beside(OtherStates::load(*policy, &rules.rivals)?)
+        }
+        _ => checker,
+    };
+    Ok(match &rules.earlier {
+        Some(earlier) => checker.of_an_earlier_run(earlier.alike, earlier.has_own_seeds),
+        None => checker,
+    })
+}
+
+/// Begins the state file. If none is required, that there can be none is only a warning.
+fn begin_state(rules: &Rules) -> Result<(Option<Keeper>, Option<String>), SetupError> {
+    match &rules.state {
+        StateRules::None | StateRules::Load(_) => Ok((None, None)),
+        StateRules::Impossible { message, is_required: true } => Err(SetupError::NoState(message.clone())),
+        StateRules::Impossible { message, is_required: false } => Ok((None, Some(message.clone()))),
+        StateRules::Keep(keep) => match Keeper::begin(keep, rules) {
+            Ok(keeper) => Ok((Some(keeper), None)),
+            Err(error) if keep.is_required => Err(SetupError::Save(keep.path.clone(), error)),
+            Err(error) => Ok((None, Some(no_state(&rules.job, keep, &error)))),
+        },
+    }
+}
+
+fn no_state(job: &str, keep: &Keep, error: &io::Error) -> String {
+    format!(
+        "{job}: there is no verify state {}: {error}; if the run is interrupted, what was written cannot be verified (another \
+         --aux-path may have room for it, and verify_state_save=0 does without)",
+        keep.path.display()
+    )
+}
+
+/// How the worker keeps apart from its rivals; `None` = it has none now.
+fn turns(rules: &Rules, files: usize, owners: &Arc<Owners>) -> Option<Turns> {
+    rules.rivals.take_turns().then(|| {
+        let shared = (0..files).map(|file| rules.rivals.shared(file)).collect();
+        Turns::new(shared, rules.depth as usize, owners.clone(), (rules.worker + 1) as u16)
+    })
+}
