@@ -1,10 +1,8 @@
 //! Control groups for workers: `cgroup`, `cgroup_weight`, `cgroup_nodelete`.
 //!
-//! Where the block I/O controller of the first version of control groups is mounted, groups are made there (that is
-//! where jobs with this option have always had theirs); otherwise in the hierarchy of the second version. Groups are
-//! made by the controlling process before anything runs, each worker enters its own, and those that were made here are
-//! removed when all workers are gone: by the spawner, which is there for that also when the controlling process was
-//! killed, or else by the controlling process.
+//! The plan says where groups are. The controller creates those that do not exist before anything runs, and each worker
+//! enters its own. When all workers are gone, the spawner removes the groups that the run has created, even if the
+//! controller was killed; if the spawner was killed, the controller removes them.
 
 use iolite_host::ControlGroupVersion;
 use iolite_plan::{ControlGroup, Plan, Problem};
@@ -12,12 +10,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes the weight where the kernel has a file for it.
+/// Sets the weight of a group.
 fn set_weight(version: ControlGroupVersion, group: &Path, weight: u32) -> Result<(), String> {
     let names = match version {
         ControlGroupVersion::One => ["blkio.weight", "blkio.bfq.weight"],
         ControlGroupVersion::Two => {
-            // The controller has to be handed down to the group. Where it cannot be, there is no such file.
+            // The parent has to enable the I/O controller for the group. If that fails, the group has no file for the
+            // weight.
             let _ = group.parent().map(|parent| fs::write(parent.join("cgroup.subtree_control"), "+io"));
             ["io.weight", "io.bfq.weight"]
         }
@@ -34,16 +33,16 @@ fn set_weight(version: ControlGroupVersion, group: &Path, weight: u32) -> Result
         .map_err(|error| format!("cgroup_weight={weight}: {}: {error}", file.display()))
 }
 
-/// The groups of a run. Those that were made here and are not to stay are removed when this is dropped.
+/// The groups of a run. Groups that the run has created are removed when this is dropped, unless they are to stay.
 #[derive(Debug, Default)]
 pub struct ControlGroups(MadeGroups);
 
-/// The groups that a run has made, and that are not to stay.
+/// Groups that the run has created and has to remove.
 #[derive(Clone, Debug, Default)]
 pub struct MadeGroups(Vec<PathBuf>);
 
 impl MadeGroups {
-    /// Removes those that are there. Nobody may be in them any more.
+    /// Removes those that still exist. No process may be in them any more.
     pub fn remove(&self) {
         for group in self.0.iter().rev() {
             match fs::remove_dir(group) {
@@ -57,10 +56,10 @@ impl MadeGroups {
 }
 
 impl ControlGroups {
-    /// Makes the groups that the jobs name, as far as they are not there.
+    /// Creates the groups that the jobs name and that do not exist.
     ///
     /// # Errors
-    /// What is in the way, for all jobs; what has been made is removed again.
+    /// Groups that cannot be created or have no weight, for all jobs. What has been created is removed again.
     pub fn new(plan: &Plan) -> Result<ControlGroups, Vec<Problem>> {
         let mut groups = ControlGroups::default();
         let mut problems = Vec::new();
@@ -85,17 +84,17 @@ impl ControlGroups {
         group.weight.map_or(Ok(()), |weight| set_weight(group.version, directory, weight))
     }
 
-    /// Those that are to be removed.
+    /// The groups that have to be removed.
     pub fn made(&self) -> MadeGroups {
         self.0.clone()
     }
 
-    /// Takes the calling worker into its group, which is entered by writing to this file.
+    /// Moves the calling worker into its group, by writing to the file `entrance`.
     ///
     /// # Errors
-    /// What the kernel says, with the file that was written to.
+    /// The kernel's error, with the name of the file.
     pub fn enter(entrance: &Path) -> io::Result<()> {
-        // 0 is the thread or process that writes.
+        // 0 stands for the thread or process that writes.
         fs::write(entrance, "0")
             .map_err(|error| iolite_os::explained(&error, format!("{}: {error}", entrance.display())))
     }

@@ -1,4 +1,4 @@
-//! The controller: an event loop over ends of workers, messages, signals and timers.
+//! The controller: an event loop that handles exits of workers, messages, signals and timers.
 
 mod bandwidth_log;
 mod children;
@@ -39,11 +39,11 @@ use watch::Watch;
 
 pub use watch::Trigger;
 
-/// How long workers may take to publish their resources before a status dump is made without the newest.
+/// How long a report on the way waits for workers to publish their resource usage.
 const USAGE_PATIENCE: Duration = Duration::from_millis(5);
 
-/// How long workers that are asked to stop have before their waits are ended, and then again and again: a worker may
-/// be just about to begin its wait when it is interrupted.
+/// How often workers that were asked to stop are interrupted. Once is not enough: a worker may be just about to block
+/// when it is interrupted.
 const STOP_PATIENCE_NS: u64 = 100_000_000;
 
 /// How a worker ended.
@@ -55,7 +55,7 @@ enum End {
     Failed,
     /// By a signal.
     Killed,
-    /// It never began, because the run was ended before.
+    /// It never began, because the run ended before.
     Skipped,
 }
 
@@ -77,13 +77,13 @@ struct Member {
     ordered: bool,
     released: bool,
     end: Option<End>,
-    /// When it may be ordered, in nanoseconds of the clock.
+    /// The earliest time to start it, in nanoseconds of the clock.
     not_before: u64,
     sampler: Sampler,
     known: Known,
 }
 
-/// Everything about a run that is under way.
+/// The state of a run.
 pub struct Controller<'a> {
     plan: &'a Plan,
     layouts: Vec<Layout>,
@@ -94,20 +94,20 @@ pub struct Controller<'a> {
     messages: Socket,
     signals: SignalQueue,
     spawner: Spawner,
-    /// Removed when the spawner has ended all workers: fields are dropped in order.
+    /// Must come after `spawner`, which ends all workers when it is dropped: fields are dropped in order.
     _groups: ControlGroups,
     watch: Watch,
     bandwidth_log: BandwidthLog,
     disks: Disks,
-    /// The thread host keeps the time for all workers.
+    /// A thread of the thread host keeps the time for all workers.
     keeps_time: bool,
-    /// It was lost, and the run with it.
+    /// That thread has died, which ends the run.
     clock_lost: bool,
     /// Held until the run is over.
     _locked: LockedMemory,
     members: Vec<Member>,
     idle_meter: Option<IdleMeter>,
-    /// Groups that end when their state is steady.
+    /// Groups that end when they reach a steady state.
     steady_groups: Vec<SteadyGroup>,
     /// From when on snapshots count the time.
     created: u64,
@@ -115,16 +115,16 @@ pub struct Controller<'a> {
     begun: u64,
     wave: u32,
     wave_begun: u64,
-    /// When it was last looked at who may start.
+    /// When workers were last started.
     looked_at: u64,
     signal: Option<i32>,
     laid_out: bool,
     spawner_gone: bool,
-    /// When the status line, a status dump and a slice are due; `u64::MAX` = never.
+    /// When the status line, a report on the way and a slice are due; `u64::MAX` = never.
     next_eta: u64,
     next_status: u64,
     next_slice: u64,
-    /// When workers that are asked to stop and have not are interrupted; `u64::MAX` = there are none.
+    /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = there are none.
     next_interrupt: u64,
 }
 
@@ -210,11 +210,11 @@ impl<'a> Controller<'a> {
         })
     }
 
-    /// Sees the run through to its end.
+    /// Runs everything to the end.
     pub fn run(mut self, events: &mut Events<'_>) -> Result<Outcome, RunError> {
         let system = |error| RunError::System("the run cannot be controlled", error);
         let goes_on = self.lay_out(events).map_err(system)?;
-        // What it took to lay out the files is no part of what is measured.
+        // Laying out files is not measured.
         self.disks.begin();
         self.begun = self.now();
         if goes_on {
@@ -253,7 +253,7 @@ impl<'a> Controller<'a> {
             self.wait_until(self.next_interrupt)?;
             self.handle_signals(events);
             if self.signal.is_some() {
-                // What is laid out so far stays; nothing has run yet.
+                // Files that are laid out stay. Nothing has run yet.
                 self.skip_the_rest();
                 self.expect_stops();
             }
@@ -266,7 +266,7 @@ impl<'a> Controller<'a> {
                         self.end_worker(0, End::Killed, Some(killed(signal)), events);
                         self.skip_the_rest();
                     }
-                    // Those whose files cannot be made are over; that does not keep the others from running.
+                    // Workers without their files are over. The others run.
                     for index in 0..self.members.len() {
                         if self.members[index].known.error.is_some() && self.members[index].end.is_none() {
                             self.end_worker(index, End::Failed, None, events);
@@ -286,12 +286,12 @@ impl<'a> Controller<'a> {
         self.clock.now()
     }
 
-    /// The time until something is due; `None` = for ever.
+    /// The time until `due`; `None` = forever.
     fn until(&self, due: u64) -> Option<Duration> {
         (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(self.now())))
     }
 
-    /// The spawner's next answer. When the spawner is gone, so is everything it started.
+    /// The spawner's next answer. If the spawner has died, all workers have died with it.
     fn answer(&mut self, events: &mut Events<'_>) -> io::Result<Option<Answer>> {
         match self.spawner.answer() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -315,7 +315,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// Orders something of the spawner. That it is gone is seen when its answers end.
+    /// Sends an order to the spawner. (If it has died, the end of its answers says so.)
     fn order(&self, order: Order) -> io::Result<()> {
         match self.spawner.order(order) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -327,7 +327,7 @@ impl<'a> Controller<'a> {
         self.members.iter().all(|member| member.end.is_some())
     }
 
-    /// Waits until something happens or is due.
+    /// Waits until something happens or a timer is due.
     fn wait(&self) -> io::Result<()> {
         let due = self.due();
         match self.until(due) {
@@ -337,7 +337,7 @@ impl<'a> Controller<'a> {
         self.wait_until(due)
     }
 
-    /// When the next thing is due that has a time; `u64::MAX` = nothing has.
+    /// When the next timer is due; `u64::MAX` = none is set.
     fn due(&self) -> u64 {
         let timers = [
             self.next_start(),
@@ -353,7 +353,7 @@ impl<'a> Controller<'a> {
         timers.into_iter().fold(u64::MAX, u64::min)
     }
 
-    /// When the next worker is to be sampled; one that was killed has not said that it runs no more.
+    /// When the next worker is to be sampled. (The slot of a killed worker still says that it runs.)
     fn next_of_samples(&self) -> u64 {
         let running = self.present().filter(|&index| self.members[index].end.is_none());
         running.filter_map(|index| self.next_sample(index)).min().unwrap_or(u64::MAX)
@@ -366,7 +366,7 @@ impl<'a> Controller<'a> {
 
     fn handle(&mut self, events: &mut Events<'_>) -> io::Result<()> {
         self.handle_signals(events);
-        // A worker's words come before the news of its end.
+        // Read a worker's messages before its exit is handled.
         self.handle_messages(events)?;
         while let Some(answer) = self.answer(events)? {
             self.handle_messages(events)?;
@@ -382,7 +382,7 @@ impl<'a> Controller<'a> {
                         .collect();
                     threads.into_iter().for_each(|index| self.ended(index, end, events));
                     if self.keeps_time {
-                        // Time stands still for the others, too.
+                        // The clock of all other workers has stopped.
                         self.clock_lost = true;
                         let text = "the thread that kept the time (gtod_cpu) is gone: the run ends";
                         self.tell(None, EventKind::Warning(text.to_owned()), events);
@@ -438,7 +438,7 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// A worker's process or thread is gone.
+    /// Handles the end of a worker's process or thread.
     fn ended(&mut self, index: usize, end: ChildEnd, events: &mut Events<'_>) {
         if self.members[index].end.is_some() {
             return;
@@ -462,7 +462,7 @@ impl<'a> Controller<'a> {
     fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {
         debug!(target: "process", job = index + 1, "worker {} {}", index + 1, end.in_words());
         let control = &self.arena.slot(index).control;
-        // Also of one that never began: others may look at this to see whom to wait for.
+        // This is set even for a worker that never began, because others read it to see whether to wait.
         if control.ended_ns.load(Relaxed) == 0 {
             control.ended_ns.store(self.clock.now(), Relaxed);
         }
@@ -478,7 +478,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// `exitall`: the end of this worker is the end of others.
+    /// Ends other workers with this one (`exitall`).
     fn exit_others(&mut self, index: usize, what: ExitWhat) {
         let group = self.plan.job_of(&self.plan.workers[index]).group;
         for other in 0..self.members.len() {
@@ -494,7 +494,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// Asks a worker to finish; one that has not begun never will.
+    /// Asks a worker to finish. A worker that has not begun is skipped.
     fn terminate(&mut self, index: usize) {
         let member = &mut self.members[index];
         if member.end.is_some() {
@@ -514,7 +514,7 @@ impl<'a> Controller<'a> {
         self.next_interrupt = self.next_interrupt.min(self.now() + STOP_PATIENCE_NS);
     }
 
-    /// Ends the waits of those that were asked to stop a while ago and have not.
+    /// Interrupts workers that were asked to stop a while ago and still run.
     fn interrupt(&mut self) -> io::Result<()> {
         if self.now() < self.next_interrupt {
             return Ok(());
@@ -546,7 +546,7 @@ impl<'a> Controller<'a> {
                 continue;
             }
             if self.signal.is_some() {
-                // Asked twice: at once. What was measured so far is in the arena and is still reported.
+                // The second signal ends the run at once. What was measured is in the arena and is reported.
                 self.spawner.finish();
                 for member in &mut self.members {
                     member.end.get_or_insert(End::Killed);

@@ -1,10 +1,9 @@
-//! What `--debug` tells about a plan before it is performed: the jobs, their files, their seeds, and what they ask of
-//! each subject that has options of its own.
+//! What `--debug` prints about a plan before it is performed: jobs, files, seeds, and the options of each subject.
 
 use iolite_plan::{JobPlan, Layout, Plan};
 use tracing::debug;
 
-/// Tells everything that is known before the first worker starts.
+/// Prints everything that is known before the first worker starts.
 pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
     for (worker, layout) in plan.workers.iter().zip(layouts) {
         let number = worker.index + 1;
@@ -24,7 +23,7 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
                 file.extend_to.map(|size| format!(", to be made {size} large")).unwrap_or_default()
             );
         }
-        /// Tells the options of a subject; the target of an event has to be a constant.
+        /// Prints the options of a subject. (A macro, because the target of an event has to be a constant.)
         macro_rules! subject {
             ($($target:literal: $($prefix:literal),+;)+) => {$(
                 debug!(target: $target, job = number, "{name}: {}", given(job, &[$($prefix),+]));
@@ -42,7 +41,7 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
     }
 }
 
-/// What a job was given of the options whose names begin so.
+/// The options that were set for a job and whose names begin with one of these prefixes.
 fn given(job: &JobPlan, prefixes: &[&str]) -> String {
     let given: Vec<String> = job.given(prefixes).map(|(name, value)| format!("{name}={value}")).collect();
     if given.is_empty() { "nothing of this is asked for".to_owned() } else { given.join(" ") }

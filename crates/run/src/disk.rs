@@ -1,4 +1,4 @@
-//! The disks under the files: what they did while the jobs ran, from `/sys/block/*/stat`.
+//! Statistics of the disks below the files, from `/sys/block/*/stat`.
 
 use crate::sys;
 use iolite_host::{Disk, Machine};
@@ -20,7 +20,7 @@ struct Watched {
 #[derive(Clone, Copy, Default)]
 struct Reading {
     counters: DiskCounters,
-    /// Milliseconds in which the disk had something to do.
+    /// Milliseconds in which the disk was busy.
     busy_ms: u64,
     at_ns: u64,
 }
@@ -56,12 +56,12 @@ impl Disks {
         Disks(disks)
     }
 
-    /// What they do counts from now on.
+    /// Starts counting.
     pub fn begin(&mut self) {
         self.0.iter_mut().for_each(Watched::begin);
     }
 
-    /// What the disks did since.
+    /// What the disks have done since counting started.
     pub fn report(&self) -> Vec<DiskReport> {
         let reports: Vec<DiskReport> = self.0.iter().map(Watched::report).collect();
         reports.iter().for_each(|disk| debug!(target: "diskutil", "{}", in_words(disk)));

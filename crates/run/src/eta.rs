@@ -1,14 +1,15 @@
-//! How far the run is: the share done and the time left.
+//! The progress of the run: the share that is done and the time that remains.
 
 use crate::shared::{Phase, Slot};
 use iolite_plan::EstimateRules;
 use iolite_types::Direction;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Seconds that a worker has still to run once it has started, from what it was asked to do and what it has done.
+/// The remaining time of a worker in seconds, not counting the time until it starts.
 ///
-/// The time for bytes (`pass_bytes` in each pass) and for I/Os is estimated from the worker's rate so far. A worker that is
-/// ended by its time only still reads back what it has written by then. `None` = it cannot be told (yet).
+/// It is estimated from what the worker has to do (`pass_bytes` in each pass, a number of I/Os, a time) and from its
+/// rate so far. A worker that is ended only by its time still reads back what it has written by then. `None` = nothing
+/// is known yet.
 pub fn seconds_left(rules: &EstimateRules, pass_bytes: u64, slot: &Slot, now_ns: u64) -> Option<f64> {
     let phase = slot.control.phase();
     if phase == Phase::Exited {
@@ -33,7 +34,7 @@ pub fn seconds_left(rules: &EstimateRules, pass_bytes: u64, slot: &Slot, now_ns:
     [by_time, by_bytes, by_ios].into_iter().flatten().reduce(f64::min)
 }
 
-/// What a worker has done of what it was asked to.
+/// What a worker has to do, and what it has done of it.
 struct Work<'a> {
     rules: &'a EstimateRules,
     slot: &'a Slot,
@@ -42,22 +43,22 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Seconds until so many bytes are moved.
+    /// Seconds until `total` bytes are moved.
     fn by_bytes(&self, total: f64) -> Option<f64> {
         let moved = self.sum(|slot, direction| slot.stats.moved(direction).bytes);
         let reads = self.reads_left.map_or(0.0, |reads| reads.bytes);
         self.seconds(total - moved - reads, moved)
     }
 
-    /// Seconds until so many I/Os are done.
+    /// Seconds until `total` I/Os are done.
     fn by_ios(&self, total: f64) -> Option<f64> {
         let ever = self.sum(|slot, direction| slot.stats.moved(direction).ios);
         let reads = self.reads_left.map_or(0.0, |reads| reads.ios);
-        // Those of a ramp that is over do not count.
+        // I/Os of a ramp that is over do not count.
         let counted = self.sum(|slot, direction| slot.stats.directions[direction].ios.get());
         let left = self.seconds(total - counted - reads, ever)?;
         let ramp_left = self.rules.ramp_s - self.elapsed_s;
-        // And those of one that will be are done again.
+        // If the ramp ends first, all I/Os come after it.
         if ramp_left > 0.0 && left > ramp_left {
             Some(ramp_left + self.seconds(total, ever)?)
         } else {
@@ -69,14 +70,14 @@ impl Work<'_> {
         Direction::ALL.into_iter().map(|direction| of(self.slot, direction.index())).sum::<u64>() as f64
     }
 
-    /// Seconds until the rest is done, and what is read back now, at the rate so far.
+    /// Seconds until the rest is done, at the rate so far, after the reading back that is under way.
     fn seconds(&self, rest: f64, done: f64) -> Option<f64> {
         let reads_s = self.reads_left.map_or(0.0, |reads| reads.seconds);
         (done > 0.0 && self.elapsed_s > 0.0).then(|| reads_s + rest.max(0.0) / (done / self.elapsed_s))
     }
 }
 
-/// What is left of reading back what a pass has written.
+/// The rest of a phase that reads back what a pass has written.
 #[derive(Clone, Copy, Debug)]
 struct ReadsLeft {
     seconds: f64,
@@ -99,7 +100,7 @@ impl ReadsLeft {
     }
 }
 
-/// The share of the time that is over, in percent.
+/// The elapsed share of the time, in percent.
 pub fn percent(elapsed_s: f64, left_s: f64) -> f64 {
     let all = elapsed_s + left_s;
     if all <= 0.0 { 0.0 } else { (100.0 * elapsed_s / all).clamp(0.0, 100.0) }
@@ -117,14 +118,14 @@ mod tests {
     const ONCE: EstimateRules =
         EstimateRules { limit_s: None, only_time: false, ramp_s: 0.0, byte_passes: 1.0, ios: None };
 
-    /// A worker that runs since second 1.
+    /// A worker that started at second 1.
     fn running(slot: &Slot) {
         slot.control.set_phase(Phase::Running);
         slot.control.started_ns.store(1_000_000_000, Relaxed);
         slot.control.counting_ns.store(1_000_000_000, Relaxed);
     }
 
-    /// It moves so many I/Os of 10 bytes.
+    /// It completes this number of I/Os of 10 bytes.
     fn moves(slot: &Slot, direction: Direction, ios: u64) {
         let live = &slot.stats.directions[direction.index()];
         live.issued.add(ios);
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(seconds_left(&limited, 200, slot, now), Some(2.0));
         let based = EstimateRules { only_time: true, ..limited };
         assert_eq!(seconds_left(&based, 200, slot, now), Some(3.0));
-        // What was moved in a ramp is moved.
+        // Bytes that were moved in a ramp count.
         slot.stats.reset(now);
         assert_eq!(seconds_left(&rules, 400, slot, now), Some(6.0));
     }
@@ -166,13 +167,13 @@ mod tests {
         assert_eq!(seconds_left(&rules, 200, slot, 3_000_000_000), Some(6.0));
         let based = EstimateRules { only_time: true, limit_s: Some(60.0), ..rules };
         assert_eq!(seconds_left(&based, 200, slot, 3_000_000_000), Some(58.0));
-        // In a ramp that will be over before: all of them are to be done behind it.
+        // The ramp ends before the I/Os do, so all of them come after it.
         slot.control.set_phase(Phase::Ramping);
         let ramping = EstimateRules { ramp_s: 6.0, ..rules };
         assert_eq!(seconds_left(&ramping, 1 << 20, slot, 3_000_000_000), Some(4.0 + 12.0));
         let ramping = EstimateRules { ramp_s: 20.0, ..rules };
         assert_eq!(seconds_left(&ramping, 1 << 20, slot, 3_000_000_000), Some(10.0));
-        // What was done in a ramp does not count, but tells how fast it goes.
+        // I/Os of the ramp do not count, but their rate is known.
         slot.control.set_phase(Phase::Running);
         slot.stats.reset(3_000_000_000);
         assert_eq!(seconds_left(&rules, 1 << 20, slot, 3_000_000_000), Some(12.0));

@@ -1,9 +1,9 @@
 //! `--idle-prof`: how idle the CPUs are while the jobs run.
 //!
-//! One thread per CPU, of the lowest priority that the kernel has (`SCHED_IDLE`), repeats a unit of work that takes a
-//! few microseconds. What the jobs leave over of a CPU goes into such units. So idleness is the number of units times
-//! the time that a unit takes by itself, as a share of the time that has passed. That time is measured before the run,
-//! on each CPU, in time that the CPU has really given to the thread.
+//! One thread per CPU, with the lowest priority of the kernel (`SCHED_IDLE`), repeats a unit of work that takes a few
+//! microseconds. It gets the time of the CPU that the jobs do not use. Idleness is the number of units times the time
+//! that a unit takes, as a share of the elapsed time. The time that a unit takes is measured before the run, on each
+//! CPU, as CPU time of the thread.
 
 use crate::clock::Clock;
 use crate::sys;
@@ -14,19 +14,19 @@ use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::{Duration, Instant};
 
-/// Units over which the time of one is measured.
+/// The number of units over which the time of a unit is measured.
 const CALIBRATION_UNITS: u32 = 1000;
 
 /// How long calibration may take on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How far a thread has come: at first (0) it measures; then it is ready, or could not be set up.
+/// The state of a thread. It begins with 0, while the thread measures the time of a unit.
 mod state {
     pub const READY: u32 = 1;
     pub const FAILED: u32 = 2;
 }
 
-/// What one thread publishes. Zeros are the beginning.
+/// What one thread publishes. All fields begin with 0.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Counter {
@@ -39,18 +39,18 @@ struct Counter {
     units: AtomicU64,
 }
 
-/// Beside the counters: the period that is looked at. Written by the controller.
+/// The period in which units count. Written by the controller.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Period {
-    /// 0 = not begun, 1 = begun.
+    /// 0 = it has not begun, 1 = it has.
     begun: AtomicU32,
     began_ns: AtomicU64,
-    /// 0 = it lasts.
+    /// 0 = it has not ended.
     ended_ns: AtomicU64,
 }
 
-/// The measurement, shared by the controller and the process of the threads.
+/// The measurement, shared by the controller and the process that runs the threads.
 #[derive(Clone, Debug)]
 pub struct IdleMeter {
     cpus: Vec<u32>,
@@ -133,19 +133,19 @@ impl IdleMeter {
         Ok(())
     }
 
-    /// The jobs begin now.
+    /// Begins the period: the jobs start now.
     pub fn begin(&self) {
         self.period.began_ns.store(self.clock.now(), Relaxed);
         self.period.begun.store(1, Release);
         sys::futex_wake(&self.period.begun);
     }
 
-    /// The jobs are over.
+    /// Ends the period: the jobs are over.
     pub fn end(&self) {
         self.period.ended_ns.store(self.clock.now().max(1), Relaxed);
     }
 
-    /// What has been measured until now, or until the end.
+    /// The idleness up to now, or up to the end of the period.
     pub fn report(&self) -> IdleReport {
         let end = match self.period.ended_ns.load(Relaxed) {
             0 => self.clock.now(),
@@ -169,7 +169,7 @@ impl Counter {
     }
 }
 
-/// Measures what a unit takes on each CPU, and nothing else.
+/// Only measures the time that a unit takes on each CPU.
 ///
 /// # Errors
 /// When a CPU cannot be used.
@@ -195,7 +195,7 @@ fn calibrate() -> u64 {
     ((sys::thread_cpu_ns() - began) * 1000 / u64::from(CALIBRATION_UNITS)).max(1)
 }
 
-/// A few microseconds of arithmetic, each step of which needs the one before.
+/// A few microseconds of arithmetic. Each step depends on the one before.
 fn unit_of_work() {
     const STEPS: u64 = 4096;
     let mut value = black_box(0x9e37_79b9_7f4a_7c15u64);
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn idleness_is_what_was_left_over() {
         let meter = IdleMeter::new(true, Clock::calibrate()).unwrap();
-        // 4 s of which the first CPU gave two to units of 2 ms.
+        // In 4 s the first CPU spent 2 s on units of 2 ms.
         meter.period.began_ns.store(1_000_000_000, Relaxed);
         meter.period.ended_ns.store(5_000_000_000, Relaxed);
         meter.counters[0].unit_ps.store(2_000_000_000, Relaxed);
@@ -231,7 +231,7 @@ mod tests {
         let host = std::thread::spawn(move || theirs.run());
         meter.wait_until_ready().unwrap();
         meter.begin();
-        // However busy the machine is, at some time there is something left over.
+        // Even a busy machine leaves some time over.
         let patience = Instant::now() + Duration::from_secs(60);
         while meter.counters.iter().all(|counter| counter.units.load(Relaxed) == 0) {
             assert!(Instant::now() < patience);

@@ -1,10 +1,9 @@
 //! Performs a plan: processes, threads, the I/O loop, live snapshots.
 //!
 //! The controller (the process that was started) runs no worker. Before anything else it forks a *spawner*, a small
-//! single-threaded process; the spawner forks workers on demand and tells how they ended. Workers that are threads
-//! live in one process of their own, which the spawner also forks. So one run can mix both, and nothing with threads
-//! ever forks. What they share is one mapping ([`shared`]); what they say in words goes through one socket
-//! ([`message`]).
+//! single-threaded process. The spawner forks workers on demand and reports how they end. Workers that are threads run
+//! in one more process, which the spawner also forks. So one run can have both kinds, and a process with threads never
+//! forks. The processes share one mapping ([`shared`]) and send messages through one socket ([`message`]).
 
 mod cgroup;
 mod collect;
@@ -36,34 +35,34 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the run is to tell on its way.
+/// What a run reports on its way, and what ends it.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Between two snapshots for the status line; `None` = no status line.
+    /// The time between two snapshots for the status line; `None` = no status line.
     pub eta_interval: Option<Duration>,
-    /// Between two status dumps; `None` = only when asked by SIGUSR1.
+    /// The time between two reports on the way; `None` = only when SIGUSR1 asks for one.
     pub status_interval: Option<Duration>,
-    /// Between two slices of the run that are told on their own.
+    /// The length of the slices of the run that are reported separately; `None` = no slices.
     pub slice_interval: Option<Duration>,
-    /// Each of these files, when it appears, asks for a status dump.
+    /// A file that appears under one of these names asks for a report on the way.
     pub status_files: Vec<PathBuf>,
     /// What ends the run early.
     pub trigger: Trigger,
     /// Log the bandwidth of all jobs together.
     pub bandwidth_log: bool,
-    /// Measure how idle the CPUs are; true = each of them is to be shown.
+    /// Measure how idle the CPUs are; true = report each CPU.
     pub idleness: Option<bool>,
 }
 
-/// Whoever is told what happens: each event once, in order.
+/// Receives the events of a run, each once, in order.
 pub type Events<'a> = dyn FnMut(Event) + 'a;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The report.
     pub report: Report,
-    /// Some job ended with an error, or was killed.
+    /// A job ended with an error, or was killed.
     pub failed: bool,
     /// The signal that ended the run, if one did.
     pub signal: Option<i32>,
@@ -72,7 +71,7 @@ pub struct Outcome {
 /// Why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The files or the engines are not as the jobs need them.
+    /// The jobs cannot run with these files, engines or this machine.
     #[error("the jobs cannot run as they are")]
     Problems(Vec<Problem>),
     /// The operating system refused something that every run needs.

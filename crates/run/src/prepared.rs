@@ -1,4 +1,4 @@
-//! What is found out before a run begins, and changes nothing.
+//! The checks before a run begins. They change nothing.
 
 use crate::controller::Controller;
 use crate::{Events, Outcome, RunError, Settings};
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tracing::debug;
 
-/// A plan whose files and engines have been looked at: it can be performed.
+/// A plan that has passed all checks and can be performed.
 pub struct Prepared<'a> {
     plan: &'a Plan,
     machine: &'a dyn Machine,
@@ -20,10 +20,10 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Looks at the files and engines that the plan needs, and at what the machine is like. Changes nothing.
+    /// Checks the files and engines of the plan, and what it asks of the machine. Changes nothing.
     ///
     /// # Errors
-    /// Everything that is in the way, for all jobs.
+    /// Everything that prevents the run, for all jobs.
     pub fn new(plan: &'a Plan, machine: &'a dyn Machine) -> Result<Self, RunError> {
         let mut problems = probe(plan);
         problems.extend(iolite_plan::impossible(plan, machine));
@@ -45,7 +45,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// What of the run lies at this path and must not be written over, in words: data of a job, a trace, a state.
+    /// The file of the run at this path that must not be overwritten, in words: data of a job, a trace, a state; `None`
+    /// = there is none.
     pub fn at(&self, path: &Path) -> Option<String> {
         own_files::at(self.plan, &self.layouts, path, self.machine)
     }
@@ -53,7 +54,7 @@ impl<'a> Prepared<'a> {
     /// Performs the plan. This process must be single-threaded: it forks.
     ///
     /// # Errors
-    /// What the operating system refuses that every run needs. Failures of jobs are part of the outcome.
+    /// The operating system refuses something that every run needs. Failures of jobs are part of the outcome.
     pub fn perform(self, settings: Settings, events: &mut Events<'_>) -> Result<Outcome, RunError> {
         let Prepared { plan, machine, layouts, rivalries, owners } = self;
         Controller::start(plan, machine, layouts, (rivalries, owners), settings)?.run(events)
@@ -89,7 +90,7 @@ fn owners(plan: &Plan, rivalries: &Rivalries) -> Result<Arc<Owners>, Vec<Problem
     Ok(Arc::new(owners))
 }
 
-/// Finds out, before anything is touched, whether the engines can be used here.
+/// Checks that the engines can be used on this machine.
 fn probe(plan: &Plan) -> Vec<Problem> {
     plan.jobs
         .iter()

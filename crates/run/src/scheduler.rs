@@ -5,11 +5,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Sets the scheduler of the disk that holds this file. It stays when the job is over. `Ok(false)` = the file is on
-/// no disk that has one.
+/// Sets the scheduler of the disk that holds this file. It is not set back after the job. `Ok(false)` = the file is not
+/// on a disk with a scheduler.
 ///
 /// # Errors
-/// What the kernel says, with the schedulers that the disk can have.
+/// The kernel's error, with the schedulers that the disk supports.
 pub fn set(file: &Path, scheduler: &str) -> io::Result<bool> {
     // Other jobs may have changed it since the run began.
     let Some(disk) = ThisMachine::new().disk(file) else { return Ok(false) };

@@ -6,20 +6,20 @@ use std::os::fd::AsRawFd;
 use std::process;
 use std::thread;
 
-/// Those that end a run, and the one that asks for a report.
+/// The signals that end a run, and the one that asks for a report.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 
-/// While this is there, the signals that a run acts on do not end this process by themselves.
+/// As long as this value lives, the signals that a run handles do not end the process.
 ///
-/// A run takes them only as long as it lasts. One that comes a moment later (a second interrupt, the SIGUSR1 of
-/// somebody who looks at the run every second) must not cost its report.
+/// A run handles them only until it ends. A signal that arrives shortly after that (a second interrupt, or the SIGUSR1
+/// of a script that asks for a report every second) must not prevent the final report.
 #[derive(Debug)]
 pub struct HeldSignals {
     queue: SignalQueue,
 }
 
 impl HeldSignals {
-    /// Holds them from now on.
+    /// Blocks the signals.
     ///
     /// # Errors
     /// What the operating system refuses.
@@ -27,10 +27,10 @@ impl HeldSignals {
         Ok(HeldSignals { queue: queue()? })
     }
 
-    /// The run is over, and its report may take for ever (somebody has to read the other end of a pipe): one more signal
-    /// that ends a run is still held, the second one ends this process with `status`.
+    /// The run is over, but writing its report may block (if nobody reads the other end of a pipe). One more
+    /// terminating signal is ignored, and the second one ends this process with `status`.
     pub fn end_at_the_second(self, status: i32) {
-        // Without a thread they stay held, which costs no report.
+        // If the thread cannot be started, the signals stay blocked, and the report is still written.
         let _ = thread::Builder::new().spawn(move || {
             let mut asked = 0;
             while asked < 2 {
@@ -46,7 +46,7 @@ impl HeldSignals {
     }
 }
 
-/// Queues them.
+/// A queue of these signals.
 pub(crate) fn queue() -> Result<SignalQueue, RunError> {
     SignalQueue::new(&SIGNALS).map_err(|error| RunError::System("signals cannot be received", error))
 }

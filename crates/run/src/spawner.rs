@@ -1,7 +1,7 @@
-//! The spawner: a small single-threaded process that forks workers and tells how they ended.
+//! The spawner: a small single-threaded process that forks workers and reports how they end.
 //!
-//! It is forked before the controller has done anything but plan, so what it forks is small and has no threads in
-//! it. Orders and answers are single fixed-size messages on a socket pair. When the controller is gone, whatever ended it,
+//! The controller forks it right after planning, so that the processes it forks are small and have no other threads.
+//! Orders and answers are messages of a fixed size on a socket pair. When the controller is gone, for whatever reason,
 //! the spawner sees the end of that socket, kills what it has started, and cleans up.
 
 use crate::sys::{self, ChildEnd, SignalQueue, Socket};
@@ -21,9 +21,9 @@ pub enum Order {
     Thread(u32),
     /// Keep the time in a thread of the thread host.
     KeepTime,
-    /// Measure how idle the CPUs are, in a process of its own.
+    /// Measure how idle the CPUs are, in another process.
     MeasureIdleness,
-    /// End the waits of those workers that are asked to stop.
+    /// Interrupt workers that were asked to stop.
     Interrupt,
 }
 
@@ -34,7 +34,7 @@ pub enum Answer {
     LaidOut(ChildEnd),
     /// A worker process has ended.
     Process(u32, ChildEnd),
-    /// The host of all thread workers has ended.
+    /// The process of all thread workers has ended.
     ThreadHost(ChildEnd),
     /// This worker could not be started, because of this errno.
     NotStarted(u32, i32),
@@ -113,27 +113,27 @@ impl Answer {
     }
 }
 
-/// What the spawner's children do; implemented by the run.
+/// What the children of the spawner do. Implemented by the run.
 pub trait Work: Send + Sync {
     /// Lays out the files of all workers; the exit status.
     fn lay_out(&self) -> i32;
-    /// Is this worker; the exit status.
+    /// Runs this worker; the exit status.
     fn worker(&self, worker: u32) -> i32;
-    /// A thread worker is over.
+    /// Called when a thread worker has ended.
     fn thread_over(&self, worker: u32);
-    /// Whether this worker is asked to stop, and may be in a wait that keeps it from hearing so.
+    /// Whether this worker was asked to stop, and may be blocked so that it does not notice.
     fn may_be_deaf(&self, worker: u32) -> bool;
-    /// Keeps the time for all workers, for ever.
+    /// Keeps the time for all workers, forever.
     fn keep_time(&self);
     /// Measures how idle the CPUs are, until the jobs are over; the exit status.
     fn measure_idleness(&self) -> i32;
-    /// All workers are gone: removes what was there for them. Others may have done so.
+    /// Called when all workers are gone: removes what they needed, if it still exists.
     fn clean_up(&self);
-    /// Ends the waits of such workers among the threads of this process.
+    /// Interrupts workers among the threads of this process for which [`Work::may_be_deaf`] holds.
     fn interrupt_threads(&self);
 }
 
-/// How long what the spawner has started may take to die before it is left to the kernel.
+/// How long killed processes are waited for.
 const DYING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The controller's end.
@@ -152,7 +152,7 @@ impl Spawner {
                 return 1;
             }
             sys::allow_many_files();
-            // The copy of the controller's end must go, or its closing would never be seen here.
+            // With a copy of the controller's end open, this process would never see that the controller closes it.
             // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
             unsafe { libc::close(controller) };
             let work = std::sync::Arc::new(work);
@@ -163,12 +163,18 @@ impl Spawner {
         Ok(Spawner { socket: mine, pid })
     }
 
-    /// Orders something.
+    /// Sends an order.
+    ///
+    /// # Errors
+    /// `BrokenPipe` = the spawner has died; all else is what the operating system refuses.
     pub fn order(&self, order: Order) -> io::Result<()> {
         self.socket.send(&order.encode())
     }
 
-    /// The next answer, if there is one now; `UnexpectedEof` when the spawner is gone.
+    /// The next answer, if there is one now.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` = the spawner has died; all else is what the operating system refuses.
     pub fn answer(&self) -> io::Result<Option<Answer>> {
         let mut bytes = [0; MESSAGE];
         let length = self.socket.try_receive_or_end(&mut bytes)?;
@@ -180,19 +186,19 @@ impl Spawner {
         self.socket.as_raw_fd()
     }
 
-    /// Has everything killed that the spawner started, and the spawner end.
+    /// Makes the spawner kill everything that it started, and end.
     pub fn finish(&self) {
         self.socket.finish_sending();
     }
 }
 
 impl Drop for Spawner {
-    /// Returns when nothing of the run is left, so that whoever comes next finds files closed and CPUs idle.
+    /// Returns when no process of the run is left, so that files are closed and CPUs are idle for whatever comes next.
     fn drop(&mut self) {
         self.finish();
         let patience = Instant::now() + DYING_PATIENCE * 2;
         while let Some(left) = patience.checked_duration_since(Instant::now()) {
-            // What it still has to say is of no interest; it must only not be kept from saying it.
+            // The remaining answers do not matter, but the spawner must be able to send them.
             if sys::wait_readable(&[self.descriptor()], Some(left)).is_err() {
                 break;
             }
@@ -206,7 +212,7 @@ impl Drop for Spawner {
     }
 }
 
-/// Who a child of the spawner is.
+/// What a child of the spawner does.
 enum Child {
     Layout,
     Worker(u32),
@@ -214,9 +220,9 @@ enum Child {
     Helper,
 }
 
-/// Does what is ordered until there are no more orders. Nothing that was started is left afterwards.
+/// Carries out orders until there are no more, and then ends everything that it started.
 fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
-    // A terminal that goes away, or asks to quit, tells all processes: the controller decides what that means.
+    // A terminal sends SIGHUP and SIGQUIT to all processes. The controller decides what they mean.
     let Ok(signals) = SignalQueue::new(&[libc::SIGCHLD, libc::SIGHUP, libc::SIGQUIT]) else { return 1 };
     let mut children: HashMap<libc::pid_t, Child> = HashMap::new();
     let mut threads: Option<Socket> = None;
@@ -239,7 +245,7 @@ fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
     status
 }
 
-/// Tells of the children that have ended.
+/// Reports children that have ended.
 fn tell_ends(
     socket: &Socket,
     children: &mut HashMap<libc::pid_t, Child>,
@@ -253,7 +259,7 @@ fn tell_ends(
                 *threads = None;
                 Answer::ThreadHost(end)
             }
-            // Without a helper, what it was to measure is missing, but nothing else.
+            // If a helper ends, only its measurement is missing.
             Some(Child::Helper) | None => continue,
         };
         socket.send(&answer.encode())?;
@@ -261,7 +267,7 @@ fn tell_ends(
     Ok(())
 }
 
-/// Carries out the orders that are there.
+/// Carries out the orders that have arrived.
 fn obey<W: Work + 'static>(
     socket: &Socket,
     work: &std::sync::Arc<W>,
@@ -279,8 +285,8 @@ fn obey<W: Work + 'static>(
     Ok(())
 }
 
-/// Kills all children and waits for their end, so that nothing of the run outlives it. One that the kernel cannot
-/// kill yet (it waits for a device) is not waited for long: it follows this process by itself.
+/// Kills all children and waits until they have ended, so that nothing outlives the run. It does not wait long for a
+/// child that the kernel cannot kill yet, because it waits for a device: the child dies as soon as the device answers.
 fn end_all(signals: &SignalQueue, mut children: HashMap<libc::pid_t, Child>) {
     children.keys().for_each(|&pid| sys::kill(pid, libc::SIGKILL));
     let patience = Instant::now() + DYING_PATIENCE;
@@ -346,7 +352,7 @@ fn carry_out<W: Work + 'static>(
         }
         Order::Interrupt => {
             for (&pid, child) in children.iter() {
-                // A child that has not been reaped keeps its number, so this reaches nobody else.
+                // The child has not been reaped, so its number cannot belong to another process.
                 let is_concerned = match child {
                     Child::Layout => true,
                     Child::Worker(worker) => work.may_be_deaf(*worker),
@@ -357,7 +363,7 @@ fn carry_out<W: Work + 'static>(
                 }
             }
             if let Some(host) = threads {
-                // A host that is gone has no threads left; its end is about to be seen.
+                // If the host has died, so have its threads. Its end is about to be reported.
                 let _ = host.send(&order.encode());
             }
         }
@@ -367,7 +373,7 @@ fn carry_out<W: Work + 'static>(
 
 /// The thread host: starts a thread for each order, until it is killed with the spawner at the end of the run.
 fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
-    /// Workers keep their data on the heap; this is for the loop's own frames.
+    /// Workers keep their data on the heap. The stack holds only the frames of the loop.
     const STACK: usize = 512 << 10;
     let mut bytes = [0; MESSAGE];
     while let Ok(length @ 1..) = socket.receive(&mut bytes) {
@@ -394,7 +400,7 @@ fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) ->
         };
         let name = format!("iolite-{worker}");
         if std::thread::Builder::new().name(name).stack_size(STACK).spawn(body).is_err() {
-            // Seen by the controller as a worker that ended without having begun.
+            // The controller sees a worker that ended without having begun.
             work.thread_over(worker);
         }
     }

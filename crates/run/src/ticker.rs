@@ -1,5 +1,5 @@
-//! A clock that one thread keeps for all workers (`gtod_cpu`): it writes the time into a shared word over and over, on
-//! a processor of its own, and workers only read that word.
+//! A clock that one thread keeps for all workers (`gtod_cpu`). On a CPU of its own, the thread writes the time into a
+//! shared word over and over, and workers read only that word.
 
 use crate::clock::Clock;
 use crate::sys;
@@ -7,19 +7,19 @@ use iolite_plan::Plan;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The word and the processor on which it is kept.
+/// The shared word, and the CPU of the thread that writes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ticker {
     word: &'static AtomicU64,
-    /// The processor that does nothing else.
+    /// The CPU that is reserved for the thread.
     pub cpu: u32,
 }
 
 impl Ticker {
-    /// The ticker of a run, showing the present time; `None` when no job asks for one.
+    /// The ticker of a run, with the present time; `None` = no job asks for one.
     pub fn new(plan: &Plan, clock: Clock) -> io::Result<Option<Ticker>> {
         let Some(cpu) = plan.reserved_cpu() else { return Ok(None) };
-        // One page for the rest of the process's life: clocks that look at it are copied freely.
+        // The page is never unmapped, because clocks that read it are copied freely.
         let page = sys::map_shared(size_of::<AtomicU64>())?;
         // SAFETY: the mapping is large enough, aligned to a page, never unmapped, and zero bytes are a valid AtomicU64.
         let word = unsafe { &*page.cast::<AtomicU64>() };
@@ -27,14 +27,15 @@ impl Ticker {
         Ok(Some(Ticker { word, cpu }))
     }
 
-    /// The clock that shows what this ticker keeps.
+    /// The clock that reads this ticker.
     pub fn clock(&self, clock: Clock) -> Clock {
         clock.kept_in(self.word)
     }
 
     /// Keeps the time until the process ends.
     pub fn run(&self, clock: Clock) -> ! {
-        // Checked when the plan was made; on another processor the time would be as good, only the thread in the way.
+        // The plan has checked that this works. On another CPU the thread would disturb workers, but the time would be
+        // right.
         let _ = crate::run_on(&[self.cpu]);
         loop {
             self.word.store(clock.now(), Relaxed);
@@ -68,7 +69,7 @@ mod tests {
         let kept = ticker.clock(clock);
         let stopped = kept.now();
         assert!(stopped > 0 && kept.now() == stopped && clock.now() >= stopped);
-        // Ends with the test's process.
+        // The thread ends with the process of the test.
         std::thread::spawn(move || ticker.run(clock));
         while kept.now() == stopped {
             std::thread::yield_now();

@@ -8,9 +8,9 @@ use iolite_types::{Direction, PerDirection};
 use std::fs::File;
 use std::io::Write;
 
-/// Between two lines.
+/// The time between two lines.
 const PERIOD_NS: u64 = 500_000_000;
-/// At the end, what is left of a period has a line if it is so long: the bandwidth of a moment says nothing.
+/// The shortest rest of a period that gets a line at the end of the run.
 const SHORTEST_NS: u64 = PERIOD_NS / 5;
 
 /// The files, in the order of [`Direction::ALL`], in the directory in which users of fio look for them.
@@ -26,7 +26,7 @@ pub(super) struct BandwidthLog {
 }
 
 impl BandwidthLog {
-    /// Opens the files. What is in them is kept until it is clear that all can be written.
+    /// Opens the files. They are truncated only when all of them are open.
     pub(super) fn new(wanted: bool) -> Result<BandwidthLog, RunError> {
         let mut log = BandwidthLog::default();
         if wanted {
@@ -41,7 +41,7 @@ impl BandwidthLog {
         Ok(log)
     }
 
-    /// There is no such log.
+    /// Without such a log.
     fn is_off(&self) -> bool {
         self.files.is_empty()
     }
@@ -51,7 +51,7 @@ impl BandwidthLog {
         if self.is_off() { u64::MAX } else { self.last + PERIOD_NS }
     }
 
-    /// Whether something could not be written.
+    /// Whether writing has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.failed
     }
@@ -75,13 +75,13 @@ impl BandwidthLog {
     }
 }
 
-/// Forgets what is in a file. What is no regular file (a pipe, say) holds nothing.
+/// Truncates a regular file. (Pipes and devices cannot be truncated.)
 fn begin_anew(file: &File) -> std::io::Result<()> {
     if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
 }
 
 impl Controller<'_> {
-    /// Writes what is due, or at the end what is left.
+    /// Writes a line if one is due, and at the end a line for the rest.
     pub(super) fn log_bandwidth(&mut self, at_the_end: bool, events: &mut Events<'_>) {
         let now = self.now();
         let due = self.bandwidth_log.due();
@@ -99,7 +99,7 @@ impl Controller<'_> {
         if let Err((name, error)) = self.bandwidth_log.write(now, bytes) {
             let text = format!("{name} cannot be written any more: {error}");
             self.tell(None, EventKind::Warning(text), events);
-            // The jobs go on; the exit status will tell.
+            // The jobs go on. The exit status will say that writing failed.
             self.bandwidth_log = BandwidthLog { failed: true, ..BandwidthLog::default() };
         }
     }

@@ -1,4 +1,4 @@
-//! What the spawner's children do: lay out files, be a worker.
+//! What the children of the spawner do: lay out files, and run workers.
 
 use crate::cgroup::MadeGroups;
 use crate::clock::Clock;
@@ -17,13 +17,13 @@ use iolite_verify::Owners;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What the spawner's children need; copied into them by fork.
+/// What the children of the spawner need. Fork copies it.
 pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) layouts: Vec<Layout>,
-    /// Who writes to the places that others verify.
+    /// Which workers write to places that others verify.
     pub(super) rivalries: Rivalries,
-    /// Who wrote last to the places that workers share.
+    /// Which worker was the last to write to each shared place.
     pub(super) owners: Arc<Owners>,
     pub(super) arena: Arc<Arena>,
     pub(super) messages: Socket,
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) idle_meter: Option<IdleMeter>,
     /// Keeps the time that the workers see.
     pub(super) ticker: Option<Ticker>,
-    /// To be removed when all workers are gone.
+    /// The groups to remove when all workers are gone.
     pub(super) groups: MadeGroups,
 }
 
@@ -110,7 +110,7 @@ impl Work for Shared {
 
     fn may_be_deaf(&self, worker: u32) -> bool {
         let control = &self.arena.slot(worker as usize).control;
-        // Towards its end a worker syncs and closes, and that is not to be cut short.
+        // At its end a worker syncs and closes its files, which must not be interrupted.
         control.terminating() && (Phase::Created..Phase::Finishing).contains(&control.phase())
     }
 

@@ -1,7 +1,7 @@
-//! Samples: what bandwidth and IOPS were in each averaging period of a worker.
+//! Samples of bandwidth and IOPS: one per averaging period of a worker.
 //!
-//! A period is one of a direction's own time (see [`LiveClock`](iolite_stats::live::LiveClock)): while a job reads back
-//! what it has written, its writes have no samples.
+//! A period counts only the time in which its direction runs (see [`LiveClock`](iolite_stats::live::LiveClock)): while
+//! a job reads back what it has written, there are no samples of its writes.
 
 use super::Controller;
 use crate::shared::{Phase, Slot};
@@ -12,27 +12,27 @@ use iolite_types::{Direction, PerDirection};
 /// Turns counters into samples per averaging period.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampler {
-    /// The reset count at which the counters below were read.
+    /// How often the counters had been reset when they were read.
     resets: u64,
     bytes: PerDirection<Mark>,
     ios: PerDirection<Mark>,
-    /// When a period will be over; `None` = it is not known that the worker runs.
+    /// When the next period ends; `None` = the worker is not known to run.
     due: Option<u64>,
 }
 
-/// Where a counter stood when a period began.
+/// A counter at the beginning of a period.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
-    /// For how long the direction had run.
+    /// How long the direction had run, in nanoseconds.
     ran: u64,
     count: u64,
 }
 
 impl Mark {
-    /// The counter's growth since the mark and the nanoseconds it took, when a period is over; then the next one begins. A
-    /// counter that has never moved has nothing to tell.
+    /// If a period is over: the growth of the counter and the nanoseconds that it took. The next period begins. A
+    /// counter that has never grown has no samples.
     fn sample(&mut self, now: Mark, period: u64) -> Option<(u64, u64)> {
-        // A span in which nothing was issued does not count in the end, though it was running when it was looked at.
+        // The clock of a direction goes back when a span ends in which nothing was issued.
         self.ran = self.ran.min(now.ran);
         let span = now.ran.saturating_sub(self.ran);
         if span < period {
@@ -47,13 +47,13 @@ impl Controller<'_> {
     /// When the worker's next sample is due.
     pub(super) fn next_sample(&self, index: usize) -> Option<u64> {
         let member = &self.members[index];
-        // A worker that is not running yet is looked at again when it says that it is; one that runs no more has
-        // nothing left to be sampled.
+        // A worker that does not run yet is looked at again when it says that it runs. A worker that has finished has
+        // no more samples.
         let is_running = self.arena.slot(index).control.phase().is_running();
         member.sampler.due.filter(|_| member.released && is_running)
     }
 
-    /// Takes the samples that are due. They cost the workers nothing, so `disable_bw` does not stop them (as with
+    /// Takes the samples that are due. They cost the workers nothing, so `disable_bw` does not prevent them (as with
     /// fio).
     pub(super) fn sample(&mut self) {
         let now = self.now();
@@ -74,7 +74,7 @@ impl Controller<'_> {
 }
 
 impl Sampler {
-    /// Takes the samples of those directions whose periods are over.
+    /// Takes the samples of the directions whose periods are over.
     fn look(
         &mut self,
         slot: &Slot,
@@ -85,7 +85,7 @@ impl Sampler {
     ) {
         let SamplingRules { bandwidth_ns: bw_period, iops_ns: iops_period } = *rules;
         let mut due = now + bw_period.min(iops_period);
-        // Neither a ramp nor the sync at the end is sampled.
+        // Ramps and final syncs have no samples.
         let is_sampled = matches!(slot.control.phase(), Phase::Running | Phase::Verifying);
         let resets = slot.stats.resets.get();
         if resets != self.resets {
@@ -121,7 +121,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// As with `rwmixread=100` and loops: the span of the writes is nothing when it ends, however often it was looked at.
+    /// With `rwmixread=100` and loops, for example, the spans of the writes have a length of 0 after they end.
     #[test]
     fn a_span_without_io_takes_nothing_from_the_next() {
         let arena = Arena::new(1).unwrap();
@@ -165,7 +165,7 @@ mod tests {
         write.ios.add(10);
         assert_eq!(look(SECOND * 5 / 4), [(0, 0, 0), (0, 0, 0)]);
         assert_eq!(look(SECOND * 3 / 2), [(0, 0, 0), (1, 2048, 20)]);
-        // The rest of a period is no sample, and neither is the time in which only reads run.
+        // Neither an incomplete period nor the time in which only reads run gives a sample.
         slot.stats.end_span([false, true, false], SECOND * 8 / 5);
         slot.control.set_phase(Phase::Verifying);
         slot.stats.begin_span([true, false, false], 2 * SECOND);
@@ -173,7 +173,7 @@ mod tests {
         read.bytes.add(4 << 20);
         read.ios.add(4);
         assert_eq!(look(3 * SECOND), [(1, 4096, 4), (1, 2048, 20)]);
-        // A reset begins anew.
+        // After a reset, samples begin anew.
         slot.stats.reset(3 * SECOND);
         assert_eq!(look(3 * SECOND), [(0, 0, 0), (0, 0, 0)]);
     }

@@ -1,7 +1,7 @@
-//! Steady state: jobs that end when their results have stopped changing.
+//! Steady state: jobs that end when their results no longer change.
 //!
-//! Jobs whose reports are merged (`group_reporting`) are watched as one and end together. Counters are read once per
-//! interval, and costs the workers nothing.
+//! Jobs that are reported as one (`group_reporting`) are watched as one and end together. The counters are read once
+//! per interval, which costs the workers nothing.
 
 use super::{Controller, Member};
 use crate::shared::{Arena, Phase};
@@ -13,19 +13,19 @@ use tracing::debug;
 /// Jobs that are watched as one.
 #[derive(Clone, Debug)]
 pub(super) struct SteadyGroup {
-    /// Workers, neighbours in the plan.
+    /// Indices of the workers.
     members: Vec<usize>,
     ramp_ns: u64,
     interval_ns: u64,
     state: SteadyReport,
-    /// The counters at the end of the latest interval, and when that was; `None` = the first has not begun.
+    /// The time and the counters at the end of the latest interval; `None` = the first interval has not begun.
     last: Option<(u64, Counters)>,
 }
 
 /// What is read at the end of each interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
-    /// Counters that were set back do not go on where they were.
+    /// How often the counters were reset. A difference across a reset means nothing.
     resets: u64,
     ios: u64,
     bytes: u64,
@@ -35,7 +35,7 @@ struct Counters {
 }
 
 impl SteadyGroup {
-    /// The groups that are to be watched.
+    /// The groups to watch.
     pub(super) fn all(plan: &Plan) -> Vec<SteadyGroup> {
         let blocks = plan.reporting_blocks().into_iter();
         blocks
@@ -64,7 +64,7 @@ impl SteadyGroup {
         }
     }
 
-    /// When this is to be looked at next; `None` = not before something else happens.
+    /// When to measure next; `None` = not before something else happens.
     fn due(&self, arena: &Arena) -> Option<u64> {
         if self.state.attained {
             return None;
@@ -75,7 +75,7 @@ impl SteadyGroup {
         }
     }
 
-    /// When the first interval begins: all members count, and the ramp is over. `None` = some member does not run yet.
+    /// When the first interval begins: all members run, and the ramp is over. `None` = a member does not run yet.
     fn begin(&self, arena: &Arena) -> Option<u64> {
         let mut latest = 0;
         for &index in &self.members {
@@ -104,7 +104,7 @@ impl SteadyGroup {
         sum
     }
 
-    /// Looks whether the state has become steady; true = it has.
+    /// Measures; true = the state is steady.
     fn look(&mut self, arena: &Arena, now: u64) -> bool {
         let counters = self.counters(arena);
         let first = self.members[0] + 1;
@@ -138,20 +138,20 @@ impl SteadyGroup {
         attained
     }
 
-    /// Some member is over, or has never been.
+    /// Whether a member has ended, or was skipped.
     fn is_over(&self, members: &[Member]) -> bool {
         self.members.iter().any(|&index| members[index].end.is_some())
     }
 }
 
 impl Controller<'_> {
-    /// When the next group is to be looked at.
+    /// When to measure the next group.
     pub(super) fn next_look(&self) -> Option<u64> {
         let open = self.steady_groups.iter().filter(|group| !group.is_over(&self.members));
         open.filter_map(|group| group.due(&self.arena)).min()
     }
 
-    /// Looks at the groups whose time has come, and ends those whose state is steady.
+    /// Measures the groups that are due, and ends those that are steady.
     pub(super) fn watch_steadiness(&mut self) {
         let now = self.now();
         for position in 0..self.steady_groups.len() {
@@ -167,7 +167,7 @@ impl Controller<'_> {
         }
     }
 
-    /// What was looked for and found of a worker's group.
+    /// The steady state of a worker's group; `None` = it does not look for one.
     pub(super) fn steady_state(&self, index: usize) -> Option<&SteadyReport> {
         self.steady_groups.iter().find(|group| group.members.contains(&index)).map(|group| &group.state)
     }

@@ -1,4 +1,4 @@
-//! What is told on the way: snapshots for the status line, and reports.
+//! Snapshots for the status line, and reports.
 
 use super::{Controller, End, Events, Member, USAGE_PATIENCE};
 use crate::collect::{self, Circumstances};
@@ -12,7 +12,7 @@ use iolite_stats::{Report, Snapshot, WorkerSnapshot};
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Reports tell the time left of a run that has gone on for so long.
+/// Reports include the remaining time only after the run has lasted for this long.
 const ETA_AFTER_NS: u64 = 2_000_000_000;
 
 impl Controller<'_> {
@@ -41,7 +41,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Seconds that a worker has still to run once it has started.
+    /// The remaining time of a worker in seconds, not counting the time until it starts.
     fn left(&self, index: usize, now: u64) -> Option<f64> {
         if self.members[index].end.is_some() {
             return Some(0.0);
@@ -51,13 +51,13 @@ impl Controller<'_> {
         eta::seconds_left(&job.estimate, self.layouts[index].bytes_per_pass(), slot, now)
     }
 
-    /// Seconds left in all: the waves follow each other, and each lasts until its last worker is over, which may begin
-    /// late or after others.
+    /// The remaining time of the run in seconds. Waves follow each other, and each lasts until its last worker ends.
+    /// Workers may start late, or after others.
     fn left_in_all(&self, now: u64) -> Option<f64> {
         let mut left = vec![0.0_f64; self.plan.workers.len()];
         let mut waves = vec![0.0_f64; self.plan.waves as usize];
         for worker in self.plan.workers.iter().filter(|worker| worker.wave >= self.wave) {
-            // Whom a worker waits for comes before it.
+            // The workers that it waits for come before it.
             let awaited = left[worker.wait_for.clone()].iter().copied().fold(0.0, f64::max);
             let starts = awaited.max(self.delay_left(worker.index, now) as f64 / 1e9);
             let ends = starts + self.left(worker.index, now)?;
@@ -104,7 +104,7 @@ impl Controller<'_> {
         snapshot
     }
 
-    /// A report in which running workers have just published their resources.
+    /// A report after running workers have published their resource usage.
     pub(super) fn fresh_report(&mut self) -> Report {
         let running = |controller: &Self, index: usize| {
             controller.members[index].released && controller.members[index].end.is_none()
@@ -119,7 +119,7 @@ impl Controller<'_> {
         self.report()
     }
 
-    /// Seconds left of the run, as reports tell them: as with fio not before it has run for a while.
+    /// The remaining time of the run in seconds, for reports. As with fio, it is missing at the beginning.
     fn told_eta(&self, now: u64) -> Option<u64> {
         let has_run = now.saturating_sub(self.begun) >= ETA_AFTER_NS;
         self.left_in_all(now).filter(|_| has_run).map(|left| left.round() as u64)
@@ -144,7 +144,7 @@ impl Controller<'_> {
     }
 }
 
-/// The letter of the status line.
+/// The letter for a worker's state in the status line.
 fn state_letter(member: &Member, phase: Phase, rw: ReadWrite) -> char {
     use ReadWrite::*;
     match member.end {

@@ -1,7 +1,7 @@
-//! Files and moments that the controller watches for: the trigger, and the wish to see how it stands.
+//! Files and times that the controller watches: the trigger, and requests for a report.
 //!
-//! A file that appears is a message from a user or a script who has no other way in. It is looked for now and then,
-//! and removed when it was seen, so that the next one is a new message.
+//! With a file, a user or a script can talk to a running program. The controller looks for it regularly and removes it,
+//! so that it can appear again.
 
 use super::{Controller, Events};
 use iolite_plan::verification::kept_states;
@@ -11,15 +11,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How often files are looked for.
+/// The time between two looks for files.
 const LOOK_NS: u64 = 100_000_000;
 
-/// When the run is to end early, and what is to be run then.
+/// What ends the run early, and the command to run then.
 #[derive(Clone, Debug, Default)]
 pub struct Trigger {
-    /// When this file appears.
+    /// The run ends when this file appears.
     pub file: Option<PathBuf>,
-    /// When the jobs have run for so long.
+    /// The run ends when the jobs have run for this long.
     pub after: Option<Duration>,
     /// The command, for a shell.
     pub command: Option<String>,
@@ -30,9 +30,9 @@ pub struct Trigger {
 pub(super) struct Watch {
     trigger: Trigger,
     status_files: Vec<PathBuf>,
-    /// When to look again.
+    /// When to look for files again.
     next_look: u64,
-    /// When the trigger is pulled whatever happens; `u64::MAX` = never.
+    /// When the trigger's time is over; `u64::MAX` = never.
     deadline: u64,
     pulled: bool,
     command: Option<Child>,
@@ -51,15 +51,15 @@ impl Watch {
         }
     }
 
-    /// When something is to be looked for; `u64::MAX` = there is nothing.
+    /// When to look next; `u64::MAX` = never.
     pub(super) fn due(&self) -> u64 {
         let looks = !self.status_files.is_empty() || (self.trigger.file.is_some() && !self.pulled);
         let look = if looks { self.next_look } else { u64::MAX };
         if self.pulled { look } else { look.min(self.deadline) }
     }
 
-    /// Whether a file was there that asks for a status. Files that cannot be removed are forgotten, with the reason:
-    /// they would ask for ever.
+    /// Whether a file has asked for a report. A file that cannot be removed is no longer watched (it would ask
+    /// forever), and the reason is added to `problems`.
     fn status_wanted(&mut self, problems: &mut Vec<String>) -> bool {
         let mut wanted = false;
         self.status_files.retain(|file| match std::fs::remove_file(file) {
@@ -68,7 +68,7 @@ impl Watch {
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-            // Also in a directory that may not be searched, where nobody can leave a message for this user.
+            // A file in a directory that this user cannot search does not exist for this user.
             Err(_) if !file.exists() => true,
             Err(error) => {
                 problems
@@ -97,7 +97,7 @@ impl Watch {
         self.pulled
     }
 
-    /// Starts the trigger's command. It runs beside the workers, who are about to end.
+    /// Starts the trigger's command. It runs while the workers end.
     fn start_command(&mut self) -> Result<(), String> {
         let Some(command) = &self.trigger.command else { return Ok(()) };
         let started = Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::null()).spawn();
@@ -105,7 +105,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits for the trigger's command; what went wrong with it.
+    /// Waits for the trigger's command, and says what went wrong with it.
     fn finish_command(&mut self) -> Option<String> {
         let mut child = self.command.take()?;
         let command = self.trigger.command.as_deref().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Watch {
 }
 
 impl Controller<'_> {
-    /// Looks for what is watched, if it is time.
+    /// Looks at what is watched, if that is due.
     pub(super) fn look_around(&mut self, events: &mut Events<'_>) {
         let now = self.now();
         if now < self.watch.due() {
@@ -136,11 +136,10 @@ impl Controller<'_> {
         problems.into_iter().for_each(|problem| self.tell(None, EventKind::Warning(problem), events));
     }
 
-    /// Ends the run, and runs the command.
+    /// Ends the run and starts the command.
     fn pull_trigger(&mut self, events: &mut Events<'_>) {
         self.tell(None, EventKind::Note("trigger: the run ends here".to_owned()), events);
-        // The command may be the end of this machine. (The states then do not know what the workers write from now on, and
-        // accept it.)
+        // The command may cut the power. (The states accept what the workers still write.)
         for state in kept_states(self.plan) {
             if let Err(error) = iolite_verify::state::sync(&state) {
                 let problem = format!("{}: {error}", state.display());
@@ -153,7 +152,7 @@ impl Controller<'_> {
         (0..self.members.len()).for_each(|index| self.terminate(index));
     }
 
-    /// The run is over: waits for what the trigger started.
+    /// Waits for the command that the trigger started.
     pub(super) fn finish_trigger(&mut self, events: &mut Events<'_>) {
         if let Some(problem) = self.watch.finish_command() {
             self.tell(None, EventKind::Warning(problem), events);
@@ -175,7 +174,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         assert!(watch.status_wanted(&mut problems) && !file.exists());
         assert!(!watch.status_wanted(&mut problems));
-        // What cannot be removed asks once.
+        // A file that cannot be removed asks once.
         std::fs::create_dir(&file).unwrap();
         assert!(watch.status_wanted(&mut problems));
         assert!(!watch.status_wanted(&mut problems));
@@ -184,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_place_that_cannot_be_looked_at_asks_for_nothing() {
-        // As in a directory that may not be searched, the file cannot be removed for a reason other than its absence.
+        // Removing fails, for a reason other than that the file does not exist: as in a directory that cannot be
+        // searched.
         let plain_file = tempfile::NamedTempFile::new().unwrap();
         let mut watch = Watch::new(Trigger::default(), vec![plain_file.path().join("status")]);
         let mut problems = Vec::new();

@@ -1,4 +1,4 @@
-//! Waves of workers: who may start when, and who is let go with whom.
+//! Waves of workers: when each worker starts, and which workers begin their I/O together.
 
 use super::Controller;
 use crate::shared::Phase;
@@ -6,12 +6,12 @@ use crate::spawner::Order;
 use std::io;
 use tracing::debug;
 
-/// Workers that may be ordered and not begun yet. Keeps the sockets between controller and spawner from filling up
-/// in both directions at once.
+/// How many workers may be ordered without having begun. The limit prevents the sockets between controller and spawner
+/// from filling up in both directions at once.
 const MOST_ORDERED: usize = 64;
 
 impl<'a> Controller<'a> {
-    /// Workers of the present wave.
+    /// The workers of the current wave.
     pub(super) fn present(&self) -> impl Iterator<Item = usize> + use<'a> {
         let wave = self.wave;
         self.plan.workers.iter().filter(move |worker| worker.wave == wave).map(|worker| worker.index)
@@ -26,7 +26,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// How many nanoseconds are left of the time for which a worker waits (`startdelay`), once all waves before are over.
+    /// The rest of a worker's delay in nanoseconds (`startdelay`), not counting earlier waves.
     pub(super) fn delay_left(&self, index: usize, now: u64) -> u64 {
         let member = &self.members[index];
         match member.end {
@@ -36,7 +36,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// Whether a worker starts on its own rather than together with its wave.
+    /// Whether a worker starts on its own, rather than together with its wave.
     fn is_late(&self, index: usize) -> bool {
         self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
     }
@@ -50,7 +50,7 @@ impl<'a> Controller<'a> {
             && self.members[awaited].iter().all(|member| member.end.is_some())
     }
 
-    /// Orders the workers whose time has come, and lets those go that are ready.
+    /// Orders the workers that are due, and opens the gates of those that are ready.
     pub(super) fn start_what_may_start(&mut self) -> io::Result<()> {
         self.looked_at = self.now();
         let begun = |controller: &Self, index: usize| {
@@ -79,7 +79,7 @@ impl<'a> Controller<'a> {
         let together = self.present().filter(|&index| !self.is_late(index)).all(|index| ready(self, index));
         for index in self.present() {
             let control = &self.arena.slot(index).control;
-            // One that is asked to stop need not wait for others, who may never get ready.
+            // A worker that was asked to stop does not wait for others, which may never be ready.
             let may_go = together || self.is_late(index) || control.terminating();
             if control.phase() == Phase::Ready && !self.members[index].released && may_go {
                 self.members[index].released = true;
@@ -90,16 +90,16 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// When the next worker of the wave may start that is still to wait for its time; `u64::MAX` = none is.
+    /// When the next worker of the wave may start; `u64::MAX` = no worker waits for its time.
     pub(super) fn next_start(&self) -> u64 {
         let waiting = self.present().map(|index| &self.members[index]);
-        // Whose time came since then was not started: it is due at once.
+        // A worker whose time has come since then has not been started, so it is due at once.
         let waiting = waiting
             .filter(|member| member.end.is_none() && !member.ordered && member.not_before > self.looked_at);
         waiting.map(|member| member.not_before).min().unwrap_or(u64::MAX)
     }
 
-    /// On to the next wave when this one is over.
+    /// Begins the next wave if this one is over.
     pub(super) fn advance(&mut self) {
         while !self.is_over() && self.present().all(|index| self.members[index].end.is_some()) {
             self.wave += 1;
