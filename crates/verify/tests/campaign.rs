@@ -1,7 +1,7 @@
 //! A campaign of corruption: every kind of `verify` in several shapes, and every way in which storage damages data.
 //!
-//! What can be found is found, what is found is called by its name, and what is right is never called wrong. From the
-//! counts comes the table of docs/verification.md, which kind finds what; the page must hold that very table.
+//! Every damage that can be found is found and called by its name, and what is right is never called wrong. The counts make
+//! the table of docs/verification.md that says which kind finds what. The page has to contain exactly that table.
 
 mod corruption;
 
@@ -9,9 +9,9 @@ use corruption::{BLOCK, BLOCKS, Corrupt, Image, all};
 use iolite_content::{Compress, Fill, PatternPiece};
 use iolite_verify::block::{Diagnosis, Expected, HeaderFormat, Kind, Mismatch, Spec, Verifier, Write};
 
-/// Damages of each sort for the table.
+/// How many damages of each sort are made for the table,
 const SAMPLES: u64 = 700;
-/// For the other shapes.
+/// and for the other shapes.
 const FEW: u64 = 12;
 
 fn pattern() -> Fill {
@@ -23,13 +23,13 @@ fn spec(kind: Kind) -> Spec {
     Spec { fill, ..Spec::new(kind) }
 }
 
-/// Checks all blocks, or those that were changed: all intervals that are wrong, and in how many blocks.
+/// Checks all blocks, or only those that were changed. Gives all wrong intervals, and how many blocks they are in.
 fn check(spec: &Spec, image: &Image, bytes: &[u8], known: bool, all: bool) -> (Vec<Mismatch>, u64) {
     let mut verifier = Verifier::new(spec);
     let (mut wrong, mut count) = (Vec::new(), 0);
     let blocks = bytes.chunks(BLOCK).zip(image.new.chunks(BLOCK)).take(BLOCKS).enumerate();
     for (number, (block, right)) in blocks {
-        // Those that are right are checked once, below.
+        // Blocks that are right are checked once, below.
         if !all && block == right {
             continue;
         }
@@ -46,7 +46,7 @@ fn check(spec: &Spec, image: &Image, bytes: &[u8], known: bool, all: bool) -> (V
     (wrong, count)
 }
 
-/// How often a sort of damage was found, of how many times.
+/// How often a sort of damage was found, and how often it was made.
 fn found(spec: &Spec, sort: &Corrupt, samples: u64, known: bool) -> (u64, u64) {
     let mut image = Image::new(spec, 0);
     let mut found = 0;
@@ -67,7 +67,7 @@ fn found(spec: &Spec, sort: &Corrupt, samples: u64, known: bool) -> (u64, u64) {
     (found, samples)
 }
 
-/// The table, from what was found when the writes are known.
+/// The table of what was found when the writes are known.
 fn table() -> String {
     let sorts = all();
     let names: Vec<&str> = sorts.iter().map(|sort| sort.name).collect();
@@ -93,7 +93,7 @@ fn the_page_tells_which_kind_finds_what() {
     assert!(text.contains(&table), "docs/verification.md should contain this table:\n\n{table}");
 }
 
-/// Other layouts, intervals, places of the header and contents; with and without knowledge of the writes.
+/// Other layouts, intervals, places of the header and contents; knowing the writes and not.
 #[test]
 fn damage_is_called_by_its_name_in_every_shape() {
     let compress = Some(Compress { percentage: 50, chunk: 512 });
@@ -128,7 +128,7 @@ fn nothing_is_called_wrong_that_is_not() {
     }
 }
 
-/// Without knowledge of the writes a block of an earlier one is as good as any; with it, it is not.
+/// A block of an earlier write is wrong, but only whoever knows the writes can tell.
 #[test]
 fn a_lost_write_is_found_by_those_who_know_of_it() {
     let spec = spec(Kind::Xxhash);
@@ -141,7 +141,7 @@ fn a_lost_write_is_found_by_those_who_know_of_it() {
     assert_eq!(wrong[0].diagnosis, lost);
 }
 
-/// A pattern is like itself some repetitions on: what was overwritten in it has not moved.
+/// A pattern resembles itself some repetitions further on. Still, what was overwritten in it has not moved.
 #[test]
 fn damage_in_a_pattern_is_no_move() {
     let bytes = |bytes: &[u8]| PatternPiece::Bytes(bytes.to_vec());

@@ -1,5 +1,5 @@
-//! Blocks that the peer wrote are checked here, and blocks that were written here by the peer. Its headers are those
-//! of 3.33. Without fio there is nothing to exchange with, and the tests say so.
+//! Blocks that the peer has written are checked here, and the peer checks blocks that were written here. Its headers are
+//! those of 3.33. Without a fio there is nobody to exchange blocks with, and the tests say so.
 
 use iolite_content::{Fill, PatternPiece};
 use iolite_testing::skip;
@@ -11,7 +11,7 @@ use std::process::Command;
 const FILE: u64 = 96 << 10;
 const BLOCK: usize = 4096;
 
-/// What both sides are told.
+/// What both sides are told to do.
 struct Case {
     kind: Kind,
     interval: usize,
@@ -27,7 +27,7 @@ impl Case {
         Spec { interval: self.interval, offset: self.offset, fill, format, ..Spec::new(self.kind) }
     }
 
-    /// Its lines in a job file.
+    /// A section of a job file.
     fn section(&self, name: usize) -> String {
         let mut section = format!("[{name}]\nfilename={name}\nverify={}\n", self.kind.name());
         if self.interval > 0 {
@@ -42,7 +42,7 @@ impl Case {
         section
     }
 
-    /// Where a bit is turned to see whether anybody looks: kinds without a checksum look at the header alone.
+    /// The place of a bit that is flipped, which has to be noticed. Kinds without a checksum look only at the header.
     fn weak_place(&self, size: usize) -> usize {
         if self.kind == Kind::Meta { self.offset + 10 } else { size - 6 }
     }
@@ -52,7 +52,7 @@ impl Case {
     }
 }
 
-/// All kinds whose checksum there is the standard one, in several shapes.
+/// All kinds whose checksum is the standard one there, in several shapes.
 fn cases() -> Vec<Case> {
     let not_standard = [Kind::Sha256, Kind::Sha512];
     // It knows the number of pattern_hdr, but not the name.
@@ -78,7 +78,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// fio on the files of all cases; the errors of its jobs, in order. None if there is no fio.
+/// Runs fio on the files of all cases: the errors of its jobs, in order. `None` if there is no fio.
 fn fio(dir: &Path, cases: &[Case], global: &str) -> Option<Vec<i64>> {
     let mut jobs = format!("[global]\nsize={FILE}\nbs={BLOCK}\nverify_state_save=0\nthread\n{global}\n");
     jobs.extend(cases.iter().enumerate().map(|(name, case)| case.section(name)));

@@ -1,4 +1,4 @@
-//! `iolite verify-state`: what an interrupted job had written, and what a check will insist upon.
+//! `iolite verify-state`: what an interrupted job had written, and what a check will require.
 
 use crate::console::Shown;
 use iolite_options::commands::Asked;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Prints the answer. A list may be longer than memory.
+/// Prints the report. (Not as a string: its list may be larger than memory.)
 pub fn run(asked: &Asked) -> Result<String, String> {
     let (report, is_json) = read(asked)?;
     super::print(|to| report.tell(is_json, to))
 }
 
-/// What is to be told, and whether for programs.
+/// The report, and whether it is for programs.
 fn read(asked: &Asked) -> Result<(Report, bool), String> {
     let [file] = &asked.operands[..] else {
         return Err("needs the name of one state file".to_owned());
@@ -38,7 +38,7 @@ struct Report {
 }
 
 impl Report {
-    /// Looks at all of a state, so that what is wrong with it is known before anything is told.
+    /// Reads all of a state, so that what is wrong with it is known before anything is printed.
     fn read(path: &Path, policy: Policy, listed: bool) -> Result<Report, StateError> {
         let saved = Saved::open(path)?;
         let files = (0..saved.setup.files.len() as u32).map(|number| {
@@ -136,7 +136,7 @@ impl Serialize for Report {
     }
 }
 
-/// What a report says of a file.
+/// The part of a report about one file.
 struct Section<'a> {
     report: &'a Report,
     place: &'a StateFile,
@@ -162,7 +162,7 @@ impl Serialize for Section<'_> {
     }
 }
 
-/// What is demanded of a file, one after the other.
+/// The writes that are required of a file, one after the other.
 struct List<'a>(&'a SavedFile);
 
 impl Serialize for List<'_> {

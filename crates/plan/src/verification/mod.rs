@@ -2,7 +2,7 @@
 //!
 //! Everything is decided here and given to `iolite_verify` as [`Rules`](iolite_verify::Rules). Three moments matter:
 //!
-//! 1. [`obstacles`] looks at the options alone.
+//! 1. [`obstacles()`] looks at the options alone.
 //! 2. When the layouts of all files are known, [`unverifiable`] says what nobody can know about the writes of an earlier
 //!    run, [`Rivalries`] who writes to the same places, and [`damaged_states`] whose states cannot be used. Whoever prepares
 //!    the run reads these states, and tells what is wrong with them.

@@ -1,4 +1,4 @@
-//! What is written is found again, and nothing that was not written.
+//! What was written is found again, and nothing else is taken for it.
 
 use super::*;
 use iolite_content::{Fill, PatternPiece};
@@ -24,7 +24,7 @@ pub(super) fn block(spec: &Spec, size: usize, identity: &Identity) -> Vec<u8> {
     block
 }
 
-/// All that can be known of a write.
+/// Everything that can be known of a write.
 pub(super) fn write(identity: &Identity) -> Write {
     Write { sequence: Some(identity.sequence), seed: Some(identity.seed), job: Some(identity.job) }
 }
@@ -60,7 +60,7 @@ fn what_was_written_is_found_again() {
     }
 }
 
-/// A reader may have smaller blocks, as long as they are whole intervals.
+/// A reader may use smaller blocks, as long as they consist of whole intervals.
 #[test]
 fn intervals_can_be_read_one_by_one() {
     let spec = Spec { interval: 512, ..spec(Kind::Crc32c) };
@@ -71,8 +71,8 @@ fn intervals_can_be_read_one_by_one() {
     }
 }
 
-/// Checksums of the second block of 4 KiB of a file with `verify_pattern=0xab%o"xyz"`, as fio 3.33 wrote them; those
-/// of SHA-256 and SHA-512, which are others there, computed by hand.
+/// Checksums of the second block of 4 KiB of a file with `verify_pattern=0xab%o"xyz"`, as fio 3.33 wrote them. (It has
+/// other ones for SHA-256 and SHA-512; those here were computed by hand.)
 const VECTORS: [(Kind, &str); 14] = [
     (Kind::Md5, "ebfd19b3e1726cb4223a310c6042e96e"),
     (Kind::Sha1, "8258d56e849029fc1f1953fa288d1f58d9565e81"),
@@ -181,7 +181,7 @@ fn what_cannot_be_written_is_refused() {
     assert_eq!(Spec::new(Kind::Null).validate(1), Ok(()));
 }
 
-/// Only what is insisted upon is compared, and several writes may be good answers.
+/// Only what is required is compared, and several writes may be valid.
 #[test]
 fn what_is_expected_of_a_header() {
     let written = identity(0, 7);
@@ -247,7 +247,7 @@ fn a_report_tells_all_in_words() {
     }
 }
 
-/// Data of another program cannot be made again; a single wrong bit is found all the same.
+/// Data of another program cannot be made again. A single wrong bit is found all the same.
 #[test]
 fn a_wrong_bit_in_data_of_others() {
     for (kind, format, offset) in [
@@ -272,7 +272,7 @@ fn a_wrong_bit_in_data_of_others() {
     }
 }
 
-/// Whatever is known of who wrote it.
+/// It is named, whatever is known of who wrote the block.
 #[test]
 fn a_damaged_header_before_intact_data() {
     for (kind, format, offset) in [
@@ -333,7 +333,7 @@ mod properties {
     proptest! {
         #![proptest_config(iolite_testing::properties(256))]
 
-        /// Whatever is read, with whatever settings: an answer, and words for it.
+        /// Any bytes can be checked with any settings, and the report can be printed.
         #[test]
         fn any_bytes_are_checked(
             spec in any_spec(), bytes in prop::collection::vec(any::<u8>(), 0..2000), offset: u64,
@@ -347,7 +347,7 @@ mod properties {
             }
         }
 
-        /// The same with what looks like a block in most places.
+        /// The same with bytes that look like a block in most places.
         #[test]
         fn damaged_blocks_are_checked(
             spec in any_spec(),

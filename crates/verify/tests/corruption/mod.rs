@@ -7,11 +7,11 @@ pub const BLOCK: usize = 4096;
 pub const BLOCKS: usize = 6;
 const SECTOR: usize = 512;
 
-/// A file that was written twice; the second time is what counts. There is a block behind its end.
+/// A file that was written twice: the second generation should be there. One more block follows its end.
 pub struct Image {
     pub old: Vec<u8>,
     pub new: Vec<u8>,
-    /// Other content.
+    /// Each variant has other content.
     variant: u64,
 }
 
@@ -50,19 +50,19 @@ fn identity(number: usize, generation: u64, variant: u64) -> Identity {
 /// A damaged file.
 pub struct Damage {
     pub bytes: Vec<u8>,
-    /// How many blocks are wrong at most.
+    /// The most blocks that are wrong.
     pub blocks: u64,
-    /// Whether the report of a mismatch tells what happened.
+    /// Whether the report of a mismatch says what happened.
     pub is_right: Judge,
 }
 
-/// Of how blocks are written, whether the writes are known, and the report.
+/// Judges a report, given how blocks are written and whether the writes are known.
 pub type Judge = Box<dyn Fn(&Spec, bool, &Mismatch) -> bool>;
 
 /// A sort of damage.
 pub struct Corrupt {
     pub name: &'static str,
-    /// The same sample is the same damage.
+    /// Makes the damage of a sample: the same one each time.
     pub inject: fn(&Image, &Spec, u64) -> Damage,
 }
 
@@ -81,12 +81,9 @@ pub fn all() -> Vec<Corrupt> {
     ]
 }
 
-/// SplitMix64's bijection, for numbers that look random.
+/// A number that looks random; another one for each.
 fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
+    iolite_content::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Two numbers below the limits.
@@ -207,7 +204,7 @@ fn shifted(image: &Image, spec: &Spec, sample: u64) -> Damage {
     Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
 }
 
-/// Whole sectors have moved within a block, which keeps its last sector (or its first).
+/// Whole sectors have moved within a block. Its last sector (or its first) is right.
 fn shifted_sectors(image: &Image, spec: &Spec, sample: u64) -> Damage {
     let (number, by) = draw(sample, BLOCKS, 2);
     let by = (by + 1) * SECTOR;
@@ -278,10 +275,9 @@ fn overwritten(image: &Image, _: &Spec, sample: u64) -> Damage {
     Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
 }
 
-/// The generations of a pattern do not differ: then something else must, so that the damage is one.
+/// Both generations of a pattern may be equal. Then this changes a byte that is not checked, so that there is a damage.
 fn mark(bytes: &mut [u8], right: &[u8]) {
     if bytes == right {
-        // Behind the blocks that are checked.
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
     }

@@ -1,5 +1,5 @@
-//! What verification adds to the loop: reads between and behind the writes, and what is done with blocks that were
-//! read.
+//! What verification adds to the loop: reads between the writes and at the end of a pass, and what is done with the blocks
+//! that were read.
 
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::message::Message;
@@ -14,11 +14,11 @@ use iolite_workload::{Generator, Io, Next};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What it is called when data is not what was written.
+/// The error of data that is not what was written.
 const WRONG_DATA: Errno = Errno(libc::EILSEQ);
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Reads back what was written since the last time, when it is time for that.
+    /// Reads back what was written since the last time, if that is due.
     pub(super) fn read_back_some(&mut self) {
         let Some(verification) = &self.extras.verification else { return };
         let reads = verification.read_back.is_due();
@@ -79,15 +79,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.extras.verification.as_ref().is_some_and(|verification| verification.trims.is_some())
     }
 
-    /// Trims what waits for that, of a pass that is not read back. Nothing is in flight afterwards.
+    /// Does the trims that wait, in a pass that is not read back. Nothing is in flight afterwards.
     pub fn trim_the_rest(&mut self) -> PassEnd {
         self.end_checked_pass(|it| it.trim_some(true))
     }
 
-    /// Does what is to be done at the end of a pass, also behind the time where the job outlasts it.
+    /// Does this at the end of a pass, also after the time of the job is over if the job outlasts it.
     fn end_checked_pass(&mut self, act: impl FnOnce(&mut Self)) -> PassEnd {
         let resumed = self.resume();
-        // The time may also be over on the way. A ramp may end, though.
+        // The time may also be over meanwhile. But a ramp may end.
         if self.outlasts_time() {
             self.time.put_off = Some(self.time.next_event);
             if !self.time.ramping {
@@ -105,15 +105,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         end
     }
 
-    /// Says up to where the job will read, for those who tell how long that takes.
+    /// Publishes how many reads the job will have done in the end, for the estimate of the time left.
     fn announce_reads(&self) {
         let Some(verification) = &self.extras.verification else { return };
         let until = self.stats.moved(Direction::Read.index()).ios + verification.expected_reads();
         self.control.read_until.store(until, Relaxed);
     }
 
-    /// Whether what a pass has written is trimmed and read back although the pass was stopped: because the time of a time-based
-    /// job was over, or the device was full.
+    /// Whether what a pass has written is trimmed and read back although the pass was stopped: the time of a time-based job
+    /// was over, or the device was full.
     pub fn may_resume(&self) -> bool {
         let ended = (self.end.timed_out && self.outlasts_time()) || self.end.device_full;
         ended && self.end.failure.is_none() && !self.control.terminating()
@@ -123,7 +123,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.extras.verification.as_ref().is_some_and(|verification| verification.rules.outlasts_time)
     }
 
-    /// Goes on after such an end; whether there was one.
+    /// Resumes after such an end; whether there was one.
     fn resume(&mut self) -> bool {
         let resumes = self.end.stopping && self.may_resume();
         if resumes {
@@ -133,7 +133,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         resumes
     }
 
-    /// Goes through a pass without doing it: an earlier run has.
+    /// Goes through a pass without I/O: an earlier run has done it.
     pub fn dry_pass(&mut self) -> PassEnd {
         while !self.end.stopping {
             if self.control.attention() != 0 {
@@ -149,7 +149,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if self.end.stopping { PassEnd::Stopped } else { PassEnd::Finished }
     }
 
-    /// An earlier run has done this.
+    /// An earlier run has done this I/O.
     fn assume(&mut self, io: Io) {
         let Some(verification) = &mut self.extras.verification else { return };
         match io.direction {
@@ -174,14 +174,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         );
     }
 
-    /// The pass is over: wrong blocks that have not ended the job do it now.
+    /// The pass is over: wrong blocks that have not ended the job end it now.
     pub fn conclude_checks(&mut self) {
         if let Some(attempt) = self.end.wrong.take() {
             self.fail_check(attempt);
         }
     }
 
-    /// Trims what is to be trimmed now, or all that waits for that. Nothing is in flight afterwards.
+    /// Does the trims that are due, or `all` that wait. Nothing is in flight afterwards.
     fn trim_some(&mut self, all: bool) {
         if !self.trims_what_was_written() {
             return;
@@ -210,7 +210,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let Some(expect) = verification.after_trims(expect) else { return };
         let is_at_end = verification.at_end && verification.stamps();
         if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.rules.open_files {
-            // Behind the last pass everything has been synced.
+            // After the last pass everything has been synced.
             if !verification.at_end {
                 self.sync_what_is_due();
             }
@@ -235,14 +235,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Says what the next I/O is for.
+    /// Tells verification something, for example what the next I/O is for.
     fn announce(&mut self, what: impl FnOnce(&mut Verification)) {
         if let Some(verification) = &mut self.extras.verification {
             what(verification);
         }
     }
 
-    /// All files have been flushed, with nothing in flight.
+    /// All files have been flushed while nothing was in flight.
     pub fn all_flushed(&mut self) {
         for file in 0..self.files.len() as u32 {
             if let Some(state) = self.state() {
@@ -256,12 +256,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.extras.verification.as_mut()?.state.as_mut()
     }
 
-    /// Waits for a unit that is being checked, when no other is free.
+    /// If no unit is free, waits for one that is being checked.
     pub(super) fn await_unit(&mut self) {
         while self.flight.free.is_empty() && self.collect(true) {}
     }
 
-    /// The role of a unit that is done, and what follows from it; whether the unit is still in use.
+    /// Acts on the role of a unit that has completed; whether the unit is still in use.
     pub(super) fn act_on(&mut self, index: u32, role: Role) -> bool {
         let Some(verification) = &mut self.extras.verification else { return false };
         match role {
@@ -282,8 +282,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 // SAFETY: the bytes are within the buffer of a unit that is not in flight.
                 let block = unsafe { &*self.flight.buffers.part(index, 0, io.length) };
                 if let Some(pool) = &mut verification.pool {
-                    // What is to be checked has been read, and whose it was has been asked: others need not wait until
-                    // the unit comes back.
+                    // The block has been read and its owner is known, so others need not wait until the unit comes
+                    // back.
                     if let Some(turns) = &mut verification.turns {
                         turns.left(index);
                     }
@@ -302,12 +302,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Whether this unit is a read that the workload knows nothing of.
+    /// Whether this unit is a read that is not part of the workload.
     pub(super) fn is_check(&self, index: u32) -> bool {
         self.extras.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
     }
 
-    /// The trace has read a place: checks what the replay has written there, as far as it stands.
+    /// The trace has read a place: checks what the replay has written there and not overwritten.
     fn look(&mut self, index: u32, read: Io) -> bool {
         let end = read.offset + read.length;
         let mut rest = read;
@@ -337,7 +337,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.found_wrong(index, from, part, &mismatches);
     }
 
-    /// Takes back units that were checked: one that is waited for, or all that are there. Whether there was any.
+    /// Takes back units that were checked: all that are ready, after waiting for one if `wait`. Whether there was any.
     pub(super) fn collect(&mut self, wait: bool) -> bool {
         let mut any = false;
         while let Some(pool) =
@@ -361,7 +361,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         any
     }
 
-    /// Takes back all units that are being checked.
+    /// Waits for all units that are being checked.
     pub(super) fn collect_all(&mut self) {
         while self.collect(true) {}
     }
@@ -381,7 +381,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Takes the turn for an I/O, where rivals use its place as well; whether it may be made.
+    /// Takes the turn for an I/O if rivals use its place as well; whether the I/O may be made.
     pub(super) fn take_turn(&mut self, io: &Io) -> bool {
         let Some(verification) = &mut self.extras.verification else { return true };
         let Some(aim) = verification.aim(io) else { return true };
@@ -390,7 +390,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let mut turn =
             verification.turns.as_mut().map_or(Ok(true), |turns| turns.take(descriptor, part, aim));
         while let Ok(false) = turn {
-            // Who waits must hold nothing that another one waits for.
+            // A worker that waits must hold nothing that another one waits for.
             self.drain();
             if self.end.failure.is_some() {
                 return false;
@@ -423,7 +423,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         Message::Warning(self.errors.worker(), text).send(self.errors.messages());
     }
 
-    /// A read that is checked has come to the end of the file: what was written behind it is lost. Whether it was one.
+    /// A read met the end of the file. If it is one that is checked, the data behind the end is lost. Whether it is.
     pub(super) fn found_end(&mut self, index: u32) -> bool {
         if !self
             .extras
@@ -444,7 +444,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         true
     }
 
-    /// A block has been checked, which begins `from` bytes into the buffer of a unit.
+    /// A block has been checked that begins `from` bytes into the buffer of a unit.
     fn found_wrong(&mut self, index: u32, from: usize, io: Io, mismatches: &[Mismatch]) {
         if !mismatches.is_empty() {
             self.tell_wrong(index, from, io, mismatches);
@@ -466,7 +466,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 Message::WentOn(self.errors.worker(), WRONG_DATA.0, failed_check(&name))
                     .send(self.errors.messages());
             }
-            // The job ends, but not by an error of its own.
+            // The job ends, but not with an error.
             self.end.stopping |= fatal;
             return;
         }
@@ -481,7 +481,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.fail(Failure { errno: WRONG_DATA, attempt: Some(attempt), missed: Some(Missed::Data) });
     }
 
-    /// Says what is wrong with a block, and saves it where that was asked for.
+    /// Reports what is wrong with a block, and saves it if that was asked for.
     fn describe(&mut self, index: u32, from: usize, io: Io, name: &str, mismatch: &Mismatch) {
         // SAFETY: the bytes are within the buffer of a unit that is not in flight.
         let block = unsafe { &*self.flight.buffers.part(index, from, io.length) };
@@ -498,7 +498,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         Message::WrongData(self.errors.worker(), lines.join("\n")).send(self.errors.messages());
     }
 
-    /// Counts wrong data where it is counted.
+    /// Counts wrong data as an error, if the job counts such errors.
     fn count_wrong_data(&self, errno: Errno) {
         if self.errors.counts_wrong_data() {
             self.count(errno);
@@ -506,7 +506,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 }
 
-/// Whether this is a read that the workload knows nothing of.
+/// Whether this is a read that is not part of the workload.
 pub(super) fn is_check(role: &Role) -> bool {
     matches!(role, Role::Check(_, expect) if *expect != Expect::Anything)
 }

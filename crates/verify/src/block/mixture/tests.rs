@@ -8,7 +8,7 @@ use iolite_content::Fill;
 const SIZE: usize = 1536;
 const OFFSET: u64 = 12_288;
 
-/// The write that was there before, and the one after it.
+/// The write that was there first, and the one after it.
 fn writes(offset: u64) -> [Identity; 2] {
     let old = identity(offset, 5);
     // Seeds differ in every byte, nearly.
@@ -36,7 +36,7 @@ fn cut(one: &[u8], other: &[u8], at: usize) -> Vec<u8> {
     [&one[..at], &other[at..]].concat()
 }
 
-/// Kinds with headers, both layouts, intervals and places of the header.
+/// Kinds with headers, in both layouts, with several intervals and places of the header.
 fn variants(shapes: &[(usize, usize)]) -> Vec<Spec> {
     let kinds = Kind::all().filter(|kind| kind.has_header());
     let formats = [HeaderFormat::V342, HeaderFormat::V333];
@@ -50,7 +50,7 @@ fn variants(shapes: &[(usize, usize)]) -> Vec<Spec> {
 }
 
 const SHAPES: [(usize, usize); 5] = [(0, 0), (512, 0), (768, 200), (0, 1000), (192, 0)];
-/// Headers that lie across sectors: cut in every part of them.
+/// Headers that lie across sectors and are cut in each of their parts.
 const ACROSS: [(usize, usize); 7] = [(0, 470), (0, 480), (0, 484), (0, 490), (0, 500), (300, 0), (0, 1000)];
 
 #[test]
@@ -87,7 +87,7 @@ fn no_byte_of_a_mixture_may_be_another() {
     }
 }
 
-/// Unless the time that it is of is another write's.
+/// It is unknown only if its time is another write's.
 #[test]
 fn the_checksum_of_a_header_across_sectors_is_checked() {
     for spec in variants(&ACROSS) {
@@ -156,7 +156,7 @@ fn no_byte_of_a_copy_may_be_another() {
     }
 }
 
-/// Of many writes those are found that an exhaustive search would find, and no others are made again.
+/// A search finds the same writes as an exhaustive one.
 #[test]
 fn a_search_finds_what_trying_all_does() {
     let part = |number: u64| Part {
@@ -211,7 +211,7 @@ fn a_search_finds_what_trying_all_does() {
     }
 }
 
-/// However many writes there are: what a header names is asked for alone, and what no write has left for none.
+/// However many writes there are, only those that a header names are tried, and none for what no write can have left.
 #[test]
 fn a_search_asks_for_few_writes() {
     let spec = spec(Kind::Crc32c);
@@ -238,7 +238,7 @@ fn a_search_asks_for_few_writes() {
     }
 }
 
-/// A bit of the number of a write in flight is wrong, and another write has the number that it makes.
+/// One bit of the number of a write in flight is wrong, which makes it the number of another write.
 #[test]
 fn a_copy_has_no_hole() {
     let spec = Spec { offset: 480, ..spec(Kind::Xxhash) };
