@@ -88,16 +88,6 @@ impl ControlGroups {
     pub fn made(&self) -> MadeGroups {
         self.0.clone()
     }
-
-    /// Moves the calling worker into its group, by writing to the file `entrance`.
-    ///
-    /// # Errors
-    /// The kernel's error, with the name of the file.
-    pub fn enter(entrance: &Path) -> io::Result<()> {
-        // 0 stands for the thread or process that writes.
-        fs::write(entrance, "0")
-            .map_err(|error| iolite_os::explained(&error, format!("{}: {error}", entrance.display())))
-    }
 }
 
 impl Drop for ControlGroups {

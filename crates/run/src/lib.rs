@@ -12,12 +12,11 @@ mod debug;
 mod disk;
 mod eta;
 mod idle;
+mod locked_memory;
 mod prepared;
-mod scheduler;
 mod signals;
 mod spawner;
 mod ticker;
-mod worker;
 
 pub use controller::Trigger;
 pub use idle::calibrate_cpus;

@@ -29,11 +29,15 @@ pub use peers::{FlowRules, SizedRampRules};
 pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
 pub use workload::{replayed_sizes, workload_spec};
+// The words of the options that a worker follows as they are.
+pub use iolite_options::{
+    ClockSource, FadviseHint, Fallocate, LockFile, MemoryKind, NumaPolicyMode, RateProcess,
+};
 
 use crate::{JobPlan, Layout, Plan, WorkerPlan, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
 use iolite_options::engines::Completion;
-use iolite_options::{ClockSource, JobOptions, SubmitMode};
+use iolite_options::{JobOptions, SubmitMode};
 use iolite_verify::Rivals;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +48,9 @@ pub struct ResolvedWorker {
     pub name: String,
     /// Which worker of the run, from 0.
     pub index: usize,
-    /// The engine.
+    /// The name of its engine.
+    pub engine_name: String,
+    /// What the engine is told.
     pub engine: EngineConfig,
     /// All CPU time of its process is its own: the worker is a process, and a library of its engine has threads there.
     pub counts_process: bool,
@@ -125,6 +131,7 @@ impl Plan {
         ResolvedWorker {
             name: options.name.clone(),
             index: worker.index,
+            engine_name: job.engine.name.to_owned(),
             engine: engine(options, worker, layout),
             counts_process: !options.thread && job.engine.facets.completion == Completion::LibraryThreads,
             offload: options.io_submit_mode == SubmitMode::Offload,

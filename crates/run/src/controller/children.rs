@@ -8,12 +8,12 @@ use crate::shared::{Arena, Phase};
 use crate::spawner::Work;
 use crate::sys::{self, Socket};
 use crate::ticker::Ticker;
-use crate::worker::Worker;
-use crate::worker::creation;
 use iolite_plan::resolve::CreationTime;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
 use iolite_verify::Owners;
+use iolite_worker::Worker;
+use iolite_worker::creation;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -72,8 +72,7 @@ impl Work for Shared {
         let layout = filled.as_ref().unwrap_or(&self.layouts[index]);
         let worker = Worker {
             resolved: &Box::new(self.plan.resolve(plan, layout, self.rivalries.of_worker(index))),
-            job: self.plan.job_of(plan),
-            plan,
+            replay: plan.replay.as_ref(),
             arena: &self.arena,
             messages: &self.messages,
             clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),

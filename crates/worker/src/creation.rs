@@ -1,0 +1,317 @@
+//! Making files what the job needs, before its I/O.
+
+use iolite_content::Content;
+use iolite_os::explained;
+use iolite_os::sys;
+use iolite_plan::resolve::Creation;
+use iolite_plan::resolve::Fallocate;
+use iolite_plan::{FileKind, FileLayout, Layout};
+use iolite_types::describe_error;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use tracing::debug;
+
+/// How much is written at once when a file is filled.
+const CHUNK: usize = 1 << 20;
+
+/// The layout with the sizes that the files have reached, where they are filled until the file system is full.
+///
+/// # Errors
+/// There was no room for as much as one block.
+pub fn reached(rules: &Creation, layout: &Layout) -> io::Result<Layout> {
+    let size_of = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let reached = layout.reached(rules.least, size_of);
+    if reached.files.is_empty() {
+        let error = io::Error::from_raw_os_error(libc::ENOSPC);
+        return Err(explained(&error, "fill_device: there is no room for one block".into()));
+    }
+    Ok(reached)
+}
+
+/// Makes the files of a worker of this job what the job needs. `note` is told what is being laid out, `stop` asked now
+/// and then.
+///
+/// # Errors
+/// What keeps a file from being made, with its name.
+pub fn create(
+    job: &str,
+    rules: &Creation,
+    layout: &Layout,
+    note: &mut dyn FnMut(String),
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    if !rules.has_local_files {
+        return Ok(());
+    }
+    for file in &layout.files {
+        if file.kind == FileKind::Regular
+            && let Some(parent) = file.path.parent()
+            && !parent.as_os_str().is_empty()
+        {
+            std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
+        }
+    }
+    if rules.on_open {
+        return Ok(());
+    }
+    let needed: Vec<(&FileLayout, u64)> = layout
+        .files
+        .iter()
+        .filter_map(|file| {
+            let size = file.extend_to?;
+            let present = std::fs::metadata(&file.path).map_or(0, |metadata| metadata.len());
+            (present < size).then_some((file, size))
+        })
+        .collect();
+    if needed.is_empty() {
+        return Ok(());
+    }
+    note(describe(job, &needed));
+    let mut content = Content::new(&rules.content);
+    for (file, size) in needed {
+        debug!(target: "file", "{}: made {size} bytes large", file.path.display());
+        if stop() {
+            break;
+        }
+        one(rules, &file.path, size, &mut content, note, stop).map_err(|error| named(&file.path, &error))?;
+    }
+    Ok(())
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    explained(error, format!("{}: {}", path.display(), describe_error(error)))
+}
+
+fn describe(job: &str, files: &[(&FileLayout, u64)]) -> String {
+    let total: u64 = files.iter().map(|(_, size)| size).sum();
+    match files.len() {
+        1 => format!("{job}: Laying out IO file (1 file / {}MiB)", total >> 20),
+        count => format!("{job}: Laying out IO files ({count} files / total {}MiB)", total >> 20),
+    }
+}
+
+/// Makes or extends one file. What it holds already stays; what is added is random data where the job may read it,
+/// and otherwise whatever `fallocate` gives. With `fill_device` the end of the room is as good an end as the size.
+fn one(
+    rules: &Creation,
+    path: &Path,
+    size: u64,
+    content: &mut Content,
+    note: &mut dyn FnMut(String),
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)?;
+    let metadata = file.metadata()?;
+    let present = metadata.len();
+    if rules.is_filled && !rules.may_be_short {
+        // What is reserved behind its end already belongs to the file.
+        let held = present.max(metadata.blocks() * 512);
+        check_room(&file, size.saturating_sub(held))?;
+    }
+    // Room that is reserved at once is not found out about by filling it.
+    if !rules.may_be_short {
+        preallocate(rules.fallocate, &file, size, note, stop)?;
+    }
+    if rules.is_filled {
+        match fill(rules, &file, present..size, content, stop) {
+            Err(error) if rules.may_be_short && is_full(&error) => {}
+            result => result?,
+        }
+    }
+    if rules.sync && !stop() {
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Is there room for so many more bytes? Found out before they are written: a full file system hurts others as well.
+fn check_room(file: &File, bytes: u64) -> io::Result<()> {
+    match sys::free_bytes(file)? {
+        Some(free) if bytes > free => {
+            let text = format!(
+                "{bytes} more bytes are needed, and the file system has {free} free; use a smaller size, or \
+                 fill_device=1 to take what there is"
+            );
+            Err(explained(&io::Error::from_raw_os_error(libc::ENOSPC), text))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes this part of the file.
+fn fill(
+    rules: &Creation,
+    file: &File,
+    part: Range<u64>,
+    content: &mut Content,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let block = rules.block.min(CHUNK);
+    let mut buffer = vec![0; CHUNK / block * block];
+    let mut at = part.start;
+    let mut most = buffer.len() as u64;
+    while at < part.end && !stop() {
+        let length = (part.end - at).min(most) as usize;
+        for (number, block_content) in (0..).zip(buffer[..length].chunks_mut(block)) {
+            content.prepare_write(block_content, at + number * block as u64);
+        }
+        match file.write_all_at(&buffer[..length], at) {
+            // There may be room for a part of it still.
+            Err(error) if rules.may_be_short && is_full(&error) && length > block => most = block as u64,
+            result => {
+                result?;
+                at += length as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether this says that there is no more room.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+}
+
+/// Gives a file its blocks or its size, as `fallocate` says. That a file system cannot, or has no room for all of
+/// it, is no error: the job will find out where the room ends, as it would have anyway. But `posix`, which was asked
+/// for by name and always can, says so.
+fn preallocate(
+    how: Fallocate,
+    file: &File,
+    size: u64,
+    note: &mut dyn FnMut(String),
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let descriptor = file.as_raw_fd();
+    let length = size as libc::off_t;
+    loop {
+        let errno = match how {
+            Fallocate::None => 0,
+            Fallocate::Truncate => return file.set_len(size),
+            // SAFETY: no pointers are involved.
+            Fallocate::Posix => unsafe { libc::posix_fallocate(descriptor, 0, length) },
+            Fallocate::Native => fallocate(descriptor, 0, length),
+            Fallocate::Keep => fallocate(descriptor, libc::FALLOC_FL_KEEP_SIZE, length),
+        };
+        match errno {
+            0 => return Ok(()),
+            libc::EINTR if stop() => return Ok(()),
+            libc::EINTR => {}
+            errno if how == Fallocate::Posix => {
+                let error = io::Error::from_raw_os_error(errno);
+                note(format!("posix_fallocate fails: {}", describe_error(&error)));
+                return Ok(());
+            }
+            libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOSPC | libc::EDQUOT | libc::EFBIG => {
+                return Ok(());
+            }
+            errno => return Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+/// The errno of fallocate(2), 0 for none.
+fn fallocate(descriptor: RawFd, mode: libc::c_int, length: libc::off_t) -> libc::c_int {
+    // SAFETY: no pointers are involved.
+    match unsafe { libc::fallocate(descriptor, mode, 0, length) } {
+        0 => 0,
+        _ => io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_content::Spec;
+    use iolite_os::errno_of;
+    use iolite_plan::resolve::CreationTime;
+
+    /// Files that are written only, or read as well.
+    fn rules(is_filled: bool, fallocate: Fallocate) -> Creation {
+        Creation {
+            time: CreationTime::BeforeAll,
+            has_local_files: true,
+            on_open: false,
+            fallocate,
+            is_filled,
+            may_be_short: false,
+            fills: false,
+            sync: true,
+            content: Spec::random(1),
+            block: 4096,
+            least: 4096,
+        }
+    }
+
+    #[test]
+    fn a_file_grows_behind_what_it_holds() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, b"precious").unwrap();
+        let mut content = Content::new(&Spec::random(1));
+        one(&rules(true, Fallocate::Native), &path, 5000, &mut content, &mut |_| (), &|| false).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len(), 5000);
+        assert_eq!(&bytes[..8], b"precious");
+        assert!(bytes[8..].iter().any(|&byte| byte != 0));
+    }
+
+    #[test]
+    fn fallocate_decides_the_size_of_files_that_are_only_written() {
+        let directory = tempfile::tempdir().unwrap();
+        for (how, expected) in [
+            (Fallocate::None, 0),
+            (Fallocate::Native, 1 << 20),
+            (Fallocate::Posix, 1 << 20),
+            (Fallocate::Keep, 0),
+            (Fallocate::Truncate, 1 << 20),
+        ] {
+            let path = directory.path().join(how.keyword());
+            let mut content = Content::new(&Spec::random(1));
+            one(&rules(false, how), &path, 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), expected, "{how:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_too_large_for_posix_fallocate_is_told_and_left_to_the_job() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let rules = rules(false, Fallocate::Posix);
+        let mut notes = Vec::new();
+        let mut content = Content::new(&Spec::random(1));
+        // Larger than any file can be.
+        let mut note = |text| notes.push(text);
+        one(&rules, &path, i64::MAX as u64, &mut content, &mut note, &|| false).unwrap();
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].starts_with("posix_fallocate fails: "), "{notes:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_begun() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let mut content = Content::new(&Spec::random(1));
+        // More than any file system here has free, less than the largest file.
+        let error =
+            one(&rules(true, Fallocate::Native), &path, 1 << 62, &mut content, &mut |_| (), &|| false)
+                .unwrap_err();
+        assert_eq!(errno_of(&error), libc::ENOSPC);
+        assert!(error.to_string().contains("4611686018427387904 more bytes are needed"), "{error}");
+        assert_eq!(std::fs::metadata(&path).unwrap().blocks(), 0);
+    }
+
+    #[test]
+    fn nothing_is_reserved_where_the_device_is_to_be_filled() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let rules = Creation { may_be_short: true, ..rules(false, Fallocate::Native) };
+        let mut content = Content::new(&Spec::random(1));
+        one(&rules, &path, 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,181 @@
+//! Files of a replay: how each is opened, those that a live trace names on the way, and the recording of what is done.
+
+use super::FileTable;
+use crate::record::TraceRecorder;
+use iolite_engine::{FileKind, FileSpec, OpenMode};
+use iolite_host::{FileKey, Machine, ThisMachine};
+use iolite_logs::LogError;
+use iolite_plan::resolve::LiveFileRules;
+use iolite_types::Operation;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What is demanded of files that become known on the way.
+#[derive(Clone, Debug)]
+pub(super) struct LiveRules {
+    /// The engine works on files of this machine.
+    has_local_files: bool,
+    readonly: bool,
+    allow_mounted_write: bool,
+    allow_file_create: bool,
+    /// What the job reads meanwhile.
+    traces: Vec<FileKey>,
+}
+
+impl LiveRules {
+    /// The rules of a live replay.
+    pub(super) fn new(rules: &LiveFileRules, has_local_files: bool) -> LiveRules {
+        LiveRules {
+            has_local_files,
+            readonly: rules.readonly,
+            allow_mounted_write: rules.allow_mounted_write,
+            allow_file_create: rules.allow_file_create,
+            traces: rules.traces.iter().map(|trace| FileKey::of(trace)).collect(),
+        }
+    }
+}
+
+/// The names of files, by what they name.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<FileKey, PathBuf>);
+
+impl Names {
+    /// Notes a name.
+    ///
+    /// # Errors
+    /// In words, that this file has another one.
+    fn note(&mut self, path: &Path) -> Result<(), String> {
+        // The file may be made at any time, and has the second key until then.
+        for key in [FileKey::of(path), FileKey::missing(path)] {
+            let known = self.0.entry(key).or_insert_with(|| path.to_owned());
+            if known != path {
+                let (known, path) = (known.display(), path.display());
+                return Err(format!(
+                    "{known} and {path} are the same file, and verify takes it for two; name it once"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FileTable {
+    /// There is one file more, which a live trace has named. What must hold of it is looked at now.
+    ///
+    /// # Errors
+    /// In words, why it cannot be used.
+    pub fn add(&mut self, file: u32, path: PathBuf) -> Result<(), String> {
+        let Some(rules) = self.live.clone() else {
+            return Err(format!("{} is not expected", path.display()));
+        };
+        if (file as usize) < self.specs.len() {
+            return Ok(());
+        }
+        if let (Some(names), true) = (&mut self.names, rules.has_local_files) {
+            names.note(&path)?;
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.added(&path);
+        }
+        let named =
+            |error: &io::Error| format!("{}: {}", path.display(), iolite_types::describe_error(error));
+        let kind = if rules.has_local_files {
+            iolite_engine::kind_of(&path).map_err(|error| named(&error))?
+        } else {
+            FileKind::Regular
+        };
+        let is_new = kind == FileKind::Regular && rules.has_local_files && !path.exists();
+        if is_new && iolite_plan::is_missing_device(&ThisMachine::new(), &path) {
+            return Err(format!("{} does not exist, and no file is made among devices", path.display()));
+        }
+        if is_new && !rules.allow_file_create {
+            return Err(format!("{} does not exist, and allow_file_create=0", path.display()));
+        }
+        let size = match kind {
+            FileKind::Block => iolite_engine::block_device_size(&path).map_err(|error| named(&error))?,
+            _ => 0,
+        };
+        let protected = if rules.readonly {
+            Some("--readonly forbids that".to_owned())
+        } else if rules.has_local_files && rules.traces.contains(&FileKey::of(&path)) {
+            Some(
+                "it is the trace that is replayed; send it elsewhere with replay_redirect or directory"
+                    .to_owned(),
+            )
+        } else if kind == FileKind::Block && !rules.allow_mounted_write {
+            ThisMachine::new().in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
+        } else {
+            None
+        };
+        let mode = OpenMode { read: true, write: self.usual.write && protected.is_none(), ..self.usual };
+        self.modes.push(OpenMode { create: mode.write && rules.allow_file_create, ..mode });
+        self.protected.push(protected);
+        self.specs.push(FileSpec { path, kind, size });
+        self.open.push(false);
+        self.written.push(false);
+        Ok(())
+    }
+
+    /// Why this file must not be changed, if it must not.
+    pub fn protected(&self, file: u32) -> Option<&str> {
+        self.protected.get(file as usize)?.as_deref()
+    }
+
+    /// Of a file whose use is not known beforehand: it is opened for reading alone where it cannot be written to.
+    pub(super) fn settle_for_reading(&mut self, file: u32, error: &io::Error) -> bool {
+        let mode = &mut self.modes[file as usize];
+        let may_settle = self.live.is_some()
+            && mode.write
+            && matches!(error.raw_os_error(), Some(libc::EACCES | libc::EROFS | libc::EPERM | libc::ETXTBSY));
+        if may_settle {
+            *mode = OpenMode { write: false, create: false, ..*mode };
+            self.protected[file as usize] = Some("it can only be opened for reading".to_owned());
+        }
+        may_settle
+    }
+
+    /// The recording begins: so far files were named and opened.
+    pub fn begin_recording(&mut self, now: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin(now);
+        }
+    }
+
+    /// Records an I/O. False = the recording cannot be written on; [`Self::finish_recording`] tells why.
+    #[inline]
+    pub fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) -> bool {
+        let Some(recorder) = &mut self.recorder else { return true };
+        recorder.io(operation, file, offset, length);
+        !recorder.has_failed()
+    }
+
+    /// Records that a file was opened.
+    pub(super) fn record_open(&mut self, file: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.opened(file);
+        }
+    }
+
+    /// Records that a file was closed.
+    pub(super) fn record_close(&mut self, file: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.closed(file);
+        }
+    }
+
+    /// The recording is complete. Tells for how long the job has waited for it.
+    ///
+    /// # Errors
+    /// It could not be written.
+    pub fn finish_recording(&mut self) -> Result<Duration, LogError> {
+        self.recorder.take().map_or(Ok(Duration::ZERO), TraceRecorder::finish)
+    }
+
+    /// Begins to record what is done to these files.
+    pub fn record_to(&mut self, mut recorder: TraceRecorder) {
+        self.specs.iter().for_each(|spec| recorder.added(&spec.path));
+        self.recorder = Some(recorder);
+    }
+}

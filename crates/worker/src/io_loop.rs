@@ -1,0 +1,646 @@
+//! The I/O loop: the one place where workload, content, engine and statistics meet.
+//!
+//! It is generic over the engine and the generator, and over whether anything beyond the plain loop is needed
+//! (`FULL`): syncs between I/Os, overlap checks, locks, files opened on the way. A plain job pays for none of that.
+//! In steady state it allocates nothing, takes no lock, formats nothing, and makes no system call of its own.
+//!
+//! A unit has three time stamps: *start* (it was made), *issue* (it was handed to the system: just before the call of
+//! a synchronous engine, after queue and commit of one that queues) and *complete* (it was reaped). Units of one
+//! commit share their issue stamp, units of one reap their completion stamp.
+
+mod blocks;
+mod buffers;
+mod ending;
+mod errors;
+mod extras;
+mod failure;
+mod flight;
+mod full;
+mod intended;
+mod rare;
+mod script;
+mod spans;
+mod timing;
+mod verify;
+mod work;
+
+pub use blocks::BlockLives;
+use buffers::UnitBuffers;
+use ending::Ending;
+pub use errors::ErrorPolicy;
+pub use extras::Extras;
+pub use failure::{Attempt, Failure, Missed};
+use flight::{Flight, REST, Stamps, Times, UNCOUNTED};
+pub use intended::IntendedStarts;
+use script::Script;
+use timing::Timing;
+
+use super::files::FileTable;
+use iolite_content::Content;
+use iolite_engine::{Engine, Outcome, Queued};
+use iolite_os::clock::Clock;
+use iolite_os::shared::Control;
+use iolite_plan::resolve::IssueRules;
+use iolite_stats::live::LiveStats;
+use iolite_stats::{batch_class, depth_class};
+use iolite_types::Direction;
+use iolite_workload::{Generator, Io, Next};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Without time stamps in the loop, the clock is read once in so many I/Os, to see whether the time is over.
+const CLOCK_INTERVAL: u32 = 16;
+
+/// Counting so many units takes no longer than reading the clock: the stamp of their commit or reaping is still fresh.
+const FRESH_BATCH: u32 = 2;
+
+/// Up to so many bytes, changing the old data of a buffer takes no longer than reading the clock.
+const SOON_SCRAMBLED: u64 = 16 << 10;
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassEnd {
+    /// The workload has no more I/O for this pass.
+    Finished,
+    /// Told to stop, out of time, full, or failed.
+    Stopped,
+}
+
+/// The loop and everything it works with.
+pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
+    /// The engine.
+    pub engine: E,
+    /// The workload.
+    pub generator: G,
+    /// The worker's files.
+    pub files: FileTable,
+    /// What only a full loop uses.
+    pub extras: Box<Extras<'a>>,
+    /// Why and how the loop ends.
+    pub end: Ending,
+    flight: Flight,
+    time: Timing,
+    rules: IssueRules,
+    errors: ErrorPolicy<'a>,
+    control: &'a Control,
+    stats: &'a LiveStats,
+    clock: Clock,
+    content: Option<Content>,
+    script: Script,
+    /// The I/O that is issued at present is not the workload's: it reads back, or trims.
+    beside: bool,
+    /// Writes until the next one that nothing may be in flight beside.
+    barrier_countdown: u32,
+}
+
+/// What [`IoLoop::new`] needs beside engine and generator.
+pub struct Parts<'a> {
+    /// The numbers.
+    pub rules: IssueRules,
+    /// What is done about failed I/Os.
+    pub errors: ErrorPolicy<'a>,
+    /// Between controller and worker.
+    pub control: &'a Control,
+    /// Where the measurements go.
+    pub stats: &'a LiveStats,
+    /// The job's clock.
+    pub clock: Clock,
+    /// Prepares buffers before writes; `None` when nothing has to be done then.
+    pub content: Option<Content>,
+    /// What only a full loop uses.
+    pub extras: Box<Extras<'a>>,
+    /// The I/O priority of the worker; 0 = none was given.
+    pub priority: u16,
+    /// The files.
+    pub files: FileTable,
+    /// Not all files are open from the start.
+    pub opens_on_the_way: bool,
+    /// The first buffer.
+    pub buffers: *mut u8,
+    /// Bytes from one buffer to the next.
+    pub stride: usize,
+}
+
+impl Parts<'_> {
+    /// Whether anything is asked for that the plain loop leaves out.
+    pub fn needs_full_loop(&self) -> bool {
+        self.rules.works
+            || self.rules.serialize_overlap
+            || self.rules.write_barrier > 0
+            || self.rules.limits_latency()
+            || self.opens_on_the_way
+            || self.files.needs_full_loop()
+            || self.extras.any()
+            // Only a full loop tells about single I/Os.
+            || tracing::enabled!(target: "io", tracing::Level::TRACE)
+            || tracing::enabled!(target: "random", tracing::Level::TRACE)
+    }
+}
+
+impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
+    /// Puts the loop together. The clock starts with [`IoLoop::start`].
+    pub fn new(engine: E, generator: G, parts: Parts<'a>) -> Self {
+        IoLoop {
+            engine,
+            generator,
+            files: parts.files,
+            extras: parts.extras,
+            end: Ending::default(),
+            flight: Flight::new(
+                parts.rules.depth,
+                UnitBuffers::new(parts.buffers, parts.stride),
+                parts.priority,
+            ),
+            time: Timing::default(),
+            rules: parts.rules,
+            errors: parts.errors,
+            control: parts.control,
+            stats: parts.stats,
+            clock: parts.clock,
+            content: parts.content,
+            script: Script::default(),
+            beside: false,
+            barrier_countdown: parts.rules.write_barrier,
+        }
+    }
+
+    /// The job begins now.
+    pub fn start(&mut self) {
+        let now = self.clock.now();
+        self.control.started_ns.store(now, Relaxed);
+        self.control.counting_ns.store(now, Relaxed);
+        // The first pass begins with the schedule, not when the worker comes to it.
+        self.stats.begin_span(self.rules.moves, now);
+        self.time.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
+        let span = if self.time.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
+        self.time.next_event = now.saturating_add(span);
+        self.time.ramp_until = self.time.next_event;
+        self.files.begin_recording(now);
+        if let Some(pace) = &mut self.extras.pace {
+            pace.start(now);
+        }
+        if let Some(flow) = &mut self.extras.flow {
+            flow.start();
+        }
+        if let Some(log) = &mut self.extras.log {
+            log.begin(now);
+        }
+        if let Some(target) = &mut self.extras.target {
+            self.flight.limit = target.start(now);
+            self.control.found_depth.store(self.flight.limit, Relaxed);
+        }
+        self.control.set_phase(self.phase());
+    }
+
+    /// Whether no further pass should begin.
+    pub fn is_over(&self) -> bool {
+        self.end.stopping || self.end.failure.is_some()
+    }
+
+    /// Issues I/O until the workload has no more, or something ends the job. Nothing is in flight afterwards.
+    pub fn pass(&mut self) -> PassEnd {
+        self.flight.fresh_stamp = 0;
+        if FULL {
+            self.begin_script();
+        }
+        let end = if FULL && self.rules.works { self.work_all() } else { self.issue_all() };
+        self.drain();
+        end
+    }
+
+    fn issue_all(&mut self) -> PassEnd {
+        loop {
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+            if self.end.stopping {
+                return PassEnd::Stopped;
+            }
+            let mut moment = 0;
+            if FULL && (self.extras.pace.is_some() || self.extras.target.is_some()) {
+                self.seek_depth();
+                moment = self.keep_pace();
+                if self.end.stopping {
+                    return PassEnd::Stopped;
+                }
+            }
+            if FULL && self.extras.verification.is_some() {
+                self.read_back_some();
+            }
+            match self.generator.next() {
+                Next::Io(io) => {
+                    // A sync comes between two I/Os, and nobody waits for the turn of an I/O that there is not:
+                    // neither is after the last.
+                    if FULL && !self.await_turn(moment) {
+                        return PassEnd::Stopped;
+                    }
+                    self.submit(io);
+                }
+                Next::Close(file) => {
+                    if FULL {
+                        self.close_file(file);
+                    }
+                }
+                Next::Lap => {
+                    self.files.refresh(&self.engine);
+                    self.flight.fresh_stamp = 0;
+                }
+                Next::Done => return PassEnd::Finished,
+                Next::Script(step) => {
+                    if FULL {
+                        self.follow(step);
+                    }
+                }
+            }
+            if !E::SYNCHRONOUS {
+                if self.flight.count >= self.flight.limit {
+                    self.make_room();
+                } else if self.rules.complete_min == 0
+                    && self.flight.pending.is_empty()
+                    && self.flight.count > 0
+                {
+                    // What waits to be committed may be complete already with some engines, and has no stamp yet.
+                    self.reap(0);
+                }
+            }
+        }
+    }
+
+    /// Makes and issues the unit for an I/O.
+    #[inline(always)]
+    fn submit(&mut self, io: Io) {
+        let mut start = self.start_stamp();
+        if self.end.stopping {
+            return;
+        }
+        let mut ready = start;
+        if FULL && !self.before(&io) {
+            return;
+        }
+        if FULL && self.flight.free.is_empty() {
+            self.await_unit();
+        }
+        let Some(index) = self.flight.free.pop() else {
+            // The loop makes room before it comes here.
+            unreachable!("a unit is always free");
+        };
+        let slot = index as usize;
+        let unit = &mut self.flight.units[slot];
+        let bytes = self.flight.buffers.of_io(index, &io);
+        unit.buffer = bytes.cast();
+        unit.length = io.length;
+        unit.offset = io.offset;
+        unit.file = io.file;
+        unit.operation = io.direction.into();
+        if FULL && let Some(priorities) = &mut self.extras.priorities {
+            unit.priority = priorities.draw(io.direction, io.length);
+        }
+        if FULL && let Some(verification) = &mut self.extras.verification {
+            // SAFETY: as below.
+            verification.made(index, &io, unsafe { &mut *bytes });
+            if !E::SYNCHRONOUS && io.direction == Direction::Write && self.rules.timed() {
+                ready = self.clock.now();
+            }
+        }
+        if io.direction == Direction::Write
+            && let Some(content) = &mut self.content
+        {
+            // SAFETY: the bytes are within the buffer of this unit, which is not in flight.
+            content.prepare_write(unsafe { &mut *bytes }, io.offset);
+            let takes_time = content.refills() || (!E::SYNCHRONOUS && io.length > SOON_SCRAMBLED);
+            if takes_time && self.rules.timed() {
+                ready = self.clock.now();
+                // New data is made before the I/O begins. (As with fio: what is changed in old data belongs to it.)
+                if content.refills() {
+                    start = ready;
+                }
+            }
+        }
+        self.stats.directions[io.direction.index()].issued.add(1);
+        if FULL && io.direction == Direction::Write {
+            self.extras.syncs.wrote(io.file, io.offset, io.length);
+        }
+        if FULL && !self.is_check(index) {
+            if let Some(pace) = &mut self.extras.pace {
+                let moment = pace.issued(io.direction, io.length);
+                if let Some(intended) = &mut self.extras.intended {
+                    intended.set(index, moment);
+                }
+            }
+            if let Some(flow) = &self.extras.flow {
+                flow.issued();
+            }
+        }
+        if FULL {
+            // What is read back or trimmed beside the script has no moment in it.
+            if !self.beside {
+                self.note_punctuality(Some(index));
+            }
+            self.record(io.direction.into(), io.file, io.offset, io.length);
+        }
+        self.issue(index, start, ready, 0);
+        if FULL {
+            self.after(&io);
+        }
+    }
+
+    /// The moment at which a unit is made; decides on the way whether the time is over.
+    #[inline(always)]
+    fn start_stamp(&mut self) -> u64 {
+        if self.rules.timed() {
+            let fresh = std::mem::take(&mut self.flight.fresh_stamp);
+            let start =
+                if !FULL && fresh != 0 && !self.generator.took_long() { fresh } else { self.clock.now() };
+            if start >= self.time.next_event {
+                self.event(start, true);
+            }
+            return start;
+        }
+        if self.time.until_clock == 0 {
+            self.time.until_clock = CLOCK_INTERVAL;
+            let now = self.clock.now();
+            if now >= self.time.next_event {
+                self.event(now, true);
+            }
+        }
+        self.time.until_clock -= 1;
+        0
+    }
+
+    /// Hands a unit to the engine, and counts it at once when the engine completes it at once. It was begun at `start`, and
+    /// its data was `ready` a little later.
+    #[inline(always)]
+    fn issue(&mut self, index: u32, start: u64, ready: u64, marks: u8) {
+        let slot = index as usize;
+        if E::SYNCHRONOUS {
+            let issue = if self.rules.timed() { self.clock.now() } else { 0 };
+            // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
+            let queued = unsafe { self.engine.queue(&self.flight.units[slot]) };
+            let Queued::Completed(outcome) = queued else {
+                unreachable!("a synchronous engine completes at once");
+            };
+            let now = if self.rules.timed() { self.clock.now() } else { 0 };
+            self.stats.begin();
+            self.stats.level[0].add(u64::from(marks & REST == 0));
+            self.stats.submit[1].add(1);
+            self.stats.complete[1].add(1);
+            // What is unusual takes it back.
+            self.flight.fresh_stamp = now;
+            self.complete(index, outcome, Times { start, issue, complete: now, queued: false });
+            self.stats.end();
+            if !self.flight.partial.is_empty() {
+                self.issue_partial();
+            }
+            return;
+        }
+        loop {
+            // SAFETY: as above.
+            match unsafe { self.engine.queue(&self.flight.units[slot]) } {
+                Queued::Queued => {
+                    self.flight.stamps[slot] = Stamps { start, issue: 0, marks };
+                    self.flight.count += 1;
+                    self.flight.pending.push(index);
+                    self.flight.rests += u32::from(marks & REST != 0);
+                    if self.flight.pending.len() as u32 >= self.rules.batch
+                        || self.flight.count >= self.flight.limit
+                    {
+                        self.commit();
+                    }
+                    return;
+                }
+                Queued::Completed(outcome) => {
+                    let now = if self.rules.timed() { self.clock.now() } else { 0 };
+                    self.stats.begin();
+                    self.stats.level[depth_class(self.flight.count + 1)].add(u64::from(marks & REST == 0));
+                    if E::CALLS {
+                        self.stats.submit[1].add(1);
+                        self.stats.complete[1].add(1);
+                    }
+                    // What is unusual takes it back.
+                    self.flight.fresh_stamp = now;
+                    self.complete(
+                        index,
+                        outcome,
+                        Times { start, issue: ready, complete: now, queued: false },
+                    );
+                    self.stats.end();
+                    if !self.flight.partial.is_empty() {
+                        self.issue_partial();
+                    }
+                    return;
+                }
+                Queued::Busy => {
+                    self.commit();
+                    if self.flight.count > 0 {
+                        self.reap(1);
+                    }
+                    if self.end.failure.is_some() {
+                        self.drop_unit(index);
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands everything pending to the system.
+    #[inline(always)]
+    fn commit(&mut self) {
+        let count = self.flight.pending.len() as u32;
+        if count == 0 {
+            return;
+        }
+        if FULL {
+            tracing::trace!(target: "io", "commit: {count}, {} in flight", self.flight.count);
+        }
+        if let Err(errno) = self.engine.commit() {
+            self.fail(Failure { errno, attempt: None, missed: None });
+        }
+        let issue = if self.rules.timed() { self.clock.now() } else { 0 };
+        self.stats.begin();
+        let rests = std::mem::take(&mut self.flight.rests);
+        self.stats.level[depth_class(self.flight.count)].add(u64::from(count - rests));
+        self.stats.submit[batch_class(count)].add(1);
+        for &index in &self.flight.pending {
+            let stamps = &mut self.flight.stamps[index as usize];
+            stamps.issue = issue;
+            let start = stamps.start;
+            if self.rules.slat && !E::STAMPS && stamps.marks == 0 {
+                self.record_submission(index, start, issue);
+            }
+        }
+        self.stats.end();
+        self.flight.pending.clear();
+        self.flight.fresh_stamp = if count <= FRESH_BATCH { issue } else { 0 };
+    }
+
+    /// Counts the submission latency of a unit.
+    #[inline(always)]
+    fn record_submission(&self, index: u32, start: u64, issue: u64) {
+        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
+            let latency = issue.saturating_sub(start);
+            let slat = &self.stats.directions[direction.index()].slat;
+            slat.record(latency);
+            if self.rules.slat_buckets {
+                slat.record_bucket(latency);
+            }
+        }
+    }
+
+    /// There is no room: waits as the rules for completion say.
+    #[inline(always)]
+    fn make_room(&mut self) {
+        self.commit();
+        loop {
+            self.reap(self.rules.complete_min);
+            if self.flight.count <= self.rules.low.min(self.flight.limit - 1) || self.end.failure.is_some() {
+                break;
+            }
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+        }
+    }
+
+    /// Fetches completions: at least `min` (0 = those that are there), at most what the rules say.
+    #[inline(always)]
+    fn reap(&mut self, min: u32) {
+        let min = min.min(self.flight.count);
+        let max = self.rules.complete_max.max(min);
+        self.reap_between(min, max);
+    }
+
+    #[inline(always)]
+    fn reap_between(&mut self, min: u32, max: u32) {
+        self.flight.fresh_stamp = 0;
+        if let Err(errno) = self.engine.reap(min as usize, max as usize, None, &mut self.flight.done) {
+            self.fail(Failure { errno, attempt: None, missed: None });
+        }
+        if !self.flight.done.is_empty() {
+            self.count_done();
+        }
+    }
+
+    /// Fetches what completes within this time; 0 = what is there.
+    fn reap_within(&mut self, time: std::time::Duration) {
+        let min = usize::from(!time.is_zero());
+        let max = self.flight.count as usize;
+        if let Err(errno) = self.engine.reap(min, max, Some(time), &mut self.flight.done) {
+            self.fail(Failure { errno, attempt: None, missed: None });
+        }
+        if !self.flight.done.is_empty() {
+            self.count_done();
+        }
+    }
+
+    /// Counts the completions that were fetched.
+    #[inline(always)]
+    fn count_done(&mut self) {
+        let count = self.flight.done.len() as u32;
+        let now = if self.rules.timed() { self.clock.now() } else { 0 };
+        self.flight.count -= count;
+        let done = std::mem::take(&mut self.flight.done);
+        // Whatever takes longer than counting, such as a short I/O, sets it back to 0.
+        self.flight.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
+        self.stats.begin();
+        self.stats.complete[batch_class(count)].add(1);
+        for completion in &done {
+            let stamps = self.flight.stamps[completion.unit as usize];
+            if stamps.marks & UNCOUNTED != 0 && self.finish_uncounted(completion) {
+                continue;
+            }
+            let mut times = Times { start: stamps.start, issue: stamps.issue, complete: now, queued: true };
+            if E::STAMPS && self.rules.timed() {
+                (times.issue, times.complete) = self.engine.times(completion.unit);
+                if self.rules.slat && stamps.marks == 0 {
+                    self.record_submission(completion.unit, times.start, times.issue);
+                }
+            }
+            self.complete(completion.unit, completion.outcome, times);
+        }
+        self.stats.end();
+        self.flight.done = done;
+        self.flight.done.clear();
+        if !self.flight.partial.is_empty() {
+            self.issue_partial();
+        }
+    }
+
+    /// Counts a unit that is done, and frees it.
+    #[inline(always)]
+    fn complete(&mut self, index: u32, outcome: Outcome, times: Times) {
+        let Times { start, issue, complete: now, .. } = times;
+        let unit = &self.flight.units[index as usize];
+        let Some(direction) = unit.operation.direction() else {
+            self.complete_sync(index, outcome, issue, now);
+            return;
+        };
+        let counters = &self.stats.directions[direction.index()];
+        if outcome != Ok(unit.length) {
+            self.complete_unusually(index, outcome, times);
+            return;
+        }
+        counters.ios.add(1);
+        counters.bytes.add(unit.length);
+        if self.rules.clat {
+            let latency = now.saturating_sub(issue);
+            counters.clat.record(latency);
+            if self.rules.clat_buckets {
+                counters.clat.record_bucket(latency);
+            }
+        }
+        if self.rules.lat {
+            let latency = now.saturating_sub(start);
+            counters.lat.record(latency);
+            if self.rules.lat_buckets {
+                counters.lat.record_bucket(latency);
+            }
+        }
+        if FULL && self.completed(index, direction, times) {
+            return;
+        }
+        self.release(index);
+    }
+
+    /// The unit is free for another I/O.
+    #[inline(always)]
+    fn release(&mut self, index: u32) {
+        if FULL {
+            let unit = &mut self.flight.units[index as usize];
+            unit.length = 0;
+            self.files.left(unit.file);
+            if let Some(verification) = &mut self.extras.verification
+                && let Some(turns) = &mut verification.turns
+            {
+                turns.left(index);
+            }
+        }
+        self.flight.free.push(index);
+    }
+
+    /// Waits for everything in flight.
+    fn drain(&mut self) {
+        self.commit();
+        while self.flight.count > 0 {
+            let before = self.flight.count;
+            let failed_before = self.end.failure.is_some();
+            self.reap_between(1, self.flight.count);
+            self.commit();
+            if self.flight.count == before && failed_before {
+                // The engine cannot even say what became of the rest.
+                break;
+            }
+        }
+        if FULL && self.extras.verification.is_some() {
+            self.collect_all();
+        }
+    }
+
+    /// The thread's resources, once more, at the end.
+    pub fn finish(&self) {
+        let now = self.clock.now();
+        // A span that was cut short by an error is over as well.
+        self.stats.end_span([true; 3], now);
+        self.control.ended_ns.store(now, Relaxed);
+        super::publish_usage(self.control);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a failed I/O means to its job: the end, or one error more.
+//!
+//! A job goes on after an error when `continue_on_error` or `ignore_error` names the kind of I/O, and the error is one
+//! of those to be gone on after: what `ignore_error` lists for that kind, else `EIO` and `EILSEQ`, with which a medium
+//! says that it lost data. Anything else would come again and again.
+
+use super::{Attempt, Failure, IoLoop};
+use crate::alignment::Alignment;
+use crate::telling::{failed_operation, io_error_line};
+use iolite_engine::{Engine, Errno};
+use iolite_os::message::Message;
+use iolite_os::sys::Socket;
+use iolite_plan::resolve::{ErrorRules, Tolerance};
+use iolite_types::Operation;
+use iolite_workload::Generator;
+
+/// Nothing was moved although no error was told. What is made of it is `EIO`.
+pub(super) const NOTHING_MOVED: Errno = Errno(0);
+
+/// What a job does about errors, and whom it tells.
+#[derive(Clone, Debug)]
+pub struct ErrorPolicy<'a> {
+    rules: ErrorRules,
+    /// I/O bypasses the page cache.
+    direct: bool,
+    messages: &'a Socket,
+    worker: u32,
+}
+
+impl<'a> ErrorPolicy<'a> {
+    /// What these rules say, for I/O that bypasses the page cache or not. The worker's number is for its messages.
+    pub fn new(rules: &ErrorRules, direct: bool, messages: &'a Socket, worker: u32) -> Self {
+        ErrorPolicy { rules: rules.clone(), direct, messages, worker }
+    }
+
+    /// Whether the job goes on after wrong data, for which this errno stands.
+    pub(super) fn tolerates_wrong_data(&self, errno: Errno) -> bool {
+        self.rules.verify.errnos.contains(&errno.0)
+    }
+
+    /// Whether wrong data is counted.
+    pub(super) fn counts_wrong_data(&self) -> bool {
+        self.rules.verify.counts
+    }
+
+    /// The worker's number, for messages.
+    pub(super) fn worker(&self) -> u32 {
+        self.worker
+    }
+
+    /// To the controller.
+    pub(super) fn messages(&self) -> &'a Socket {
+        self.messages
+    }
+
+    fn of(&self, operation: Operation) -> &Tolerance {
+        if operation == Operation::Read { &self.rules.read } else { &self.rules.write }
+    }
+}
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// The I/O of this unit failed. It counts as one that was done, without latency and bytes.
+    #[cold]
+    pub(super) fn io_failed(&mut self, index: u32, errno: Errno) {
+        let attempt = Attempt::of(&self.flight.units[index as usize]);
+        let (errno, why) = match errno {
+            NOTHING_MOVED => (Errno(libc::EIO), " (the file ends before)"),
+            errno => (errno, ""),
+        };
+        if let Some(direction) = attempt.operation.direction() {
+            self.stats.directions[direction.index()].ios.add(1);
+        }
+        if FULL {
+            self.count_for_pace(index, 0);
+            self.forget_role(index);
+        }
+        if FULL && let Some(blocks) = &mut self.extras.blocks {
+            blocks.done(&attempt, true);
+        }
+        if self.rules.fill_device && errno.0 == libc::ENOSPC {
+            self.tell(attempt, errno, why);
+            self.end.device_full = true;
+            self.end.stopping = true;
+            return;
+        }
+        self.count_error(attempt.operation, errno);
+        if !self.errors.of(attempt.operation).errnos.contains(&errno.0) {
+            let is_first = self.end.failure.is_none();
+            self.end_with(attempt, errno, why);
+            if is_first && errno.0 == libc::EINVAL && self.errors.direct {
+                self.advise(attempt, self.flight.units[index as usize].buffer.addr() as u64);
+            }
+            return;
+        }
+        if self.errors.rules.dump {
+            self.tell(attempt, errno, why);
+        }
+        if self.stats.errors.get() == 1 {
+            let what = failed_operation(&self.files.name(attempt.file), attempt.operation);
+            Message::WentOn(self.errors.worker, errno.0, what).send(self.errors.messages);
+        }
+    }
+
+    /// Something could not be done, and that ends the job.
+    #[cold]
+    pub(super) fn refused(&mut self, attempt: Attempt, errno: Errno) {
+        self.end_with(attempt, errno, "");
+    }
+
+    fn end_with(&mut self, attempt: Attempt, errno: Errno, why: &str) {
+        // A wait that was ended because the job is to stop is no failure.
+        if errno.0 != libc::EINTR || !self.control.terminating() {
+            self.tell(attempt, errno, why);
+        }
+        self.fail(Failure { errno, attempt: Some(attempt), missed: None });
+    }
+
+    /// Counts an error where errors of that kind are counted.
+    pub(super) fn count_error(&self, operation: Operation, errno: Errno) {
+        if self.errors.of(operation).counts {
+            self.count(errno);
+        }
+    }
+
+    /// Counts an error.
+    pub(super) fn count(&self, errno: Errno) {
+        if self.stats.errors.get() == 0 {
+            self.stats.first_error.set(errno.0.unsigned_abs().into());
+        }
+        self.stats.errors.add(1);
+    }
+
+    /// What to change so that the kernel takes a direct read or write like this one.
+    fn advise(&self, attempt: Attempt, memory: u64) {
+        let Attempt { operation, file, offset, length } = attempt;
+        if !matches!(operation, Operation::Read | Operation::Write) {
+            return;
+        }
+        let alignment = self.files.path(file).and_then(Alignment::of);
+        let advice = Alignment::advice(alignment, offset, length, memory);
+        let line = format!("direct I/O on file {}: {advice}", self.files.name(file));
+        Message::Warning(self.errors.worker, line).send(self.errors.messages);
+    }
+
+    fn tell(&self, attempt: Attempt, errno: Errno, why: &str) {
+        let line = io_error_line(&self.files.name(attempt.file), &attempt, errno, why);
+        Message::Warning(self.errors.worker, line).send(self.errors.messages);
+    }
+}

@@ -1,0 +1,413 @@
+//! What only a full loop needs: waiting for the right moment, syncs between I/Os, overlap checks, locks, and files that
+//! are opened and closed on the way.
+
+use super::verify::is_check;
+use super::{Attempt, Failure, IoLoop, Missed, Times};
+use crate::pace::Pause;
+use crate::syncs::Due;
+use crate::target::Step;
+use iolite_engine::{Engine, Errno, Unit};
+use iolite_types::{Direction, Operation};
+use iolite_verify::Role;
+use iolite_workload::{Generator, Io};
+use std::sync::atomic::Ordering::Relaxed;
+use tracing::trace;
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Lets the search for a depth that keeps to the latency target take its next step.
+    pub(super) fn seek_depth(&mut self) {
+        let Some(target) = &mut self.extras.target else { return };
+        let now = self.clock.now();
+        if now >= self.time.next_event {
+            // A depth that is tried after the end would only throw away what was measured at the last one.
+            return;
+        }
+        let anew = target.counts_anew() && !self.time.ramping;
+        match target.step(now) {
+            Step::Stay => {}
+            Step::Depth(depth) => {
+                self.flight.limit = depth;
+                self.control.found_depth.store(depth, Relaxed);
+                if anew {
+                    self.count_anew(now);
+                }
+                while self.flight.count >= depth && self.end.failure.is_none() {
+                    self.commit();
+                    self.reap(1);
+                }
+            }
+            Step::Finished => self.end.stopping = true,
+        }
+    }
+
+    /// Waits while this worker is ahead of those that it keeps in step with.
+    pub(super) fn keep_in_step(&mut self) {
+        /// Without a sleep, the others are looked at so often.
+        const LOOK_NS: u64 = 1000;
+        while let Some(flow) = &mut self.extras.flow
+            && !flow.may_go()
+            && !self.end.stopping
+        {
+            let nap = flow.sleep_ns();
+            self.wait_until(self.clock.now().saturating_add(nap.max(LOOK_NS)), true);
+            if nap == 0 {
+                // The others may need this processor to catch up.
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Pauses when it is time for that, and tells the workload in which direction the next I/O has to be. The moment
+    /// that it has to wait for; 0 = it may come at once.
+    pub(super) fn keep_pace(&mut self) -> u64 {
+        let Some(pace) = &mut self.extras.pace else { return 0 };
+        let most = pace.most_in_flight();
+        while u64::from(self.flight.count) >= most && !self.end.stopping {
+            self.commit();
+            self.reap(1);
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+        }
+        let mut now = self.clock.now();
+        let Some(pace) = &mut self.extras.pace else { return 0 };
+        if !self.time.ramping
+            && let Some(missed) = pace.missed(now)
+        {
+            let missed = Some(Missed::Rate(missed));
+            self.fail(Failure { errno: Errno(libc::EIO), attempt: None, missed });
+            return 0;
+        }
+        if let Some(pause) = pace.pause(now) {
+            self.think(pause);
+            now = self.clock.now();
+        }
+        let Some(pace) = &mut self.extras.pace else { return 0 };
+        let turn = pace.turn(now);
+        trace!(target: "rate", "next {} {} ns from now", turn.direction.map_or("I/O", Direction::name), turn.at.saturating_sub(now));
+        self.generator.steer(turn.direction);
+        if turn.at > now { turn.at } else { 0 }
+    }
+
+    /// What has to be done before the next I/O is made: syncs, and waiting until it may be issued. False = the job ends
+    /// before that.
+    pub(super) fn await_turn(&mut self, moment: u64) -> bool {
+        self.sync_what_is_due();
+        self.keep_in_step();
+        if moment > 0 {
+            self.wait_until(moment, true);
+        }
+        !self.end.stopping
+    }
+
+    /// Issues the syncs that are due, and closes the file that was open only for them.
+    pub(super) fn sync_what_is_due(&mut self) {
+        while let Some(sync) = self.extras.syncs.due() {
+            self.submit_sync(sync);
+        }
+        if let Some(file) = self.extras.syncs.take_closing() {
+            self.close_file(file);
+        }
+    }
+
+    /// Between two passes: what is due is synced while the files are open. Nothing is in flight afterwards.
+    pub fn sync_between_passes(&mut self) {
+        self.sync_what_is_due();
+        self.drain();
+    }
+
+    /// Thinks, with nothing in flight: first busily, then asleep.
+    pub(super) fn think(&mut self, pause: Pause) {
+        /// So many cycles are burnt between two looks at the clock and the controller's word: less than a millisecond.
+        const SLICE_CYCLES: u64 = 1_000_000;
+        self.drain();
+        let began = self.clock.now();
+        trace!(target: "rate", "thinks for {} ns, {} of them busily", pause.length_ns, pause.spin_ns);
+        let busy_until = began.saturating_add(pause.spin_ns);
+        while !self.is_called_off(false) && self.clock.now() < busy_until {
+            std::hint::spin_loop();
+        }
+        let mut cycles = pause.cycles;
+        while cycles > 0 && !self.is_called_off(false) {
+            let slice = cycles.min(SLICE_CYCLES);
+            burn_cycles(slice);
+            cycles -= slice;
+        }
+        self.wait_until(began.saturating_add(pause.length_ns), false);
+        let now = self.clock.now();
+        if let Some(pace) = &mut self.extras.pace {
+            pace.paused(began, now);
+        }
+    }
+
+    /// Whether whatever takes long has to stop: at the end of the job, and when the controller says so. With one `in_hand`,
+    /// an I/O of the workload is still to be issued.
+    fn is_called_off(&mut self, in_hand: bool) -> bool {
+        let now = self.clock.now();
+        if now >= self.time.next_event {
+            self.event(now, in_hand);
+        }
+        if self.control.attention() != 0 {
+            self.attend();
+        }
+        self.end.stopping
+    }
+
+    /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile. With one
+    /// `in_hand`, an I/O of the workload is still to be issued.
+    ///
+    /// Sleeps overshoot by some 80 µs, so the last of the time is spent watching the clock.
+    pub(super) fn wait_until(&mut self, moment: u64, in_hand: bool) {
+        /// Shorter waits are spent watching the clock.
+        const SPIN_NS: u64 = 200_000;
+        /// How much earlier a sleep ends.
+        const EARLY_NS: u64 = 120_000;
+        /// The controller's word is looked for so often.
+        const MOST_NS: u64 = 20_000_000;
+        self.commit();
+        loop {
+            if self.is_called_off(in_hand) {
+                return;
+            }
+            let now = self.clock.now();
+            if now >= moment {
+                return;
+            }
+            let left = moment.min(self.time.next_event.max(now)) - now;
+            let nap = if left > SPIN_NS { (left - EARLY_NS).min(MOST_NS) } else { 0 };
+            if self.flight.count > 0 {
+                self.reap_within(std::time::Duration::from_nanos(nap));
+            } else if nap > 0 {
+                std::thread::sleep(std::time::Duration::from_nanos(nap));
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Everything that has to be so before this I/O can be issued; false = it cannot.
+    pub(super) fn before(&mut self, io: &Io) -> bool {
+        if !self.is_possible(io) {
+            return false;
+        }
+        trace!(target: "random", "file {}: {} at {:#x}", io.file, io.direction.name(), io.offset);
+        trace!(target: "io", "fill: {}", self.in_words(&Attempt::at(io)));
+        if !self.files.is_open(io.file)
+            && let Err(error) = self.files.open(&mut self.engine, io.file)
+        {
+            self.refused(Attempt::at(io), error.into());
+            return false;
+        }
+        if self.rules.serialize_overlap {
+            while self.overlaps(io) && self.end.failure.is_none() {
+                self.commit();
+                if self.flight.count > 0 {
+                    self.reap(1);
+                } else {
+                    self.collect(true);
+                }
+            }
+        }
+        if self.rules.write_barrier > 0 && io.direction == Direction::Write {
+            self.barrier_countdown -= 1;
+            if self.barrier_countdown == 0 {
+                self.drain();
+            }
+        }
+        if self.files.must_drain_for(io.file, io.direction) {
+            self.drain();
+        }
+        if let Err(error) = self.files.enter(io.file, io.direction) {
+            self.refused(Attempt::at(io), error.into());
+        }
+        if self.end.failure.is_none() && !self.take_turn(io) {
+            return false;
+        }
+        trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.flight.count);
+        self.end.failure.is_none()
+    }
+
+    /// What has to follow this I/O at once.
+    pub(super) fn after(&mut self, io: &Io) {
+        if self.rules.write_barrier > 0 && io.direction == Direction::Write && self.barrier_countdown == 0 {
+            self.barrier_countdown = self.rules.write_barrier;
+            self.drain();
+        }
+    }
+
+    /// An I/O, for those who want to see each.
+    fn in_words(&self, attempt: &Attempt) -> String {
+        let Attempt { operation, file, offset, length } = attempt;
+        format!("off={offset:#x}, len={length:#x}, {}, file={}", operation.name(), self.files.name(*file))
+    }
+
+    /// Does this I/O touch bytes of one in flight? What a short one has moved already counts: it is done only with its
+    /// rest, and what is written there before that would be overtaken by it.
+    pub(super) fn overlaps(&self, io: &Io) -> bool {
+        self.flight.units.iter().any(|unit| {
+            let whole = self.whole(unit);
+            unit.file == io.file
+                && whole.offset < io.offset + io.length
+                && io.offset < whole.offset + whole.length
+                // A unit that is not in flight has no length (see `release`).
+                && unit.length > 0
+        })
+    }
+
+    /// The whole I/O of a unit, which may be the rest of a short one now.
+    fn whole(&self, unit: &Unit) -> Attempt {
+        let start = self.flight.buffers.start_of(unit.index);
+        let moved = (unit.buffer.addr() - start.addr()) as u64;
+        let rest = Attempt::of(unit);
+        Attempt { offset: rest.offset - moved, length: rest.length + moved, ..rest }
+    }
+
+    /// Issues a sync.
+    pub(super) fn submit_sync(&mut self, sync: Due) {
+        let start = self.start_stamp();
+        if self.end.stopping || !self.files.is_open(sync.file) {
+            return;
+        }
+        if self.files.must_drain_for(sync.file, Direction::Write) {
+            self.drain();
+        }
+        if let Err(error) = self.files.enter(sync.file, Direction::Write) {
+            let Due { operation, file, offset, length } = sync;
+            self.refused(Attempt { operation, file, offset, length }, error.into());
+            return;
+        }
+        self.await_unit();
+        let Some(index) = self.flight.free.pop() else { unreachable!("a unit is always free") };
+        let buffer = self.flight.buffers.start_of(index);
+        let unit = &mut self.flight.units[index as usize];
+        unit.buffer = buffer;
+        unit.operation = sync.operation;
+        unit.file = sync.file;
+        unit.offset = sync.offset;
+        unit.length = sync.length;
+        self.record(sync.operation, sync.file, sync.offset, sync.length);
+        if sync.operation != Operation::SyncFileRange
+            && let Some(state) = self.state()
+        {
+            state.flush(index, sync.file);
+        }
+        self.issue(index, start, start, 0);
+        if !E::SYNCHRONOUS && self.flight.count >= self.rules.depth {
+            self.make_room();
+        }
+    }
+
+    /// Closes a file that the workload is finished with: at once, or when what is due for it has been synced. (That it is
+    /// not yet: nobody knows whether another I/O comes.)
+    pub(super) fn close_file(&mut self, file: u32) {
+        if self.extras.syncs.holds_open(file) {
+            return;
+        }
+        self.drain();
+        if let Err(error) = self.files.close(&mut self.engine, file) {
+            self.refused(Attempt { operation: Operation::Sync, file, offset: 0, length: 0 }, error.into());
+        }
+    }
+
+    /// The pace counts this unit's I/O as completed, with so many bytes. It knows nothing of syncs and checks.
+    pub(super) fn count_for_pace(&mut self, index: u32, bytes: u64) {
+        if !self.is_check(index)
+            && let Some(pace) = &mut self.extras.pace
+            && let Some(direction) = self.flight.units[index as usize].operation.direction()
+        {
+            pace.completed(direction, bytes);
+        }
+    }
+
+    /// What else the completion of an I/O means to a full loop; whether the unit is still in use.
+    pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) -> bool {
+        let role =
+            self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
+        let latency = times.complete.saturating_sub(times.start);
+        let unit = &self.flight.units[index as usize];
+        let whole = self.whole(unit);
+        trace!(target: "io", "complete: {}, {latency} ns", self.in_words(&whole));
+        if self.time.ramping
+            && let Some(ramp) = &self.extras.sized_ramp
+        {
+            ramp.moved(whole.length);
+            if ramp.is_over() {
+                // The time of the ramp may be over already, or still to come.
+                self.time.next_event = self.time.next_event.min(times.complete.max(self.time.ramp_until));
+            }
+        }
+        if let Some(log) = &mut self.extras.log
+            && !self.time.ramping
+        {
+            let io = iolite_logs::Io {
+                direction,
+                length: whole.length,
+                offset: whole.offset,
+                start: times.start,
+                issue: times.issue,
+                complete: times.complete,
+                queued: times.queued,
+                priority: unit.priority,
+            };
+            if !log.record(&io) {
+                // Why is told when the log is finished.
+                self.end.stopping = true;
+            }
+        }
+        if let Some(blocks) = &mut self.extras.blocks {
+            blocks.done(&whole, false);
+        }
+        if self.extras.priorities.is_some() {
+            let (measured, from) = if self.rules.lat_buckets {
+                (self.rules.lat, times.start)
+            } else {
+                (self.rules.clat, times.issue)
+            };
+            if measured {
+                let priorities = &self.stats.directions[direction.index()].priorities;
+                priorities.record(unit.priority, times.complete.saturating_sub(from));
+            }
+        }
+        if is_check(&role) {
+            // The workload knows nothing of it, and so do those who control it.
+            return self.act_on(index, role);
+        }
+        if let Some(pace) = &mut self.extras.pace {
+            pace.completed(direction, unit.length);
+        }
+        if let Some(target) = &mut self.extras.target {
+            target.completed(latency);
+        }
+        if let Some(intended) = &self.extras.intended {
+            let into = &self.stats.directions[direction.index()].intended;
+            intended.record(index, times.start, times.complete, into);
+        }
+        if latency > self.rules.max_latency_ns[direction.index()] {
+            let attempt = whole;
+            self.count_error(attempt.operation, Errno(libc::ETIMEDOUT));
+            self.fail(Failure {
+                errno: Errno(libc::ETIMEDOUT),
+                attempt: Some(attempt),
+                missed: Some(Missed::Latency(latency)),
+            });
+        }
+        self.act_on(index, role)
+    }
+}
+
+/// Keeps the processor busy for so many cycles of its counter, or as many turns of a loop where there is none.
+fn burn_cycles(cycles: u64) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every x86-64 processor has the instruction.
+        let counter = || unsafe { std::arch::x86_64::_rdtsc() };
+        let began = counter();
+        while counter().wrapping_sub(began) < cycles {
+            std::hint::spin_loop();
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    for _ in 0..cycles {
+        std::hint::spin_loop();
+    }
+}

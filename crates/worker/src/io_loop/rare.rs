@@ -1,0 +1,200 @@
+//! What happens rarely: syncs, short I/Os, errors, the controller's word, the end of the ramp and of the time.
+
+use super::errors::NOTHING_MOVED;
+use super::{Failure, IoLoop, REST, Stamps, Times, UNCOUNTED};
+use crate::{publish_usage, reset_usage};
+use iolite_engine::{Completion, Engine, Outcome};
+use iolite_os::shared::{Phase, attention};
+use iolite_workload::Generator;
+use std::sync::atomic::Ordering::Relaxed;
+use tracing::debug;
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    #[cold]
+    pub(super) fn complete_sync(&mut self, index: u32, outcome: Outcome, issue: u64, now: u64) {
+        self.flight.fresh_stamp = 0;
+        if FULL && let Some(state) = self.state() {
+            state.flushed(index, outcome.is_ok());
+        }
+        match outcome {
+            Ok(_) => {
+                self.stats.syncs.add(1);
+                if self.rules.timed() {
+                    let latency = now.saturating_sub(issue);
+                    self.stats.sync.record(latency);
+                    self.stats.sync.record_bucket(latency);
+                }
+            }
+            Err(errno) => self.io_failed(index, errno),
+        }
+        self.release(index);
+    }
+
+    /// An error, or less than was asked for. The rest of a short I/O is issued like a unit of its own that was made
+    /// when the first part was: its total latency is that of the whole, its completion latency that of the rest.
+    #[cold]
+    pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, times: Times) {
+        self.flight.fresh_stamp = 0;
+        let marks = if times.queued { self.flight.stamps[index as usize].marks } else { 0 };
+        let unit = &mut self.flight.units[index as usize];
+        debug!(
+            target: "io",
+            "complete: off={:#x}, len={:#x}, {}, file number {}, {}",
+            unit.offset, unit.length, unit.operation.name(), unit.file,
+            match outcome {
+                Ok(bytes) => format!("only {bytes} bytes"),
+                Err(errno) => format!("error {}", errno.0),
+            }
+        );
+        match outcome {
+            Ok(bytes) if bytes > 0 && bytes < unit.length => {
+                if let Some(direction) = unit.operation.direction() {
+                    if marks & UNCOUNTED == 0 {
+                        let counters = &self.stats.directions[direction.index()];
+                        counters.short.add(1);
+                        counters.bytes.add(bytes);
+                    }
+                    if FULL && let Some(pace) = &mut self.extras.pace {
+                        pace.partly_completed(direction, bytes);
+                    }
+                }
+                unit.buffer = unit.buffer.wrapping_add(bytes as usize);
+                unit.offset += bytes;
+                unit.length -= bytes;
+                self.flight.stamps[index as usize] =
+                    Stamps { start: times.start, issue: 0, marks: marks | REST };
+                self.flight.partial.push(index);
+                return;
+            }
+            Ok(_) if self.found_end(index) => {}
+            // Nothing moved: the file ends here, although the job was told otherwise.
+            Ok(_) => self.io_failed(index, NOTHING_MOVED),
+            Err(errno) => self.io_failed(index, errno),
+        }
+        self.release(index);
+    }
+
+    /// A unit that belongs to the ramp is done, if it is: one that has failed, or is short, is not.
+    #[cold]
+    pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
+        let index = completion.unit;
+        let unit = &self.flight.units[index as usize];
+        let is_sync = unit.operation.direction().is_none();
+        if completion.outcome.is_err() || (!is_sync && completion.outcome != Ok(unit.length)) {
+            return false;
+        }
+        if FULL {
+            self.count_for_pace(index, unit.length);
+        }
+        if FULL
+            && is_sync
+            && let Some(state) = self.state()
+        {
+            state.flushed(index, true);
+        }
+        if FULL && let Some(verification) = &mut self.extras.verification {
+            let role = verification.role(index);
+            if self.act_on(index, role) {
+                return true;
+            }
+        }
+        self.release(index);
+        true
+    }
+
+    /// Issues the rests of units that transferred less than was asked for.
+    #[cold]
+    pub(super) fn issue_partial(&mut self) {
+        while let Some(index) = self.flight.partial.pop() {
+            if self.end.failure.is_some() {
+                self.drop_unit(index);
+                continue;
+            }
+            let Stamps { start, marks, .. } = self.flight.stamps[index as usize];
+            let ready = if self.rules.timed() { self.clock.now() } else { 0 };
+            self.issue(index, start, ready, marks);
+        }
+        // Who waits for what is in flight does not wait for a batch to be full.
+        self.commit();
+    }
+
+    /// Gives up a unit that was made and will not be issued (any more).
+    #[cold]
+    pub(super) fn drop_unit(&mut self, index: u32) {
+        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
+            self.stats.directions[direction.index()].dropped.add(1);
+        }
+        self.release(index);
+    }
+
+    #[cold]
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.end.failure.get_or_insert(failure);
+        self.end.stopping = true;
+    }
+
+    /// Does what the controller asks.
+    #[cold]
+    pub(super) fn attend(&mut self) {
+        self.flight.fresh_stamp = 0;
+        let asked = self.control.attention();
+        if asked & attention::TERMINATE != 0 {
+            self.end.stopping = true;
+        }
+        if asked & attention::USAGE != 0 {
+            publish_usage(self.control);
+            self.control.answered(attention::USAGE);
+        }
+    }
+
+    /// Whether counting has not begun yet.
+    pub fn is_ramping(&self) -> bool {
+        self.time.ramping
+    }
+
+    /// The ramp, or the time, is over. With one `in_hand`, an I/O is still to be issued.
+    #[cold]
+    pub(super) fn event(&mut self, now: u64, in_hand: bool) {
+        if !self.time.ramping {
+            debug!(target: "time", "the time is over after {} ns", now - self.control.started_ns.load(Relaxed));
+            self.end.timed_out = true;
+            self.end.stopping = true;
+            return;
+        }
+        if self.extras.sized_ramp.as_ref().is_some_and(|ramp| !ramp.is_over()) {
+            // Time alone does not end it.
+            self.time.next_event = u64::MAX;
+            return;
+        }
+        debug!(target: "time", "the ramp is over after {} ns; counting begins", now - self.control.started_ns.load(Relaxed));
+        self.time.ramping = false;
+        self.generator.count_anew(in_hand && !self.beside);
+        self.count_anew(now);
+        if let Some(pace) = &mut self.extras.pace {
+            pace.watch_from(now);
+        }
+        if let Some(log) = &mut self.extras.log {
+            log.begin(now);
+        }
+        let end = now.saturating_add(self.rules.runtime_ns);
+        self.time.next_event = match &mut self.time.put_off {
+            Some(put_off) => {
+                *put_off = end;
+                u64::MAX
+            }
+            None => end,
+        };
+        // What was written in the ramp may be being read back now.
+        if self.control.phase() == Phase::Ramping {
+            self.control.set_phase(Phase::Running);
+        }
+    }
+
+    /// Forgets what was measured so far. What is in flight belongs to that, and will not be counted.
+    pub(super) fn count_anew(&mut self, now: u64) {
+        self.flight.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
+        self.stats.reset(now);
+        reset_usage(self.control);
+        self.control.counting_ns.store(now, Relaxed);
+    }
+}

@@ -1,0 +1,151 @@
+//! What a generator that follows a script asks for besides I/O: moments to wait for, syncs, files to be added, opened
+//! and closed.
+
+use super::{Attempt, Failure, IoLoop, Missed};
+use crate::syncs::Due;
+use iolite_engine::{Engine, Errno};
+use iolite_types::{Direction, Operation};
+use iolite_workload::{Generator, Io, Step};
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How long the loop looks after other things when the script has nothing for it.
+const IDLE_NS: u64 = 1_000_000;
+
+/// Why, and how late: the state of a script between two I/Os.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    /// When the script began, in nanoseconds of the clock.
+    began: u64,
+    /// The moment at which the next I/O should be issued.
+    planned: Option<u64>,
+}
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// A pass over the script begins.
+    pub(super) fn begin_script(&mut self) {
+        self.script = Script { began: self.clock.now(), planned: None };
+    }
+
+    /// Does what the script asks for.
+    pub(super) fn follow(&mut self, step: Step) {
+        match step {
+            Step::Begin => self.begin_script(),
+            Step::At(after_ns) => {
+                let moment = self.script.began.saturating_add(after_ns);
+                self.wait_until(moment, false);
+                self.script.planned = Some(moment);
+            }
+            Step::Idle => {
+                let now = self.clock.now();
+                self.wait_until(now.saturating_add(IDLE_NS), false);
+            }
+            Step::Sync { operation, file, offset, length } => {
+                self.note_punctuality(None);
+                self.submit_sync(Due { operation, file, offset, length });
+            }
+            Step::Added(file) => self.add_file(file),
+            Step::Open(file) => self.open_file(file),
+            Step::Failed => {
+                let trouble = self.generator.take_trouble().unwrap_or_default();
+                self.give_up(libc::EINVAL, trouble);
+            }
+        }
+    }
+
+    /// Does what has to be done although the I/O of the script is not.
+    pub(super) fn follow_dryly(&mut self, step: Step) {
+        match step {
+            Step::Idle | Step::Added(_) | Step::Failed => self.follow(step),
+            Step::Begin | Step::At(_) | Step::Sync { .. } | Step::Open(_) => {}
+        }
+    }
+
+    /// The job cannot go on; why, in words.
+    pub(super) fn give_up(&mut self, errno: i32, why: String) {
+        self.end.trouble.get_or_insert(why);
+        self.fail(Failure { errno: Errno(errno), attempt: None, missed: Some(Missed::Script) });
+    }
+
+    /// An I/O is issued now: how late is it?
+    pub(super) fn note_punctuality(&mut self, unit: Option<u32>) {
+        let Some(planned) = self.script.planned.take() else { return };
+        let late = self.clock.now().saturating_sub(planned);
+        self.stats.lateness.record(late);
+        self.stats.lateness.record_bucket(late);
+        if let (Some(intended), Some(unit)) = (&mut self.extras.intended, unit) {
+            intended.set(unit, Some(planned));
+        }
+    }
+
+    /// Whether this I/O can be done at all: there is a buffer for it, and the file may be changed.
+    pub(super) fn is_possible(&mut self, io: &Io) -> bool {
+        let has_room = io.direction == Direction::Trim || io.length <= self.flight.buffers.stride as u64;
+        if !has_room {
+            let why = format!(
+                "an I/O of {} bytes at offset {} of {} is larger than the buffers, which have {}; bs={0} makes room",
+                io.length,
+                io.offset,
+                self.files.name(io.file),
+                self.flight.buffers.stride
+            );
+            self.give_up(libc::EINVAL, why);
+            return false;
+        }
+        if io.direction != Direction::Read
+            && let Some(why) = self.files.protected(io.file)
+        {
+            let why = format!(
+                "a {} at offset {} would change data on {}, but {why}",
+                io.direction.name(),
+                io.offset,
+                self.files.name(io.file)
+            );
+            self.give_up(libc::EPERM, why);
+            return false;
+        }
+        if let Some(verification) = &self.extras.verification
+            && let Some(error) = verification.obstacle(io)
+        {
+            self.give_up_on(io, &error);
+            return false;
+        }
+        true
+    }
+
+    fn add_file(&mut self, file: u32) {
+        let Some(path) = self.generator.path(file).map(ToOwned::to_owned) else { return };
+        if let Err(why) = self.files.add(file, path) {
+            self.give_up(libc::EINVAL, why);
+        }
+    }
+
+    fn open_file(&mut self, file: u32) {
+        if self.extras.syncs.is_closing(file) {
+            self.sync_what_is_due();
+        }
+        if self.files.is_open(file) {
+            return;
+        }
+        if let Err(error) = self.files.open(&mut self.engine, file) {
+            self.fail_file(file, error);
+        }
+        self.control.open_files.store(self.files.open_count(), Relaxed);
+    }
+
+    fn fail_file(&mut self, file: u32, error: io::Error) {
+        let attempt = Attempt { operation: Operation::Sync, file, offset: 0, length: 0 };
+        let why = format!("{}: {}", self.files.name(file), iolite_types::describe_error(&error));
+        self.end.trouble.get_or_insert(why);
+        let missed = Some(Missed::Script);
+        self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed });
+    }
+
+    /// Notes an I/O in the job's own recording.
+    pub(super) fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
+        if !self.files.record(operation, file, offset, length) {
+            // Why is told when the recording is finished.
+            self.end.stopping = true;
+        }
+    }
+}

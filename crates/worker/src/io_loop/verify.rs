@@ -1,0 +1,512 @@
+//! What verification adds to the loop: reads between the writes and at the end of a pass, and what is done with the blocks
+//! that were read.
+
+use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
+use crate::telling::failed_check;
+use iolite_engine::{Engine, Errno};
+use iolite_os::message::Message;
+use iolite_types::Direction;
+use iolite_types::describe_error;
+use iolite_verify::block::{Mismatch, SpecError};
+use iolite_verify::{Checked, Expect, Keeper, Part, Role, Telling, Trims, Verification};
+use iolite_workload::history::Written;
+use iolite_workload::{Generator, Io, Next};
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The error of data that is not what was written.
+const WRONG_DATA: Errno = Errno(libc::EILSEQ);
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Reads back what was written since the last time, if that is due.
+    pub(super) fn read_back_some(&mut self) {
+        let Some(verification) = &self.extras.verification else { return };
+        let reads = verification.read_back.is_due();
+        if reads || verification.trims.as_ref().is_some_and(Trims::is_due) {
+            self.trim_some(reads);
+        }
+        if !reads {
+            return;
+        }
+        // What is read back has to be there, and no later write may overtake the read.
+        self.drain();
+        self.check_all(|verification| verification.read_back.next_due());
+    }
+
+    /// Reads until there is no more to read. Nothing is in flight afterwards.
+    fn check_all(&mut self, next: fn(&mut Verification) -> Option<(Io, Expect)>) {
+        let began = self.clock.now();
+        self.within_span(Direction::Read, |it| it.issue_checks(next));
+        let now = self.clock.now();
+        if let Some(pace) = &mut self.extras.pace {
+            pace.read_back(began, now);
+        }
+    }
+
+    fn issue_checks(&mut self, next: fn(&mut Verification) -> Option<(Io, Expect)>) {
+        loop {
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+            if self.end.stopping {
+                break;
+            }
+            let Some(verification) = &mut self.extras.verification else { break };
+            let Some((io, expect)) = next(verification) else { break };
+            self.submit_check(io, expect);
+        }
+        self.drain();
+    }
+
+    /// Reads back what the pass has written. Nothing is in flight afterwards.
+    pub fn read_back(&mut self) -> PassEnd {
+        self.end_checked_pass(|it| {
+            it.trim_some(true);
+            it.announce_reads();
+            it.announce(|verification| verification.at_end = true);
+            it.check_all(Verification::next_at_end);
+            let verification = it.extras.verification.as_mut();
+            if !it.end.stopping && verification.is_some_and(|verification| verification.read_again()) {
+                it.announce_reads();
+                it.check_all(Verification::next_at_end);
+            }
+            it.announce(|verification| verification.at_end = false);
+        })
+    }
+
+    /// Whether blocks are trimmed after they were written.
+    pub fn trims_what_was_written(&self) -> bool {
+        self.extras.verification.as_ref().is_some_and(|verification| verification.trims.is_some())
+    }
+
+    /// Does the trims that wait, in a pass that is not read back. Nothing is in flight afterwards.
+    pub fn trim_the_rest(&mut self) -> PassEnd {
+        self.end_checked_pass(|it| it.trim_some(true))
+    }
+
+    /// Does this at the end of a pass, also after the time of the job is over if the job outlasts it.
+    fn end_checked_pass(&mut self, act: impl FnOnce(&mut Self)) -> PassEnd {
+        let resumed = self.resume();
+        // The time may also be over meanwhile. But a ramp may end.
+        if self.outlasts_time() {
+            self.time.put_off = Some(self.time.next_event);
+            if !self.time.ramping {
+                self.time.next_event = u64::MAX;
+            }
+        }
+        act(self);
+        let end = if self.end.stopping { PassEnd::Stopped } else { PassEnd::Finished };
+        self.end.stopping |= resumed;
+        if let Some(event) = self.time.put_off.take()
+            && !self.time.ramping
+        {
+            self.time.next_event = event;
+        }
+        end
+    }
+
+    /// Publishes how many reads the job will have done in the end, for the estimate of the time left.
+    fn announce_reads(&self) {
+        let Some(verification) = &self.extras.verification else { return };
+        let until = self.stats.moved(Direction::Read.index()).ios + verification.expected_reads();
+        self.control.read_until.store(until, Relaxed);
+    }
+
+    /// Whether what a pass has written is trimmed and read back although the pass was stopped: the time of a time-based job
+    /// was over, or the device was full.
+    pub fn may_resume(&self) -> bool {
+        let ended = (self.end.timed_out && self.outlasts_time()) || self.end.device_full;
+        ended && self.end.failure.is_none() && !self.control.terminating()
+    }
+
+    fn outlasts_time(&self) -> bool {
+        self.extras.verification.as_ref().is_some_and(|verification| verification.rules.outlasts_time)
+    }
+
+    /// Resumes after such an end; whether there was one.
+    fn resume(&mut self) -> bool {
+        let resumes = self.end.stopping && self.may_resume();
+        if resumes {
+            self.end.stopping = false;
+            self.time.next_event = u64::MAX;
+        }
+        resumes
+    }
+
+    /// Goes through a pass without I/O: an earlier run has done it.
+    pub fn dry_pass(&mut self) -> PassEnd {
+        while !self.end.stopping {
+            if self.control.attention() != 0 {
+                self.attend();
+            }
+            match self.generator.next() {
+                Next::Io(io) => self.assume(io),
+                Next::Script(step) => self.follow_dryly(step),
+                Next::Close(_) | Next::Lap => {}
+                Next::Done => break,
+            }
+        }
+        if self.end.stopping { PassEnd::Stopped } else { PassEnd::Finished }
+    }
+
+    /// An earlier run has done this I/O.
+    fn assume(&mut self, io: Io) {
+        let Some(verification) = &mut self.extras.verification else { return };
+        match io.direction {
+            Direction::Write => {
+                if let Some(error) = verification.obstacle(&io) {
+                    self.give_up_on(&io, &error);
+                    return;
+                }
+                verification.read_back.assume(io);
+            }
+            Direction::Trim => verification.trimmed(&io),
+            Direction::Read => {}
+        }
+    }
+
+    /// Verification cannot follow this I/O.
+    pub(super) fn give_up_on(&mut self, io: &Io, error: &SpecError) {
+        let (length, offset, name) = (io.length, io.offset, self.files.name(io.file));
+        self.give_up(
+            libc::EINVAL,
+            format!("a write of {length} bytes at offset {offset} of {name}: {error}"),
+        );
+    }
+
+    /// The pass is over: wrong blocks that have not ended the job end it now.
+    pub fn conclude_checks(&mut self) {
+        if let Some(attempt) = self.end.wrong.take() {
+            self.fail_check(attempt);
+        }
+    }
+
+    /// Does the trims that are due, or `all` that wait. Nothing is in flight afterwards.
+    fn trim_some(&mut self, all: bool) {
+        if !self.trims_what_was_written() {
+            return;
+        }
+        // A trim has to come after its write.
+        self.drain();
+        self.within_span(Direction::Trim, |it| {
+            while !it.end.stopping
+                && let Some(trims) =
+                    it.extras.verification.as_mut().and_then(|verification| verification.trims.as_mut())
+                && let Some(written) = trims.next(all)
+            {
+                it.announce(|verification| verification.announce_trim(written));
+                it.submit(Io { direction: Direction::Trim, ..written.io });
+                it.announce(Verification::withdraw);
+                if !E::SYNCHRONOUS && it.flight.count >= it.flight.limit {
+                    it.make_room();
+                }
+            }
+            it.drain();
+        });
+    }
+
+    fn submit_check(&mut self, io: Io, expect: Expect) {
+        let Some(verification) = &mut self.extras.verification else { return };
+        let Some(expect) = verification.after_trims(expect) else { return };
+        let is_at_end = verification.at_end && verification.stamps();
+        if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.rules.open_files {
+            // After the last pass everything has been synced.
+            if !verification.at_end {
+                self.sync_what_is_due();
+            }
+            self.drain();
+            if let Err(error) = self.files.close_all(&mut self.engine) {
+                self.refused(Attempt::at(&io), error.into());
+                return;
+            }
+        }
+        if is_at_end
+            && !self.files.is_open(io.file)
+            && let Err(error) = self.files.reopen(&mut self.engine, io.file)
+        {
+            self.refused(Attempt::at(&io), error.into());
+            return;
+        }
+        self.announce(|verification| verification.announce(io, expect));
+        self.submit(io);
+        self.announce(Verification::withdraw);
+        if !E::SYNCHRONOUS && self.flight.count >= self.flight.limit {
+            self.make_room();
+        }
+    }
+
+    /// Tells verification something, for example what the next I/O is for.
+    fn announce(&mut self, what: impl FnOnce(&mut Verification)) {
+        if let Some(verification) = &mut self.extras.verification {
+            what(verification);
+        }
+    }
+
+    /// All files have been flushed while nothing was in flight.
+    pub fn all_flushed(&mut self) {
+        for file in 0..self.files.len() as u32 {
+            if let Some(state) = self.state() {
+                state.flushed_file(file);
+            }
+        }
+    }
+
+    /// The state that is kept for a later run.
+    pub(super) fn state(&mut self) -> Option<&mut Keeper> {
+        self.extras.verification.as_mut()?.state.as_mut()
+    }
+
+    /// If no unit is free, waits for one that is being checked.
+    pub(super) fn await_unit(&mut self) {
+        while self.flight.free.is_empty() && self.collect(true) {}
+    }
+
+    /// Acts on the role of a unit that has completed; whether the unit is still in use.
+    pub(super) fn act_on(&mut self, index: u32, role: Role) -> bool {
+        let Some(verification) = &mut self.extras.verification else { return false };
+        match role {
+            Role::Plain | Role::Trim(_) => false,
+            Role::Write(written) => {
+                verification.read_back.wrote(written);
+                if let Some(trims) = &mut verification.trims {
+                    trims.wrote(written);
+                }
+                if let Some(state) = &verification.state {
+                    state.acknowledge(index);
+                }
+                false
+            }
+            Role::Look(io) => self.look(index, io),
+            Role::Check(io, expect) => {
+                let Some(question) = verification.question(&io, expect) else { return false };
+                // SAFETY: the bytes are within the buffer of a unit that is not in flight.
+                let block = unsafe { &*self.flight.buffers.part(index, 0, io.length) };
+                if let Some(pool) = &mut verification.pool {
+                    // The block has been read and its owner is known, so others need not wait until the unit comes
+                    // back.
+                    if let Some(turns) = &mut verification.turns {
+                        turns.left(index);
+                    }
+                    // SAFETY: the unit is not released before it comes back (`collect`), and the loop drops its pool
+                    // before the buffers.
+                    unsafe { pool.ask(index, block, question) };
+                    verification.keep(index, role);
+                    return true;
+                }
+                let mismatches = verification.checker.check(block, question);
+                if verification.checked(expect, &mismatches) {
+                    self.found_wrong(index, 0, io, &mismatches);
+                }
+                false
+            }
+        }
+    }
+
+    /// Whether this unit is a read that is not part of the workload.
+    pub(super) fn is_check(&self, index: u32) -> bool {
+        self.extras.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
+    }
+
+    /// The trace has read a place: checks what the replay has written there and not overwritten.
+    fn look(&mut self, index: u32, read: Io) -> bool {
+        let end = read.offset + read.length;
+        let mut rest = read;
+        while let Some(verification) = &self.extras.verification
+            && let Some(Written { io: part, number }) = verification.read_back.first_within(&rest)
+        {
+            let part = Io { direction: Direction::Read, ..part };
+            let expect = Expect::Write(number);
+            if part == read {
+                return self.act_on(index, Role::Check(read, expect));
+            }
+            self.look_at(index, &read, part, expect);
+            let next = part.offset + part.length;
+            rest = Io { offset: next, length: end - next, ..rest };
+        }
+        false
+    }
+
+    /// Checks a part of what was read.
+    fn look_at(&mut self, index: u32, read: &Io, part: Io, expect: Expect) {
+        let from = (part.offset - read.offset) as usize;
+        let Some(verification) = &mut self.extras.verification else { return };
+        let Some(question) = verification.question(&part, expect) else { return };
+        // SAFETY: the bytes are within the buffer of a unit that is not in flight.
+        let block = unsafe { &*self.flight.buffers.part(index, from, part.length) };
+        let mismatches = verification.checker.check(block, question);
+        self.found_wrong(index, from, part, &mismatches);
+    }
+
+    /// Takes back units that were checked: all that are ready, after waiting for one if `wait`. Whether there was any.
+    pub(super) fn collect(&mut self, wait: bool) -> bool {
+        let mut any = false;
+        while let Some(pool) =
+            self.extras.verification.as_mut().and_then(|verification| verification.pool.as_mut())
+            && let Some(Checked { index, mismatches }) = pool.answer(wait && !any)
+        {
+            any = true;
+            let role = self
+                .extras
+                .verification
+                .as_mut()
+                .map_or(Role::Plain, |verification| verification.role(index));
+            if let Role::Check(io, expect) = role
+                && let Some(verification) = &mut self.extras.verification
+                && verification.checked(expect, &mismatches)
+            {
+                self.found_wrong(index, 0, io, &mismatches);
+            }
+            self.release(index);
+        }
+        any
+    }
+
+    /// Waits for all units that are being checked.
+    pub(super) fn collect_all(&mut self) {
+        while self.collect(true) {}
+    }
+
+    /// The unit's I/O has failed.
+    pub(super) fn forget_role(&mut self, index: u32) {
+        let Some(verification) = &mut self.extras.verification else { return };
+        if let Some(turns) = &verification.turns {
+            turns.failed(index);
+        }
+        let role = verification.role(index);
+        if let Role::Write(written) | Role::Trim(written) = role {
+            verification.read_back.forget(&written.io);
+        }
+        if let (Role::Write(_), Some(state)) = (role, &verification.state) {
+            state.failed(index);
+        }
+    }
+
+    /// Takes the turn for an I/O if rivals use its place as well; whether the I/O may be made.
+    pub(super) fn take_turn(&mut self, io: &Io) -> bool {
+        let Some(verification) = &mut self.extras.verification else { return true };
+        let Some(aim) = verification.aim(io) else { return true };
+        let Some(descriptor) = self.engine.descriptor(io.file) else { return true };
+        let part = Part { file: io.file, offset: io.offset, length: io.length };
+        let mut turn =
+            verification.turns.as_mut().map_or(Ok(true), |turns| turns.take(descriptor, part, aim));
+        while let Ok(false) = turn {
+            // A worker that waits must hold nothing that another one waits for.
+            self.drain();
+            if self.end.failure.is_some() {
+                return false;
+            }
+            let turns =
+                self.extras.verification.as_mut().and_then(|verification| verification.turns.as_mut());
+            turn = turns.map_or(Ok(()), |turns| turns.wait(descriptor, part, aim)).map(|()| true);
+            let is_over = self.control.terminating();
+            turn = turn.or_else(|error| match error.kind() {
+                io::ErrorKind::Interrupted if !is_over => Ok(false),
+                _ => Err(error),
+            });
+        }
+        if let Err(error) = turn {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.trouble_with_turns(io, &error);
+            }
+            self.refused(Attempt::at(io), error.into());
+            return false;
+        }
+        true
+    }
+
+    fn trouble_with_turns(&self, io: &Io, error: &io::Error) {
+        let text = format!(
+            "verify: {}: cannot be locked, as it has to be where several jobs write: {}; give each job a file of its own",
+            self.files.name(io.file),
+            describe_error(error)
+        );
+        Message::Warning(self.errors.worker(), text).send(self.errors.messages());
+    }
+
+    /// A read met the end of the file. If it is one that is checked, the data behind the end is lost. Whether it is.
+    pub(super) fn found_end(&mut self, index: u32) -> bool {
+        if !self
+            .extras
+            .verification
+            .as_ref()
+            .is_some_and(|verification| matches!(verification.role_of(index), Role::Check(..)))
+        {
+            return false;
+        }
+        let end = self.flight.units[index as usize].offset;
+        let Some(verification) = &mut self.extras.verification else { return false };
+        if let Role::Check(io, expect) = verification.role(index) {
+            let mismatch = verification.checker.cut_off(&io, end, expect);
+            if verification.checked(expect, mismatch.as_slice()) {
+                self.found_wrong(index, 0, io, mismatch.as_slice());
+            }
+        }
+        true
+    }
+
+    /// A block has been checked that begins `from` bytes into the buffer of a unit.
+    fn found_wrong(&mut self, index: u32, from: usize, io: Io, mismatches: &[Mismatch]) {
+        if !mismatches.is_empty() {
+            self.tell_wrong(index, from, io, mismatches);
+        }
+    }
+
+    #[cold]
+    fn tell_wrong(&mut self, index: u32, from: usize, io: Io, mismatches: &[Mismatch]) {
+        let attempt = Attempt::at(&io);
+        let name = self.files.name(io.file);
+        let Some(verification) = &self.extras.verification else { return };
+        let (fatal, first) = (verification.rules.fatal, verification.wrong() == 0);
+        for mismatch in mismatches {
+            self.describe(index, from, io, &name, mismatch);
+        }
+        self.count_wrong_data(WRONG_DATA);
+        if self.errors.tolerates_wrong_data(WRONG_DATA) {
+            if first {
+                Message::WentOn(self.errors.worker(), WRONG_DATA.0, failed_check(&name))
+                    .send(self.errors.messages());
+            }
+            // The job ends, but not with an error.
+            self.end.stopping |= fatal;
+            return;
+        }
+        if fatal {
+            self.fail_check(attempt);
+        } else {
+            self.end.wrong.get_or_insert(attempt);
+        }
+    }
+
+    fn fail_check(&mut self, attempt: Attempt) {
+        self.fail(Failure { errno: WRONG_DATA, attempt: Some(attempt), missed: Some(Missed::Data) });
+    }
+
+    /// Reports what is wrong with a block, and saves it if that was asked for.
+    fn describe(&mut self, index: u32, from: usize, io: Io, name: &str, mismatch: &Mismatch) {
+        // SAFETY: the bytes are within the buffer of a unit that is not in flight.
+        let block = unsafe { &*self.flight.buffers.part(index, from, io.length) };
+        let Some(verification) = &mut self.extras.verification else { return };
+        let telling = verification.count_wrong();
+        if telling == Telling::Nothing {
+            return;
+        }
+        let mut lines = vec![mismatch.text(name)];
+        lines.extend(verification.dump(name, block, mismatch));
+        if telling == Telling::Last {
+            lines.push("verify: further wrong blocks are counted, but not described".to_owned());
+        }
+        Message::WrongData(self.errors.worker(), lines.join("\n")).send(self.errors.messages());
+    }
+
+    /// Counts wrong data as an error, if the job counts such errors.
+    fn count_wrong_data(&self, errno: Errno) {
+        if self.errors.counts_wrong_data() {
+            self.count(errno);
+        }
+    }
+}
+
+/// Whether this is a read that is not part of the workload.
+pub(super) fn is_check(role: &Role) -> bool {
+    matches!(role, Role::Check(_, expect) if *expect != Expect::Anything)
+}

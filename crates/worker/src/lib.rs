@@ -1,0 +1,618 @@
+//! One worker, from its set-up to its end, in a process or thread of its own.
+
+mod alignment;
+mod command;
+pub mod creation;
+#[cfg(test)]
+mod delay_tests;
+mod files;
+mod flow;
+mod io_loop;
+mod logs;
+mod memory;
+mod offload;
+mod pace;
+mod placement;
+mod priority;
+mod ramp;
+mod reading_back;
+mod record;
+mod replay;
+mod scheduler;
+#[cfg(test)]
+mod short_tests;
+mod syncs;
+mod target;
+mod telling;
+#[cfg(test)]
+mod unit_tests;
+mod usage;
+
+use usage::OfEngine;
+use usage::{publish as publish_usage, reset as reset_usage};
+
+use files::FileTable;
+use flow::Flow;
+use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
+use iolite_content::Content;
+use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Visitor};
+use iolite_logs::Recorder;
+use iolite_os::clock::Clock;
+use iolite_os::message::Message;
+use iolite_os::shared::{Arena, Control, Phase, Slot};
+use iolite_os::sys::{self, Socket};
+use iolite_os::{ClockSource, errno_of};
+use iolite_plan::ReplayPlan;
+use iolite_plan::resolve::{CreationTime, PassRules, ResolvedWorker};
+use iolite_types::Direction;
+use iolite_types::describe_error;
+use iolite_verify::{Owners, Verification};
+use iolite_workload::{AnyGenerator, General, Generator};
+use logs::Logs;
+use memory::Buffers;
+use offload::Offload;
+use pace::Pace;
+use priority::Priorities;
+use ramp::SizedRamp;
+use replay::Replay;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use syncs::SyncSchedule;
+use target::LatencyTarget;
+use tracing::debug;
+
+/// What a worker is given.
+pub struct Worker<'a> {
+    /// What it does.
+    pub resolved: &'a ResolvedWorker,
+    /// The trace that it replays, if it replays one. It may be open already, so it is no plain value.
+    pub replay: Option<&'a Arc<ReplayPlan>>,
+    /// What all workers of the run share.
+    pub arena: &'a Arc<Arena>,
+    /// To the controller.
+    pub messages: &'a Socket,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// Who wrote last to the places that workers share.
+    pub owners: &'a Arc<Owners>,
+}
+
+/// Why a worker could not go on.
+struct Stop {
+    errno: i32,
+    what: String,
+}
+
+impl Stop {
+    fn new(what: impl Into<String>, error: &io::Error) -> Stop {
+        let named = error.raw_os_error().is_none();
+        let what = what.into();
+        let what = if named { format!("{what}: {}", describe_error(error)) } else { what };
+        Stop { errno: errno_of(error), what }
+    }
+}
+
+impl Worker<'_> {
+    /// Does everything. Failures are told to the controller; the exit status says whether there was one.
+    pub fn run(&self) -> i32 {
+        // What is told from here on belongs to this worker.
+        let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
+        self.control().id.store(sys::thread_id(), Relaxed);
+        self.enter(Phase::Created);
+        let worked = self.set_up_and_work();
+        if let Some(command) = &self.resolved.command_after
+            && let Err(stop) = self.run_command(command::When::After, command)
+        {
+            // The job itself is over, and what it measured stands.
+            let what = format!("{}: {}", self.resolved.name, stop.what);
+            Message::Warning(self.number(), what).send(self.messages);
+        }
+        let status = match worked {
+            Ok(()) => 0,
+            // A worker that is told to stop has its waits interrupted. That is no failure.
+            Err(stop) if stop.errno == libc::EINTR && self.stop_requested() => 0,
+            Err(stop) => {
+                self.control().errno.store(stop.errno, Relaxed);
+                Message::Failed(self.number(), stop.errno, stop.what).send(self.messages);
+                1
+            }
+        };
+        self.enter(Phase::Exited);
+        status
+    }
+
+    fn number(&self) -> u32 {
+        self.resolved.index as u32
+    }
+
+    fn slot(&self) -> &Slot {
+        self.arena.slot(self.resolved.index)
+    }
+
+    fn control(&self) -> &Control {
+        &self.slot().control
+    }
+
+    fn enter(&self, phase: Phase) {
+        debug!(target: "process", "{}: {}", self.resolved.name, phase.in_words());
+        self.control().set_phase(phase);
+        Message::Phase(self.number()).send(self.messages);
+    }
+
+    /// The clock that the job asks for.
+    fn own_clock(&self) -> Clock {
+        use iolite_plan::resolve::ClockSource as Asked;
+        self.clock.chosen(match self.resolved.clock {
+            None | Some(Asked::Cpu) => ClockSource::Best,
+            Some(Asked::ClockGetTime) => ClockSource::Monotonic,
+            Some(Asked::GetTimeOfDay) => ClockSource::TimeOfDay,
+        })
+    }
+
+    fn stop_requested(&self) -> bool {
+        self.control().terminating()
+    }
+
+    fn set_up_and_work(&self) -> Result<(), Stop> {
+        let logs = self.enter_place()?;
+        if self.resolved.create_only {
+            self.wait_for_start();
+            return Ok(());
+        }
+        let config = &self.resolved.engine;
+        if self.resolved.offload {
+            return self.offload(config, logs);
+        }
+        iolite_engine::build(&self.resolved.engine_name, config, WithEngine(self, logs))
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
+    }
+
+    /// Goes where the job is to run, and does what comes before its I/O. Gives its logs.
+    ///
+    /// This and others here are never inlined: what they need of the stack is given back before the I/O begins, and what
+    /// a thousand threads do not touch is memory saved.
+    #[inline(never)]
+    fn enter_place(&self) -> Result<Logs, Stop> {
+        let ResolvedWorker { name, placement, creation, layout, .. } = self.resolved;
+        self.enter(Phase::SettingUp);
+        let logs = self.start_logs()?;
+        if let Some(entrance) = &placement.control_group {
+            placement::enter_control_group(entrance).map_err(|error| Stop::new("func=cgroup", &error))?;
+        }
+        self.set_scheduler()?;
+        placement::apply(placement).map_err(|(option, error)| {
+            Stop::new(format!("func={option}"), &placement::remedy(name, option, error))
+        })?;
+        if let Some(command) = &self.resolved.command_before {
+            self.run_command(command::When::Before, command)?;
+        }
+        if creation.time == CreationTime::ByWorker {
+            let mut note = |text| Message::Note(self.number(), text).send(self.messages);
+            creation::create(name, creation, layout, &mut note, &|| self.stop_requested())
+                .map_err(|error| Stop::new("func=layout", &error))?;
+        }
+        Ok(logs)
+    }
+
+    /// The workers that this one keeps in step with.
+    fn flow(&self) -> Option<Flow<'_>> {
+        let rules = self.resolved.flow.as_ref()?;
+        let others = rules.others.iter().map(|&(other, weight)| (&self.arena.slot(other).control, weight));
+        Some(Flow::new(self.control(), rules.weight, others.collect(), rules.sleep_ns))
+    }
+
+    /// The ramp in bytes, with those who share it.
+    fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
+        let rules = self.resolved.sized_ramp.as_ref()?;
+        let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
+        Some(SizedRamp::new(rules.bytes, self.control(), others.collect()))
+    }
+
+    /// Sets the I/O scheduler of the disks below the files.
+    fn set_scheduler(&self) -> Result<(), Stop> {
+        let Some(scheduler) = &self.resolved.io_scheduler else { return Ok(()) };
+        for file in &self.resolved.layout.files {
+            let set = scheduler::set(&file.path, scheduler);
+            if !set.map_err(|error| Stop::new("func=ioscheduler", &error))? {
+                let words = format!("ioscheduler={scheduler}: {} is on no disk", file.path.display());
+                Message::Warning(self.number(), words).send(self.messages);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a command of the user's, and says where its output is.
+    fn run_command(&self, when: command::When, command: &str) -> Result<(), Stop> {
+        let name = &self.resolved.name;
+        Message::Note(self.number(), command::note(name, when)).send(self.messages);
+        command::run(name, when, command).map_err(|error| Stop::new("func=exec", &error))
+    }
+
+    fn wait_for_start(&self) {
+        self.enter(Phase::Ready);
+        debug!(target: "mutex", "{}: waits at its gate", self.resolved.name);
+        self.control().wait_at_gate();
+        debug!(target: "mutex", "{}: the gate is open", self.resolved.name);
+    }
+
+    /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
+    #[inline(never)]
+    fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
+        let clock = self.own_clock();
+        let has_local_files = self.resolved.files.has_local_files;
+        let pool =
+            Offload::new(&self.resolved.engine_name, config, has_local_files, clock, self.control())
+                .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
+        let set_up = self.set_up(logs)?;
+        match self.replay {
+            Some(plan) => self.replay(plan, pool, set_up),
+            None => self.work::<Offload<'_>, AnyGenerator, true>(pool, self.general()?, set_up),
+        }
+    }
+
+    /// Everything, with I/O from a trace.
+    #[inline(never)]
+    fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, set_up: SetUp<'_>) -> Result<(), Stop> {
+        let replay = Replay::new(plan, self.resolved.replay_speed, self.resolved.files.has_local_files);
+        self.work::<E, Replay, true>(engine, replay, set_up)
+    }
+
+    /// The generator that understands everything.
+    fn general(&self) -> Result<AnyGenerator, Stop> {
+        General::new(&self.resolved.workload).map(AnyGenerator::from).map_err(no_workload)
+    }
+
+    /// Everything that depends on the engine's type.
+    #[inline(never)]
+    fn with_engine<E: Engine>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
+        let ResolvedWorker { name, workload, issue, .. } = self.resolved;
+        debug!(target: "io", "{name}: engine {}, depth {}", self.resolved.engine_name, issue.depth);
+        let set_up = self.set_up(logs)?;
+        if let Some(plan) = self.replay {
+            return self.replay(plan, engine, set_up);
+        }
+        if set_up.parts.needs_full_loop() {
+            return self.work::<E, AnyGenerator, true>(engine, self.general()?, set_up);
+        }
+        let generator = if self.resolved.general_workload {
+            self.general()?
+        } else {
+            iolite_workload::new(workload).map_err(no_workload)?
+        };
+        generator.visit(WithGenerator { worker: self, engine, set_up })
+    }
+
+    /// Everything that does not depend on the type of the engine or the generator, before the files are opened. What is
+    /// not compiled for each of them is smaller, and a thread's stack is touched less.
+    #[inline(never)]
+    fn set_up(&self, logs: Logs) -> Result<SetUp<'_>, Stop> {
+        let ResolvedWorker { name, layout, workload, issue, .. } = self.resolved;
+        let mut files = FileTable::new(&self.resolved.files, layout);
+        if let Some(recorder) = logs.trace {
+            files.record_to(recorder);
+        }
+        let mut buffers = Buffers::new(&self.resolved.buffers)
+            .map_err(|error| Stop::new("func=allocate_buffers", &error))?;
+        debug!(target: "mem", "{name}: {} buffers of {} bytes at {:p}", buffers.count, buffers.stride, buffers.start);
+        let verification = self.verification(workload)?.map(Box::new);
+        let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
+        let content = self.fill(&mut buffers).filter(|_| !stamps);
+        if self.resolved.pre_read {
+            self.enter(Phase::PreReading);
+            files.pre_read(&|| self.stop_requested()).map_err(|error| Stop::new("func=pre_read", &error))?;
+        }
+        let direct = self.resolved.engine.direct;
+        let parts = Parts {
+            rules: *issue,
+            errors: ErrorPolicy::new(&self.resolved.errors, direct, self.messages, self.number()),
+            control: self.control(),
+            stats: &self.slot().stats,
+            clock: self.own_clock(),
+            content,
+            extras: self.extras(logs.entries, verification)?,
+            priority: self.resolved.placement.io_priority.unwrap_or(0),
+            opens_on_the_way: workload.open_files < files.len(),
+            files,
+            buffers: buffers.start,
+            stride: buffers.stride,
+        };
+        Ok(SetUp { parts, buffers })
+    }
+
+    /// What only a full loop uses.
+    #[inline(never)]
+    fn extras(
+        &self,
+        log: Option<Recorder>,
+        verification: Option<Box<Verification>>,
+    ) -> Result<Box<Extras<'_>>, Stop> {
+        let ResolvedWorker { layout, syncs, issue, .. } = self.resolved;
+        let lives = |size| BlockLives::new(size, layout, &self.slot().stats.blocks);
+        Ok(Box::new(Extras {
+            syncs: SyncSchedule::new(syncs),
+            pace: self.resolved.pace.as_ref().map(Pace::new),
+            target: self.resolved.target.map(LatencyTarget::new),
+            intended: issue.intended_starts.then(|| IntendedStarts::new(issue.depth as usize)),
+            blocks: self
+                .resolved
+                .block_lives
+                .map(lives)
+                .transpose()
+                .map_err(|what| Stop { errno: libc::EINVAL, what: format!("func={what}") })?,
+            priorities: self.priorities(),
+            flow: self.flow(),
+            sized_ramp: self.sized_ramp(),
+            log,
+            verification,
+        }))
+    }
+
+    #[inline(never)]
+    fn work<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        mut engine: E,
+        generator: G,
+        set_up: SetUp<'_>,
+    ) -> Result<(), Stop> {
+        let SetUp { mut parts, buffers } = set_up;
+        self.open(&mut parts.files, &mut engine)?;
+        let at_once = BufferLayout {
+            start: buffers.start,
+            stride: buffers.stride,
+            count: buffers.count,
+            depth: self.resolved.issue.depth as usize,
+            files: parts.files.len(),
+        };
+        engine
+            .prepare(&at_once)
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
+        let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
+        let worked = self.follow_plan(&mut io_loop);
+        // The engine waits for what it may still have in flight, and then the buffers can go.
+        drop(io_loop);
+        drop(buffers);
+        debug!(target: "mem", "{}: buffers given back", self.resolved.name);
+        worked
+    }
+
+    /// Waits for the start, does what the job asks for, and puts everything away.
+    fn follow_plan<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<'_, E, G, FULL>,
+    ) -> Result<(), Stop> {
+        self.wait_for_start();
+        usage::count_of_engine(match self.resolved.counts_process {
+            true => OfEngine::Process,
+            false => OfEngine::threads(io_loop.engine.threads()),
+        });
+        usage::begin();
+        io_loop.start();
+        if let Some(clock) = self.resolved.start_clock {
+            let now = sys::clock_ms(clock).map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
+            self.control().own_start_ms.store(now, Relaxed);
+        }
+        Message::Phase(self.number()).send(self.messages);
+        let worked = self.loops(io_loop);
+        let failure = io_loop.end.failure.take();
+        if io_loop.is_ramping() && failure.is_none() && worked.is_ok() {
+            self.warn_of_ramp();
+        }
+        let trouble = io_loop.end.trouble.take();
+        let names =
+            failure.and_then(|failure| failure.attempt).map(|attempt| io_loop.files.name(attempt.file));
+        io_loop.finish();
+        self.enter(Phase::Finishing);
+        let logged = self.finish_logs(io_loop.extras.log.take());
+        let closed = self.put_away(io_loop);
+        if let Some(verification) = &mut io_loop.extras.verification {
+            self.leave_state(verification, failure.is_none() && worked.is_ok());
+        }
+        match failure {
+            Some(Failure { errno: Errno(libc::EINTR), .. }) if self.stop_requested() => {}
+            Some(failure) => return Err(self.tell(failure, names, trouble)),
+            None => {}
+        }
+        worked.and(logged).and(closed)
+    }
+
+    /// The job was over before counting began.
+    fn warn_of_ramp(&self) {
+        let ramp = if self.resolved.sized_ramp.is_some() { "ramp_size" } else { "ramp_time" };
+        let name = &self.resolved.name;
+        let text = format!("{name}: ended within its ramp ({ramp}): what is reported is the ramp");
+        Message::Warning(self.number(), text).send(self.messages);
+    }
+
+    /// Draws priorities, where I/Os have different ones, which are then told apart in the statistics.
+    fn priorities(&self) -> Option<Priorities> {
+        let priorities = Priorities::new(self.resolved.priorities.as_ref()?);
+        for direction in Direction::ALL {
+            let live = &self.slot().stats.directions[direction.index()].priorities;
+            live.prepare(priorities.possible(direction));
+        }
+        Some(priorities)
+    }
+
+    /// The passes that the job asks for.
+    fn loops<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        let PassRules { loops, time_based, unlink_each_loop, repeat_choices, .. } = self.resolved.passes;
+        let mut left = loops;
+        while left > 0 && !io_loop.is_over() {
+            io_loop.begin_pass();
+            let end = self.pass(io_loop);
+            left -= 1;
+            let again = left > 0 || time_based;
+            if FULL && again {
+                io_loop.sync_between_passes();
+            }
+            if self.resolved.syncs.end_fsync && io_loop.end.failure.is_none() {
+                self.sync_all(io_loop)?;
+            }
+            io_loop.end_pass();
+            let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
+            if end == PassEnd::Stopped || io_loop.is_over() {
+                break;
+            }
+            if again && unlink_each_loop {
+                self.make_anew(io_loop)?;
+            } else if again {
+                self.renew(io_loop)?;
+            }
+            if time_based {
+                left = left.max(1);
+            }
+            if again && repeat_choices {
+                io_loop.generator.rewind();
+            } else if again {
+                io_loop.generator.restart();
+            }
+            if again && let Some(verification) = &mut io_loop.extras.verification {
+                verification.read_back.next_pass(repeat_choices, || self.stop_requested());
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs all files after a pass (`end_fsync`).
+    fn sync_all<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        let before = self.control().phase();
+        self.control().set_phase(Phase::Syncing);
+        let synced = io_loop.files.sync_all(&io_loop.engine);
+        self.control().set_phase(before);
+        synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
+        if FULL {
+            io_loop.all_flushed();
+        }
+        Ok(())
+    }
+
+    /// Between two passes: the files are removed and made anew (`unlink_each_loop`).
+    fn make_anew<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        let ResolvedWorker { name, creation, layout, .. } = self.resolved;
+        io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
+        io_loop.files.unlink().map_err(|error| Stop::new("func=unlink", &error))?;
+        let mut quiet = |_| ();
+        creation::create(name, creation, layout, &mut quiet, &|| self.stop_requested())
+            .map_err(|error| Stop::new("func=layout", &error))?;
+        self.open(&mut io_loop.files, &mut io_loop.engine)
+    }
+
+    /// Between two passes: the files are as if they had not been touched yet, as far as caches are concerned.
+    fn renew<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        if self.resolved.passes.keep_open {
+            io_loop.files.refresh(&io_loop.engine);
+            return Ok(());
+        }
+        io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
+        self.open(&mut io_loop.files, &mut io_loop.engine)
+    }
+
+    /// Syncs, closes and removes what is to be synced, closed and removed at the end.
+    fn put_away<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> Result<(), Stop> {
+        let mut result = Ok(());
+        if self.resolved.syncs.end_syncfs {
+            let synced = io_loop.files.sync_file_systems(&io_loop.engine);
+            result = synced.map_err(|error| Stop::new("func=end_syncfs", &error));
+        }
+        let closed = io_loop.files.close_all(&mut io_loop.engine);
+        self.control().open_files.store(0, Relaxed);
+        result = result.and(closed.map_err(|error| Stop::new("func=close", &error)));
+        let recorded = self.finish_recording(&mut io_loop.files);
+        result = result.and(recorded);
+        if self.resolved.passes.unlink {
+            let removed = io_loop.files.unlink();
+            result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
+        }
+        result
+    }
+
+    /// Opens the files that are open from the start.
+    fn open<E: Engine>(&self, files: &mut FileTable, engine: &mut E) -> Result<(), Stop> {
+        let has_local_files = self.resolved.files.has_local_files;
+        if !has_local_files {
+            // Nothing to open, but something to count: users see the files of such a job as open.
+            self.control().open_files.store(files.len() as u32, Relaxed);
+        }
+        for file in 0..self.resolved.workload.open_files.min(files.len()) as u32 {
+            files
+                .open(engine, file)
+                .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
+        }
+        if !has_local_files {
+            // There is nothing to lock either.
+            return Ok(());
+        }
+        if self.replay.is_some() {
+            // Its files are locked as they are opened.
+            return Ok(());
+        }
+        files.prepare_locks().map_err(|error| Stop::new("func=lockfile", &error))?;
+        self.control().open_files.store(files.open_count(), Relaxed);
+        Ok(())
+    }
+
+    /// Fills the buffers, and gives what prepares them before each write, if something has to.
+    #[inline(never)]
+    fn fill(&self, buffers: &mut Buffers) -> Option<Content> {
+        let mut content = Content::new(self.resolved.content.as_ref()?);
+        if self.resolved.writes_only {
+            content = content.for_writes_only();
+        }
+        buffers.iter_mut().for_each(|buffer| content.fill(buffer));
+        content.needs_prepare().then_some(content)
+    }
+}
+
+/// What a worker has prepared before its files are opened.
+struct SetUp<'a> {
+    parts: Parts<'a>,
+    /// What the parts point into.
+    buffers: Buffers,
+}
+
+/// Continues with an engine of a known type.
+struct WithEngine<'a, 'b>(&'a Worker<'b>, Logs);
+
+impl Visitor for WithEngine<'_, '_> {
+    type Out = Result<(), Stop>;
+
+    fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out {
+        self.0.with_engine(engine, self.1)
+    }
+}
+
+/// There is no memory for the workload.
+fn no_workload(error: iolite_workload::Error) -> Stop {
+    Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") }
+}
+
+/// Continues, in the plain loop, with a generator of a known type.
+struct WithGenerator<'a, 'b, E> {
+    worker: &'a Worker<'b>,
+    engine: E,
+    set_up: SetUp<'a>,
+}
+
+impl<E: Engine> iolite_workload::Visitor for WithGenerator<'_, '_, E> {
+    type Output = Result<(), Stop>;
+
+    fn visit<G: Generator>(self, generator: G) -> Self::Output {
+        self.worker.work::<E, G, false>(self.engine, generator, self.set_up)
+    }
+}

@@ -1,0 +1,106 @@
+//! A worker's logs and its recording: how their writers start, and what came of them.
+
+use super::files::FileTable;
+use super::placement::keep_off;
+use super::record::TraceRecorder;
+use super::{Stop, Worker};
+use iolite_logs::{Cancelled, LogError, Outlet, Recorder, Settings};
+use iolite_os::message::Message;
+use iolite_os::processors;
+use iolite_os::sys;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// What is written beside a job.
+#[derive(Debug, Default)]
+pub(super) struct Logs {
+    /// Its logs.
+    pub entries: Option<Recorder>,
+    /// The recording of its I/O.
+    pub trace: Option<TraceRecorder>,
+}
+
+impl Worker<'_> {
+    /// Opens the logs and starts their writers. Before the worker goes to its place: the writers do not take CPUs and
+    /// priorities that are meant for the job.
+    pub(super) fn start_logs(&self) -> Result<Logs, Stop> {
+        let rules = &self.resolved.logs;
+        let mut started = Logs::default();
+        if let Some(settings) = &rules.entries {
+            // Where that clock showed zero, on the worker's. That there is one of this number has been seen before.
+            let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(sys::clock_ns(clock)));
+            let settings = Settings { zero, ..settings.clone() };
+            let entries = Recorder::start(&settings, &self.cancelled(), self.place_of_writers());
+            started.entries = Some(entries.map_err(|error| self.not_opened("log", &error))?);
+        }
+        if let Some(path) = &rules.trace {
+            let outlet = Outlet::open(path.as_ref(), true, &self.cancelled())
+                .map_err(|error| self.not_opened("write_iolog", &LogError::new(path, error)))?;
+            let trace = TraceRecorder::start(path, outlet, self.clock, rules.room, self.place_of_writers());
+            started.trace = Some(trace.map_err(|error| failed("write_iolog", &error))?);
+        }
+        Ok(started)
+    }
+
+    /// Whether this worker is asked to stop, for whoever outlives its own borrows.
+    fn cancelled(&self) -> Cancelled {
+        let (arena, index) = (Arc::clone(self.arena), self.resolved.index);
+        Cancelled::when(move || arena.slot(index).control.terminating())
+    }
+
+    /// A file that cannot be opened, or a pipe without a reader of a job that was asked to stop.
+    fn not_opened(&self, function: &str, error: &LogError) -> Stop {
+        if error.error.raw_os_error() == Some(libc::EINTR) {
+            let name = &self.resolved.name;
+            let text = format!("{name}: did not begin, because nobody reads from the pipe {}", error.what);
+            Message::Note(self.number(), text).send(self.messages);
+        }
+        failed(function, error)
+    }
+
+    /// What a writer does first.
+    fn place_of_writers(&self) -> impl FnOnce() -> Result<(), LogError> + Send + 'static {
+        let cpus = self.resolved.logs.writer_cpus.clone();
+        let reserved = self.resolved.placement.reserved_cpu;
+        move || match (&cpus[..], reserved) {
+            ([], None) => Ok(()),
+            ([], Some(reserved)) => keep_off(reserved).map_err(|error| LogError::new("gtod_cpu", error)),
+            (cpus, _) => {
+                processors::run_on(cpus).map_err(|error| LogError::new("log_compression_cpus", error))
+            }
+        }
+    }
+
+    /// Writes what is left, and tells for how long the job has waited for its logs.
+    pub(super) fn finish_logs(&self, recorder: Option<Recorder>) -> Result<(), Stop> {
+        let Some(recorder) = recorder else { return Ok(()) };
+        let ended = self.control().ended_ns.load(Relaxed);
+        let waited = recorder.finish(ended).map_err(|error| failed("log", &error))?;
+        self.note_wait(waited, "logs, which were");
+        Ok(())
+    }
+
+    /// Writes what is left of the recording.
+    pub(super) fn finish_recording(&self, files: &mut FileTable) -> Result<(), Stop> {
+        let waited = files.finish_recording().map_err(|error| failed("write_iolog", &error))?;
+        self.note_wait(waited, "recording (write_iolog), which was");
+        Ok(())
+    }
+
+    /// The job has waited so long for what is written beside it.
+    fn note_wait(&self, waited: Duration, what: &str) {
+        let total = &self.control().log_wait_ns;
+        total.store(total.load(Relaxed) + waited.as_nanos() as u64, Relaxed);
+        if waited.as_millis() > 0 {
+            let (name, seconds) = (&self.resolved.name, waited.as_secs_f64());
+            let text = format!("{name}: waited {seconds:.3}s for its {what} written slower than it went");
+            Message::Note(self.number(), text).send(self.messages);
+        }
+    }
+}
+
+/// The job cannot go on, because this file cannot be written.
+fn failed(function: &str, error: &LogError) -> Stop {
+    Stop::new(format!("func={function}({})", error.what), &error.error)
+}

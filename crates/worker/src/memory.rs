@@ -1,0 +1,333 @@
+//! A worker's buffers: one region with a buffer per unit, from the kind of memory that the job asked for.
+
+use iolite_host::ThisMachine;
+use iolite_os::explained;
+use iolite_os::sys;
+use iolite_plan::resolve::BufferRules;
+use iolite_plan::resolve::MemoryKind;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr;
+
+/// The region. It is given back when this is dropped, after everything that uses it.
+pub struct Buffers {
+    /// The first buffer.
+    pub start: *mut u8,
+    /// Bytes from one buffer to the next, at least the largest block size.
+    pub stride: usize,
+    /// How many there are.
+    pub count: usize,
+    origin: Origin,
+}
+
+/// Where the memory came from, and so how it goes back.
+enum Origin {
+    Heap(*mut u8, Layout),
+    Mapping(*mut libc::c_void, usize),
+    Segment(*mut libc::c_void),
+}
+
+impl Buffers {
+    /// The buffers that these rules describe.
+    ///
+    /// # Errors
+    /// There is not so much memory of that kind, or the file to be mapped cannot be used.
+    pub fn new(rules: &BufferRules) -> io::Result<Buffers> {
+        let (largest, count) = (rules.largest, rules.count);
+        let page = page_size();
+        let align = rules.align.max(1) as usize;
+        // Direct I/O needs buffers aligned to the device's logical blocks; a page is enough for all.
+        let unit = if rules.direct || rules.align > 0 { page } else { 64 };
+        let stride = usize::try_from(largest).ok().and_then(|size| size.checked_next_multiple_of(unit));
+        let stride = stride.and_then(|size| size.checked_next_multiple_of(align));
+        let bytes = stride
+            .and_then(|stride| stride.checked_mul(count))
+            .and_then(|bytes| bytes.checked_add(align))
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM));
+        let taken = bytes.and_then(|bytes| take(rules, bytes, page));
+        let (base, origin) = taken.map_err(|error| too_much(rules, error))?;
+        // There is one where there are bytes.
+        let stride = stride.unwrap_or(unit);
+        let past = base.addr() % align;
+        let start = base.wrapping_add(if past == 0 { 0 } else { align - past });
+        Ok(Buffers { start, stride, count, origin })
+    }
+
+    /// The buffers, one after the other.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let (start, stride) = (self.start, self.stride);
+        // SAFETY: the buffers are disjoint parts of one live region, and `self` is borrowed uniquely meanwhile.
+        (0..self.count)
+            .map(move |index| unsafe { std::slice::from_raw_parts_mut(start.add(index * stride), stride) })
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        match self.origin {
+            // SAFETY: allocated with this layout.
+            Origin::Heap(start, layout) => unsafe { dealloc(start, layout) },
+            // SAFETY: the mapping is this value's own, and nothing is in flight that uses it.
+            Origin::Mapping(start, bytes) => unsafe { sys::unmap(start, bytes) },
+            // SAFETY: attached by `segment`; it was marked for removal then, so this is the end of it.
+            Origin::Segment(start) => unsafe {
+                libc::shmdt(start);
+            },
+        }
+    }
+}
+
+/// Memory of the kind that the job wants.
+fn take(rules: &BufferRules, bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
+    let huge = (rules.huge_page as usize).max(page);
+    match rules.kind {
+        MemoryKind::Malloc => heap(bytes, page),
+        MemoryKind::Shm => segment(bytes, 0),
+        MemoryKind::ShmHuge => segment(round_up(bytes, huge)?, libc::SHM_HUGETLB | page_size_flag(huge)),
+        MemoryKind::Mmap => mapping(rules, bytes, libc::MAP_PRIVATE),
+        MemoryKind::MmapShared => mapping(rules, bytes, libc::MAP_SHARED),
+        MemoryKind::MmapHuge => mapping(rules, round_up(bytes, huge)?, libc::MAP_PRIVATE),
+    }
+}
+
+/// Says of memory that cannot be had what it was for.
+fn too_much(rules: &BufferRules, error: io::Error) -> io::Error {
+    if error.raw_os_error() != Some(libc::ENOMEM) {
+        return error;
+    }
+    let (largest, count) = (rules.largest, rules.count);
+    let alignment = match rules.align {
+        0 => String::new(),
+        align => format!(", each at a multiple of {align} (iomem_align)"),
+    };
+    let text = format!("no memory for {count} buffers of {largest} bytes (iodepth, bs){alignment}");
+    explained(&error, text)
+}
+
+fn round_up(bytes: usize, unit: usize) -> io::Result<usize> {
+    bytes.checked_next_multiple_of(unit).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
+}
+
+fn page_size() -> usize {
+    // SAFETY: always succeeds.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+/// The flag that asks for huge pages of this size rather than the system's default (linux/mman.h), where the kernel
+/// has such pages; a size that it does not have only rounds the buffers up.
+fn page_size_flag(size: usize) -> libc::c_int {
+    let known = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", size >> 10);
+    if size.is_power_of_two() && std::path::Path::new(&known).is_dir() {
+        (size.trailing_zeros() as libc::c_int) << libc::MAP_HUGE_SHIFT
+    } else {
+        0
+    }
+}
+
+fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
+    let layout =
+        Layout::from_size_align(bytes, page).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+    // SAFETY: the size is not zero: there is at least one byte for alignment.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        Err(io::Error::from_raw_os_error(libc::ENOMEM))
+    } else {
+        Ok((start, Origin::Heap(start, layout)))
+    }
+}
+
+/// Anonymous memory, or the file that `mem=mmap…:FILE` names.
+fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Result<(*mut u8, Origin)> {
+    let huge = rules.kind == MemoryKind::MmapHuge;
+    let start = match &rules.file {
+        None => {
+            let size = rules.huge_page as usize;
+            let pages = if huge { libc::MAP_HUGETLB | page_size_flag(size) } else { 0 };
+            sys::map(bytes, sharing | libc::MAP_ANONYMOUS | pages, -1)
+                .map_err(|error| explain(error, huge))?
+        }
+        Some(path) => {
+            let file = open_mem_file(path, bytes as u64)
+                .map_err(|error| explained(&error, format!("mem file {path}: {error}")))?;
+            map_file(&file, bytes, sharing)?
+        }
+    };
+    Ok((start.cast(), Origin::Mapping(start, bytes)))
+}
+
+/// Maps a file, and anonymous memory behind its end: what is behind the end of a regular file cannot be touched
+/// (SIGBUS). Devices have the size they have, and do not let themselves be mapped past it.
+fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut libc::c_void> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() >= bytes as u64 {
+        return sys::map(bytes, sharing, file.as_raw_fd());
+    }
+    let start = sys::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+    let within = round_up(metadata.len() as usize, page_size())?.min(bytes);
+    // SAFETY: the mapping is new, and not shorter.
+    let mapped = unsafe { sys::map_over(start, within, sharing, file.as_raw_fd()) };
+    // SAFETY: the mapping was made above, and nobody else knows of it.
+    mapped.map(|()| start).inspect_err(|_| unsafe { sys::unmap(start, bytes) })
+}
+
+/// Opens the file that is to be memory, and makes it large enough unless it holds data. One that is made for this is
+/// of this worker alone: the mapping keeps it alive, and nothing of it stays behind. One that was there before is
+/// shared.
+fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
+    let how = || {
+        let mut how = File::options();
+        how.read(true).write(true);
+        how
+    };
+    let file = loop {
+        match how().create_new(true).open(path) {
+            Ok(file) => match std::fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => break file,
+            },
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        match how().open(path) {
+            Ok(file) => break file,
+            // Another worker has made it and taken it away in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    };
+    let metadata = file.metadata()?;
+    let holds_data = metadata.len() > 0 && iolite_plan::holds_data(&ThisMachine::new(), path.as_ref());
+    if metadata.is_file() && metadata.len() < bytes && !holds_data {
+        file.set_len(bytes)?;
+    }
+    Ok(file)
+}
+
+fn segment(bytes: usize, flags: libc::c_int) -> io::Result<(*mut u8, Origin)> {
+    // SAFETY: no pointers into our memory are involved; the segment is removed as soon as it is attached, so that
+    // it goes with the last process that uses it.
+    let start = unsafe {
+        let id = libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600 | flags);
+        if id < 0 {
+            return Err(explain(io::Error::last_os_error(), flags & libc::SHM_HUGETLB != 0));
+        }
+        let start = libc::shmat(id, ptr::null(), 0);
+        let attached = if start.addr() == usize::MAX { Err(io::Error::last_os_error()) } else { Ok(start) };
+        libc::shmctl(id, libc::IPC_RMID, ptr::null_mut());
+        attached?
+    };
+    Ok((start.cast(), Origin::Segment(start)))
+}
+
+/// Says what helps when there are no huge pages.
+fn explain(error: io::Error, huge: bool) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOMEM | libc::EPERM | libc::EINVAL) if huge => explained(
+            &error,
+            format!("no huge pages for the buffers ({error}); reserve some with sysctl vm.nr_hugepages=N"),
+        ),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(largest: u64, count: usize) -> BufferRules {
+        let (kind, file) = (MemoryKind::Malloc, None);
+        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: 2 << 20 }
+    }
+
+    #[test]
+    fn every_kind_gives_disjoint_aligned_buffers() {
+        for mem in [MemoryKind::Malloc, MemoryKind::Shm, MemoryKind::Mmap, MemoryKind::MmapShared] {
+            let rules = BufferRules { kind: mem, direct: true, align: 8192, ..rules(5000, 3) };
+            let mut buffers = Buffers::new(&rules).unwrap();
+            assert_eq!((buffers.stride, buffers.count), (8192, 3), "{mem:?}");
+            assert_eq!(buffers.start.addr() % 8192, 0, "{mem:?}");
+            for (index, buffer) in buffers.iter_mut().enumerate() {
+                buffer.fill(index as u8 + 1);
+            }
+            for (index, buffer) in buffers.iter_mut().enumerate() {
+                assert!(buffer.iter().all(|&byte| byte == index as u8 + 1), "{mem:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_can_be_the_memory() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = file.path().display().to_string();
+        let rules = BufferRules { kind: MemoryKind::MmapShared, file: Some(name), ..rules(4096, 2) };
+        let mut buffers = Buffers::new(&rules).unwrap();
+        buffers.iter_mut().next().unwrap()[0] = 77;
+        drop(buffers);
+        assert_eq!(std::fs::read(file.path()).unwrap()[0], 77);
+        let new = file.path().with_extension("new");
+        let rules = BufferRules { file: Some(new.display().to_string()), ..rules };
+        Buffers::new(&rules).unwrap().iter_mut().for_each(|buffer| buffer.fill(1));
+        assert!(!new.exists(), "a file made for this goes with it");
+    }
+
+    #[test]
+    fn a_file_that_holds_something_is_not_changed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for size in [5, 4096, 4097, 8192, 20_000] {
+            let content = vec![7; size];
+            std::fs::write(file.path(), &content).unwrap();
+            let name = file.path().display().to_string();
+            let rules = BufferRules { kind: MemoryKind::Mmap, file: Some(name), ..rules(4096, 3) };
+            let mut buffers = Buffers::new(&rules).unwrap();
+            assert_eq!(buffers.iter_mut().next().unwrap()[0], 7, "the file is the memory");
+            buffers.iter_mut().for_each(|buffer| buffer.fill(1));
+            drop(buffers);
+            assert!(std::fs::read(file.path()).unwrap() == content, "{size}");
+        }
+    }
+
+    #[test]
+    fn what_helps_is_said_and_the_number_is_kept() {
+        let error = explain(io::Error::from_raw_os_error(libc::ENOMEM), true);
+        assert_eq!(iolite_os::errno_of(&error), libc::ENOMEM);
+        assert!(error.to_string().ends_with("sysctl vm.nr_hugepages=N"), "{error}");
+    }
+
+    #[test]
+    fn impossible_sizes_are_errors() {
+        assert!(Buffers::new(&rules(u64::MAX, 2)).is_err());
+        assert!(Buffers::new(&rules(1 << 62, 8)).is_err());
+        let error = Buffers::new(&BufferRules { align: 1 << 60, ..rules(4096, 2) }).err().unwrap();
+        assert_eq!(iolite_os::errno_of(&error), libc::ENOMEM);
+        assert!(error.to_string().contains("iomem_align"), "{error}");
+    }
+
+    #[test]
+    fn clones_may_make_the_same_file_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mem").display().to_string();
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let file = open_mem_file(&path, 4096).unwrap();
+                        assert_eq!(file.metadata().unwrap().len(), 4096);
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_memory_file_that_cannot_grow_is_an_error_with_its_name() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        let rules = BufferRules { file: Some(path.clone()), ..rules(4096, 2) };
+        // More than any file system lets a file grow to.
+        let error = mapping(&rules, i64::MAX as usize, libc::MAP_SHARED).err().unwrap();
+        assert!(error.to_string().starts_with(&format!("mem file {path}: ")), "{error}");
+    }
+}

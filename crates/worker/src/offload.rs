@@ -1,0 +1,412 @@
+//! `io_submit_mode=offload`: the worker makes I/Os, and a pool of threads submits them, each with an engine of its own.
+//!
+//! To the loop this is one more engine that queues. There are as many submitters as units may be in flight, so an I/O
+//! never waits for one; what it waits for is the processor and the wake-up, and that is part of its latency: it counts
+//! from the moment when it was made, however long the submission takes. Each submitter has a queue that only the
+//! worker fills. It keeps no statistics: what it knows (the outcome, and when it issued and completed the I/O) goes
+//! back to the worker, who alone counts.
+
+use super::usage::{self, SharedUsage};
+use iolite_engine::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome,
+    PsyncEngine, Queued, Unit, Visitor,
+};
+use iolite_os::clock::Clock;
+use iolite_os::shared::Control;
+use iolite_os::sys;
+use std::io;
+use std::os::fd::RawFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What the submitters keep their frames on; data is elsewhere.
+const STACK: usize = 512 << 10;
+
+/// How often a wait for completions looks whether the job is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a submitter is told.
+enum Order {
+    Open(u32, FileSpec, OpenMode),
+    Close(u32),
+    Prepare(Borrowed<BufferLayout>),
+    Perform(Borrowed<*const Unit>),
+}
+
+/// What it answers.
+enum Answer {
+    /// It has its engine, or that is prepared.
+    Ready(Result<(), EngineError>),
+    /// A file is open, or closed.
+    Filed(io::Result<()>),
+    /// A unit is done.
+    Performed(Performed),
+    /// It ran into a defect of this program, and is gone.
+    Lost,
+}
+
+/// A unit that is done.
+struct Performed {
+    submitter: u32,
+    unit: u32,
+    outcome: Outcome,
+    times: Times,
+}
+
+/// When a unit was issued and complete, in nanoseconds of the clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    issue: u64,
+    complete: u64,
+}
+
+/// Something that points into the worker's memory.
+struct Borrowed<T>(T);
+
+// SAFETY: units and buffers stay where they are, and are left alone by the worker, until the answer has come back or
+// the submitters have been joined (see `Engine::queue` and the `Drop` below).
+unsafe impl<T> Send for Borrowed<T> {}
+
+struct Submitter {
+    orders: SyncSender<Order>,
+    thread: JoinHandle<()>,
+    /// The system's number of the thread.
+    id: Arc<AtomicI32>,
+}
+
+/// The pool, as an engine.
+pub struct Offload<'a> {
+    submitters: Vec<Submitter>,
+    answers: Receiver<(u32, Answer)>,
+    /// Those that have nothing to do.
+    idle: Vec<u32>,
+    /// Queued, not handed out yet.
+    queued: Vec<*const Unit>,
+    in_flight: usize,
+    /// Done while something else was waited for.
+    early: Vec<Performed>,
+    times: Vec<Times>,
+    /// The worker's own descriptors, for advice and syncs; `None` where the engine has no files.
+    files: Option<PsyncEngine>,
+    control: &'a Control,
+}
+
+impl<'a> Offload<'a> {
+    /// A pool of as many submitters as the configuration has depth.
+    ///
+    /// # Errors
+    /// What keeps an engine or a thread from being made.
+    pub fn new(
+        name: &str,
+        config: &EngineConfig,
+        has_local_files: bool,
+        clock: Clock,
+        control: &'a Control,
+    ) -> Result<Self, EngineError> {
+        let depth = config.depth;
+        // Each submitter has one answer to give at a time, and nobody ever waits to be heard.
+        let (answer, answers) = sync_channel(2 * depth);
+        let usage: Arc<[SharedUsage]> = (0..depth).map(|_| SharedUsage::default()).collect();
+        let own = EngineConfig { depth: 1, defer_submission: false, ..config.clone() };
+        let mut pool = Offload {
+            submitters: Vec::with_capacity(depth),
+            answers,
+            idle: (0..depth as u32).rev().collect(),
+            queued: Vec::with_capacity(depth),
+            in_flight: 0,
+            early: Vec::with_capacity(depth),
+            times: Vec::new(),
+            files: if has_local_files { Some(PsyncEngine::new(config)?) } else { None },
+            control,
+        };
+        for number in 0..depth as u32 {
+            let (orders, theirs) = sync_channel(1);
+            let id = Arc::new(AtomicI32::new(0));
+            let work = Work {
+                number,
+                orders: theirs,
+                answer: answer.clone(),
+                clock,
+                usage: usage.clone(),
+                id: id.clone(),
+            };
+            let (engine, own) = (name.to_owned(), own.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("submit-{number}"))
+                .stack_size(STACK)
+                .spawn(move || work.run(&engine, &own))
+                .map_err(|source| EngineError::System {
+                    engine: "io_submit_mode=offload",
+                    call: "clone",
+                    source,
+                })?;
+            pool.submitters.push(Submitter { orders, thread, id });
+        }
+        drop(answer);
+        pool.all_ready()?;
+        usage::count_also(usage);
+        Ok(pool)
+    }
+
+    /// Waits for every submitter to say that it is ready.
+    fn all_ready(&self) -> Result<(), EngineError> {
+        let mut result = Ok(());
+        for _ in &self.submitters {
+            let answer = match self.answers.recv() {
+                Ok((_, Answer::Ready(answer))) => answer,
+                _ => Err(lost_engine()),
+            };
+            result = result.and(answer);
+        }
+        result
+    }
+
+    /// Tells every submitter the same, about a file. Units in flight, on other files, may be done meanwhile.
+    fn tell_all(&mut self, order: impl Fn() -> Order) -> io::Result<()> {
+        for submitter in &self.submitters {
+            submitter.orders.send(order()).map_err(|_| io::Error::from(lost()))?;
+        }
+        let mut result = Ok(());
+        let mut awaited = self.submitters.len();
+        while awaited > 0 {
+            match self.answers.recv() {
+                Ok((_, Answer::Filed(answer))) => {
+                    result = result.and(answer);
+                    awaited -= 1;
+                }
+                Ok((_, Answer::Performed(performed))) => self.early.push(performed),
+                _ => return Err(lost().into()),
+            }
+        }
+        result
+    }
+
+    /// The next answer, waited for until `until` (`None` = without limit); none when the time is up, or when the job
+    /// is to end and its I/Os had to be interrupted.
+    fn wait(&self, until: Option<Instant>) -> Result<Option<Answer>, Errno> {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        match self.answers.recv_timeout(left.map_or(LOOK, |left| left.min(LOOK))) {
+            Ok((_, answer)) => Ok(Some(answer)),
+            Err(RecvTimeoutError::Disconnected) => Err(lost()),
+            Err(RecvTimeoutError::Timeout) => {
+                if self.control.terminating() {
+                    // What waits for somebody at the other end of a pipe would wait for ever.
+                    let ids = self.submitters.iter().map(|submitter| submitter.id.load(Relaxed));
+                    ids.filter(|&id| id > 0).for_each(sys::interrupt_thread);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn take(&mut self, performed: Performed, done: &mut Vec<Completion>) {
+        self.in_flight -= 1;
+        self.idle.push(performed.submitter);
+        self.times[performed.unit as usize] = performed.times;
+        done.push(Completion { unit: performed.unit, outcome: performed.outcome });
+    }
+}
+
+/// A submitter is gone although nobody sent it away.
+fn lost() -> Errno {
+    Errno(libc::EFAULT)
+}
+
+fn lost_engine() -> EngineError {
+    EngineError::System { engine: "offload", call: "submitting thread", source: lost().into() }
+}
+
+impl Engine for Offload<'_> {
+    const SYNCHRONOUS: bool = false;
+    const STAMPS: bool = true;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        if let Some(files) = &mut self.files {
+            files.open(index, spec, mode)?;
+        }
+        self.tell_all(|| Order::Open(index, spec.clone(), mode))
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        let closed = self.tell_all(|| Order::Close(index));
+        let own = self.files.as_mut().map_or(Ok(()), |files| files.close(index));
+        closed.and(own)
+    }
+
+    fn descriptor(&self, index: u32) -> Option<RawFd> {
+        self.files.as_ref().and_then(|files| files.descriptor(index))
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        self.times = vec![Times::default(); layout.count];
+        for submitter in &self.submitters {
+            let order = Order::Prepare(Borrowed(*layout));
+            submitter.orders.send(order).map_err(|_| lost_engine())?;
+        }
+        self.all_ready()
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        if self.queued.len() + self.in_flight >= self.submitters.len() {
+            return Queued::Busy;
+        }
+        self.queued.push(unit);
+        Queued::Queued
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        let count = self.queued.len();
+        for unit in self.queued.drain(..) {
+            let Some(submitter) = self.idle.pop() else { unreachable!("there is a submitter for each unit") };
+            let orders = &self.submitters[submitter as usize].orders;
+            orders.send(Order::Perform(Borrowed(unit))).map_err(|_| lost())?;
+            self.in_flight += 1;
+        }
+        Ok(count)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        let mut count = 0;
+        while count < max
+            && let Some(performed) = self.early.pop()
+        {
+            self.take(performed, done);
+            count += 1;
+        }
+        while count < max && self.in_flight > 0 {
+            let answer = match self.answers.try_recv() {
+                Ok((_, answer)) => Some(answer),
+                Err(TryRecvError::Disconnected) => return Err(lost()),
+                Err(TryRecvError::Empty) if count >= min => return Ok(()),
+                Err(TryRecvError::Empty) => self.wait(until)?,
+            };
+            match answer {
+                Some(Answer::Performed(performed)) => {
+                    self.take(performed, done);
+                    count += 1;
+                }
+                Some(_) => return Err(lost()),
+                None if until.is_some_and(|until| Instant::now() >= until) => return Ok(()),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn times(&self, unit: u32) -> (u64, u64) {
+        let times = self.times[unit as usize];
+        (times.issue, times.complete)
+    }
+}
+
+impl Drop for Offload<'_> {
+    /// Returns when the last submitter is gone: none of them touches a buffer any more.
+    fn drop(&mut self) {
+        for Submitter { orders, thread, .. } in self.submitters.drain(..) {
+            drop(orders);
+            // One that was lost has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A submitter's side.
+struct Work {
+    number: u32,
+    orders: Receiver<Order>,
+    answer: SyncSender<(u32, Answer)>,
+    clock: Clock,
+    usage: Arc<[SharedUsage]>,
+    id: Arc<AtomicI32>,
+}
+
+impl Work {
+    fn run(self, name: &str, config: &EngineConfig) {
+        self.id.store(sys::thread_id(), Relaxed);
+        let (number, answer, id) = (self.number, self.answer.clone(), self.id.clone());
+        let worked = catch_unwind(AssertUnwindSafe(|| iolite_engine::build(name, config, self)));
+        id.store(0, Relaxed);
+        // Nobody to hear it means that nobody waits for it.
+        let _ = match worked {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => answer.send((number, Answer::Ready(Err(error)))),
+            Err(_) => answer.send((number, Answer::Lost)),
+        };
+    }
+
+    fn perform<E: Engine>(&self, engine: &mut E, unit: &Unit, done: &mut Vec<Completion>) -> Performed {
+        let mut issue = self.clock.now();
+        let outcome = loop {
+            // SAFETY: the worker promised it for this unit, and leaves it alone until it hears of it.
+            match unsafe { engine.queue(unit) } {
+                Queued::Completed(outcome) => break outcome,
+                Queued::Queued => {
+                    let committed = engine.commit();
+                    issue = self.clock.now();
+                    break committed.and_then(|_| reap_one(engine, done));
+                }
+                Queued::Busy => {
+                    if let Err(errno) = engine.commit() {
+                        break Err(errno);
+                    }
+                }
+            }
+        };
+        let times = Times { issue, complete: self.clock.now() };
+        Performed { submitter: self.number, unit: unit.index, outcome, times }
+    }
+}
+
+/// Waits for the only unit in flight.
+fn reap_one<E: Engine>(engine: &mut E, done: &mut Vec<Completion>) -> Outcome {
+    loop {
+        engine.reap(1, 1, None, done)?;
+        if let Some(completion) = done.pop() {
+            return completion.outcome;
+        }
+    }
+}
+
+impl Visitor for Work {
+    type Out = ();
+
+    fn visit<E: Engine + 'static>(self, mut engine: E) {
+        /// How much time passes between two looks at the resources that this thread has used.
+        const USAGE_NS: u64 = 1_000_000;
+        let mut done = Vec::with_capacity(1);
+        let mut measured = 0;
+        if self.answer.send((self.number, Answer::Ready(Ok(())))).is_err() {
+            return;
+        }
+        while let Ok(order) = self.orders.recv() {
+            let answer = match order {
+                Order::Open(index, spec, mode) => Answer::Filed(engine.open(index, &spec, mode)),
+                Order::Close(index) => Answer::Filed(engine.close(index)),
+                Order::Prepare(Borrowed(layout)) => Answer::Ready(engine.prepare(&layout)),
+                Order::Perform(Borrowed(unit)) => {
+                    // SAFETY: the worker's units do not move, and this one is ours until it is answered.
+                    let performed = self.perform(&mut engine, unsafe { &*unit }, &mut done);
+                    if performed.times.complete - measured >= USAGE_NS {
+                        measured = performed.times.complete;
+                        self.usage[self.number as usize].publish();
+                    }
+                    Answer::Performed(performed)
+                }
+            };
+            if self.answer.send((self.number, answer)).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! When the next I/O may be issued: rates and think time.
+//!
+//! A rate is a schedule, not a gap: the n-th byte (or I/O) of a direction is due at origin + n / rate. A job that
+//! was held up catches up, as fio does, unless the hold-up was think time and `rate_ignore_thinktime` says that it
+//! does not count; then the origin moves by as much. With `rate_process=poisson` the distances are drawn from an
+//! exponential distribution of the same mean: I/Os arrive as those of many independent users would.
+
+use iolite_plan::resolve::RateProcess;
+use iolite_plan::resolve::{self, Amount, PaceRules};
+use iolite_types::{Direction, PerDirection};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// How long a job may take to get going before its minimum rates are watched; as long as with fio.
+const SETTLING_NS: u64 = 2 * SECOND_NS;
+
+/// Decides when I/Os may be issued.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    limits: PerDirection<Option<Limit>>,
+    minima: PerDirection<Option<Minimum>>,
+    /// The directions of a mix, where one may go on while the other waits.
+    mix: Option<[Direction; 2]>,
+    think: Option<Think>,
+    ignore_thinktime: bool,
+}
+
+/// What may be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Not before this moment, in nanoseconds of the clock.
+    pub at: u64,
+    /// Only in this direction; `None` = whichever the workload chooses.
+    pub direction: Option<Direction>,
+}
+
+/// The schedule of one direction.
+#[derive(Clone, Debug)]
+struct Limit {
+    amount: Amount,
+    /// Per second.
+    rate: u64,
+    process: RateProcess,
+    /// The moment that the schedule counts from.
+    origin: u64,
+    /// What has been issued since.
+    issued: u64,
+    /// When the next may be issued.
+    due: u64,
+    random: u64,
+}
+
+/// A rate that must not be missed.
+#[derive(Clone, Debug)]
+struct Minimum {
+    amount: Amount,
+    rate: u64,
+    cycle_ns: u64,
+    /// When the present cycle began, later by what did not count since; before the first one: when it may begin.
+    since: u64,
+    is_watched: bool,
+    /// What has been done since. It is counted here, as the job's own counters may begin anew within a cycle.
+    done: u64,
+}
+
+/// A rate was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The option.
+    pub option: &'static str,
+    /// What was asked for.
+    pub asked: u64,
+    /// What there was.
+    pub got: u64,
+}
+
+/// Pauses between I/Os.
+#[derive(Clone, Debug)]
+struct Think {
+    rules: resolve::Think,
+    /// I/Os since the last pause.
+    seen: u64,
+    /// When the last pause ended, in nanoseconds of the clock.
+    since: u64,
+}
+
+/// A pause that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// How long in all, nanoseconds.
+    pub length_ns: u64,
+    /// How much of it is spent busy.
+    pub spin_ns: u64,
+    /// Processor cycles to be burnt besides.
+    pub cycles: u64,
+}
+
+impl Pace {
+    /// The pace that these rules describe.
+    pub fn new(rules: &PaceRules) -> Pace {
+        let limit = |limit: resolve::Limit| Limit {
+            amount: limit.amount,
+            rate: limit.rate,
+            process: limit.process,
+            origin: 0,
+            issued: 0,
+            due: 0,
+            random: limit.seed,
+        };
+        let minimum = |minimum: resolve::Minimum| Minimum {
+            amount: minimum.amount,
+            rate: minimum.rate,
+            cycle_ns: minimum.cycle_ns,
+            since: 0,
+            is_watched: false,
+            done: 0,
+        };
+        Pace {
+            limits: PerDirection { values: rules.limits.values.map(|rule| rule.map(limit)) },
+            minima: PerDirection { values: rules.minima.values.map(|rule| rule.map(minimum)) },
+            mix: rules.has_choice.then_some([Direction::Read, Direction::Write]),
+            think: rules.think.map(|rules| Think { rules, seen: 0, since: 0 }),
+            ignore_thinktime: rules.ignore_thinktime,
+        }
+    }
+
+    /// The job begins now.
+    pub fn start(&mut self, now: u64) {
+        for limit in self.limits.values.iter_mut().flatten() {
+            limit.origin = now;
+            limit.due = now;
+        }
+        self.watch_from(now);
+        if let Some(think) = &mut self.think {
+            think.since = now;
+        }
+    }
+
+    /// Counting begins now, with the job or after its ramp: it has its time to get going once more.
+    pub fn watch_from(&mut self, now: u64) {
+        for minimum in self.minima.values.iter_mut().flatten() {
+            minimum.since = now + SETTLING_NS;
+            minimum.done = 0;
+            minimum.is_watched = false;
+        }
+    }
+
+    /// When the next I/O may be issued, and in which direction.
+    pub fn turn(&self, now: u64) -> Turn {
+        let due = |direction: Direction| self.limits[direction].as_ref().map_or(0, |limit| limit.due);
+        let Some([one, other]) = self.mix else {
+            // One direction, or trims that take turns with their writes.
+            let at = Direction::ALL.into_iter().map(due).max().unwrap_or(0);
+            return Turn { at, direction: None };
+        };
+        let (first, second) = (due(one), due(other));
+        match (first <= now, second <= now) {
+            (true, true) => Turn { at: first.max(second), direction: None },
+            _ if first <= second => Turn { at: first, direction: Some(one) },
+            _ => Turn { at: second, direction: Some(other) },
+        }
+    }
+
+    /// An I/O was issued. Gives the moment at which the rate wanted it to be; `None` where there is none.
+    pub fn issued(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
+        let limit = self.limits[direction].as_mut();
+        let intended = limit.map(|limit| {
+            let due = limit.due;
+            limit.count(bytes);
+            due
+        });
+        if let Some(think) = &mut self.think
+            && think.rules.by_issue
+        {
+            think.seen += 1;
+        }
+        intended
+    }
+
+    /// An I/O was completed, the last part of which had so many bytes.
+    pub fn completed(&mut self, direction: Direction, bytes: u64) {
+        if let Some(minimum) = &mut self.minima[direction] {
+            minimum.done += minimum.amount.of(bytes);
+        }
+        if let Some(think) = &mut self.think
+            && !think.rules.by_issue
+        {
+            think.seen += 1;
+        }
+    }
+
+    /// A part of an I/O was completed; the rest follows.
+    pub fn partly_completed(&mut self, direction: Direction, bytes: u64) {
+        if let Some(minimum) = &mut self.minima[direction]
+            && minimum.amount == Amount::Bytes
+        {
+            minimum.done += bytes;
+        }
+    }
+
+    /// The most I/Os that may be in flight: not more than there are from one pause to the next.
+    pub fn most_in_flight(&self) -> u64 {
+        self.think.as_ref().map_or(u64::MAX, |think| think.rules.blocks)
+    }
+
+    /// The pause that is due now, if one is. It is given once; what completes from now on counts towards the next.
+    pub fn pause(&mut self, now: u64) -> Option<Pause> {
+        let think = self.think.as_mut()?;
+        let by_time = think.rules.every_ns > 0 && now.saturating_sub(think.since) >= think.rules.every_ns;
+        if think.seen < think.rules.blocks && !by_time {
+            return None;
+        }
+        think.seen = think.seen.saturating_sub(think.rules.blocks);
+        Some(Pause {
+            length_ns: think.rules.pause_ns,
+            spin_ns: think.rules.spin_ns,
+            cycles: think.rules.cycles,
+        })
+    }
+
+    /// A pause is over.
+    pub fn paused(&mut self, began: u64, now: u64) {
+        if let Some(think) = &mut self.think {
+            think.since = now;
+        }
+        if self.ignore_thinktime {
+            for limit in self.limits.values.iter_mut().flatten() {
+                limit.origin += now - began;
+                limit.due += now - began;
+            }
+        }
+    }
+
+    /// What was written has been read back: time in which the workload could do nothing, which no minimum counts.
+    pub fn read_back(&mut self, began: u64, now: u64) {
+        for minimum in self.minima.values.iter_mut().flatten() {
+            minimum.since += now - began;
+        }
+    }
+
+    /// Whether a minimum was missed in a cycle that is over. Not to be asked while the job warms up: the first cycle
+    /// begins with the first question after the job has had its time to get going.
+    pub fn missed(&mut self, now: u64) -> Option<Missed> {
+        self.minima.values.iter_mut().flatten().find_map(|minimum| minimum.missed(now))
+    }
+}
+
+impl Minimum {
+    fn missed(&mut self, now: u64) -> Option<Missed> {
+        let cycle_ns = if self.is_watched { self.cycle_ns } else { 0 };
+        if now < self.since.saturating_add(cycle_ns) {
+            return None;
+        }
+        let span = u128::from(now - std::mem::replace(&mut self.since, now)).max(1);
+        let done = std::mem::take(&mut self.done);
+        if !std::mem::replace(&mut self.is_watched, true) {
+            return None;
+        }
+        // A cycle ends a little late, with the I/O that comes after it: to the nearest, or a job whose rate is the
+        // minimum would miss it by that.
+        let got = ((u128::from(done) * u128::from(SECOND_NS) + span / 2) / span) as u64;
+        let option = match self.amount {
+            Amount::Bytes => "rate_min",
+            Amount::Ios => "rate_iops_min",
+        };
+        (got < self.rate).then_some(Missed { option, asked: self.rate, got })
+    }
+}
+
+impl Limit {
+    fn count(&mut self, bytes: u64) {
+        let amount = self.amount.of(bytes);
+        match self.process {
+            RateProcess::Linear => {
+                self.issued += amount;
+                let after = u128::from(self.issued) * u128::from(SECOND_NS) / u128::from(self.rate);
+                self.due = self.origin + after as u64;
+            }
+            RateProcess::Poisson => {
+                // xorshift64* (Vigna, 2016); the distances are -ln(u) times their mean.
+                self.random ^= self.random >> 12;
+                self.random ^= self.random << 25;
+                self.random ^= self.random >> 27;
+                let bits = self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11;
+                let uniform = (bits + 1) as f64 / (1u64 << 53) as f64;
+                let mean = amount as f64 * SECOND_NS as f64 / self.rate as f64;
+                self.due += (-uniform.ln() * mean) as u64;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_options::{JobOptions, ReadWrite};
+    use iolite_plan::resolve::pace_rules;
+
+    fn pace(change: impl FnOnce(&mut JobOptions)) -> Pace {
+        let mut options = JobOptions::default();
+        change(&mut options);
+        let mut pace = Pace::new(&pace_rules(&options, 99).unwrap());
+        pace.start(1000);
+        pace
+    }
+
+    #[test]
+    fn a_job_without_rates_has_no_pace() {
+        assert!(pace_rules(&JobOptions::default(), 1).is_none());
+        // A rate of a direction that the job does not use limits nothing.
+        let options = JobOptions { rate: PerDirection::new(0, 1, 0), ..JobOptions::default() };
+        assert!(pace_rules(&options, 1).is_none());
+    }
+
+    #[test]
+    fn a_rate_is_a_schedule() {
+        let mut pace = pace(|o| o.rate_iops[Direction::Read] = 3);
+        let due: Vec<u64> = (0..4)
+            .map(|_| {
+                let at = pace.turn(u64::MAX / 2).at;
+                pace.issued(Direction::Read, 4096);
+                at
+            })
+            .collect();
+        // No drift: the third of three is due at exactly one second.
+        assert_eq!(due, [1000, 1000 + 333_333_333, 1000 + 666_666_666, 1000 + SECOND_NS]);
+    }
+
+    #[test]
+    fn bytes_count_as_they_are() {
+        let mut pace = pace(|o| o.rate[Direction::Read] = 1 << 20);
+        pace.issued(Direction::Read, 1 << 19);
+        pace.issued(Direction::Read, 1 << 18);
+        assert_eq!(pace.turn(0).at, 1000 + SECOND_NS * 3 / 4);
+    }
+
+    #[test]
+    fn in_a_mix_the_one_that_is_due_goes_on() {
+        let mut pace = pace(|o| {
+            o.rw = ReadWrite::RandRw;
+            o.rwmixread = 50;
+            o.rate_iops = PerDirection::new(10, 5, 5);
+        });
+        assert_eq!(pace.turn(1000).direction, None);
+        pace.issued(Direction::Read, 4096);
+        assert_eq!(pace.turn(1000), Turn { at: 1000, direction: Some(Direction::Write) });
+        pace.issued(Direction::Write, 4096);
+        assert_eq!(pace.turn(1000), Turn { at: 100_001_000, direction: Some(Direction::Read) });
+    }
+
+    /// No rate makes writes of a mix that has none.
+    #[test]
+    fn a_mix_of_one_direction_has_its_rate_and_no_choice() {
+        for (share, direction) in [(100, Direction::Read), (0, Direction::Write)] {
+            for rates in
+                [PerDirection::new(10, 10, 10), PerDirection::new(10, 0, 0), PerDirection::new(0, 10, 0)]
+            {
+                let mut pace = pace(|o| {
+                    o.rw = ReadWrite::RandRw;
+                    o.rwmixread = share;
+                    o.rate_iops = rates;
+                });
+                pace.issued(direction, 4096);
+                let at = if rates[direction] > 0 { 100_001_000 } else { 1000 };
+                assert_eq!(pace.turn(1000), Turn { at, direction: None }, "{share}, {rates:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn poisson_distances_have_the_mean_and_spread_of_their_law() {
+        let mut pace = pace(|o| {
+            o.rate_iops[Direction::Read] = 1000;
+            o.rate_process = RateProcess::Poisson;
+        });
+        let mut last = 1000;
+        let gaps: Vec<f64> = (0..20_000)
+            .map(|_| {
+                pace.issued(Direction::Read, 4096);
+                let at = pace.turn(0).at;
+                let gap = (at - last) as f64;
+                last = at;
+                gap
+            })
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        // The standard error of the mean of 20 000 exponential values is 0.7%.
+        assert!((mean / 1e6 - 1.0).abs() < 0.03, "{mean}");
+        assert!((deviation / 1e6 - 1.0).abs() < 0.05, "{deviation}");
+    }
+
+    #[test]
+    fn pauses_come_by_blocks_and_shift_the_schedule_when_told() {
+        for (ignore, expected) in [(false, 1000 + SECOND_NS / 10), (true, 1500 + SECOND_NS / 10)] {
+            let mut pace = pace(|o| {
+                o.rate_iops[Direction::Read] = 10;
+                o.thinktime = 7;
+                o.thinktime_spin = 3;
+                o.thinktime_blocks = 2;
+                o.rate_ignore_thinktime = ignore;
+            });
+            pace.completed(Direction::Read, 1);
+            assert_eq!(pace.pause(2000), None);
+            pace.completed(Direction::Read, 1);
+            assert_eq!(pace.pause(2000), Some(Pause { length_ns: 7000, spin_ns: 3000, cycles: 0 }));
+            pace.issued(Direction::Read, 1);
+            pace.paused(2000, 2500);
+            assert_eq!(pace.pause(2500), None);
+            assert_eq!(pace.turn(0).at, expected);
+        }
+    }
+
+    /// Depth 3, a pause after 2: what completes while the job drains for its pause counts towards the next one.
+    #[test]
+    fn what_is_in_flight_when_a_pause_comes_counts_towards_the_next() {
+        let mut pace = pace(|o| {
+            o.thinktime = 7;
+            o.thinktime_blocks = 2;
+        });
+        assert_eq!(pace.most_in_flight(), 2);
+        let complete = |pace: &mut Pace| pace.completed(Direction::Read, 1);
+        complete(&mut pace);
+        complete(&mut pace);
+        assert!(pace.pause(2000).is_some());
+        complete(&mut pace);
+        pace.paused(2000, 9000);
+        assert_eq!(pace.pause(9000), None);
+        complete(&mut pace);
+        assert!(pace.pause(9000).is_some());
+    }
+
+    #[test]
+    fn a_pause_that_comes_by_time_caps_no_depth() {
+        let mut pace = pace(|o| {
+            o.thinktime = 7;
+            o.thinktime_iotime = 1;
+        });
+        assert_eq!(pace.most_in_flight(), u64::MAX);
+        assert!(pace.pause(2_000_000).is_some());
+    }
+
+    #[test]
+    fn a_minimum_is_looked_at_once_per_cycle() {
+        let mut pace = pace(|o| {
+            o.rate_iops_min[Direction::Read] = 100;
+            o.rate_cycle = 500;
+        });
+        let watched_from = 1000 + SETTLING_NS;
+        let complete =
+            |pace: &mut Pace, ios: u32| (0..ios).for_each(|_| pace.completed(Direction::Read, 4096));
+        // What happens while the job gets going does not count.
+        assert_eq!(pace.missed(watched_from - 1), None);
+        complete(&mut pace, 1000);
+        assert_eq!(pace.missed(watched_from), None);
+        assert_eq!(pace.missed(watched_from + 400_000_000), None);
+        complete(&mut pace, 50);
+        // A hair's breadth late.
+        let cycle_end = watched_from + 500_000_100;
+        assert_eq!(pace.missed(cycle_end), None);
+        complete(&mut pace, 10);
+        let missed = pace.missed(cycle_end + 500_000_000);
+        assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 20 }));
+    }
+
+    #[test]
+    fn a_job_settles_once_more_after_its_ramp() {
+        let mut pace = pace(|o| o.rate_iops_min[Direction::Read] = 1000);
+        let over = 1000 + 5 * SECOND_NS;
+        assert_eq!(pace.missed(over - 1), None);
+        pace.completed(Direction::Read, 4096);
+        pace.watch_from(over);
+        // What came before does not count, and nothing is asked for until it has settled.
+        assert_eq!(pace.missed(over + SETTLING_NS), None);
+        let missed = pace.missed(over + SETTLING_NS + SECOND_NS);
+        assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 1000, got: 0 }));
+    }
+
+    #[test]
+    fn time_of_reading_back_is_in_no_cycle() {
+        let mut pace = pace(|o| {
+            o.rw = ReadWrite::Write;
+            o.rate_iops_min[Direction::Write] = 100;
+            o.rate_cycle = 500;
+        });
+        pace.read_back(2000, 2000 + SECOND_NS);
+        let watched_from = 1000 + SETTLING_NS + SECOND_NS;
+        assert_eq!(pace.missed(watched_from), None);
+        (0..50).for_each(|_| pace.completed(Direction::Write, 4096));
+        pace.read_back(watched_from, watched_from + 10 * SECOND_NS);
+        // Fifty in half a second.
+        let rest = watched_from + 10 * SECOND_NS;
+        assert_eq!(pace.missed(rest + 499_999_999), None);
+        assert_eq!(pace.missed(rest + 500_000_000), None);
+        let missed = pace.missed(rest + SECOND_NS);
+        assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 100, got: 0 }));
+    }
+
+    #[test]
+    fn a_minimum_of_bytes_counts_parts() {
+        let mut pace = pace(|o| {
+            o.rate_min[Direction::Read] = 4096;
+            o.rate_iops_min[Direction::Write] = 9;
+        });
+        let watched_from = 1000 + SETTLING_NS;
+        assert_eq!(pace.missed(watched_from), None);
+        pace.partly_completed(Direction::Read, 1000);
+        pace.completed(Direction::Read, 3095);
+        let missed = pace.missed(watched_from + SECOND_NS);
+        assert_eq!(missed, Some(Missed { option: "rate_min", asked: 4096, got: 4095 }));
+    }
+}

@@ -1,0 +1,118 @@
+//! Between the passes of a verified job: its files are read back, and its state is removed when it is no longer needed.
+
+use super::io_loop::{IoLoop, PassEnd};
+use super::{Stop, Worker};
+use iolite_engine::Engine;
+use iolite_os::message::Message;
+use iolite_os::shared::Phase;
+use iolite_plan::resolve::PassKind;
+use iolite_verify::{Rules, Verification};
+use iolite_workload::{Generator, Spec};
+use tracing::debug;
+
+impl Worker<'_> {
+    /// Begins the verification; `None` = the data is not verified.
+    #[inline(never)]
+    pub(super) fn verification(&self, workload: &Spec) -> Result<Option<Verification>, Stop> {
+        let Some(rules) = &self.resolved.verify else { return Ok(None) };
+        let mut verification = Verification::begin(rules, workload, self.owners)
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=verify: {error}") })?;
+        let (name, history) = (&rules.job, &verification.read_back);
+        debug!(target: "verify", "{name}: {history}, at most {} bytes", history.history_bytes());
+        if rules.wants_no_history && history.keeps_writes() {
+            let text = format!(
+                "{name}: experimental_verify=1: running this workload again does not tell what its writes have left; \
+                 {history}, at most {} bytes",
+                history.history_bytes()
+            );
+            Message::Warning(self.number(), text).send(self.messages);
+        }
+        if let Some(state) = &verification.state {
+            let (path, bytes) = (state.path().display(), state.bytes());
+            debug!(target: "verify", "{name}: state in {path}, {bytes} bytes");
+        }
+        if let Some(warning) = verification.warning.take() {
+            Message::Warning(self.number(), warning).send(self.messages);
+        }
+        Ok(Some(verification))
+    }
+
+    /// Does a pass, unless an earlier run has done it.
+    pub(super) fn pass<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+    ) -> PassEnd {
+        match self.resolved.passes.kind {
+            PassKind::Perform => io_loop.pass(),
+            PassKind::Assume => io_loop.dry_pass(),
+            PassKind::Skip => PassEnd::Finished,
+        }
+    }
+
+    /// Does the trims that wait, and reads back what a pass has written, from the medium as far as that is possible.
+    pub(super) fn check_pass<E: Engine, G: Generator, const FULL: bool>(
+        &self,
+        io_loop: &mut IoLoop<E, G, FULL>,
+        end: PassEnd,
+        is_last: bool,
+    ) -> Result<PassEnd, Stop> {
+        let rules = self.resolved.verify.as_ref();
+        // An earlier run has left what it wrote in its last loop, so that is read back only after the last one here.
+        let is_now = |rules: &Rules| rules.reads_back && (is_last || rules.earlier.is_none());
+        let now = rules.is_some_and(is_now);
+        let mut end = end;
+        let goes_on = io_loop.end.failure.is_none() && (end == PassEnd::Finished || io_loop.may_resume());
+        if goes_on && !now && io_loop.trims_what_was_written() {
+            end = io_loop.trim_the_rest();
+        }
+        if goes_on && now {
+            if rules.is_some_and(|rules| rules.writes) {
+                if !self.resolved.syncs.end_fsync {
+                    let synced = io_loop.files.sync_all(&io_loop.engine);
+                    synced.map_err(|error| Stop::new("func=fsync", &error))?;
+                    io_loop.all_flushed();
+                }
+                io_loop.files.refresh(&io_loop.engine);
+            }
+            self.enter(Phase::Verifying);
+            end = io_loop.read_back();
+            self.control().set_phase(io_loop.phase());
+        }
+        io_loop.conclude_checks();
+        let Some(verification) = &mut io_loop.extras.verification else { return Ok(end) };
+        if let Some(hint) = verification.hint(now && end == PassEnd::Finished) {
+            Message::Warning(self.number(), format!("{}: {hint}", self.resolved.name)).send(self.messages);
+        }
+        let unread = verification.read_back.unread();
+        verification.is_complete = now && unread_is_none(end, unread);
+        if end == PassEnd::Stopped && unread > 0 && io_loop.end.failure.is_none() && now {
+            let writes = if unread == 1 { "write was" } else { "writes were" };
+            let text = format!("{}: stopped before {unread} {writes} read back", self.resolved.name);
+            // A warning, because whoever asked for proof has not got all of it, also if a program reads the report.
+            Message::Warning(self.number(), text).send(self.messages);
+        }
+        Ok(end)
+    }
+
+    /// Removes the state if everything was verified; otherwise says where it is.
+    pub(super) fn leave_state(&self, verification: &mut Verification, is_well: bool) {
+        let Some(state) = verification.state.take() else { return };
+        let path = state.path().to_owned();
+        if !is_well || verification.wrong() > 0 || !verification.is_complete {
+            if self.stop_requested() {
+                let text = format!("{}: verify state saved as {}", self.resolved.name, path.display());
+                Message::Note(self.number(), text).send(self.messages);
+            }
+            return;
+        }
+        if let Err(error) = state.remove() {
+            let text = format!("verify state {} cannot be removed: {error}", path.display());
+            Message::Warning(self.number(), text).send(self.messages);
+        }
+    }
+}
+
+/// Whether a pass has been read back to its end: it was finished, or it ended early and nothing was left.
+fn unread_is_none(end: PassEnd, unread: u64) -> bool {
+    end == PassEnd::Finished || unread == 0
+}

@@ -1,0 +1,65 @@
+//! In words: what ended a job.
+
+use super::io_loop::{Attempt, Failure, Missed};
+use super::{Stop, Worker, pace};
+use iolite_engine::Errno;
+use iolite_os::message::Message;
+use iolite_types::Operation;
+use iolite_types::describe_error;
+
+impl Worker<'_> {
+    /// What ended the job, for the job's own line. What the loop has not told yet is told the reader of the report.
+    pub(super) fn tell(&self, failure: Failure, file: Option<String>, trouble: Option<String>) -> Stop {
+        if failure.missed == Some(Missed::Script) {
+            let line = format!("{}: {}", self.resolved.name, trouble.unwrap_or_default());
+            Message::Warning(self.number(), line).send(self.messages);
+            return Stop { errno: failure.errno.0, what: "func=read_iolog".into() };
+        }
+        if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
+            let unit = if option == "rate_min" { "B/s" } else { "IOPS" };
+            let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.resolved.name);
+            Message::Warning(self.number(), line).send(self.messages);
+            return Stop { errno: failure.errno.0, what: format!("func={option}") };
+        }
+        let Some(Attempt { operation, offset, length, .. }) = failure.attempt else {
+            return Stop { errno: failure.errno.0, what: "func=getevents".into() };
+        };
+        let name = operation.name();
+        let file = file.unwrap_or_default();
+        if let Some(Missed::Data) = failure.missed {
+            return Stop { errno: failure.errno.0, what: failed_check(&file) };
+        }
+        if let Some(Missed::Latency(latency)) = failure.missed {
+            let limits = self.resolved.issue.max_latency_ns;
+            let limit = operation.direction().map_or(0, |direction| limits[direction.index()] / 1000);
+            let line = format!(
+                "latency of {latency} nsec exceeds max_latency={limit}us: {file} {name} offset={offset}, buflen={length}"
+            );
+            Message::Warning(self.number(), line).send(self.messages);
+            return Stop { errno: failure.errno.0, what: format!("file={file}, func=max_latency") };
+        }
+        Stop { errno: failure.errno.0, what: failed_operation(&file, operation) }
+    }
+}
+
+/// What failed, for the heading of a report.
+pub(super) fn failed_operation(file: &str, operation: Operation) -> String {
+    match operation {
+        // It has no file.
+        Operation::Work => format!("func={}", operation.name()),
+        _ => format!("file={file}, func={}", operation.name()),
+    }
+}
+
+/// That data is wrong, for the heading of a report.
+pub(super) fn failed_check(file: &str) -> String {
+    format!("file={file}, func=verify")
+}
+
+/// The line about an I/O that failed; `why` follows the system's words for the error.
+pub(super) fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &str) -> String {
+    let Attempt { operation, offset, length, .. } = attempt;
+    let text = describe_error(&errno.into());
+    let name = operation.name();
+    format!("io_u error on file {file}: {text}{why}: {name} offset={offset}, buflen={length}")
+}

@@ -1,0 +1,203 @@
+//! Units that are no transfers: engines that act on names, on parts of files, or only work, in the loop as it is.
+
+use super::delay_tests::{Time, moved, run_plan};
+use super::*;
+use iolite_engine::{
+    BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit,
+};
+use iolite_options::engines::{Data, UnitKind};
+use iolite_options::{JobOptions, ReadWrite, RunOptions, SizeValue};
+use iolite_os::shared::Arena;
+use iolite_plan::Plan;
+use iolite_types::Operation;
+use std::collections::BTreeSet;
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// An engine that does something for each unit, in the call.
+struct Acting<F> {
+    names: Arc<Mutex<Vec<PathBuf>>>,
+    act: F,
+}
+
+impl<F: FnMut(&Unit, &[PathBuf]) -> Outcome> Engine for Acting<F> {
+    const SYNCHRONOUS: bool = true;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, _: OpenMode) -> io::Result<()> {
+        let mut names = self.names.lock().unwrap();
+        assert_eq!(names.len(), index as usize, "files are told in order");
+        names.push(spec.path.clone());
+        Ok(())
+    }
+
+    fn close(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        Queued::Completed((self.act)(unit, &self.names.lock().unwrap()))
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        _: usize,
+        _: usize,
+        _: Option<Duration>,
+        _: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// Makes the files of a job as a run would, then runs it with this engine, whose units are of this kind.
+fn run(
+    options: JobOptions,
+    unit: UnitKind,
+    time: Time,
+    act: impl FnMut(&Unit, &[PathBuf]) -> Outcome,
+) -> (Arc<Arena>, Result<(), String>) {
+    let machine = iolite_host::ThisMachine::new();
+    let mut plan =
+        Plan::build(vec![options], &RunOptions::default(), &machine).expect("the plan is in order");
+    plan.jobs[0].engine.facets.unit = unit;
+    if unit == UnitKind::Works {
+        plan.jobs[0].engine.facets.data = Data::Nowhere;
+        plan.workers[0].files.clear();
+    }
+    let layout = plan.layouts(&machine).expect("the layout is in order").remove(0);
+    let rules = plan.creation(&plan.workers[0], &layout);
+    let mut notes = Vec::new();
+    creation::create("j", &rules, &layout, &mut |note| notes.push(note), &|| false).unwrap();
+    let is_laid_out = unit == UnitKind::ActsOnExtents;
+    assert_eq!(notes.len(), usize::from(is_laid_out), "{notes:?}");
+    run_plan(&plan, &layout, time.clock(), Acting { names: Arc::default(), act })
+}
+
+fn job(directory: &Path) -> JobOptions {
+    JobOptions { name: "j".into(), directory: vec![directory.display().to_string()], ..JobOptions::default() }
+}
+
+#[test]
+fn each_name_is_one_unit_and_nothing_is_laid_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = JobOptions {
+        nrfiles: 5,
+        // Sizes of files are not the business of such an engine.
+        filesize: Some(iolite_options::Range { low: 1 << 20, high: 1 << 20 }),
+        filename_format: "below/$filenum".into(),
+        ..job(directory.path())
+    };
+    let act = |unit: &Unit, names: &[PathBuf]| {
+        std::fs::File::create_new(&names[unit.file as usize])?;
+        Ok(unit.length)
+    };
+    let (arena, done) = run(options, UnitKind::ActsOnNames, moved(), act);
+    assert_eq!(done, Ok(()));
+    let stats = &arena.slot(0).stats;
+    assert_eq!((stats.directions[0].ios.get(), stats.directions[0].bytes.get()), (5, 5 * 4096));
+    assert_eq!(stats.latencies(0)[1].moments.count, 5);
+    let names = std::fs::read_dir(directory.path().join("below")).unwrap();
+    let names: BTreeSet<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names, ["0", "1", "2", "3", "4"].map(String::from).into());
+}
+
+#[test]
+fn a_name_that_fails_ends_the_job_with_its_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let (arena, done) = run(
+        JobOptions { nrfiles: 3, size: Some(SizeValue::Bytes(3 << 20)), ..job(directory.path()) },
+        UnitKind::ActsOnNames,
+        moved(),
+        |unit, _| if unit.file == 1 { Err(Errno(libc::EEXIST)) } else { Ok(unit.length) },
+    );
+    assert!(done.unwrap_err().ends_with("j.0.1, func=read"));
+    assert_eq!(arena.slot(0).stats.directions[0].bytes.get(), 4096);
+}
+
+#[test]
+fn extents_are_acted_on_in_files_of_the_size_that_the_job_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = JobOptions {
+        rw: ReadWrite::RandWrite,
+        size: Some(SizeValue::Bytes(1 << 20)),
+        bs: iolite_types::PerDirection::all(65_536),
+        fallocate: iolite_options::Fallocate::Truncate,
+        ..job(directory.path())
+    };
+    let mut seen = BTreeSet::new();
+    let (arena, done) = run(options, UnitKind::ActsOnExtents, moved(), |unit, names| {
+        assert_eq!(std::fs::metadata(&names[0])?.len(), 1 << 20);
+        assert_eq!((unit.operation, unit.length), (Operation::Write, 65_536));
+        assert!(seen.insert(unit.offset));
+        Ok(unit.length)
+    });
+    assert_eq!(done, Ok(()));
+    let stats = &arena.slot(0).stats;
+    assert_eq!((stats.directions[1].ios.get(), stats.directions[1].bytes.get()), (16, 1 << 20));
+    assert_eq!(seen.len(), 16);
+}
+
+#[test]
+fn work_counts_as_no_io_and_ends_when_there_is_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut pieces = 0;
+    let (arena, done) = run(
+        JobOptions { loops: 3, size: Some(SizeValue::Bytes(4096)), ..job(directory.path()) },
+        UnitKind::Works,
+        moved(),
+        |unit, names| {
+            assert_eq!((unit.operation, unit.length), (Operation::Work, 0));
+            assert!(names.is_empty());
+            pieces += 1;
+            Ok(u64::from(pieces % 4 != 0))
+        },
+    );
+    assert_eq!(done, Ok(()));
+    assert_eq!(pieces, 3 * 4, "three passes, each until there was no more");
+    let stats = &arena.slot(0).stats;
+    assert!(stats.directions.iter().all(|direction| direction.ios.get() + direction.issued.get() == 0));
+    assert_eq!(stats.depths().level.iter().sum::<u64>() + stats.syncs.get(), 0);
+}
+
+#[test]
+fn work_goes_on_until_the_time_is_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let Time::Moved(clock) = moved() else { unreachable!() };
+    let mut pieces = 0;
+    let options = JobOptions {
+        runtime: 1_000_000,
+        time_based: true,
+        size: Some(SizeValue::Bytes(4096)),
+        ..job(directory.path())
+    };
+    let (_, done) = run(options, UnitKind::Works, Time::Moved(clock), |_, _| {
+        clock.fetch_add(10_000_000, Relaxed);
+        pieces += 1;
+        // A signal is no failure.
+        if pieces % 7 == 0 { Err(Errno(libc::EINTR)) } else { Ok(1) }
+    });
+    assert_eq!(done, Ok(()));
+    assert_eq!(pieces, 100, "pieces of 10 ms in a second");
+}
+
+#[test]
+fn work_that_fails_ends_the_job() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = JobOptions { size: Some(SizeValue::Bytes(4096)), ..job(directory.path()) };
+    let (_, done) = run(options, UnitKind::Works, moved(), |_, _| Err(Errno(libc::ENOENT)));
+    assert_eq!(done, Err("func=work".into()));
+}
