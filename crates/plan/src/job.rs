@@ -74,7 +74,7 @@ pub struct JobPlan {
     /// The directory of files that the run creates for itself (`--aux-path`).
     pub auxiliary: PathBuf,
     /// Its options.
-    pub options: Arc<JobOptions>,
+    pub(crate) options: Arc<JobOptions>,
 }
 
 /// Which other workers end when a worker of this job ends.

@@ -84,7 +84,7 @@ fn rivalries(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<R
 fn owners(plan: &Plan, rivalries: &Rivalries) -> Result<Arc<Owners>, Vec<Problem>> {
     let owners = Owners::of(rivalries.shared.clone()).map_err(|error| {
         let message = format!("verify: no memory for the owners of what is shared: {error}");
-        vec![Problem { job: plan.jobs[0].options.name.clone(), origin: None, message }]
+        vec![Problem { job: plan.jobs[0].name.clone(), origin: None, message }]
     })?;
     debug!(target: "verify", "owners of what is shared: at most {} bytes", owners.bytes());
     Ok(Arc::new(owners))

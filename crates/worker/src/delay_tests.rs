@@ -214,16 +214,10 @@ pub(super) fn run<E: Engine>(
     clock: Clock,
     engine: E,
 ) -> (Arc<Arena>, Result<(), String>) {
-    let plan = Plan::build(vec![options], &RunOptions::default(), &iolite_host::ThisMachine::new())
-        .expect("the plan is in order");
-    let job = plan.job_of(&plan.workers[0]);
-    let layout = iolite_plan::layout(
-        &job.options,
-        iolite_plan::LayoutContext { clone: 0, facets: job.engine.facets, seed: 1 },
-        &[("data".into(), iolite_plan::FileFacts { kind: iolite_plan::FileKind::Regular, size: None })],
-    )
-    .expect("the layout is in order");
-    run_plan(&plan, &layout, clock, engine)
+    let machine = iolite_host::MadeUp::new();
+    let plan = Plan::build(vec![options], &RunOptions::default(), &machine).expect("the plan is in order");
+    let layouts = plan.layouts(&machine).expect("the layout is in order");
+    run_plan(&plan, &layouts[0], clock, engine)
 }
 
 /// Runs the only worker of this plan with this engine: what it measured, and why it has failed.
