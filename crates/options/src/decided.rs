@@ -136,4 +136,23 @@ mod tests {
         assert_eq!(smallest(ReadWrite::Rw), 512);
         assert_eq!(smallest(ReadWrite::TrimWrite), 256);
     }
+
+    #[test]
+    fn a_job_changes_data_unless_an_earlier_run_has_done_that() {
+        let changes = |rw, change: &dyn Fn(&mut JobOptions)| {
+            let mut job = JobOptions { rw, ..JobOptions::default() };
+            change(&mut job);
+            job.changes_data()
+        };
+        let verify_only = |job: &mut JobOptions| job.verify_only = true;
+        assert!(changes(ReadWrite::Write, &|_| ()) && changes(ReadWrite::RandTrim, &|_| ()));
+        assert!(!changes(ReadWrite::RandRead, &|_| ()));
+        assert!(!changes(ReadWrite::RandRw, &verify_only));
+        assert!(changes(ReadWrite::Trim, &verify_only), "there are no writes to verify");
+        assert!(!changes(ReadWrite::Write, &|job| job.create_only = true));
+        assert!(!changes(ReadWrite::Write, &|job| {
+            job.verification.verify = crate::Verify::Md5;
+            job.verification.verify_state_load = true;
+        }));
+    }
 }
