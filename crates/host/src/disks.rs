@@ -103,7 +103,7 @@ pub struct AtomicWrites {
 impl AtomicWrites {
     /// What the system says about the file at a path; `None` where it says nothing.
     pub(crate) fn of(path: &Path) -> Option<AtomicWrites> {
-        let found = iolite_os::sys::statx(path, libc::STATX_WRITE_ATOMIC)?;
+        let found = iolite_os::files::statx(path, libc::STATX_WRITE_ATOMIC)?;
         Some(AtomicWrites {
             least: u64::from(found.stx_atomic_write_unit_min),
             most: u64::from(found.stx_atomic_write_unit_max),

@@ -130,7 +130,7 @@ impl Machine for ThisMachine {
     }
 
     fn clock(&self, number: i32) -> Result<(), Refusal> {
-        iolite_os::sys::clock_ms(number as u32).map(|_| ()).map_err(Refusal::from)
+        iolite_os::time::clock_ms(number as u32).map(|_| ()).map_err(Refusal::from)
     }
 
     fn control_groups(&self) -> Result<Option<Hierarchy>, Refusal> {

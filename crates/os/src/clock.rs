@@ -4,7 +4,7 @@
 //! the kernel. The counter is calibrated once, before anything forks, against `CLOCK_MONOTONIC`. Elsewhere, or where
 //! `clocksource` asks for it, the operating system is asked.
 
-use crate::sys;
+use crate::time;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How many binary digits of the factor are behind the point.
@@ -50,7 +50,7 @@ enum Kind {
 impl Clock {
     /// The best clock of this machine.
     pub fn calibrate() -> Clock {
-        let origin_ns = sys::monotonic_ns();
+        let origin_ns = time::monotonic_ns();
         if !invariant_counter() {
             return Clock { kind: Kind::Monotonic, origin_ns };
         }
@@ -90,7 +90,7 @@ impl Clock {
             ClockSource::Monotonic => Clock { kind: Kind::Monotonic, ..self },
             ClockSource::TimeOfDay => {
                 // The wall clock's distance from the monotonic one, so that the origin stays the same.
-                let distance = sys::wall_ns().wrapping_sub(sys::monotonic_ns());
+                let distance = time::wall_ns().wrapping_sub(time::monotonic_ns());
                 Clock { kind: Kind::TimeOfDay, origin_ns: self.origin_ns.wrapping_add(distance) }
             }
         }
@@ -109,8 +109,8 @@ impl Clock {
                 ((u128::from(counter().wrapping_sub(start)) * u128::from(factor)) >> SHIFT) as u64
             }
             Kind::Kept(word) => word.load(Relaxed),
-            Kind::Monotonic => sys::monotonic_ns() - self.origin_ns,
-            Kind::TimeOfDay => (sys::wall_ns().wrapping_sub(self.origin_ns)) / 1000 * 1000,
+            Kind::Monotonic => time::monotonic_ns() - self.origin_ns,
+            Kind::TimeOfDay => (time::wall_ns().wrapping_sub(self.origin_ns)) / 1000 * 1000,
         }
     }
 }
@@ -120,7 +120,7 @@ fn bracketed() -> (u64, u64) {
     (0..5)
         .map(|_| {
             let before = counter();
-            let ns = sys::monotonic_ns();
+            let ns = time::monotonic_ns();
             let after = counter();
             (after.wrapping_sub(before), ns, before.wrapping_add(after.wrapping_sub(before) / 2))
         })

@@ -23,6 +23,11 @@ impl std::fmt::Display for NamedError {
 
 impl std::error::Error for NamedError {}
 
+/// What a system call returned, or why it failed.
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
 /// The errno of an error, also of one that was [`explained`].
 pub fn errno_of(error: &io::Error) -> i32 {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NamedError>());

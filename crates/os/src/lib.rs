@@ -1,14 +1,24 @@
-//! The small unsafe room: what Iolite asks of the operating system, in safe words.
+//! The small unsafe room: what Iolite asks of the operating system, behind safe functions.
 //!
-//! System calls ([`sys`]), the clock of a run ([`clock`]), the memory that its processes share ([`shared`]), what they
-//! say to each other ([`message`]), and on which processors they run ([`processors`]). Nothing here knows what a job is.
+//! One module for each thing that is wrapped: the system's clocks ([`time`]) and the clock of a run ([`clock`]), memory
+//! mappings ([`memory`]) and the memory that the processes of a run share ([`shared`]), futexes ([`futex`]), sockets
+//! ([`socket`]) and the messages that go through them ([`message`]), waiting for descriptors ([`poll`]), signals
+//! ([`signals`]), processes ([`process`]), what they use of the machine ([`usage`]) and which processors they run on
+//! ([`processors`]), facts about files ([`files`]). Nothing here knows what a job is.
 
 pub mod clock;
 pub mod error;
+pub mod files;
+pub mod futex;
+pub mod memory;
 pub mod message;
+pub mod poll;
+pub mod process;
 pub mod processors;
 pub mod shared;
-pub mod sys;
+pub mod signals;
+pub mod socket;
+pub mod time;
 pub mod usage;
 
 pub use clock::{Clock, ClockSource};

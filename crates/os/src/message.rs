@@ -1,6 +1,6 @@
 //! What workers tell the controller in words, over one socket that keeps messages whole and in order.
 
-use crate::sys::Socket;
+use crate::socket::Socket;
 use std::io;
 
 /// The longest text that is sent; more is cut off.

@@ -3,7 +3,8 @@
 //! Zeroed memory is the valid initial state of everything in it. Each word has one writer, named in its
 //! documentation, except where it says otherwise.
 
-use crate::sys;
+use crate::futex;
+use crate::memory;
 use iolite_stats::live::LiveStats;
 use std::io;
 use std::sync::atomic::{
@@ -159,13 +160,13 @@ impl Control {
     /// Lets the worker go.
     pub fn open_gate(&self) {
         self.gate.store(1, Release);
-        sys::futex_wake(&self.gate);
+        futex::wake(&self.gate);
     }
 
     /// Waits until the controller lets the worker go.
     pub fn wait_at_gate(&self) {
         while self.gate.load(Acquire) == 0 {
-            sys::futex_wait(&self.gate, 0);
+            futex::wait(&self.gate, 0);
         }
     }
 }
@@ -197,7 +198,7 @@ impl Arena {
     /// There is not so much memory.
     pub fn new(count: usize) -> io::Result<Arena> {
         let bytes = count.max(1) * size_of::<Slot>();
-        let slots = sys::map_shared(bytes)?.cast();
+        let slots = memory::map_shared(bytes)?.cast();
         Ok(Arena { slots, count })
     }
 
@@ -213,7 +214,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and references into it borrow from the value.
-        unsafe { sys::unmap(self.slots.cast(), self.count.max(1) * size_of::<Slot>()) };
+        unsafe { memory::unmap(self.slots.cast(), self.count.max(1) * size_of::<Slot>()) };
     }
 }
 

@@ -120,7 +120,7 @@ mod tests {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let busy = std::thread::spawn(move || {
             while Usage::of_this_thread().user_us < 20_000 {}
-            tell.send(crate::sys::thread_id()).unwrap();
+            tell.send(crate::process::thread_id()).unwrap();
             // It lives until it has been looked at.
             ended.recv().ok();
         });

@@ -17,12 +17,16 @@ use crate::locked_memory::LockedMemory;
 use crate::message::Message;
 use crate::shared::{Arena, Phase, attention};
 use crate::spawner::{Answer, Order, Spawner};
-use crate::sys::{self, ChildEnd, SignalQueue, Socket};
 use crate::ticker::Ticker;
 use crate::{Events, Outcome, RunError, Settings, signals};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_host::Machine;
+use iolite_os::poll;
+use iolite_os::process::ChildEnd;
+use iolite_os::signals::SignalQueue;
+use iolite_os::socket::Socket;
+use iolite_os::time;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{ExitWhat, Layout, Plan};
 use iolite_stats::{Event, EventKind, JobError, Source};
@@ -142,7 +146,7 @@ impl<'a> Controller<'a> {
         let now = clock.now();
         debug!(target: "time", "clock: {}", clock.description());
         crate::debug::plan(plan, &layouts);
-        let origin_ms = (sys::wall_ns() - now) / 1_000_000;
+        let origin_ms = (time::wall_ns() - now) / 1_000_000;
         let arena = Arc::new(Arena::new(plan.workers.len()).map_err(system("no memory for the statistics"))?);
         let (mine, theirs) = Socket::pair().map_err(system("no socket for messages"))?;
         let signals = signals::queue()?;
@@ -361,7 +365,7 @@ impl<'a> Controller<'a> {
 
     fn wait_until(&self, due: u64) -> io::Result<()> {
         let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
-        sys::wait_readable(&descriptors, self.until(due))
+        poll::wait_readable(&descriptors, self.until(due))
     }
 
     fn handle(&mut self, events: &mut Events<'_>) -> io::Result<()> {

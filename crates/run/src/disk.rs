@@ -1,7 +1,7 @@
 //! Statistics of the disks below the files, from `/sys/block/*/stat`.
 
-use crate::sys;
 use iolite_host::{Disk, Machine};
+use iolite_os::time;
 use iolite_plan::Plan;
 use iolite_stats::{DiskCounters, DiskReport};
 use std::fs;
@@ -106,7 +106,7 @@ impl Watched {
 /// The format is documented in Linux's Documentation/block/stat.rst.
 fn read(directory: &Path) -> Option<Reading> {
     let text = fs::read_to_string(directory.join("stat")).ok()?;
-    let at_ns = sys::monotonic_ns();
+    let at_ns = time::monotonic_ns();
     parse(&text).map(|(counters, busy_ms)| Reading { counters, busy_ms, at_ns })
 }
 

@@ -6,8 +6,10 @@
 //! CPU, as CPU time of the thread.
 
 use crate::clock::Clock;
-use crate::sys;
 use crate::{processors, run_on, run_when_idle};
+use iolite_os::futex;
+use iolite_os::memory;
+use iolite_os::time;
 use iolite_stats::{IdleCpu, IdleReport};
 use std::hint::black_box;
 use std::io;
@@ -64,7 +66,7 @@ impl IdleMeter {
     /// A measurement of the CPUs that this process may use.
     pub fn new(per_cpu: bool, clock: Clock) -> io::Result<IdleMeter> {
         let cpus = processors()?;
-        let pages = sys::map_shared(size_of::<Period>() + cpus.len() * size_of::<Counter>())?;
+        let pages = memory::map_shared(size_of::<Period>() + cpus.len() * size_of::<Counter>())?;
         // SAFETY: the mapping is large enough for both, aligned to a page, the size of a Period is a multiple of the
         // alignment of a Counter, nothing is ever unmapped, and zero bytes are valid values of both.
         let (period, counters) = unsafe {
@@ -103,7 +105,7 @@ impl IdleMeter {
         }
         counter.state.store(state::READY, Release);
         while self.period.begun.load(Acquire) == 0 {
-            sys::futex_wait(&self.period.begun, 0);
+            futex::wait(&self.period.begun, 0);
         }
         let mut units = 0;
         while self.period.ended_ns.load(Relaxed) == 0 {
@@ -137,7 +139,7 @@ impl IdleMeter {
     pub fn begin(&self) {
         self.period.began_ns.store(self.clock.now(), Relaxed);
         self.period.begun.store(1, Release);
-        sys::futex_wake(&self.period.begun);
+        futex::wake(&self.period.begun);
     }
 
     /// Ends the period: the jobs are over.
@@ -188,11 +190,11 @@ fn calibrate() -> u64 {
     for _ in 0..CALIBRATION_UNITS / 10 {
         unit_of_work();
     }
-    let began = sys::thread_cpu_ns();
+    let began = time::thread_cpu_ns();
     for _ in 0..CALIBRATION_UNITS {
         unit_of_work();
     }
-    ((sys::thread_cpu_ns() - began) * 1000 / u64::from(CALIBRATION_UNITS)).max(1)
+    ((time::thread_cpu_ns() - began) * 1000 / u64::from(CALIBRATION_UNITS)).max(1)
 }
 
 /// A few microseconds of arithmetic. Each step depends on the one before.

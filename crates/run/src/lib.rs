@@ -23,7 +23,7 @@ pub use idle::calibrate_cpus;
 pub use iolite_os::Clock;
 use iolite_os::processors::run_when_idle;
 pub use iolite_os::processors::{processors, run_on};
-use iolite_os::{clock, message, processors, shared, sys};
+use iolite_os::{clock, message, processors, shared};
 pub use prepared::Prepared;
 pub use signals::HeldSignals;
 

@@ -1,6 +1,7 @@
 //! Memory that a run locks, so that less is left for the page cache (`lockmem`).
 
-use iolite_os::{explained, sys};
+use iolite_os::explained;
+use iolite_os::memory;
 use iolite_plan::Plan;
 use iolite_types::describe_error;
 use std::io;
@@ -21,7 +22,7 @@ impl LockedMemory {
         if bytes == 0 {
             return Ok(LockedMemory { start: std::ptr::null_mut(), bytes });
         }
-        let start = sys::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+        let start = memory::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
         let locked = LockedMemory { start, bytes };
         // SAFETY: the mapping is `bytes` long, and lives as long as `locked`.
         match unsafe { libc::mlock(start, bytes) } {
@@ -56,7 +57,7 @@ impl Drop for LockedMemory {
     fn drop(&mut self) {
         if self.bytes > 0 {
             // SAFETY: the mapping is this value's own, and references into it borrow from the value.
-            unsafe { sys::unmap(self.start, self.bytes) };
+            unsafe { memory::unmap(self.start, self.bytes) };
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The signals that a run acts on.
 
 use crate::RunError;
-use crate::sys::{SignalQueue, wait_readable};
+use iolite_os::poll::wait_readable;
+use iolite_os::signals::SignalQueue;
 use std::os::fd::AsRawFd;
 use std::process;
 use std::thread;

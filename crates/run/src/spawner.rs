@@ -4,7 +4,10 @@
 //! Orders and answers are messages of a fixed size on a socket pair. When the controller is gone, for whatever reason,
 //! the spawner sees the end of that socket, kills what it has started, and cleans up.
 
-use crate::sys::{self, ChildEnd, SignalQueue, Socket};
+use iolite_os::poll;
+use iolite_os::process::{self, ChildEnd};
+use iolite_os::signals::{self, SignalQueue};
+use iolite_os::socket::Socket;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -147,11 +150,11 @@ impl Spawner {
     pub fn start<W: Work + 'static>(work: W) -> io::Result<Spawner> {
         let (mine, its) = Socket::pair()?;
         let controller = mine.as_raw_fd();
-        let pid = sys::fork(move || {
-            if sys::become_interruptible().is_err() {
+        let pid = process::fork(move || {
+            if signals::become_interruptible().is_err() {
                 return 1;
             }
-            sys::allow_many_files();
+            process::allow_many_files();
             // With a copy of the controller's end open, this process would never see that the controller closes it.
             // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
             unsafe { libc::close(controller) };
@@ -199,7 +202,7 @@ impl Drop for Spawner {
         let patience = Instant::now() + DYING_PATIENCE * 2;
         while let Some(left) = patience.checked_duration_since(Instant::now()) {
             // The remaining answers do not matter, but the spawner must be able to send them.
-            if sys::wait_readable(&[self.descriptor()], Some(left)).is_err() {
+            if poll::wait_readable(&[self.descriptor()], Some(left)).is_err() {
                 break;
             }
             while let Ok(Some(_)) = self.answer() {}
@@ -207,8 +210,8 @@ impl Drop for Spawner {
                 break;
             }
         }
-        sys::kill(self.pid, libc::SIGKILL);
-        sys::wait_for_child(self.pid);
+        signals::kill(self.pid, libc::SIGKILL);
+        process::wait_for_child(self.pid);
     }
 }
 
@@ -227,7 +230,7 @@ fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
     let mut children: HashMap<libc::pid_t, Child> = HashMap::new();
     let mut threads: Option<Socket> = None;
     let status = loop {
-        if sys::wait_readable(&[socket.as_raw_fd(), signals.as_raw_fd()], None).is_err() {
+        if poll::wait_readable(&[socket.as_raw_fd(), signals.as_raw_fd()], None).is_err() {
             break 1;
         }
         while signals.next().is_some() {}
@@ -251,7 +254,7 @@ fn tell_ends(
     children: &mut HashMap<libc::pid_t, Child>,
     threads: &mut Option<Socket>,
 ) -> io::Result<()> {
-    while let Some((pid, end)) = sys::reap_child() {
+    while let Some((pid, end)) = process::reap_child() {
         let answer = match children.remove(&pid) {
             Some(Child::Layout) => Answer::LaidOut(end),
             Some(Child::Worker(worker)) => Answer::Process(worker, end),
@@ -288,14 +291,14 @@ fn obey<W: Work + 'static>(
 /// Kills all children and waits until they have ended, so that nothing outlives the run. It does not wait long for a
 /// child that the kernel cannot kill yet, because it waits for a device: the child dies as soon as the device answers.
 fn end_all(signals: &SignalQueue, mut children: HashMap<libc::pid_t, Child>) {
-    children.keys().for_each(|&pid| sys::kill(pid, libc::SIGKILL));
+    children.keys().for_each(|&pid| signals::kill(pid, libc::SIGKILL));
     let patience = Instant::now() + DYING_PATIENCE;
     while !children.is_empty() {
-        while let Some((pid, _)) = sys::reap_child() {
+        while let Some((pid, _)) = process::reap_child() {
             children.remove(&pid);
         }
         let Some(left) = patience.checked_duration_since(Instant::now()) else { return };
-        if !children.is_empty() && sys::wait_readable(&[signals.as_raw_fd()], Some(left)).is_err() {
+        if !children.is_empty() && poll::wait_readable(&[signals.as_raw_fd()], Some(left)).is_err() {
             return;
         }
         while signals.next().is_some() {}
@@ -308,19 +311,19 @@ fn carry_out<W: Work + 'static>(
     children: &mut HashMap<libc::pid_t, Child>,
     threads: &mut Option<Socket>,
 ) -> Result<(), (u32, io::Error)> {
-    let parent = sys::process_id();
+    let parent = process::process_id();
     match order {
         Order::LayOut => {
-            let pid = sys::fork(|| {
-                sys::die_with_parent(parent);
+            let pid = process::fork(|| {
+                process::die_with_parent(parent);
                 work.lay_out()
             })
             .map_err(|error| (u32::MAX, error))?;
             children.insert(pid, Child::Layout);
         }
         Order::Process(worker) => {
-            let pid = sys::fork(|| {
-                sys::die_with_parent(parent);
+            let pid = process::fork(|| {
+                process::die_with_parent(parent);
                 work.worker(worker)
             })
             .map_err(|error| (worker, error))?;
@@ -330,8 +333,8 @@ fn carry_out<W: Work + 'static>(
             let worker = if let Order::Thread(worker) = order { worker } else { u32::MAX };
             if threads.is_none() {
                 let (mine, its) = Socket::pair().map_err(|error| (worker, error))?;
-                let pid = sys::fork(|| {
-                    sys::die_with_parent(parent);
+                let pid = process::fork(|| {
+                    process::die_with_parent(parent);
                     host_threads(&its, work)
                 })
                 .map_err(|error| (worker, error))?;
@@ -343,8 +346,8 @@ fn carry_out<W: Work + 'static>(
             }
         }
         Order::MeasureIdleness => {
-            let pid = sys::fork(|| {
-                sys::die_with_parent(parent);
+            let pid = process::fork(|| {
+                process::die_with_parent(parent);
                 work.measure_idleness()
             })
             .map_err(|error| (u32::MAX, error))?;
@@ -359,7 +362,7 @@ fn carry_out<W: Work + 'static>(
                     Child::ThreadHost | Child::Helper => false,
                 };
                 if is_concerned {
-                    sys::kill(pid, sys::INTERRUPT);
+                    signals::kill(pid, signals::INTERRUPT);
                 }
             }
             if let Some(host) = threads {

@@ -2,7 +2,7 @@
 //! shared word over and over, and workers read only that word.
 
 use crate::clock::Clock;
-use crate::sys;
+use iolite_os::memory;
 use iolite_plan::Plan;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,7 +20,7 @@ impl Ticker {
     pub fn new(plan: &Plan, clock: Clock) -> io::Result<Option<Ticker>> {
         let Some(cpu) = plan.reserved_cpu() else { return Ok(None) };
         // The page is never unmapped, because clocks that read it are copied freely.
-        let page = sys::map_shared(size_of::<AtomicU64>())?;
+        let page = memory::map_shared(size_of::<AtomicU64>())?;
         // SAFETY: the mapping is large enough, aligned to a page, never unmapped, and zero bytes are a valid AtomicU64.
         let word = unsafe { &*page.cast::<AtomicU64>() };
         word.store(clock.now(), Relaxed);

@@ -8,7 +8,7 @@
 //!
 //! This takes eight bytes per granule, on pages that are touched only where something is written.
 
-use iolite_os::sys;
+use iolite_os::memory;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::ops::Range;
@@ -140,7 +140,7 @@ impl Owners {
             count = granules.checked_add(count).ok_or(io::ErrorKind::OutOfMemory)?;
         }
         let bytes = count.max(1).checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Owners { words: sys::map_shared(bytes)?.cast(), count, places })
+        Ok(Owners { words: memory::map_shared(bytes)?.cast(), count, places })
     }
 
     /// The most bytes of memory that this may take.
@@ -201,7 +201,7 @@ impl Owners {
 impl Drop for Owners {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and references into it borrow from the value.
-        unsafe { sys::unmap(self.words.cast(), self.count.max(1) * size_of::<AtomicU64>()) };
+        unsafe { memory::unmap(self.words.cast(), self.count.max(1) * size_of::<AtomicU64>()) };
     }
 }
 

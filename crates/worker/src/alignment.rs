@@ -1,7 +1,7 @@
 //! Why the kernel did not take an I/O that bypasses the page cache, and what to change.
 
 use iolite_host::{Machine, ThisMachine};
-use iolite_os::sys;
+use iolite_os::files;
 use std::path::Path;
 
 /// What direct I/O to a file has to be aligned to, in bytes.
@@ -16,7 +16,7 @@ pub enum Alignment {
 impl Alignment {
     /// Of a file, as the kernel tells it; otherwise that of the disk that it is on. `None` where nothing is known.
     pub fn of(path: &Path) -> Option<Alignment> {
-        let told = sys::statx(path, libc::STATX_DIOALIGN)
+        let told = files::statx(path, libc::STATX_DIOALIGN)
             .filter(|found| found.stx_mask & libc::STATX_DIOALIGN != 0)
             .map(|found| (found.stx_dio_mem_align.into(), found.stx_dio_offset_align.into()));
         if let Some((memory, offset)) = told {

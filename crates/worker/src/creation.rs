@@ -2,7 +2,7 @@
 
 use iolite_content::Content;
 use iolite_os::explained;
-use iolite_os::sys;
+use iolite_os::files;
 use iolite_plan::resolve::Creation;
 use iolite_plan::resolve::Fallocate;
 use iolite_plan::{FileKind, FileLayout, Layout};
@@ -130,7 +130,7 @@ fn one(
 
 /// Is there room for so many more bytes? Found out before they are written: a full file system hurts others as well.
 fn check_room(file: &File, bytes: u64) -> io::Result<()> {
-    match sys::free_bytes(file)? {
+    match files::free_bytes(file)? {
         Some(free) if bytes > free => {
             let text = format!(
                 "{bytes} more bytes are needed, and the file system has {free} free; use a smaller size, or \

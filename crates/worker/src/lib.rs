@@ -28,6 +28,9 @@ mod telling;
 mod unit_tests;
 mod usage;
 
+use iolite_os::process;
+use iolite_os::socket::Socket;
+use iolite_os::time;
 use usage::OfEngine;
 use usage::{publish as publish_usage, reset as reset_usage};
 
@@ -40,7 +43,6 @@ use iolite_logs::Recorder;
 use iolite_os::clock::Clock;
 use iolite_os::message::Message;
 use iolite_os::shared::{Arena, Control, Phase, Slot};
-use iolite_os::sys::{self, Socket};
 use iolite_os::{ClockSource, errno_of};
 use iolite_plan::ReplayPlan;
 use iolite_plan::resolve::{CreationTime, PassRules, ResolvedWorker};
@@ -98,7 +100,7 @@ impl Worker<'_> {
     pub fn run(&self) -> i32 {
         // What is told from here on belongs to this worker.
         let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
-        self.control().id.store(sys::thread_id(), Relaxed);
+        self.control().id.store(process::thread_id(), Relaxed);
         self.enter(Phase::Created);
         let worked = self.set_up_and_work();
         if let Some(command) = &self.resolved.command_after
@@ -389,7 +391,7 @@ impl Worker<'_> {
         usage::begin();
         io_loop.start();
         if let Some(clock) = self.resolved.start_clock {
-            let now = sys::clock_ms(clock).map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
+            let now = time::clock_ms(clock).map_err(|error| Stop::new("func=job_start_clock_id", &error))?;
             self.control().own_start_ms.store(now, Relaxed);
         }
         Message::Phase(self.number()).send(self.messages);

@@ -7,7 +7,7 @@ use super::{Stop, Worker};
 use iolite_logs::{Cancelled, LogError, Outlet, Recorder, Settings};
 use iolite_os::message::Message;
 use iolite_os::processors;
-use iolite_os::sys;
+use iolite_os::time;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl Worker<'_> {
         let mut started = Logs::default();
         if let Some(settings) = &rules.entries {
             // Where that clock showed zero, on the worker's. That there is one of this number has been seen before.
-            let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(sys::clock_ns(clock)));
+            let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(time::clock_ns(clock)));
             let settings = Settings { zero, ..settings.clone() };
             let entries = Recorder::start(&settings, &self.cancelled(), self.place_of_writers());
             started.entries = Some(entries.map_err(|error| self.not_opened("log", &error))?);

@@ -2,7 +2,7 @@
 
 use iolite_host::ThisMachine;
 use iolite_os::explained;
-use iolite_os::sys;
+use iolite_os::memory;
 use iolite_plan::resolve::BufferRules;
 use iolite_plan::resolve::MemoryKind;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -70,7 +70,7 @@ impl Drop for Buffers {
             // SAFETY: allocated with this layout.
             Origin::Heap(start, layout) => unsafe { dealloc(start, layout) },
             // SAFETY: the mapping is this value's own, and nothing is in flight that uses it.
-            Origin::Mapping(start, bytes) => unsafe { sys::unmap(start, bytes) },
+            Origin::Mapping(start, bytes) => unsafe { memory::unmap(start, bytes) },
             // SAFETY: attached by `segment`; it was marked for removal then, so this is the end of it.
             Origin::Segment(start) => unsafe {
                 libc::shmdt(start);
@@ -145,7 +145,7 @@ fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Resul
         None => {
             let size = rules.huge_page as usize;
             let pages = if huge { libc::MAP_HUGETLB | page_size_flag(size) } else { 0 };
-            sys::map(bytes, sharing | libc::MAP_ANONYMOUS | pages, -1)
+            memory::map(bytes, sharing | libc::MAP_ANONYMOUS | pages, -1)
                 .map_err(|error| explain(error, huge))?
         }
         Some(path) => {
@@ -162,14 +162,14 @@ fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Resul
 fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut libc::c_void> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() >= bytes as u64 {
-        return sys::map(bytes, sharing, file.as_raw_fd());
+        return memory::map(bytes, sharing, file.as_raw_fd());
     }
-    let start = sys::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
+    let start = memory::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
     let within = round_up(metadata.len() as usize, page_size())?.min(bytes);
     // SAFETY: the mapping is new, and not shorter.
-    let mapped = unsafe { sys::map_over(start, within, sharing, file.as_raw_fd()) };
+    let mapped = unsafe { memory::map_over(start, within, sharing, file.as_raw_fd()) };
     // SAFETY: the mapping was made above, and nobody else knows of it.
-    mapped.map(|()| start).inspect_err(|_| unsafe { sys::unmap(start, bytes) })
+    mapped.map(|()| start).inspect_err(|_| unsafe { memory::unmap(start, bytes) })
 }
 
 /// Opens the file that is to be memory, and makes it large enough unless it holds data. One that is made for this is

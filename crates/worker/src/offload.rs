@@ -12,8 +12,9 @@ use iolite_engine::{
     PsyncEngine, Queued, Unit, Visitor,
 };
 use iolite_os::clock::Clock;
+use iolite_os::process;
 use iolite_os::shared::Control;
-use iolite_os::sys;
+use iolite_os::signals;
 use std::io;
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -196,7 +197,7 @@ impl<'a> Offload<'a> {
                 if self.control.terminating() {
                     // What waits for somebody at the other end of a pipe would wait for ever.
                     let ids = self.submitters.iter().map(|submitter| submitter.id.load(Relaxed));
-                    ids.filter(|&id| id > 0).for_each(sys::interrupt_thread);
+                    ids.filter(|&id| id > 0).for_each(signals::interrupt_thread);
                 }
                 Ok(None)
             }
@@ -333,7 +334,7 @@ struct Work {
 
 impl Work {
     fn run(self, name: &str, config: &EngineConfig) {
-        self.id.store(sys::thread_id(), Relaxed);
+        self.id.store(process::thread_id(), Relaxed);
         let (number, answer, id) = (self.number, self.answer.clone(), self.id.clone());
         let worked = catch_unwind(AssertUnwindSafe(|| iolite_engine::build(name, config, self)));
         id.store(0, Relaxed);

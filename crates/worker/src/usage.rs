@@ -153,7 +153,7 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel();
         let (go, gone) = std::sync::mpsc::channel::<()>();
         let library = std::thread::spawn(move || {
-            tell.send(iolite_os::sys::thread_id()).unwrap();
+            tell.send(iolite_os::process::thread_id()).unwrap();
             gone.recv().unwrap();
             while Usage::of_this_thread().user_us < 30_000 {}
             tell.send(0).unwrap();

@@ -6,8 +6,9 @@ use crate::idle::IdleMeter;
 use crate::message::Message;
 use crate::shared::{Arena, Phase};
 use crate::spawner::Work;
-use crate::sys::{self, Socket};
 use crate::ticker::Ticker;
+use iolite_os::signals;
+use iolite_os::socket::Socket;
 use iolite_plan::resolve::CreationTime;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
@@ -116,7 +117,7 @@ impl Work for Shared {
     fn interrupt_threads(&self) {
         for worker in &self.plan.workers {
             if self.plan.job_of(worker).thread && self.may_be_deaf(worker.index as u32) {
-                sys::interrupt_thread(self.arena.slot(worker.index).control.id.load(Relaxed));
+                signals::interrupt_thread(self.arena.slot(worker.index).control.id.load(Relaxed));
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::collect::{self, Circumstances};
 use crate::eta;
 use crate::idle::IdleMeter;
 use crate::shared::{Phase, attention};
-use crate::sys;
+use iolite_os::time;
 use iolite_plan::{JobPlan, ReadWrite};
 use iolite_stats::EventKind;
 use iolite_stats::{Report, Snapshot, WorkerSnapshot};
@@ -132,7 +132,7 @@ impl Controller<'_> {
         let now = self.now();
         let at = Circumstances {
             plan: self.plan,
-            timestamp_ms: sys::wall_ns() / 1_000_000,
+            timestamp_ms: time::wall_ns() / 1_000_000,
             now_ns: now,
             begun_ns: self.begun,
             origin_ms: self.origin_ms,

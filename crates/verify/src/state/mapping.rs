@@ -1,6 +1,6 @@
 //! A state file in memory.
 
-use iolite_os::sys;
+use iolite_os::memory;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -22,12 +22,12 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps this many bytes of a file, to be read and written.
     pub(super) fn writable(file: &File, bytes: u64) -> io::Result<Mapping> {
-        Mapping::of(file, bytes, |bytes, descriptor| sys::map(bytes, libc::MAP_SHARED, descriptor))
+        Mapping::of(file, bytes, |bytes, descriptor| memory::map(bytes, libc::MAP_SHARED, descriptor))
     }
 
     /// Maps this many bytes of a file, to be read: a store would end the process.
     pub(super) fn readable(file: &File, bytes: u64) -> io::Result<Mapping> {
-        Mapping::of(file, bytes, sys::map_readable)
+        Mapping::of(file, bytes, memory::map_readable)
     }
 
     fn of(
@@ -72,6 +72,6 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and references into it borrow from the value.
-        unsafe { sys::unmap(self.address.cast(), self.bytes) };
+        unsafe { memory::unmap(self.address.cast(), self.bytes) };
     }
 }

@@ -9,7 +9,7 @@ use crate::alignment::Alignment;
 use crate::telling::{failed_operation, io_error_line};
 use iolite_engine::{Engine, Errno};
 use iolite_os::message::Message;
-use iolite_os::sys::Socket;
+use iolite_os::socket::Socket;
 use iolite_plan::resolve::{ErrorRules, Tolerance};
 use iolite_types::Operation;
 use iolite_workload::Generator;

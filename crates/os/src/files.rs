@@ -1,0 +1,39 @@
+//! Facts about files and their file systems: statx(2), the room that is left.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What statx(2) tells of the file at a path; `None` where it fails. Which of the fields in `mask` are there it says itself.
+pub fn statx(path: &Path, mask: libc::c_uint) -> Option<libc::statx> {
+    let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    // SAFETY: statx is plain data, valid as zeros, and filled in by the call.
+    let (result, found) = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        (libc::statx(libc::AT_FDCWD, path.as_ptr(), 0, mask, &raw mut found), found)
+    };
+    (result == 0).then_some(found)
+}
+
+/// The bytes that this process can still write to a file's file system; `None` where that has no number for them.
+///
+/// # Errors
+/// The file system does not say.
+pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
+    let mut facts = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the structure is the kernel's, and valid through the call.
+    if unsafe { libc::fstatvfs(file.as_raw_fd(), facts.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: filled in by the call; zeros would have been valid too.
+    let facts = unsafe { facts.assume_init() };
+    if facts.f_blocks == 0 {
+        return Ok(None);
+    }
+    // SAFETY: no pointers are involved.
+    let privileged = unsafe { libc::geteuid() } == 0;
+    let blocks = if privileged { facts.f_bfree } else { facts.f_bavail };
+    Ok(Some(blocks.saturating_mul(facts.f_frsize)))
+}

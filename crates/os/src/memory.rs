@@ -1,0 +1,68 @@
+//! Memory mappings.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+
+/// A shared anonymous mapping of zeros that is not reserved in advance.
+///
+/// # Errors
+/// There is not so much memory.
+pub fn map_shared(bytes: usize) -> io::Result<*mut libc::c_void> {
+    map(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
+}
+
+/// A readable and writable mapping.
+///
+/// # Errors
+/// There is not so much memory, or the descriptor cannot be mapped.
+pub fn map(bytes: usize, flags: libc::c_int, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
+    map_for(libc::PROT_READ | libc::PROT_WRITE, bytes, flags, descriptor)
+}
+
+/// A readable mapping of a file.
+///
+/// # Errors
+/// The descriptor cannot be mapped.
+pub fn map_readable(bytes: usize, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
+    map_for(libc::PROT_READ, bytes, libc::MAP_SHARED, descriptor)
+}
+
+fn map_for(
+    access: libc::c_int,
+    bytes: usize,
+    flags: libc::c_int,
+    descriptor: RawFd,
+) -> io::Result<*mut libc::c_void> {
+    // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+    let address = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, descriptor, 0) };
+    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address) }
+}
+
+/// Replaces the beginning of a mapping of this process by that of a file.
+///
+/// # Errors
+/// The descriptor cannot be mapped.
+///
+/// # Safety
+/// At least so many bytes of a mapping of the caller's begin there, and nobody has references into them.
+pub unsafe fn map_over(
+    address: *mut libc::c_void,
+    bytes: usize,
+    flags: libc::c_int,
+    descriptor: RawFd,
+) -> io::Result<()> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: what is replaced is the caller's, and unused.
+    let mapped = unsafe { libc::mmap(address, bytes, access, flags | libc::MAP_FIXED, descriptor, 0) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives a mapping back.
+///
+/// # Safety
+/// The caller owns the mapping, and no reference into it is left.
+pub unsafe fn unmap(address: *mut libc::c_void, bytes: usize) {
+    // SAFETY: the caller owned the mapping and is done with it.
+    unsafe { libc::munmap(address, bytes) };
+}

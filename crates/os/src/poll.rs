@@ -1,0 +1,29 @@
+//! Waiting for descriptors.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+use std::time::Duration;
+
+use crate::error::check;
+
+/// Waits until one of the descriptors is readable (or hung up), or the time is over.
+///
+/// # Errors
+/// The descriptors cannot be waited for.
+pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
+    let mut polled: Vec<libc::pollfd> =
+        descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let timeout = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+    });
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the array and the timeout are valid; no signal mask is changed.
+    let result =
+        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout, ptr::null()) };
+    match check(result) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Signals: received as messages, sent, and used to interrupt a thread that waits in a system call.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use crate::error::check;
+use crate::process::process_id;
+
+/// Signals that arrive as readable messages instead of interrupting.
+#[derive(Debug)]
+pub struct SignalQueue {
+    descriptor: OwnedFd,
+    previous: libc::sigset_t,
+}
+
+impl SignalQueue {
+    /// Blocks these signals in this thread (and what it forks) and queues them here.
+    ///
+    /// # Errors
+    /// The signals cannot be blocked, or there are too many open files.
+    pub fn new(signals: &[libc::c_int]) -> io::Result<SignalQueue> {
+        // SAFETY: the sets are initialised by the calls before they are used.
+        unsafe {
+            let mut set = std::mem::zeroed();
+            let mut previous = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for &signal in signals {
+                libc::sigaddset(&raw mut set, signal);
+            }
+            check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, &raw mut previous))?;
+            let descriptor =
+                check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+            Ok(SignalQueue { descriptor: OwnedFd::from_raw_fd(descriptor), previous })
+        }
+    }
+
+    /// The next signal that arrived, if any.
+    pub fn next(&self) -> Option<libc::c_int> {
+        // SAFETY: the structure is plain data, valid as zeros, and as large as the kernel's record.
+        unsafe {
+            let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+            let size = size_of_val(&info);
+            let got = libc::read(self.descriptor.as_raw_fd(), (&raw mut info).cast(), size);
+            (got == size as isize).then_some(info.ssi_signo as libc::c_int)
+        }
+    }
+}
+
+impl AsRawFd for SignalQueue {
+    fn as_raw_fd(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+impl Drop for SignalQueue {
+    fn drop(&mut self) {
+        // What nobody has looked at was meant for what is over now.
+        while self.next().is_some() {}
+        // SAFETY: the set was filled in by the kernel.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.previous, ptr::null_mut()) };
+    }
+}
+
+/// The signal that ends a wait in a system call, for a worker that is asked to stop. It has no other effect.
+pub const INTERRUPT: libc::c_int = libc::SIGUSR2;
+
+/// Makes [`INTERRUPT`] end waits in this process and in what it forks.
+///
+/// # Errors
+/// The handler cannot be installed.
+pub fn become_interruptible() -> io::Result<()> {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    // SAFETY: the structure is plain data, valid as zeros: no flags, so system calls are not restarted. The handler
+    // does nothing, which is safe at any moment.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        check(libc::sigaction(INTERRUPT, &raw const action, ptr::null_mut()))?;
+        // Whoever started this program may have blocked it.
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, INTERRUPT);
+        check(libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut()))?;
+    }
+    Ok(())
+}
+
+/// Ends the wait of a thread of this process; one that is gone waits for nothing.
+pub fn interrupt_thread(thread: libc::pid_t) {
+    // SAFETY: no pointers are involved; a thread that is not of this process is not reached.
+    unsafe { libc::syscall(libc::SYS_tgkill, process_id(), thread, INTERRUPT) };
+}
+
+/// Sends a signal; a process that is gone already needs none.
+pub fn kill(pid: libc::pid_t, signal: libc::c_int) {
+    // SAFETY: no pointers are involved.
+    unsafe { libc::kill(pid, signal) };
+}

@@ -1,0 +1,109 @@
+//! Sockets between the processes of a run.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use crate::error::check;
+
+/// One end of a pair of connected sockets that keep messages whole.
+#[derive(Debug)]
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// A connected pair.
+    ///
+    /// # Errors
+    /// There are too many open files.
+    pub fn pair() -> io::Result<(Socket, Socket)> {
+        let mut ends = [0; 2];
+        // SAFETY: the array has room for two descriptors.
+        check(unsafe {
+            libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr())
+        })?;
+        // SAFETY: fresh descriptors that nobody else owns.
+        Ok(unsafe { (Socket(OwnedFd::from_raw_fd(ends[0])), Socket(OwnedFd::from_raw_fd(ends[1]))) })
+    }
+
+    /// Sends one message, waiting for room. An end that is gone is an error, not a signal.
+    ///
+    /// # Errors
+    /// The other end is gone.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        loop {
+            // SAFETY: the buffer is valid for its length.
+            let sent = unsafe {
+                libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL)
+            };
+            if sent >= 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    fn receive_with(&self, buffer: &mut [u8], flags: libc::c_int) -> io::Result<usize> {
+        loop {
+            // SAFETY: the buffer is valid for its length.
+            let received =
+                unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+            if received >= 0 {
+                return Ok(received as usize);
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The next message, waiting for it; 0 bytes when the other end is gone.
+    ///
+    /// # Errors
+    /// The socket cannot be read.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receive_with(buffer, 0)
+    }
+
+    /// The next message if there is one; `UnexpectedEof` when the other end is gone.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` when the other end is gone; otherwise the socket cannot be read.
+    pub fn try_receive_or_end(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.receive_with(buffer, libc::MSG_DONTWAIT) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            // An end that dies without having read everything says so in this way, once.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next message if there is one; `None` also when the other end is gone.
+    ///
+    /// # Errors
+    /// The socket cannot be read.
+    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.try_receive_or_end(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            result => result,
+        }
+    }
+
+    /// Says that nothing more will be sent. What the other end sends is still received.
+    pub fn finish_sending(&self) {
+        // SAFETY: no pointers are involved. The only failure is that the other end is gone, which is as good.
+        unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_WR) };
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
