@@ -15,6 +15,7 @@ mod crashes;
 mod debugging;
 mod devices;
 mod differential;
+mod documents;
 mod earlier_runs;
 mod effects;
 mod engines;

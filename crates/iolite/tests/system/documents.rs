@@ -1,0 +1,62 @@
+//! ARCHITECTURE.md names files that are there, and crates that do not point back up the way.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// All files and folders below the crates, relative to `crates/`.
+fn places(directory: &Path, crates: &Path, found: &mut BTreeSet<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        found.insert(path.strip_prefix(crates).unwrap().to_owned());
+        if path.is_dir() {
+            places(&path, crates, found);
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[test]
+fn every_file_that_the_architecture_names_is_there() {
+    let crates = root().join("crates");
+    let mut places_found = BTreeSet::new();
+    places(&crates, &crates, &mut places_found);
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let names: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("    "))
+        .flat_map(quoted)
+        .filter(|name| !name.contains(' ') && (name.ends_with(".rs") || name.contains("/src/")))
+        .collect();
+    assert!(names.len() > 100, "only {} names were found", names.len());
+    let is_there = |name: &str| {
+        let name = name.trim_start_matches("crates/");
+        // A name of several files, or of one of them: `defs/*.rs`, `engine/src/NAME.rs`.
+        let name = Path::new(name);
+        let stands_for_some = name.file_stem().is_some_and(|stem| stem == "*" || stem == "NAME");
+        let name = if stands_for_some { name.parent().unwrap() } else { name };
+        places_found.iter().any(|place| place.ends_with(name))
+    };
+    let missing: Vec<&&str> = names.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md names what is not there: {missing:?}");
+}
+
+#[test]
+fn what_is_below_the_plan_depends_on_no_options() {
+    for name in
+        ["types", "host", "os", "workload", "content", "verify", "logs", "trace", "stats", "worker", "run"]
+    {
+        let path = root().join("crates").join(name).join("Cargo.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let dependencies = text.split("[dev-dependencies]").next().unwrap();
+        assert!(!dependencies.contains("iolite-options"), "{} needs no options", path.display());
+    }
+}
