@@ -10,8 +10,9 @@
 
 use iolite_engine::{
     AccessPattern, BufferLayout, Completion, Engine, EngineConfig, FileKind, FileSpec, OpenMode, Queued,
-    Unit, Visitor, block_device_size, build, kind_of,
+    Unit, Visitor, build,
 };
+use iolite_host::{Machine, ThisMachine};
 use iolite_options::engines::{IoUringOptions, LibaioOptions, Pvsync2Options};
 use iolite_types::Operation;
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -35,7 +36,7 @@ impl Visitor for BareLoop {
     type Out = Result<f64, Box<dyn std::error::Error>>;
 
     fn visit<E: Engine>(self, mut engine: E) -> Self::Out {
-        let kind = kind_of(&self.target)?;
+        let (kind, _) = ThisMachine::new().usable_file(&self.target)?;
         let spec = FileSpec { path: self.target, kind, size: self.size };
         engine.open(0, &spec, OpenMode { read: true, direct: self.direct, ..OpenMode::default() })?;
         let layout = buffers(self.depth);
@@ -128,10 +129,9 @@ fn units(layout: &BufferLayout) -> Vec<Unit> {
 }
 
 fn target_size(engine: &str, path: &Path) -> std::io::Result<u64> {
-    match kind_of(path)? {
-        FileKind::Block => block_device_size(path),
-        FileKind::Regular if engine != "null" => Ok(std::fs::metadata(path)?.len()),
-        _ => Ok(1 << 30),
+    match ThisMachine::new().usable_file(path)? {
+        (FileKind::Regular, _) if engine == "null" => Ok(1 << 30),
+        (_, size) => Ok(size.unwrap_or(1 << 30)),
     }
 }
 

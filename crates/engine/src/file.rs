@@ -4,9 +4,8 @@ use crate::{EngineConfig, Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
 use iolite_types::Operation;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// A new file's permission bits, before the umask: those of files that are laid out before a job runs.
@@ -16,45 +15,14 @@ const CREATE_MODE: libc::c_uint = 0o644;
 const BLKDISCARD: libc::c_ulong = 0x1277;
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 
-/// What the path names; something that does not exist yet will be a regular file.
-///
-/// # Errors
-/// What stat(2) says, except ENOENT; a directory is EISDIR.
-pub fn kind_of(path: &Path) -> io::Result<FileKind> {
-    if path == Path::new("-") {
-        return Ok(FileKind::Pipe);
-    }
-    let kind = match std::fs::metadata(path) {
-        Ok(metadata) => metadata.file_type(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileKind::Regular),
-        Err(error) => return Err(error),
-    };
-    if kind.is_file() {
-        Ok(FileKind::Regular)
-    } else if kind.is_block_device() {
-        Ok(FileKind::Block)
-    } else if kind.is_char_device() {
-        Ok(FileKind::Char)
-    } else if kind.is_fifo() || kind.is_socket() {
-        Ok(FileKind::Pipe)
-    } else {
-        Err(io::Error::from_raw_os_error(libc::EISDIR))
-    }
-}
-
 /// The size in bytes of the block device behind an open descriptor.
-pub fn device_size(descriptor: RawFd) -> io::Result<u64> {
+pub(crate) fn device_size(descriptor: RawFd) -> io::Result<u64> {
     let mut bytes = 0u64;
     // SAFETY: BLKGETSIZE64 writes one u64.
     match unsafe { libc::ioctl(descriptor, BLKGETSIZE64 as _, &mut bytes) } {
         0 => Ok(bytes),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// The size in bytes of the block device at a path.
-pub fn block_device_size(path: &Path) -> io::Result<u64> {
-    device_size(std::fs::File::open(path)?.as_raw_fd())
 }
 
 /// One entry of the worker's list of files.
@@ -292,16 +260,6 @@ mod tests {
 
     fn one_file() -> EngineConfig {
         crate::config::tests::config()
-    }
-
-    #[test]
-    fn kinds_are_told_apart() {
-        assert_eq!(kind_of(Path::new("-")).unwrap(), FileKind::Pipe);
-        assert_eq!(kind_of(Path::new("/dev/null")).unwrap(), FileKind::Char);
-        assert_eq!(kind_of(Path::new("/proc/self/exe")).unwrap(), FileKind::Regular);
-        let directory = tempfile::tempdir().unwrap();
-        assert_eq!(kind_of(&directory.path().join("none")).unwrap(), FileKind::Regular);
-        assert_eq!(kind_of(directory.path()).unwrap_err().raw_os_error(), Some(libc::EISDIR));
     }
 
     #[test]

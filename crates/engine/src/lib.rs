@@ -34,7 +34,6 @@ pub use self::apart::apart;
 pub use self::completions::{Completer, Completions};
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::error::EngineError;
-pub use self::file::{block_device_size, device_size, kind_of};
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
 pub use self::mmap::MmapEngine;

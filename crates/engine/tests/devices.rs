@@ -3,7 +3,8 @@
 mod common;
 
 use common::*;
-use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode, Visitor, block_device_size, kind_of};
+use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode, Visitor};
+use iolite_host::{Machine, ThisMachine};
 use iolite_testing::or_skip;
 use iolite_types::Operation;
 use std::path::{Path, PathBuf};
@@ -81,8 +82,7 @@ impl Visitor for TrimSome<'_> {
 #[test]
 fn every_engine_trims_and_transfers_on_a_device() {
     let device = or_skip!(LoopDevice::new());
-    assert_eq!(kind_of(&device.path).unwrap(), FileKind::Block);
-    assert_eq!(block_device_size(&device.path).unwrap(), SIZE);
+    assert_eq!(ThisMachine::new().usable_file(&device.path), Ok((FileKind::Block, Some(SIZE))));
     for variant in VARIANTS {
         for direct in [false, true] {
             if is_uncached(variant) {

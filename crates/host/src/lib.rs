@@ -6,6 +6,7 @@
 
 mod control_groups;
 mod cpus;
+mod direct_io;
 mod disks;
 mod file_systems;
 mod files;
@@ -18,6 +19,7 @@ mod this_machine;
 
 pub use control_groups::{ControlGroupVersion, Hierarchy};
 pub use cpus::{Cpus, Node};
+pub use direct_io::DirectIo;
 pub use disks::{AtomicWrites, Disk, Queue, Scheduler, ZoneModel, Zones};
 pub use file_systems::FileSystem;
 pub use files::{Access, DeviceNumber, EntryKind, FileFacts, FileKey, Identity};
@@ -28,6 +30,7 @@ pub use memory::{HugePages, Memory};
 pub use refusal::Refusal;
 pub use this_machine::ThisMachine;
 
+use iolite_types::FileKind;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +65,17 @@ pub trait Machine: fmt::Debug {
     /// The system does not tell.
     fn size(&self, path: &Path) -> Result<Option<u64>, Refusal>;
 
+    /// The kind and the size of the file that a job finds under a name, or of the regular file that it would create. The
+    /// size is `None` where the file does not exist or has none.
+    ///
+    /// # Errors
+    /// It is a directory (`EISDIR`), or the system does not tell.
+    fn usable_file(&self, path: &Path) -> Result<(FileKind, Option<u64>), Refusal> {
+        let Some(found) = self.file(path)? else { return Ok((FileKind::Regular, None)) };
+        let kind = found.kind.file_kind().ok_or_else(|| Refusal::of(libc::EISDIR))?;
+        Ok((kind, self.size(path)?))
+    }
+
     /// All regular files in a directory and the directories in it, sorted. Symbolic links are left out.
     ///
     /// # Errors
@@ -91,6 +105,9 @@ pub trait Machine: fmt::Debug {
     /// How much of the file at a path can be written as a whole or not at all; `None` = the system does not tell, as
     /// for a file that is still to be made.
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites>;
+
+    /// What direct I/O to a file has to be aligned to; `None` = nothing is known, as for a file that does not exist.
+    fn direct_io(&self, path: &Path) -> Option<DirectIo>;
 
     /// The file system that a file is on.
     ///

@@ -1,8 +1,8 @@
 //! A machine that exists only in a test.
 
 use crate::{
-    Access, AtomicWrites, Cpus, DeviceNumber, Disk, EntryKind, FileFacts, FileSystem, Hierarchy, Identity,
-    InUse, Limits, Machine, Memory, Node, Queue, Refusal, Zones,
+    Access, AtomicWrites, Cpus, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem, Hierarchy,
+    Identity, InUse, Limits, Machine, Memory, Node, Queue, Refusal, Zones,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -333,6 +333,13 @@ impl Machine for MadeUp {
 
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites> {
         self.find(path).map(|entry| entry.atomic_writes)
+    }
+
+    fn direct_io(&self, path: &Path) -> Option<DirectIo> {
+        let entry = self.find(path)?;
+        let Some(disk) = &entry.disk else { return Some(DirectIo::Aligned { memory: 4, offset: 512 }) };
+        let block = disk.queue.logical_block?;
+        Some(DirectIo::Aligned { memory: block, offset: block })
     }
 
     fn file_system(&self, path: &Path) -> Result<FileSystem, Refusal> {

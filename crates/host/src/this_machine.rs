@@ -2,8 +2,8 @@
 
 use crate::files::{access, among_devices, device_node, device_size, list, look, place_of};
 use crate::{
-    Access, AtomicWrites, Cpus, DeviceNumber, Disk, EntryKind, FileFacts, FileSystem, Hierarchy, InUse,
-    Limits, Machine, Memory, Node, Refusal, disks, in_use,
+    Access, AtomicWrites, Cpus, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem, Hierarchy,
+    InUse, Limits, Machine, Memory, Node, Refusal, disks, in_use,
 };
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -103,6 +103,10 @@ impl Machine for ThisMachine {
 
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites> {
         AtomicWrites::of(path)
+    }
+
+    fn direct_io(&self, path: &Path) -> Option<DirectIo> {
+        DirectIo::of(path, || self.disk(path))
     }
 
     fn file_system(&self, path: &Path) -> Result<FileSystem, Refusal> {

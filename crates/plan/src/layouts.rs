@@ -2,7 +2,7 @@
 
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
 use crate::{layout, replay_layout};
-use iolite_host::{Machine, Refusal};
+use iolite_host::Machine;
 use iolite_options::JobOptions;
 use iolite_options::engines::Facets;
 use std::collections::HashMap;
@@ -99,14 +99,10 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
 
 /// What has this name, or why it cannot be used.
 fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, String> {
-    let Some(found) = machine.file(path).map_err(|refusal| refusal.to_string())? else {
-        return Ok(FileFacts { kind: FileKind::Regular, size: None });
-    };
-    let Some(kind) = found.kind.file_kind() else {
-        let words = Refusal::of(libc::EISDIR);
-        return Err(format!("{words}; name a file in it, or give it as directory="));
-    };
-    let size = machine.size(path).map_err(|refusal| refusal.to_string())?;
+    let (kind, size) = machine.usable_file(path).map_err(|refusal| match refusal.errno {
+        Some(libc::EISDIR) => format!("{refusal}; name a file in it, or give it as directory="),
+        _ => refusal.to_string(),
+    })?;
     Ok(FileFacts { kind, size })
 }
 

@@ -1,6 +1,6 @@
 //! A worker's buffers: one region with a buffer per unit, from the kind of memory that the job asked for.
 
-use iolite_host::ThisMachine;
+use iolite_host::{Machine, ThisMachine};
 use iolite_os::explained;
 use iolite_os::memory;
 use iolite_plan::resolve::BufferRules;
@@ -118,8 +118,8 @@ fn page_size() -> usize {
 /// The flag that asks for huge pages of this size rather than the system's default (linux/mman.h), where the kernel
 /// has such pages; a size that it does not have only rounds the buffers up.
 fn page_size_flag(size: usize) -> libc::c_int {
-    let known = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", size >> 10);
-    if size.is_power_of_two() && std::path::Path::new(&known).is_dir() {
+    let known = ThisMachine::new().memory().huge_pages;
+    if size.is_power_of_two() && known.iter().any(|pages| pages.page_bytes == size as u64) {
         (size.trailing_zeros() as libc::c_int) << libc::MAP_HUGE_SHIFT
     } else {
         0

@@ -3,9 +3,9 @@
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
 use iolite_engine::{
-    BufferLayout, Completion, Engine, EngineConfig, FileSpec, OpenMode, Outcome, Queued, Unit, Visitor,
-    build, kind_of,
+    BufferLayout, Completion, Engine, EngineConfig, FileSpec, OpenMode, Outcome, Queued, Unit, Visitor, build,
 };
+use iolite_host::{Machine, ThisMachine};
 use iolite_options::EngineOptions;
 use iolite_types::Operation;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -139,7 +139,8 @@ pub fn with_engine<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) ->
 }
 
 pub fn spec(path: &Path, size: u64) -> FileSpec {
-    FileSpec { path: path.to_path_buf(), kind: kind_of(path).unwrap(), size }
+    let (kind, _) = ThisMachine::new().usable_file(path).unwrap();
+    FileSpec { path: path.to_path_buf(), kind, size }
 }
 
 /// Queues one unit, whatever it takes, and waits for its outcome. Nothing else is in flight.

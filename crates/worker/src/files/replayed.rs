@@ -79,24 +79,21 @@ impl FileTable {
         if let Some(recorder) = &mut self.recorder {
             recorder.added(&path);
         }
-        let named =
-            |error: &io::Error| format!("{}: {}", path.display(), iolite_types::describe_error(error));
-        let kind = if rules.has_local_files {
-            iolite_engine::kind_of(&path).map_err(|error| named(&error))?
+        // Other jobs may have changed the file since the run began.
+        let machine = ThisMachine::new();
+        let (kind, size) = if rules.has_local_files {
+            machine.usable_file(&path).map_err(|refusal| format!("{}: {refusal}", path.display()))?
         } else {
-            FileKind::Regular
+            (FileKind::Regular, None)
         };
-        let is_new = kind == FileKind::Regular && rules.has_local_files && !path.exists();
-        if is_new && iolite_plan::is_missing_device(&ThisMachine::new(), &path) {
+        let is_new = kind == FileKind::Regular && rules.has_local_files && size.is_none();
+        if is_new && iolite_plan::is_missing_device(&machine, &path) {
             return Err(format!("{} does not exist, and no file is made among devices", path.display()));
         }
         if is_new && !rules.allow_file_create {
             return Err(format!("{} does not exist, and allow_file_create=0", path.display()));
         }
-        let size = match kind {
-            FileKind::Block => iolite_engine::block_device_size(&path).map_err(|error| named(&error))?,
-            _ => 0,
-        };
+        let size = size.filter(|_| kind == FileKind::Block).unwrap_or(0);
         let protected = if rules.readonly {
             Some("--readonly forbids that".to_owned())
         } else if rules.has_local_files && rules.traces.contains(&FileKey::of(&path)) {
@@ -105,7 +102,7 @@ impl FileTable {
                     .to_owned(),
             )
         } else if kind == FileKind::Block && !rules.allow_mounted_write {
-            ThisMachine::new().in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
+            machine.in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
         } else {
             None
         };

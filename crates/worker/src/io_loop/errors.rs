@@ -5,9 +5,10 @@
 //! says that it lost data. Anything else would come again and again.
 
 use super::{Attempt, Failure, IoLoop};
-use crate::alignment::Alignment;
+use crate::alignment;
 use crate::telling::{failed_operation, io_error_line};
 use iolite_engine::{Engine, Errno};
+use iolite_host::{Machine, ThisMachine};
 use iolite_os::message::Message;
 use iolite_os::socket::Socket;
 use iolite_plan::resolve::{ErrorRules, Tolerance};
@@ -136,8 +137,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if !matches!(operation, Operation::Read | Operation::Write) {
             return;
         }
-        let alignment = self.files.path(file).and_then(Alignment::of);
-        let advice = Alignment::advice(alignment, offset, length, memory);
+        let demands = self.files.path(file).and_then(|path| ThisMachine::new().direct_io(path));
+        let advice = alignment::advice(demands, offset, length, memory);
         let line = format!("direct I/O on file {}: {advice}", self.files.name(file));
         Message::Warning(self.errors.worker, line).send(self.errors.messages);
     }
