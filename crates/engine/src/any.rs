@@ -5,7 +5,9 @@
 //! tens of nanoseconds, or where many of them go in one system call; it does not where each I/O is a system call of its
 //! own, a copy, or a message to another machine.
 
-use crate::{BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
+use crate::{
+    BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit,
+};
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -28,6 +30,7 @@ trait Erased {
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno>;
     fn threads(&self) -> Vec<i32>;
+    fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
 
 impl<E: Engine> Erased for E {
@@ -68,6 +71,10 @@ impl<E: Engine> Erased for E {
 
     fn threads(&self) -> Vec<i32> {
         Engine::threads(self)
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Engine::storage(self)
     }
 }
 
@@ -129,5 +136,9 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn threads(&self) -> Vec<i32> {
         self.0.threads()
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        self.0.storage()
     }
 }

@@ -96,14 +96,13 @@ impl Completions {
         self.in_flight += 1;
     }
 
-    /// The library has not taken a unit that had been begun, and will not complete it.
-    ///
-    /// # Panics
-    /// When the unit is not in flight.
-    pub fn take_back(&mut self, unit: u32) {
-        let before = self.shared.slots[unit as usize].state.swap(IDLE, Ordering::Relaxed);
-        assert_eq!(before, IN_FLIGHT, "unit {unit} is not in flight");
-        self.in_flight -= 1;
+    /// The library has not taken a unit that had been begun, and will not complete it. False when it has completed it: then
+    /// it will be reaped.
+    pub fn take_back(&mut self, unit: u32) -> bool {
+        let state = &self.shared.slots[unit as usize].state;
+        let is_back = state.compare_exchange(IN_FLIGHT, IDLE, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        self.in_flight -= usize::from(is_back);
+        is_back
     }
 
     /// How many units have been begun and not been reaped.
@@ -308,7 +307,7 @@ mod tests {
         assert!(!completer.complete(0, Ok(2)), "it is done");
         assert_eq!(reaped(&mut completions, 1, 2, None), [(0, Ok(1))]);
         assert!(!completer.complete(0, Ok(3)), "it has not begun again");
-        completions.take_back(1);
+        assert!(completions.take_back(1));
         assert!(!completer.complete(1, Ok(0)), "it was taken back");
         assert_eq!(completions.in_flight(), 0);
     }

@@ -100,6 +100,14 @@ pub enum EngineError {
         /// The size of one buffer.
         bytes: usize,
     },
+    /// The engine in a shared object cannot be used.
+    #[error("ioengine=external:{library}: {why}")]
+    External {
+        /// The file, as it was named.
+        library: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// What was found out in a process of its own, in words.
     #[error("{message}")]
     Apart {
@@ -140,7 +148,9 @@ impl EngineError {
     /// The error number behind it, for reports that want one.
     pub fn errno(&self) -> i32 {
         match self {
-            EngineError::Unknown(_) | EngineError::NotImplemented(_) => libc::EINVAL,
+            EngineError::Unknown(_) | EngineError::NotImplemented(_) | EngineError::External { .. } => {
+                libc::EINVAL
+            }
             EngineError::UringDisabled { .. } | EngineError::UringForbidden => libc::EPERM,
             EngineError::NoSystemCall { .. } => libc::ENOSYS,
             EngineError::AioLimit { .. } => libc::EAGAIN,

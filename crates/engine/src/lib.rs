@@ -14,6 +14,7 @@ mod apart;
 mod completions;
 mod config;
 mod error;
+mod external;
 mod file;
 mod io_uring;
 mod libaio;
@@ -24,6 +25,7 @@ mod psync;
 mod pvsync;
 mod pvsync2;
 mod registry;
+mod storage;
 mod sync;
 mod threads;
 mod transfer;
@@ -34,6 +36,7 @@ pub use self::apart::apart;
 pub use self::completions::{Completer, Completions};
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::error::EngineError;
+pub use self::external::describe_external;
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
 pub use self::mmap::MmapEngine;
@@ -43,6 +46,7 @@ pub use self::psync::PsyncEngine;
 pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
 pub use self::registry::{Visitor, build, probe};
+pub use self::storage::{LocalStorage, Room, Storage, Stored};
 pub use self::sync::SyncEngine;
 pub use self::threads::threads_started_by;
 pub use self::vsync::VsyncEngine;
@@ -235,6 +239,11 @@ pub trait Engine {
     /// with others: otherwise all of the process counts.
     fn threads(&self) -> Vec<i32> {
         Vec::new()
+    }
+
+    /// The storage of its own, if it has one. Asked while nothing is in flight.
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        None
     }
 
     /// When a unit that has just been reaped was issued and complete, in nanoseconds of the clock that the engine was

@@ -6,6 +6,7 @@ mod act;
 mod companions;
 mod console;
 mod debug;
+mod external;
 mod merge;
 mod self_tests;
 mod session;
@@ -121,6 +122,9 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         }
         if run.merge_blktrace_only {
             return 0;
+        }
+        if let Err(problems) = external::describe(&mut jobs) {
+            return refuse(name, &RunError::Problems(problems));
         }
     }
     // Everything is decided from the same facts.

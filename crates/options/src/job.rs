@@ -4,7 +4,7 @@
 //! [`JobOptions::is_set`] tells whether an option was given rather than left at its default, because some rules
 //! depend on that.
 
-use crate::engines::{EngineInfo, EngineOptions, engine};
+use crate::engines::{EngineInfo, EngineOptions, ExternalOptions, engine};
 use crate::typed::{
     ClockSource, CpusPolicy, DedupeMode, ErrorKinds, ExitWhat, FadviseHint, Fallocate, FileService, FileType,
     IgnoredErrors, LockFile, MemoryKind, NumaPolicy, PatternPiece, RandomDistribution, RandomGenerator,
@@ -16,6 +16,7 @@ use crate::{LogOptions, Origin, VerifyOptions};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The options of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -322,6 +323,18 @@ impl JobOptions {
         }
         self.ioengine = chosen.name.to_owned();
         self.engine = (chosen.own)();
+    }
+
+    /// Chooses the engine in this shared object.
+    pub(crate) fn choose_library(&mut self, external: &EngineInfo, library: PathBuf) {
+        if self.engine.of::<ExternalOptions>().is_some_and(|own| own.library != library) {
+            // It is another engine, although of the same name.
+            self.choose_engine(&EngineInfo { name: "", ..*external });
+        }
+        self.choose_engine(external);
+        if let Some(own) = self.engine.of_mut::<ExternalOptions>() {
+            own.library = library;
+        }
     }
 
     /// The I/O priority of the workers (`prio`, `prioclass`, `priohint`), encoded as in the kernel; `None` =

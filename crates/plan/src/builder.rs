@@ -3,7 +3,7 @@
 use crate::control_groups::ControlGroup;
 use crate::{JobPlan, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
 use iolite_host::Machine;
-use iolite_options::engines::{EngineInfo, UnitKind, engine};
+use iolite_options::engines::{EngineInfo, ExternalOptions, UnitKind, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -97,8 +97,11 @@ impl Builder<'_> {
         let recording = self.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
         let replays = self.find_replays(&mut options, recording)?;
         let problem = |option: &str, message: String| Problem::of(&options, option, message);
-        let engine = *engine(&options.ioengine)
+        let mut engine = *engine(&options.ioengine)
             .ok_or_else(|| problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)))?;
+        if let Some(own) = options.engine.of::<ExternalOptions>() {
+            engine.facets = own.described.unwrap_or(engine.facets);
+        }
         let room = self.machine.memory().obtainable();
         if let Some((option, message)) = room::exceeded(&options, self.run.parse_only, room) {
             return Err(problem(option, message));

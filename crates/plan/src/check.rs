@@ -32,7 +32,7 @@ pub fn job(
         priorities::obstacles,
         measuring::obstacles,
     ];
-    let mut obstacles = crate::engines::obstacles(options, engine);
+    let mut obstacles = crate::engines::obstacles(options, engine, run);
     obstacles.extend(readonly_forbids(options, run, replays));
     obstacles.extend(of_options.iter().flat_map(|obstacles| obstacles(options)));
     // The language can be checked anywhere; whether this machine can run the job is another question.

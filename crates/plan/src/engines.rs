@@ -1,14 +1,32 @@
 //! What a job asks of its engine, and the engine cannot do.
 
-use iolite_options::JobOptions;
-use iolite_options::engines::{self, Capability, EngineInfo, UnitKind};
+use iolite_options::engines::{self, Capability, Data, EngineInfo, ExternalOptions, UnitKind};
+use iolite_options::{JobOptions, RunOptions};
 
 /// What stands in the way: the option to blame, and why.
-pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+pub(crate) fn obstacles(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    run: &RunOptions,
+) -> Vec<(&'static str, String)> {
     let name = engine.name;
     let mut found = Vec::new();
+    if let Some(own) = options.engine.of::<ExternalOptions>()
+        && own.described.is_none()
+        && !run.parse_only
+    {
+        let library = own.library.display();
+        let message = format!(
+            "ioengine=external:{library}: an engine in a file is taken from the command line and from job files of \
+             this machine only"
+        );
+        return vec![("ioengine", message)];
+    }
     if !engine.supported {
         found.push(("ioengine", format!("ioengine={name}: this engine is not supported yet")));
+    }
+    if engine.facets.data == Data::OwnStorage {
+        found.push(("ioengine", format!("ioengine={name}: storages of engines are not supported yet")));
     }
     if options.atomic && options.rw.writes() && !engine.facets.can(Capability::AtomicWrites) {
         let can = engines::capable(Capability::AtomicWrites);
@@ -68,7 +86,7 @@ mod tests {
     fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
         let mut options = JobOptions::default();
         change(&mut options);
-        obstacles(&options, engine).into_iter().map(|(_, message)| message).collect()
+        obstacles(&options, engine, &RunOptions::default()).into_iter().map(|(_, message)| message).collect()
     }
 
     #[test]
@@ -99,6 +117,27 @@ mod tests {
         assert!(message.starts_with("end_fsync: "), "{message}");
         assert_eq!(told(&weak, syncs(ReadWrite::Read)), [""; 0], "there is nothing to sync");
         assert_eq!(told(engine("psync").unwrap(), syncs(ReadWrite::Write)), [""; 0]);
+    }
+
+    #[test]
+    fn an_engine_in_a_file_is_refused_to_those_who_were_not_told_what_it_is() {
+        let facets = engine("psync").unwrap().facets;
+        let told = |described, run: &RunOptions| {
+            let mut options = JobOptions::default();
+            let external = engine("external").unwrap();
+            options.choose_engine(external);
+            let own = options.engine.of_mut::<ExternalOptions>().unwrap();
+            (own.library, own.described) = ("./x.so".into(), described);
+            obstacles(&options, external, run).into_iter().map(|(_, message)| message).collect::<Vec<_>>()
+        };
+        let [message] = &told(None, &RunOptions::default())[..] else { panic!("one") };
+        assert!(
+            message.starts_with("ioengine=external:./x.so: an engine in a file is taken from"),
+            "{message}"
+        );
+        assert_eq!(told(Some(facets), &RunOptions::default()), [""; 0]);
+        let parse_only = RunOptions { parse_only: true, ..RunOptions::default() };
+        assert_eq!(told(None, &parse_only), [""; 0], "nothing is loaded");
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub struct Problem {
 
 impl Problem {
     /// A problem of the job with these options, for which an option is to blame.
-    pub(crate) fn of(options: &JobOptions, option: &str, message: String) -> Problem {
+    pub fn of(options: &JobOptions, option: &str, message: String) -> Problem {
         Problem { job: options.name.clone(), origin: options.origins.get(option).cloned(), message }
     }
 }

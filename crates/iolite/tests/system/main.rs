@@ -22,6 +22,7 @@ mod engines;
 mod errors;
 mod examples;
 mod exchange;
+mod external;
 mod failures;
 mod idleness;
 mod log_tools;

@@ -13,7 +13,10 @@ pub static ENGINE: &[Definition] = &[
         .default("psync")
         .keywords(&engines::KEYWORDS)
         .lands(|job, given| {
-            job.choose_engine(engines::choose(given.required()?)?);
+            match engines::choose(given.required()?)? {
+                (engine, None) => job.choose_engine(engine),
+                (engine, Some(library)) => job.choose_library(engine, library),
+            }
             Ok(())
         }),
     depth("iodepth", Kind::Int, "I/Os that each worker keeps in flight")

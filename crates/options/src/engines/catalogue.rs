@@ -1,8 +1,8 @@
 //! The engines: one entry holds all that anybody asks about an engine before it runs.
 
 use super::{Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, UnitKind};
-use super::{IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
-use super::{files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
+use super::{ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
+use super::{external, files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
 use Capability::{AtomicWrites, CopyIntoFile, Extend, Polling, Priorities, Sync, Trim};
@@ -54,6 +54,11 @@ impl EngineInfo {
     /// Sets what it can do: all of it.
     const fn can(mut self, list: &[Capability]) -> Self {
         self.facets.capabilities = Capabilities::of(list);
+        self
+    }
+
+    const fn loads_library(mut self) -> Self {
+        self.loads_library = true;
         self
     }
 
@@ -184,7 +189,10 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .not_yet(),
     engine("dev-dax", "Persistent memory by a DAX device").can(&[Sync, CopyIntoFile]).not_yet(),
     engine("libpmem", "Persistent memory by libpmem").can(&[Sync, CopyIntoFile]).not_yet(),
-    engine("external", "An engine in a file of its own (external:FILE)").not_yet(),
+    // What it is besides, its library says.
+    engine("external", "An engine in a shared object (external:FILE, or a path)")
+        .loads_library()
+        .own(|| ExternalOptions::default().into(), external::OPTIONS),
 ];
 
 /// Engines of fio for hardware, libraries or systems that this program does not serve, and what does the same job here.

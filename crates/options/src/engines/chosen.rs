@@ -1,7 +1,7 @@
 //! The own options of the engine that a job has chosen.
 
 use super::own::{OwnOptions, found};
-use super::{CommandPriorities, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
+use super::{CommandPriorities, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -44,6 +44,7 @@ macro_rules! engine_options {
 }
 
 engine_options! {
+    External(ExternalOptions),
     IoUring(IoUringOptions),
     Libaio(LibaioOptions),
     Mmap(MmapOptions),

@@ -18,6 +18,7 @@
 
 mod catalogue;
 mod chosen;
+mod external;
 mod facets;
 mod files;
 mod io_uring;
@@ -33,6 +34,7 @@ mod sg;
 mod shared;
 
 pub use chosen::EngineOptions;
+pub use external::ExternalOptions;
 pub use io_uring::IoUringOptions;
 pub use libaio::LibaioOptions;
 pub use mmap::MmapOptions;
@@ -44,6 +46,7 @@ pub use facets::{Capabilities, Capability, Completion, Data, Facets, UnitKind};
 
 use crate::definition::Definition;
 use crate::values::not_one_of;
+use std::path::PathBuf;
 
 /// One I/O engine as the option language knows it.
 #[derive(Clone, Copy, Debug)]
@@ -110,17 +113,30 @@ pub fn engine(name: &str) -> Option<&'static EngineInfo> {
     ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))
 }
 
-/// The engine that a value of `ioengine` chooses.
+/// The engine whose implementation is in a shared object.
+const EXTERNAL: &str = "external";
+
+/// The engine that a value of `ioengine` chooses, and the shared object that it is in, if it is in one: `psync`,
+/// `external:FILE`, or a path with a slash.
 ///
 /// # Errors
 /// Why it cannot be used, and what can be used instead.
-pub fn choose(value: &str) -> Result<&'static EngineInfo, String> {
+pub fn choose(value: &str) -> Result<(&'static EngineInfo, Option<PathBuf>), String> {
     let word = value.split_once(':').map_or(value, |(word, _)| word);
+    let library = if word == EXTERNAL { value.get(EXTERNAL.len() + 1..).unwrap_or_default() } else { value };
+    if word == EXTERNAL && library.is_empty() {
+        return Err("external needs the file of the engine, as in external:./engine.so".to_owned());
+    }
+    if (word == EXTERNAL || library.contains('/'))
+        && let Some(external) = engine(EXTERNAL)
+    {
+        return Ok((external, Some(library.into())));
+    }
     if let Some((_, instead)) = catalogue::ELSEWHERE.iter().find(|(name, _)| *name == word) {
         return Err(format!("the engine {word} is not part of this program; {instead}"));
     }
     match engine(word) {
-        Some(engine) if engine.supported && word == value => Ok(engine),
+        Some(engine) if engine.supported && word == value => Ok((engine, None)),
         Some(engine) if engine.supported => Err(format!("{word} takes nothing behind a colon")),
         Some(_) => Err(format!("the engine {word} is not supported yet")),
         None => Err(not_one_of(supported().map(|engine| engine.name), word)),
@@ -146,7 +162,13 @@ mod tests {
 
     #[test]
     fn engines_are_chosen_by_any_of_their_names() {
-        assert_eq!(choose("linuxaio").unwrap().name, "libaio");
+        let chosen = |value| choose(value).map(|(engine, library)| (engine.name, library));
+        assert_eq!(chosen("linuxaio"), Ok(("libaio", None)));
+        assert_eq!(chosen("external:mine.so"), Ok(("external", Some("mine.so".into()))));
+        assert_eq!(chosen("./mine.so"), Ok(("external", Some("./mine.so".into()))));
+        assert_eq!(chosen("/opt/a:b.so"), Ok(("external", Some("/opt/a:b.so".into()))));
+        assert!(chosen("external").unwrap_err().contains("external:./engine.so"));
+        assert!(chosen("external:").is_err() && chosen("mine.so").is_err());
         assert_eq!(choose("psync:x").unwrap_err(), "psync takes nothing behind a colon");
         assert_eq!(choose("rbd").unwrap_err(), "the engine rbd is not supported yet");
         assert!(choose("libaoi").unwrap_err().ends_with("did you mean \"libaio\"?"));

@@ -17,6 +17,7 @@ macro_rules! passed_through {
 pub const TABLE: &[Effect] = &[
     row("ioengine", "@", "psync", "sync", Calls("pread64,lseek")),
     test!("mmap:thp", engines::huge_pages_in_the_mmap_engine),
+    test!("external:arguments", external::arguments_reach_the_engine),
     row("pvsync2:hipri", "@ --direct=1 --ioengine=pvsync2", ABSENT, "", SIMPLE),
     row("pvsync2:hipri_percentage", "@ --direct=1 --ioengine=pvsync2 --hipri", "100", "30", SIMPLE),
     row("pvsync2:uncached", "@ --ioengine=pvsync2", "0", "1", SIMPLE),

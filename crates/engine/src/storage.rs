@@ -1,0 +1,184 @@
+//! What the names of an engine's files mean: how large one is, and making, reading, syncing and removing it.
+//!
+//! Files are laid out before the I/O begins, and synced and removed after it. For engines that work on files of this
+//! machine that is done by system calls ([`LocalStorage`]). An engine with a storage of its own gives the hooks itself
+//! ([`Engine::storage`](crate::Engine::storage)), so that a job on an object store is laid out, verified, synced and
+//! removed like one on files. Whoever does these things asks the trait, and never whether there is a descriptor.
+
+use iolite_options::Fallocate;
+use iolite_os::files::free_bytes;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The storage of an engine.
+pub trait Storage {
+    /// How many bytes what has this name holds; `None` = there is nothing of this name.
+    ///
+    /// # Errors
+    /// The storage does not tell.
+    fn size(&mut self, name: &Path) -> io::Result<Option<u64>>;
+
+    /// Opens it, and makes it, empty, if there is nothing of this name.
+    ///
+    /// # Errors
+    /// It cannot be made, or not be used.
+    fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>>;
+
+    /// Puts it on stable storage, whoever has written to it.
+    ///
+    /// # Errors
+    /// It is not there, or may not be on stable storage.
+    fn sync(&mut self, name: &Path) -> io::Result<()>;
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// It is not there (`NotFound`), or cannot be removed.
+    fn unlink(&mut self, name: &Path) -> io::Result<()>;
+
+    /// The names in a directory, or whatever is like one: those that begin with this name. In order.
+    ///
+    /// # Errors
+    /// The storage does not tell.
+    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+}
+
+/// Something in a storage, open for being laid out or read through.
+pub trait Stored {
+    /// How many bytes it holds.
+    ///
+    /// # Errors
+    /// The storage does not tell.
+    fn size(&mut self) -> io::Result<u64>;
+
+    /// How long it can become, and how much room there is for that beyond what it has; `None` = that is not known.
+    ///
+    /// # Errors
+    /// The storage does not tell.
+    fn room(&mut self) -> io::Result<Option<Room>>;
+
+    /// Makes it this long, or reserves the room for that, as `fallocate` says. What it holds already stays.
+    ///
+    /// # Errors
+    /// It cannot, or not in this way (`EOPNOTSUPP`, `EINVAL`).
+    fn extend(&mut self, size: u64, how: Fallocate) -> io::Result<()>;
+
+    /// Writes all of these bytes.
+    ///
+    /// # Errors
+    /// Some of them may not have been written.
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Reads some bytes; 0 = there are no more.
+    ///
+    /// # Errors
+    /// Nothing was read.
+    fn read(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Puts it on stable storage.
+    ///
+    /// # Errors
+    /// It may not be there.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// The room for something in a storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// What belongs to it already, in bytes: more than its size where room is reserved behind its end.
+    pub held: u64,
+    /// What it can take beside that, in bytes.
+    pub free: u64,
+}
+
+/// Files of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalStorage;
+
+impl Storage for LocalStorage {
+    fn size(&mut self, name: &Path) -> io::Result<Option<u64>> {
+        match std::fs::metadata(name) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>> {
+        if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::create_dir_all(parent)?;
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o644);
+        Ok(Box::new(options.open(name)?))
+    }
+
+    fn sync(&mut self, name: &Path) -> io::Result<()> {
+        File::open(name)?.sync_all()
+    }
+
+    fn unlink(&mut self, name: &Path) -> io::Result<()> {
+        std::fs::remove_file(name)
+    }
+
+    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.push(entry.path());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+impl Stored for File {
+    fn size(&mut self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn room(&mut self) -> io::Result<Option<Room>> {
+        let metadata = self.metadata()?;
+        let held = metadata.len().max(metadata.blocks() * 512);
+        Ok(free_bytes(self)?.map(|free| Room { held, free }))
+    }
+
+    fn extend(&mut self, size: u64, how: Fallocate) -> io::Result<()> {
+        let (descriptor, length) = (self.as_raw_fd(), size as libc::off_t);
+        let native = |mode| {
+            // SAFETY: no pointers are involved.
+            match unsafe { libc::fallocate(descriptor, mode, 0, length) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        match how {
+            Fallocate::None => Ok(()),
+            Fallocate::Truncate => self.set_len(size),
+            // SAFETY: no pointers are involved.
+            Fallocate::Posix => match unsafe { libc::posix_fallocate(descriptor, 0, length) } {
+                0 => Ok(()),
+                errno => Err(io::Error::from_raw_os_error(errno)),
+            },
+            Fallocate::Native => native(0),
+            Fallocate::Keep => native(libc::FALLOC_FL_KEEP_SIZE),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn read(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_at(bytes, offset)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}

@@ -1,0 +1,50 @@
+//! External engines for tests: C that is compiled against `include/iolite-engine.h`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles an engine of `examples/engines` (by its name, without `.c`) into a directory.
+///
+/// # Errors
+/// There is no C compiler.
+///
+/// # Panics
+/// When the example does not compile without a warning.
+pub fn example_engine(name: &str, directory: &Path) -> Result<PathBuf, String> {
+    compile(&root().join(format!("examples/engines/{name}.c")), name, directory)
+}
+
+/// Compiles this text likewise.
+///
+/// # Errors
+/// There is no C compiler.
+///
+/// # Panics
+/// When it does not compile without a warning.
+pub fn engine_of(text: &str, name: &str, directory: &Path) -> Result<PathBuf, String> {
+    let source = directory.join(format!("{name}.c"));
+    std::fs::write(&source, text).expect("the directory can be written to");
+    compile(&source, name, directory)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn compile(source: &Path, name: &str, directory: &Path) -> Result<PathBuf, String> {
+    let library = directory.join(format!("{name}.so"));
+    let output = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-I"])
+        .arg(root().join("include"))
+        .arg("-o")
+        .arg(&library)
+        .arg(source)
+        .output();
+    match output {
+        Ok(output) if output.status.success() => Ok(library),
+        Ok(output) => panic!("{}: {}", source.display(), String::from_utf8_lossy(&output.stderr)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err("there is no C compiler (cc)".into()),
+        Err(error) => panic!("cc: {error}"),
+    }
+}
