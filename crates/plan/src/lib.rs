@@ -10,6 +10,7 @@ mod affinity;
 mod amounts;
 mod builder;
 mod check;
+mod content;
 mod control_groups;
 mod dedupe;
 mod engines;
@@ -34,6 +35,7 @@ mod safety;
 mod trims;
 pub mod verification;
 mod workers;
+mod workload;
 
 pub use check::impossible;
 pub use control_groups::ControlGroup;

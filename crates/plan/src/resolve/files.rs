@@ -1,7 +1,6 @@
 //! How a worker's files are made, opened, advised and locked.
 
-use super::content;
-use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan};
+use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan, content};
 use iolite_engine::OpenMode;
 use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
 use iolite_types::Direction;

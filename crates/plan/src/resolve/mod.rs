@@ -6,7 +6,6 @@
 //! is about to start: an earlier job of the run may have changed them until then.
 
 mod buffers;
-pub mod content;
 mod errors;
 mod files;
 mod issue;
@@ -17,7 +16,6 @@ mod placement;
 mod priorities;
 #[cfg(test)]
 mod tests;
-mod workload;
 
 pub use buffers::BufferRules;
 pub use errors::{ErrorRules, Tolerance};
@@ -28,13 +26,13 @@ pub use pace::{Amount, Limit, Minimum, PaceRules, Think, rules as pace_rules};
 pub use peers::{FlowRules, SizedRampRules};
 pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
-pub use workload::{replayed_sizes, workload_spec};
 // The words of the options that a worker follows as they are.
 pub use iolite_options::{
     ClockSource, FadviseHint, Fallocate, LockFile, MemoryKind, NumaPolicyMode, RateProcess,
 };
 
-use crate::{JobPlan, Layout, Plan, WorkerPlan, verification};
+use crate::workload::workload_spec;
+use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
 use iolite_options::engines::Completion;
 use iolite_options::{JobOptions, SubmitMode};

@@ -5,7 +5,7 @@
 //! method. A pattern must depend on nothing but the place in the file, byte for byte.
 
 use super::spec::spec_of;
-use crate::resolve::workload_spec;
+use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, WorkerPlan};
 use iolite_content::{Fill, PatternPiece};
 use iolite_types::{BlockSize, Direction};

@@ -3,7 +3,7 @@
 use super::spec::{checked_direction, spec};
 use super::state::requires_state;
 use super::unforeseeable::{by_options, relies_on_options};
-use crate::resolve::replayed_sizes;
+use crate::workload::replayed_sizes;
 use crate::{Plan, Problem, ReplayPlan};
 use iolite_options::JobOptions;
 use iolite_trace::{Blocks, Place, TraceError};

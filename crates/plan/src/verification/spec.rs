@@ -1,6 +1,6 @@
 //! How blocks are written and checked.
 
-use crate::resolve::content;
+use crate::content;
 use iolite_content::Fill;
 use iolite_options::{JobOptions, VerifyHeaderFormat};
 use iolite_types::{BlockSize, Direction};

@@ -1,7 +1,7 @@
 //! The state of a worker: which file it is, and what is done with it.
 
 use super::spec::{kind, spec_of};
-use crate::resolve::workload_spec;
+use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_options::engines::Capability;
 use iolite_options::{JobOptions, SyncMode, VerifyPolicy};

@@ -3,7 +3,7 @@
 use super::alike::alike;
 use super::rivalries::Rivalries;
 use super::state::{self, NO_TABLE, keeps_state, policy, requires_state, table_block};
-use crate::resolve::workload_spec;
+use crate::workload::workload_spec;
 use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
 use iolite_host::Machine;
 use iolite_options::{JobOptions, SizeValue};

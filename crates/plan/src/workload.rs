@@ -11,7 +11,7 @@ use iolite_types::{Direction, PerDirection};
 use iolite_workload::{BlockSize, Distribution, FileOrder, Mix, Region, StridedZones, Zone, ZoneSize};
 
 /// The worker's workload, from its options and files, or from its trace.
-pub fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> iolite_workload::Spec {
+pub(crate) fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> iolite_workload::Spec {
     let workload = generated(&job.options, job.engine.facets, layout, worker.seed);
     match &worker.replay {
         Some(replay) => replayed(replay, workload),
@@ -43,7 +43,7 @@ fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_work
 
 /// The sizes of the I/Os of a direction of a trace: the smallest, the largest, and one so that what divides them all
 /// divides these.
-pub fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
+pub(crate) fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
     let Blocks { smallest, largest, common, .. } = replay.blocks[direction];
     match direction {
         // They need no buffers.
