@@ -60,6 +60,16 @@ impl JobOptions {
         self.verification.is_on() && self.verification.verify_state_load
     }
 
+    /// Whether the job uses the files as an earlier run has left them, to verify them.
+    pub fn relies_on_earlier_run(&self) -> bool {
+        self.verify_only || self.loads_state()
+    }
+
+    /// The option by which the job names its CPUs.
+    pub fn affinity_option(&self) -> &'static str {
+        if self.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" }
+    }
+
     /// Whether the job goes through its writes without doing them: an earlier run has done them (`verify_only`).
     pub fn skips_writes(&self) -> bool {
         self.verify_only && self.rw.writes()

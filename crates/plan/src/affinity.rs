@@ -93,7 +93,7 @@ fn without_worker(
     machine: &dyn Machine,
 ) -> Option<Obstacle> {
     if let Some(message) = on_named(options, workers, reserved, machine) {
-        let option = if options.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" };
+        let option = options.affinity_option();
         return Some((option, format!("{option}: {message}")));
     }
     if !options.numa_cpu_nodes.is_empty() {

@@ -13,7 +13,7 @@ pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'s
         Some(format!("there is no CPU {cpu}, the last is {}", configured - 1))
     };
     if let Some(why) = missing(&options.cpus_allowed) {
-        let option = if options.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" };
+        let option = options.affinity_option();
         found.push((option, format!("{option}: {why}")));
     }
     if let Some(why) = missing(options.gtod_cpu.as_slice()) {

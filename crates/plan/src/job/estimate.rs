@@ -48,7 +48,7 @@ fn passes(options: &JobOptions) -> f64 {
     };
     // A pass counts a trim and the write to the same place once.
     let pairs = if options.rw.trims() && options.rw.writes() { 2.0 } else { 1.0 };
-    if options.verify_only || options.loads_state() {
+    if options.relies_on_earlier_run() {
         // Nothing is written. What an earlier run has written is read once.
         pairs * written
     } else if options.reads_back() {

@@ -50,7 +50,7 @@ pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> C
     let has_local_files = job.engine.facets.has_local_files();
     let fills = fills(job);
     Creation {
-        time: if options.verify_only || options.loads_state() {
+        time: if options.relies_on_earlier_run() {
             CreationTime::Never
         } else if options.create_serialize || fills {
             // Filling a file system from several sides at once would leave sizes to chance.
