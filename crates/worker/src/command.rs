@@ -1,4 +1,4 @@
-//! `exec_prerun` and `exec_postrun`: commands of the user around a job.
+//! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 
 use iolite_os::explained;
 use iolite_types::describe_error;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 pub enum When {
     /// Before the job.
     Before,
-    /// After it.
+    /// After the job.
     After,
 }
 
@@ -30,15 +30,15 @@ pub fn note(job: &str, when: When) -> String {
     format!("{job}: Saving output of {} in {}", when.word(), output_file(job, when))
 }
 
-/// `JOB.prerun.txt`; a job's name may look like a path, the file is in the current directory all the same.
+/// `JOB.prerun.txt` in the current directory, even if the job's name looks like a path.
 fn output_file(job: &str, when: When) -> String {
     format!("{}.{}.txt", job.replace('/', "_"), when.word())
 }
 
-/// Runs a command in a shell and waits for it. What it prints, to whichever output, goes to a file.
+/// Runs a command in a shell and waits for it. Its standard output and standard error go to a file.
 ///
 /// # Errors
-/// When it cannot be started, its output cannot be kept, or it does not end well.
+/// The command cannot be started, its output file cannot be created, or it exits with a failure.
 pub fn run(job: &str, when: When, command: &str) -> io::Result<()> {
     let path = output_file(job, when);
     let output = File::create(&path).map_err(|error| {
@@ -48,7 +48,7 @@ pub fn run(job: &str, when: When, command: &str) -> io::Result<()> {
         )
     })?;
     let errors = output.try_clone()?;
-    // The signals that the run keeps to itself are not blocked for the command: the standard library sees to that.
+    // The standard library unblocks the signals that the run has blocked for itself.
     let status = Command::new("/bin/sh")
         .args(["-c", command])
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Making files what the job needs, before its I/O.
+//! Creates, extends and fills the files of a job before its I/O.
 
 use iolite_content::Content;
 use iolite_os::explained;
@@ -15,13 +15,13 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use tracing::debug;
 
-/// How much is written at once when a file is filled.
+/// Bytes per write when a file is filled.
 const CHUNK: usize = 1 << 20;
 
-/// The layout with the sizes that the files have reached, where they are filled until the file system is full.
+/// The layout with the sizes that the files have reached, if they are filled until the file system is full.
 ///
 /// # Errors
-/// There was no room for as much as one block.
+/// A file has no room for even one block, or its size cannot be read.
 pub fn reached(rules: &Creation, layout: &Layout) -> io::Result<Layout> {
     let size_of = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let reached = layout.reached(rules.least, size_of);
@@ -32,11 +32,11 @@ pub fn reached(rules: &Creation, layout: &Layout) -> io::Result<Layout> {
     Ok(reached)
 }
 
-/// Makes the files of a worker of this job what the job needs. `note` is told what is being laid out, `stop` asked now
-/// and then.
+/// Creates, extends and fills the files of a worker as its job needs them. Calls `note` with a message about what is
+/// being laid out, and checks `stop` regularly.
 ///
 /// # Errors
-/// What keeps a file from being made, with its name.
+/// A file cannot be created, extended or filled. The error names it.
 pub fn create(
     job: &str,
     rules: &Creation,
@@ -94,8 +94,8 @@ fn describe(job: &str, files: &[(&FileLayout, u64)]) -> String {
     }
 }
 
-/// Makes or extends one file. What it holds already stays; what is added is random data where the job may read it,
-/// and otherwise whatever `fallocate` gives. With `fill_device` the end of the room is as good an end as the size.
+/// Creates or extends one file and keeps the data that it has. The added part is filled with random data if the job may
+/// read it; otherwise `fallocate` decides what it holds. With `fill_device`, a full file system is a success too.
 fn one(
     rules: &Creation,
     path: &Path,
@@ -108,11 +108,11 @@ fn one(
     let metadata = file.metadata()?;
     let present = metadata.len();
     if rules.is_filled && !rules.may_be_short {
-        // What is reserved behind its end already belongs to the file.
+        // Blocks that are reserved beyond the end already belong to the file.
         let held = present.max(metadata.blocks() * 512);
         check_room(&file, size.saturating_sub(held))?;
     }
-    // Room that is reserved at once is not found out about by filling it.
+    // When filling is meant to hit the end of the room, do not check for room first.
     if !rules.may_be_short {
         preallocate(rules.fallocate, &file, size, note, stop)?;
     }
@@ -128,7 +128,8 @@ fn one(
     Ok(())
 }
 
-/// Is there room for so many more bytes? Found out before they are written: a full file system hurts others as well.
+/// Checks that the file system has room for this many more bytes, before anything is written: a full file system hurts
+/// other users too.
 fn check_room(file: &File, bytes: u64) -> io::Result<()> {
     match files::free_bytes(file)? {
         Some(free) if bytes > free => {
@@ -142,7 +143,7 @@ fn check_room(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Writes this part of the file.
+/// Writes random data to this part of the file.
 fn fill(
     rules: &Creation,
     file: &File,
@@ -160,7 +161,7 @@ fn fill(
             content.prepare_write(block_content, at + number * block as u64);
         }
         match file.write_all_at(&buffer[..length], at) {
-            // There may be room for a part of it still.
+            // A smaller part may still fit.
             Err(error) if rules.may_be_short && is_full(&error) && length > block => most = block as u64,
             result => {
                 result?;
@@ -171,14 +172,14 @@ fn fill(
     Ok(())
 }
 
-/// Whether this says that there is no more room.
+/// Whether this error says that there is no more room.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
-/// Gives a file its blocks or its size, as `fallocate` says. That a file system cannot, or has no room for all of
-/// it, is no error: the job will find out where the room ends, as it would have anyway. But `posix`, which was asked
-/// for by name and always can, says so.
+/// Allocates a file's blocks or sets its size, as `fallocate` says. It is no error if the file system does not support
+/// that or has not enough room: the job meets the end of the room when it writes, as it would without `fallocate`. Only
+/// `posix` reports an error, because it works on every file system.
 fn preallocate(
     how: Fallocate,
     file: &File,
@@ -214,7 +215,7 @@ fn preallocate(
     }
 }
 
-/// The errno of fallocate(2), 0 for none.
+/// The errno of fallocate(2), 0 for success.
 fn fallocate(descriptor: RawFd, mode: libc::c_int, length: libc::off_t) -> libc::c_int {
     // SAFETY: no pointers are involved.
     match unsafe { libc::fallocate(descriptor, mode, 0, length) } {
@@ -230,7 +231,7 @@ mod tests {
     use iolite_os::errno_of;
     use iolite_plan::resolve::CreationTime;
 
-    /// Files that are written only, or read as well.
+    /// Rules for files that the job only writes (`is_filled` = false), or also reads.
     fn rules(is_filled: bool, fallocate: Fallocate) -> Creation {
         Creation {
             time: CreationTime::BeforeAll,
@@ -284,7 +285,7 @@ mod tests {
         let rules = rules(false, Fallocate::Posix);
         let mut notes = Vec::new();
         let mut content = Content::new(&Spec::random(1));
-        // Larger than any file can be.
+        // Larger than the largest possible file.
         let mut note = |text| notes.push(text);
         one(&rules, &path, i64::MAX as u64, &mut content, &mut note, &|| false).unwrap();
         assert_eq!(notes.len(), 1);
@@ -296,7 +297,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         let mut content = Content::new(&Spec::random(1));
-        // More than any file system here has free, less than the largest file.
+        // More than any file system here has free, but less than the largest possible file.
         let error =
             one(&rules(true, Fallocate::Native), &path, 1 << 62, &mut content, &mut |_| (), &|| false)
                 .unwrap_err();

@@ -1,4 +1,4 @@
-//! A worker's files: which are open, advice to the kernel, locks.
+//! A worker's files: which ones are open, advice to the kernel, locks.
 
 mod replayed;
 mod syncing;
@@ -21,29 +21,29 @@ use tracing::debug;
 pub struct FileTable {
     specs: Vec<FileSpec>,
     open: Vec<bool>,
-    /// Which were open for writing and are closed.
+    /// Files that were written and then closed.
     written: Vec<bool>,
-    /// How each is opened.
+    /// How each file is opened.
     modes: Vec<OpenMode>,
-    /// How files are opened of which nothing else is known.
+    /// How files are opened unless more is known about them.
     usual: OpenMode,
-    /// Why a file must not be changed; empty where none has a reason.
+    /// Why a file must not be written to. Empty if the job may write to all files.
     protected: Vec<Option<String>>,
     live: Option<LiveRules>,
-    /// What the names of a live trace mean, where none may have two.
+    /// The names in a live trace, for a job in which no file may have two names.
     names: Option<Names>,
     recorder: Option<TraceRecorder>,
     random: bool,
     fadvise: FadviseHint,
     invalidate: bool,
     fsync_on_close: bool,
-    /// How long what is written will live, as fcntl(2) says it; 0 = nothing is said.
+    /// Expected lifetime of written data, as fcntl(2) encodes it; 0 = not set.
     write_hint: u64,
     locks: Option<Locks>,
 }
 
 impl FileTable {
-    /// The files of this layout, none of them open.
+    /// The files of this layout. All are closed.
     pub fn new(rules: &FileRules, layout: &Layout) -> Self {
         let specs: Vec<FileSpec> = layout
             .files
@@ -74,12 +74,12 @@ impl FileTable {
         }
     }
 
-    /// Whether files are locked for each I/O, or I/Os are recorded: only the full loop does that.
+    /// Whether the files need the full loop, for a lock or a record of each I/O.
     pub fn needs_full_loop(&self) -> bool {
         self.locks.is_some() || self.recorder.is_some()
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn len(&self) -> usize {
         self.specs.len()
     }
@@ -89,7 +89,7 @@ impl FileTable {
         self.specs.get(file as usize).map_or_else(|| "?".into(), |spec| spec.path.display().to_string())
     }
 
-    /// Where a file is.
+    /// The path of a file.
     pub fn path(&self, file: u32) -> Option<&Path> {
         self.specs.get(file as usize).map(|spec| spec.path.as_path())
     }
@@ -100,12 +100,12 @@ impl FileTable {
         self.open[file as usize]
     }
 
-    /// How many are open.
+    /// The number of open files.
     pub fn open_count(&self) -> u32 {
         self.open.iter().filter(|&&open| open).count() as u32
     }
 
-    /// Opens a file, drops what the page cache holds of it, and gives the kernel its hints.
+    /// Opens a file, drops its pages from the page cache, and gives the kernel its hints.
     pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         let slot = file as usize;
         if let Err(error) = engine.open(file, &self.specs[slot], self.modes[slot]) {
@@ -128,7 +128,7 @@ impl FileTable {
             advise(descriptor, self.fadvise, self.random);
             if self.write_hint > 0 {
                 hint(descriptor, self.write_hint).inspect_err(|_| {
-                    // The error that matters is the one before.
+                    // The caller reports the earlier error.
                     let _ = engine.close(file);
                     self.open[file as usize] = false;
                 })?;
@@ -138,7 +138,7 @@ impl FileTable {
         Ok(())
     }
 
-    /// Drops once more what the page cache holds of the open files, before they are gone through again.
+    /// Drops the open files' pages from the page cache before the next lap over them.
     pub fn refresh<E: Engine>(&self, engine: &E) {
         if !self.invalidate {
             return;
@@ -152,7 +152,7 @@ impl FileTable {
         }
     }
 
-    /// Opens a file that was closed, so that what is read now comes from the medium as far as that is possible.
+    /// Reopens a closed file. Its pages are dropped from the page cache, so reads come from the medium if possible.
     pub fn reopen<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         self.open(engine, file)?;
         self.sync(engine, file)?;
@@ -164,7 +164,7 @@ impl FileTable {
         Ok(())
     }
 
-    /// Closes a file, after a sync where the job wants one.
+    /// Closes a file. Syncs it first if the job asks for that.
     pub fn close<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         if !std::mem::take(&mut self.open[file as usize]) {
             return Ok(());
@@ -177,7 +177,7 @@ impl FileTable {
         synced
     }
 
-    /// Closes all that are open. The first error is the one that is told.
+    /// Closes all open files. Returns the first error.
     pub fn close_all<E: Engine>(&mut self, engine: &mut E) -> io::Result<()> {
         (0..self.specs.len() as u32).map(|file| self.close(engine, file)).fold(Ok(()), io::Result::and)
     }
@@ -189,7 +189,7 @@ impl FileTable {
         {
             let mut file = match File::open(&spec.path) {
                 Ok(file) => file.take(spec.size),
-                // A file that this job is going to create has nothing to be read.
+                // This job is going to create the file, so there is nothing to read yet.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
@@ -198,7 +198,7 @@ impl FileTable {
         Ok(())
     }
 
-    /// Removes the regular files. One that is gone already is no error: clones share files.
+    /// Removes the regular files. A missing file is no error: clones share files.
     pub fn unlink(&self) -> io::Result<()> {
         for spec in self.specs.iter().filter(|spec| spec.kind == FileKind::Regular) {
             match std::fs::remove_file(&spec.path) {
@@ -209,7 +209,7 @@ impl FileTable {
         Ok(())
     }
 
-    /// Opens the files that locks are taken through.
+    /// Opens the files for locking.
     pub fn prepare_locks(&mut self) -> io::Result<()> {
         match &mut self.locks {
             Some(locks) => locks.open(&self.specs),
@@ -217,14 +217,14 @@ impl FileTable {
         }
     }
 
-    /// Whether an I/O of this direction has to wait until what is in flight is done: because the lock that is held
-    /// on the file is not the one that it needs, or because it would wait for a lock while others are held, which
-    /// can wait for each other for ever.
+    /// Whether an I/O of this direction has to wait until nothing is in flight. It has to if the worker holds the wrong
+    /// kind of lock on the file. It also has to if it needs a new lock while the worker holds others: workers that wait
+    /// for locks while they hold some can deadlock.
     pub fn must_drain_for(&self, file: u32, direction: Direction) -> bool {
         self.locks.as_ref().is_some_and(|locks| locks.conflicts(file, direction))
     }
 
-    /// An I/O on this file is about to be issued.
+    /// Takes the file's lock for an I/O that is about to be issued.
     pub fn enter(&mut self, file: u32, direction: Direction) -> io::Result<()> {
         match &mut self.locks {
             Some(locks) => {
@@ -235,7 +235,7 @@ impl FileTable {
         }
     }
 
-    /// An I/O on this file is done.
+    /// Releases the file's lock if the completed I/O was the last one in flight on it.
     pub fn left(&mut self, file: u32) {
         if let Some(locks) = &mut self.locks {
             debug!(target: "mutex", "file {file}: one user less of its lock");
@@ -244,7 +244,7 @@ impl FileTable {
     }
 }
 
-/// Drops what is cached of a file. That a kind of file has no cache is no error.
+/// Drops a file's data from the cache. A file that has no cache is no error.
 fn invalidate(descriptor: RawFd, spec: &FileSpec) {
     /// Flushes and drops the buffers of a block device (linux/fs.h).
     const BLKFLSBUF: libc::Ioctl = 0x1261;
@@ -254,7 +254,7 @@ fn invalidate(descriptor: RawFd, spec: &FileSpec) {
             FileKind::Regular => {
                 libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
             }
-            // Needs privileges that a reader may not have; advice works for everyone.
+            // The ioctl needs privileges that a reader may not have. Advice needs none.
             FileKind::Block if libc::ioctl(descriptor, BLKFLSBUF) != 0 => {
                 libc::posix_fadvise(descriptor, 0, 0, libc::POSIX_FADV_DONTNEED);
             }
@@ -263,7 +263,7 @@ fn invalidate(descriptor: RawFd, spec: &FileSpec) {
     }
 }
 
-/// Tells the kernel how long what is written to this file will live.
+/// Tells the kernel the expected lifetime of data written to this file.
 fn hint(descriptor: RawFd, life_time: u64) -> io::Result<()> {
     // linux/fcntl.h
     const F_SET_RW_HINT: libc::c_int = 1024 + 12;
@@ -277,7 +277,7 @@ fn hint(descriptor: RawFd, life_time: u64) -> io::Result<()> {
     }
 }
 
-/// Tells the kernel how the file will be accessed. It is advice: that it is not taken is no error.
+/// Tells the kernel how the file will be accessed. This is advice, so failure is no error.
 fn advise(descriptor: RawFd, hint: FadviseHint, random: bool) {
     let advice = match hint {
         FadviseHint::None => return,
@@ -292,14 +292,14 @@ fn advise(descriptor: RawFd, hint: FadviseHint, random: bool) {
 
 /// `lockfile`: one lock per file, held while this worker has I/O in flight on it.
 ///
-/// The lock is flock(2) on a descriptor of the worker's own, so it works between threads and processes alike, and
-/// the kernel takes it back from a worker that dies.
+/// The lock is a flock(2) on a descriptor that only this worker uses, so it works between threads as well as processes,
+/// and the kernel releases it when a worker dies.
 struct Locks {
     kind: LockFile,
     files: Vec<Option<File>>,
     in_flight: Vec<u32>,
     exclusive: Vec<bool>,
-    /// How many locks are held.
+    /// The number of locks held.
     held: u32,
 }
 
@@ -319,7 +319,8 @@ impl Locks {
     }
 
     fn open_one(&mut self, slot: usize, spec: &FileSpec) -> io::Result<()> {
-        // Opening a pipe would wait for its other end; what is read from it is nobody else's anyway.
+        // Opening a pipe would wait for its other end. A pipe needs no lock: a byte read from it goes to one reader
+        // only.
         if spec.kind != FileKind::Pipe && self.files[slot].is_none() {
             self.files[slot] = Some(open_as_allowed(&spec.path)?);
         }
@@ -358,7 +359,7 @@ impl Locks {
         self.in_flight[slot] -= 1;
         if self.in_flight[slot] == 0 {
             self.held -= 1;
-            // Unlocking a lock that is held on an open descriptor does not fail.
+            // Unlocking an open descriptor does not fail.
             let _ = lock(&self.files[slot], libc::LOCK_UN);
         }
     }
@@ -430,7 +431,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pipe");
         let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-        // SAFETY: a terminated string.
+        // SAFETY: the string is null-terminated.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let mut locks = Locks::new(LockFile::Exclusive, 2);
         let spec = |path: &Path| FileSpec { path: path.to_owned(), kind: FileKind::Pipe, size: 0 };

@@ -1,9 +1,9 @@
-//! Jobs that keep each other in step: `flow`, `flow_id`, `flow_sleep`.
+//! Jobs that stay in step with each other: `flow`, `flow_id`, `flow_sleep`.
 //!
-//! Each worker of a flow counts the I/Os it issues in a word of its own and only reads those of the others, so there
-//! is nothing to lock and nothing that a dying worker could leave behind. It may go on while its count over its
-//! weight is not above that of all running members together; the slowest of a flow sets the pace. Who begins later
-//! begins level with the others, and who has ended no longer counts.
+//! Each worker of a flow counts its issued I/Os in a word that only it writes, and reads the words of the others. No
+//! lock is needed, and a worker that dies leaves nothing behind. A worker may issue I/O while its count divided by its
+//! weight is not above the same ratio of all other running members together, so the slowest member sets the pace. A
+//! member that starts late starts level with the others. Members that have ended no longer count.
 
 use iolite_os::shared::{Control, Phase};
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,14 +13,14 @@ pub struct Flow<'a> {
     own: &'a Control,
     weight: u64,
     others: Vec<(&'a Control, u64)>,
-    /// Nanoseconds to sleep when ahead; 0 = only look again.
+    /// Nanoseconds to sleep while ahead of the others; 0 = check again at once.
     sleep_ns: u64,
-    /// It may issue until it has issued so many, whatever the others do.
+    /// The worker may issue up to this count without checking the others.
     limit: u64,
 }
 
 impl<'a> Flow<'a> {
-    /// The worker that counts in `own`, beside `others` with their weights. Weights are positive.
+    /// The worker whose word is `own`, in a flow with `others` and their weights. Weights are positive.
     pub fn new(own: &'a Control, weight: u32, others: Vec<(&'a Control, u32)>, sleep_ns: u64) -> Self {
         Flow {
             own,
@@ -31,15 +31,15 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Nanoseconds to sleep when ahead.
+    /// Nanoseconds to sleep while ahead of the others.
     pub fn sleep_ns(&self) -> u64 {
         self.sleep_ns
     }
 
-    /// What those of the others that run have issued, and what they weigh.
+    /// The sums of the issued I/Os and of the weights of the other running members.
     fn running(&self) -> (u64, u64) {
         let running = self.others.iter().filter(|(control, _)| {
-            // Those that are about to begin count as well: nobody is to run ahead of them at the start.
+            // Members that are about to start count too, so that nobody runs ahead of them.
             (Phase::Ready..=Phase::Syncing).contains(&control.phase()) && control.ended_ns.load(Relaxed) == 0
         });
         running.fold((0, 0), |(issued, weights), (control, weight)| {
@@ -47,7 +47,7 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// The worker begins: level with those that run.
+    /// The worker starts, level with the running members.
     pub fn start(&mut self) {
         let (issued, weights) = self.running();
         if let Some(level) = (u128::from(issued) * u128::from(self.weight)).checked_div(u128::from(weights)) {
@@ -63,17 +63,17 @@ impl<'a> Flow<'a> {
         }
         let (issued, weights) = self.running();
         if weights == 0 {
-            // Alone. Looked at again soon, as somebody may come.
+            // No other member runs. Check again soon, because one may start.
             self.limit = own + self.weight;
             return true;
         }
         let level = (u128::from(issued) * u128::from(self.weight) / u128::from(weights)) as u64;
-        // At the level itself one more is allowed, or nobody could begin.
+        // A worker at the level may issue one more I/O. Otherwise nobody could start.
         self.limit = level.saturating_add(1);
         own < self.limit
     }
 
-    /// An I/O was issued.
+    /// Counts an issued I/O.
     pub fn issued(&self) {
         let own = &self.own.flow_ios;
         own.store(own.load(Relaxed) + 1, Relaxed);
@@ -98,7 +98,7 @@ mod tests {
             .collect()
     }
 
-    /// Lets everybody who may go do one I/O, so many times.
+    /// Lets each worker that may go issue one I/O, for this many rounds.
     fn rounds(flows: &mut [Flow<'_>], rounds: usize) -> Vec<u64> {
         for _ in 0..rounds {
             for flow in flows.iter_mut() {

@@ -1,12 +1,12 @@
 //! The I/O loop: the one place where workload, content, engine and statistics meet.
 //!
-//! It is generic over the engine and the generator, and over whether anything beyond the plain loop is needed
-//! (`FULL`): syncs between I/Os, overlap checks, locks, files opened on the way. A plain job pays for none of that.
-//! In steady state it allocates nothing, takes no lock, formats nothing, and makes no system call of its own.
+//! It is generic over the engine, the generator, and whether the job needs more than the plain loop (`FULL`): syncs
+//! between I/Os, overlap checks, locks, files that are opened during a pass. A plain job pays for none of that. In
+//! steady state the loop does not allocate, lock, format, or make system calls of its own.
 //!
-//! A unit has three time stamps: *start* (it was made), *issue* (it was handed to the system: just before the call of
-//! a synchronous engine, after queue and commit of one that queues) and *complete* (it was reaped). Units of one
-//! commit share their issue stamp, units of one reap their completion stamp.
+//! A unit has three time stamps: *start* (it was made), *issue* (it was handed to the system: just before the call of a
+//! synchronous engine, or after queue and commit) and *complete* (it was reaped). Units of one commit share their issue
+//! stamp. Units of one reap share their completion stamp.
 
 mod blocks;
 mod buffers;
@@ -47,13 +47,14 @@ use iolite_types::Direction;
 use iolite_workload::{Generator, Io, Next};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Without time stamps in the loop, the clock is read once in so many I/Os, to see whether the time is over.
+/// Without time stamps, the loop reads the clock once in this many I/Os to see whether the time is over.
 const CLOCK_INTERVAL: u32 = 16;
 
-/// Counting so many units takes no longer than reading the clock: the stamp of their commit or reaping is still fresh.
+/// Counting this many units takes no longer than reading the clock, so the stamp of their commit or reap is still
+/// fresh.
 const FRESH_BATCH: u32 = 2;
 
-/// Up to so many bytes, changing the old data of a buffer takes no longer than reading the clock.
+/// Scrambling up to this many bytes of a buffer takes no longer than reading the clock.
 const SOON_SCRAMBLED: u64 = 16 << 10;
 
 /// How a pass ended.
@@ -61,11 +62,11 @@ const SOON_SCRAMBLED: u64 = 16 << 10;
 pub enum PassEnd {
     /// The workload has no more I/O for this pass.
     Finished,
-    /// Told to stop, out of time, full, or failed.
+    /// The job was told to stop, its time was over, the device was full, or an I/O failed.
     Stopped,
 }
 
-/// The loop and everything it works with.
+/// The loop with everything it uses.
 pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     /// The engine.
     pub engine: E,
@@ -73,7 +74,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub generator: G,
     /// The worker's files.
     pub files: FileTable,
-    /// What only a full loop uses.
+    /// What only the full loop uses.
     pub extras: Box<Extras<'a>>,
     /// Why and how the loop ends.
     pub end: Ending,
@@ -86,33 +87,33 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     clock: Clock,
     content: Option<Content>,
     script: Script,
-    /// The I/O that is issued at present is not the workload's: it reads back, or trims.
+    /// The I/O being issued is not part of the workload: it reads back, or trims what was written.
     beside: bool,
-    /// Writes until the next one that nothing may be in flight beside.
+    /// Number of writes until the next write barrier (a write with nothing else in flight).
     barrier_countdown: u32,
 }
 
-/// What [`IoLoop::new`] needs beside engine and generator.
+/// What [`IoLoop::new`] needs besides engine and generator.
 pub struct Parts<'a> {
-    /// The numbers.
+    /// How the job issues I/O.
     pub rules: IssueRules,
-    /// What is done about failed I/Os.
+    /// What to do about failed I/Os.
     pub errors: ErrorPolicy<'a>,
-    /// Between controller and worker.
+    /// The words shared with the controller.
     pub control: &'a Control,
-    /// Where the measurements go.
+    /// The worker's measurements.
     pub stats: &'a LiveStats,
     /// The job's clock.
     pub clock: Clock,
-    /// Prepares buffers before writes; `None` when nothing has to be done then.
+    /// Prepares buffers before writes; `None` = buffers need no preparation.
     pub content: Option<Content>,
-    /// What only a full loop uses.
+    /// What only the full loop uses.
     pub extras: Box<Extras<'a>>,
-    /// The I/O priority of the worker; 0 = none was given.
+    /// The worker's I/O priority; 0 = not set.
     pub priority: u16,
     /// The files.
     pub files: FileTable,
-    /// Not all files are open from the start.
+    /// Files are also opened during the pass.
     pub opens_on_the_way: bool,
     /// The first buffer.
     pub buffers: *mut u8,
@@ -121,7 +122,7 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Whether anything is asked for that the plain loop leaves out.
+    /// Whether the job needs anything that the plain loop does not have.
     pub fn needs_full_loop(&self) -> bool {
         self.rules.works
             || self.rules.serialize_overlap
@@ -130,14 +131,14 @@ impl Parts<'_> {
             || self.opens_on_the_way
             || self.files.needs_full_loop()
             || self.extras.any()
-            // Only a full loop tells about single I/Os.
+            // Only the full loop traces single I/Os.
             || tracing::enabled!(target: "io", tracing::Level::TRACE)
             || tracing::enabled!(target: "random", tracing::Level::TRACE)
     }
 }
 
 impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
-    /// Puts the loop together. The clock starts with [`IoLoop::start`].
+    /// Assembles the loop. The job's clock starts with [`IoLoop::start`].
     pub fn new(engine: E, generator: G, parts: Parts<'a>) -> Self {
         IoLoop {
             engine,
@@ -163,12 +164,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// The job begins now.
+    /// Starts the job's clock.
     pub fn start(&mut self) {
         let now = self.clock.now();
         self.control.started_ns.store(now, Relaxed);
         self.control.counting_ns.store(now, Relaxed);
-        // The first pass begins with the schedule, not when the worker comes to it.
+        // The first span begins here, when the job starts, and not when the first pass begins.
         self.stats.begin_span(self.rules.moves, now);
         self.time.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
         let span = if self.time.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
@@ -191,12 +192,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.control.set_phase(self.phase());
     }
 
-    /// Whether no further pass should begin.
+    /// Whether the job starts no further pass.
     pub fn is_over(&self) -> bool {
         self.end.stopping || self.end.failure.is_some()
     }
 
-    /// Issues I/O until the workload has no more, or something ends the job. Nothing is in flight afterwards.
+    /// Issues I/O until the pass is finished or something ends the job. Returns when nothing is in flight.
     pub fn pass(&mut self) -> PassEnd {
         self.flight.fresh_stamp = 0;
         if FULL {
@@ -228,8 +229,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             match self.generator.next() {
                 Next::Io(io) => {
-                    // A sync comes between two I/Os, and nobody waits for the turn of an I/O that there is not:
-                    // neither is after the last.
+                    // Syncs and waits come between two I/Os, so they happen only when the workload has another I/O.
                     if FULL && !self.await_turn(moment) {
                         return PassEnd::Stopped;
                     }
@@ -258,14 +258,15 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     && self.flight.pending.is_empty()
                     && self.flight.count > 0
                 {
-                    // What waits to be committed may be complete already with some engines, and has no stamp yet.
+                    // Some engines may have completed units that are not committed yet and have no issue stamp. So reap
+                    // only when no unit waits to be committed.
                     self.reap(0);
                 }
             }
         }
     }
 
-    /// Makes and issues the unit for an I/O.
+    /// Makes the unit for an I/O and issues it.
     #[inline(always)]
     fn submit(&mut self, io: Io) {
         let mut start = self.start_stamp();
@@ -280,7 +281,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.await_unit();
         }
         let Some(index) = self.flight.free.pop() else {
-            // The loop makes room before it comes here.
+            // The loop makes room before it submits.
             unreachable!("a unit is always free");
         };
         let slot = index as usize;
@@ -309,7 +310,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             let takes_time = content.refills() || (!E::SYNCHRONOUS && io.length > SOON_SCRAMBLED);
             if takes_time && self.rules.timed() {
                 ready = self.clock.now();
-                // New data is made before the I/O begins. (As with fio: what is changed in old data belongs to it.)
+                // New data is prepared before the I/O begins. As with fio, scrambling old data is part of the I/O.
                 if content.refills() {
                     start = ready;
                 }
@@ -331,7 +332,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         if FULL {
-            // What is read back or trimmed beside the script has no moment in it.
+            // I/O that reads back or trims is not part of the script, so it has no time in it.
             if !self.beside {
                 self.note_punctuality(Some(index));
             }
@@ -343,7 +344,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// The moment at which a unit is made; decides on the way whether the time is over.
+    /// Returns the time at which a unit is made. Also checks whether the time is over.
     #[inline(always)]
     fn start_stamp(&mut self) -> u64 {
         if self.rules.timed() {
@@ -366,8 +367,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         0
     }
 
-    /// Hands a unit to the engine, and counts it at once when the engine completes it at once. It was begun at `start`, and
-    /// its data was `ready` a little later.
+    /// Hands a unit to the engine. If the engine completes it at once, counts it at once. The unit was made at `start`;
+    /// its data was ready at `ready`.
     #[inline(always)]
     fn issue(&mut self, index: u32, start: u64, ready: u64, marks: u8) {
         let slot = index as usize;
@@ -383,7 +384,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.stats.level[0].add(u64::from(marks & REST == 0));
             self.stats.submit[1].add(1);
             self.stats.complete[1].add(1);
-            // What is unusual takes it back.
+            // Slower paths reset it to 0.
             self.flight.fresh_stamp = now;
             self.complete(index, outcome, Times { start, issue, complete: now, queued: false });
             self.stats.end();
@@ -415,7 +416,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                         self.stats.submit[1].add(1);
                         self.stats.complete[1].add(1);
                     }
-                    // What is unusual takes it back.
+                    // Slower paths reset it to 0.
                     self.flight.fresh_stamp = now;
                     self.complete(
                         index,
@@ -442,7 +443,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// Hands everything pending to the system.
+    /// Commits all queued units.
     #[inline(always)]
     fn commit(&mut self) {
         let count = self.flight.pending.len() as u32;
@@ -473,7 +474,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.flight.fresh_stamp = if count <= FRESH_BATCH { issue } else { 0 };
     }
 
-    /// Counts the submission latency of a unit.
+    /// Records the submission latency of a unit.
     #[inline(always)]
     fn record_submission(&self, index: u32, start: u64, issue: u64) {
         if let Some(direction) = self.flight.units[index as usize].operation.direction() {
@@ -486,7 +487,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// There is no room: waits as the rules for completion say.
+    /// Makes room for another unit: reaps as the job's completion rules say.
     #[inline(always)]
     fn make_room(&mut self) {
         self.commit();
@@ -501,7 +502,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// Fetches completions: at least `min` (0 = those that are there), at most what the rules say.
+    /// Reaps completions: at least `min` (0 = do not wait), at most as many as the job's rules allow.
     #[inline(always)]
     fn reap(&mut self, min: u32) {
         let min = min.min(self.flight.count);
@@ -520,7 +521,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// Fetches what completes within this time; 0 = what is there.
+    /// Reaps completions for at most this time; 0 = do not wait.
     fn reap_within(&mut self, time: std::time::Duration) {
         let min = usize::from(!time.is_zero());
         let max = self.flight.count as usize;
@@ -532,14 +533,14 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// Counts the completions that were fetched.
+    /// Counts the completions of a reap.
     #[inline(always)]
     fn count_done(&mut self) {
         let count = self.flight.done.len() as u32;
         let now = if self.rules.timed() { self.clock.now() } else { 0 };
         self.flight.count -= count;
         let done = std::mem::take(&mut self.flight.done);
-        // Whatever takes longer than counting, such as a short I/O, sets it back to 0.
+        // Slower paths, such as that of a short I/O, reset it to 0.
         self.flight.fresh_stamp = if count <= FRESH_BATCH { now } else { 0 };
         self.stats.begin();
         self.stats.complete[batch_class(count)].add(1);
@@ -565,7 +566,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// Counts a unit that is done, and frees it.
+    /// Counts a completed unit and frees it.
     #[inline(always)]
     fn complete(&mut self, index: u32, outcome: Outcome, times: Times) {
         let Times { start, issue, complete: now, .. } = times;
@@ -601,7 +602,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.release(index);
     }
 
-    /// The unit is free for another I/O.
+    /// Frees a unit for another I/O.
     #[inline(always)]
     fn release(&mut self, index: u32) {
         if FULL {
@@ -617,7 +618,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.flight.free.push(index);
     }
 
-    /// Waits for everything in flight.
+    /// Waits until nothing is in flight.
     fn drain(&mut self) {
         self.commit();
         while self.flight.count > 0 {
@@ -626,7 +627,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             self.reap_between(1, self.flight.count);
             self.commit();
             if self.flight.count == before && failed_before {
-                // The engine cannot even say what became of the rest.
+                // The engine cannot report on the units that are left.
                 break;
             }
         }
@@ -635,10 +636,10 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
     }
 
-    /// The thread's resources, once more, at the end.
+    /// Publishes the thread's resource usage at the end.
     pub fn finish(&self) {
         let now = self.clock.now();
-        // A span that was cut short by an error is over as well.
+        // An error may have cut a span short. End it now.
         self.stats.end_span([true; 3], now);
         self.control.ended_ns.store(now, Relaxed);
         super::publish_usage(self.control);

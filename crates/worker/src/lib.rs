@@ -1,4 +1,4 @@
-//! One worker, from its set-up to its end, in a process or thread of its own.
+//! One worker, from set-up to end, in a process or thread of its own.
 
 mod alignment;
 mod command;
@@ -64,23 +64,23 @@ use syncs::SyncSchedule;
 use target::LatencyTarget;
 use tracing::debug;
 
-/// What a worker is given.
+/// The input of a worker.
 pub struct Worker<'a> {
-    /// What it does.
+    /// The worker's job, fully resolved.
     pub resolved: &'a ResolvedWorker,
-    /// The trace that it replays, if it replays one. It may be open already, so it is no plain value.
+    /// The trace to replay, if any. It is not part of `resolved`, because it may be open already and is no plain value.
     pub replay: Option<&'a Arc<ReplayPlan>>,
-    /// What all workers of the run share.
+    /// The memory that all workers of the run share.
     pub arena: &'a Arc<Arena>,
-    /// To the controller.
+    /// The socket to the controller.
     pub messages: &'a Socket,
     /// The clock of the run.
     pub clock: Clock,
-    /// Who wrote last to the places that workers share.
+    /// Which job wrote last to each place that workers share.
     pub owners: &'a Arc<Owners>,
 }
 
-/// Why a worker could not go on.
+/// Why a worker has to stop.
 struct Stop {
     errno: i32,
     what: String,
@@ -96,9 +96,10 @@ impl Stop {
 }
 
 impl Worker<'_> {
-    /// Does everything. Failures are told to the controller; the exit status says whether there was one.
+    /// Does the worker's whole job. Reports a failure to the controller. Returns the exit status: 0, or 1 after a
+    /// failure.
     pub fn run(&self) -> i32 {
-        // What is told from here on belongs to this worker.
+        // All trace events below belong to this worker.
         let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
         self.control().id.store(process::thread_id(), Relaxed);
         self.enter(Phase::Created);
@@ -106,13 +107,13 @@ impl Worker<'_> {
         if let Some(command) = &self.resolved.command_after
             && let Err(stop) = self.run_command(command::When::After, command)
         {
-            // The job itself is over, and what it measured stands.
+            // The job is over and its results are valid, so this is only a warning.
             let what = format!("{}: {}", self.resolved.name, stop.what);
             Message::Warning(self.number(), what).send(self.messages);
         }
         let status = match worked {
             Ok(()) => 0,
-            // A worker that is told to stop has its waits interrupted. That is no failure.
+            // Stopping a worker interrupts its system calls. That is no failure.
             Err(stop) if stop.errno == libc::EINTR && self.stop_requested() => 0,
             Err(stop) => {
                 self.control().errno.store(stop.errno, Relaxed);
@@ -142,7 +143,7 @@ impl Worker<'_> {
         Message::Phase(self.number()).send(self.messages);
     }
 
-    /// The clock that the job asks for.
+    /// The clock that the job has chosen.
     fn own_clock(&self) -> Clock {
         use iolite_plan::resolve::ClockSource as Asked;
         self.clock.chosen(match self.resolved.clock {
@@ -170,10 +171,10 @@ impl Worker<'_> {
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?
     }
 
-    /// Goes where the job is to run, and does what comes before its I/O. Gives its logs.
+    /// Starts the logs, applies the job's placement, and prepares the files. Returns the logs.
     ///
-    /// This and others here are never inlined: what they need of the stack is given back before the I/O begins, and what
-    /// a thousand threads do not touch is memory saved.
+    /// Several functions here are never inlined, so that the I/O loop does not run on top of their stack frames. With a
+    /// thousand threads, stack pages that stay untouched save memory.
     #[inline(never)]
     fn enter_place(&self) -> Result<Logs, Stop> {
         let ResolvedWorker { name, placement, creation, layout, .. } = self.resolved;
@@ -197,21 +198,21 @@ impl Worker<'_> {
         Ok(logs)
     }
 
-    /// The workers that this one keeps in step with.
+    /// The flow that this worker belongs to.
     fn flow(&self) -> Option<Flow<'_>> {
         let rules = self.resolved.flow.as_ref()?;
         let others = rules.others.iter().map(|&(other, weight)| (&self.arena.slot(other).control, weight));
         Some(Flow::new(self.control(), rules.weight, others.collect(), rules.sleep_ns))
     }
 
-    /// The ramp in bytes, with those who share it.
+    /// The ramp in bytes, with the workers that share it.
     fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
         let rules = self.resolved.sized_ramp.as_ref()?;
         let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
         Some(SizedRamp::new(rules.bytes, self.control(), others.collect()))
     }
 
-    /// Sets the I/O scheduler of the disks below the files.
+    /// Sets the I/O scheduler of the disks that hold the files.
     fn set_scheduler(&self) -> Result<(), Stop> {
         let Some(scheduler) = &self.resolved.io_scheduler else { return Ok(()) };
         for file in &self.resolved.layout.files {
@@ -224,7 +225,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Runs a command of the user's, and says where its output is.
+    /// Runs a command of the user and reports where its output is.
     fn run_command(&self, when: command::When, command: &str) -> Result<(), Stop> {
         let name = &self.resolved.name;
         Message::Note(self.number(), command::note(name, when)).send(self.messages);
@@ -238,7 +239,7 @@ impl Worker<'_> {
         debug!(target: "mutex", "{}: the gate is open", self.resolved.name);
     }
 
-    /// Everything, with a pool of threads that submit. The engine's type is theirs to know.
+    /// Runs the job with a pool of threads that submit. Only these threads know the engine's type.
     #[inline(never)]
     fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
         let clock = self.own_clock();
@@ -253,19 +254,19 @@ impl Worker<'_> {
         }
     }
 
-    /// Everything, with I/O from a trace.
+    /// Runs the job with the I/O of a trace.
     #[inline(never)]
     fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, set_up: SetUp<'_>) -> Result<(), Stop> {
         let replay = Replay::new(plan, self.resolved.replay_speed, self.resolved.files.has_local_files);
         self.work::<E, Replay, true>(engine, replay, set_up)
     }
 
-    /// The generator that understands everything.
+    /// The generator that supports every workload.
     fn general(&self) -> Result<AnyGenerator, Stop> {
         General::new(&self.resolved.workload).map(AnyGenerator::from).map_err(no_workload)
     }
 
-    /// Everything that depends on the engine's type.
+    /// Runs the job with an engine of a known type.
     #[inline(never)]
     fn with_engine<E: Engine>(&self, engine: E, logs: Logs) -> Result<(), Stop> {
         let ResolvedWorker { name, workload, issue, .. } = self.resolved;
@@ -285,8 +286,8 @@ impl Worker<'_> {
         generator.visit(WithGenerator { worker: self, engine, set_up })
     }
 
-    /// Everything that does not depend on the type of the engine or the generator, before the files are opened. What is
-    /// not compiled for each of them is smaller, and a thread's stack is touched less.
+    /// Everything before the files are opened that depends neither on the engine's type nor on the generator's. It is
+    /// compiled only once, and its stack frame is gone when the loop runs.
     #[inline(never)]
     fn set_up(&self, logs: Logs) -> Result<SetUp<'_>, Stop> {
         let ResolvedWorker { name, layout, workload, issue, .. } = self.resolved;
@@ -322,7 +323,7 @@ impl Worker<'_> {
         Ok(SetUp { parts, buffers })
     }
 
-    /// What only a full loop uses.
+    /// Builds what only the full loop uses.
     #[inline(never)]
     fn extras(
         &self,
@@ -371,14 +372,14 @@ impl Worker<'_> {
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
         let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
         let worked = self.follow_plan(&mut io_loop);
-        // The engine waits for what it may still have in flight, and then the buffers can go.
+        // Dropping the engine waits for what is still in flight. Only then can the buffers go.
         drop(io_loop);
         drop(buffers);
         debug!(target: "mem", "{}: buffers given back", self.resolved.name);
         worked
     }
 
-    /// Waits for the start, does what the job asks for, and puts everything away.
+    /// Waits for the start signal, runs the job, and cleans up.
     fn follow_plan<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<'_, E, G, FULL>,
@@ -418,7 +419,7 @@ impl Worker<'_> {
         worked.and(logged).and(closed)
     }
 
-    /// The job was over before counting began.
+    /// Warns that the job ended before counting began.
     fn warn_of_ramp(&self) {
         let ramp = if self.resolved.sized_ramp.is_some() { "ramp_size" } else { "ramp_time" };
         let name = &self.resolved.name;
@@ -426,7 +427,7 @@ impl Worker<'_> {
         Message::Warning(self.number(), text).send(self.messages);
     }
 
-    /// Draws priorities, where I/Os have different ones, which are then told apart in the statistics.
+    /// The priorities that I/Os draw, if they have different ones. Prepares a statistic for each.
     fn priorities(&self) -> Option<Priorities> {
         let priorities = Priorities::new(self.resolved.priorities.as_ref()?);
         for direction in Direction::ALL {
@@ -436,7 +437,7 @@ impl Worker<'_> {
         Some(priorities)
     }
 
-    /// The passes that the job asks for.
+    /// Runs the passes of the job.
     fn loops<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -495,7 +496,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Between two passes: the files are removed and made anew (`unlink_each_loop`).
+    /// Between two passes: removes the files and creates them again (`unlink_each_loop`).
     fn make_anew<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -509,7 +510,8 @@ impl Worker<'_> {
         self.open(&mut io_loop.files, &mut io_loop.engine)
     }
 
-    /// Between two passes: the files are as if they had not been touched yet, as far as caches are concerned.
+    /// Between two passes: drops the files' pages from the page cache and, unless they are kept open, reopens the
+    /// files.
     fn renew<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -522,7 +524,7 @@ impl Worker<'_> {
         self.open(&mut io_loop.files, &mut io_loop.engine)
     }
 
-    /// Syncs, closes and removes what is to be synced, closed and removed at the end.
+    /// Syncs, closes and removes files at the end, as the job says.
     fn put_away<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -544,11 +546,11 @@ impl Worker<'_> {
         result
     }
 
-    /// Opens the files that are open from the start.
+    /// Opens the files that are open when the job starts.
     fn open<E: Engine>(&self, files: &mut FileTable, engine: &mut E) -> Result<(), Stop> {
         let has_local_files = self.resolved.files.has_local_files;
         if !has_local_files {
-            // Nothing to open, but something to count: users see the files of such a job as open.
+            // The engine opens no files, but users expect the job's files to be counted as open.
             self.control().open_files.store(files.len() as u32, Relaxed);
         }
         for file in 0..self.resolved.workload.open_files.min(files.len()) as u32 {
@@ -557,11 +559,11 @@ impl Worker<'_> {
                 .map_err(|error| Stop::new(format!("func=open({})", files.name(file)), &error))?;
         }
         if !has_local_files {
-            // There is nothing to lock either.
+            // There are no files to lock.
             return Ok(());
         }
         if self.replay.is_some() {
-            // Its files are locked as they are opened.
+            // A replay locks each file when it opens it.
             return Ok(());
         }
         files.prepare_locks().map_err(|error| Stop::new("func=lockfile", &error))?;
@@ -569,7 +571,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Fills the buffers, and gives what prepares them before each write, if something has to.
+    /// Fills the buffers. Returns the content that prepares them before each write, if they need that.
     #[inline(never)]
     fn fill(&self, buffers: &mut Buffers) -> Option<Content> {
         let mut content = Content::new(self.resolved.content.as_ref()?);
@@ -581,14 +583,14 @@ impl Worker<'_> {
     }
 }
 
-/// What a worker has prepared before its files are opened.
+/// What a worker prepares before its files are opened.
 struct SetUp<'a> {
     parts: Parts<'a>,
-    /// What the parts point into.
+    /// The memory that `parts` points into.
     buffers: Buffers,
 }
 
-/// Continues with an engine of a known type.
+/// Continues with an engine whose type is known.
 struct WithEngine<'a, 'b>(&'a Worker<'b>, Logs);
 
 impl Visitor for WithEngine<'_, '_> {
@@ -599,12 +601,12 @@ impl Visitor for WithEngine<'_, '_> {
     }
 }
 
-/// There is no memory for the workload.
+/// The workload needs more memory than there is.
 fn no_workload(error: iolite_workload::Error) -> Stop {
     Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") }
 }
 
-/// Continues, in the plain loop, with a generator of a known type.
+/// Continues in the plain loop with a generator whose type is known.
 struct WithGenerator<'a, 'b, E> {
     worker: &'a Worker<'b>,
     engine: E,

@@ -1,4 +1,4 @@
-//! A worker's logs and its recording: how their writers start, and what came of them.
+//! A worker's logs and its recording: starting their writers, and finishing them.
 
 use super::files::FileTable;
 use super::placement::keep_off;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// What is written beside a job.
+/// The files that are written while a job runs.
 #[derive(Debug, Default)]
 pub(super) struct Logs {
-    /// Its logs.
+    /// The job's logs.
     pub entries: Option<Recorder>,
-    /// The recording of its I/O.
+    /// The recording of the job's I/O.
     pub trace: Option<TraceRecorder>,
 }
 
 impl Worker<'_> {
-    /// Opens the logs and starts their writers. Before the worker goes to its place: the writers do not take CPUs and
-    /// priorities that are meant for the job.
+    /// Opens the logs and starts their writers. This happens before the job's placement is applied, so that the writers
+    /// do not inherit the job's CPUs and priorities.
     pub(super) fn start_logs(&self) -> Result<Logs, Stop> {
         let rules = &self.resolved.logs;
         let mut started = Logs::default();
         if let Some(settings) = &rules.entries {
-            // Where that clock showed zero, on the worker's. That there is one of this number has been seen before.
+            // The worker's time at which the other clock showed zero. The plan has checked that the other clock exists.
             let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(time::clock_ns(clock)));
             let settings = Settings { zero, ..settings.clone() };
             let entries = Recorder::start(&settings, &self.cancelled(), self.place_of_writers());
@@ -43,13 +43,13 @@ impl Worker<'_> {
         Ok(started)
     }
 
-    /// Whether this worker is asked to stop, for whoever outlives its own borrows.
+    /// Whether this worker is asked to stop, as a closure that does not borrow from the worker.
     fn cancelled(&self) -> Cancelled {
         let (arena, index) = (Arc::clone(self.arena), self.resolved.index);
         Cancelled::when(move || arena.slot(index).control.terminating())
     }
 
-    /// A file that cannot be opened, or a pipe without a reader of a job that was asked to stop.
+    /// A log cannot be opened. If the job was asked to stop, the cause may be a pipe without a reader.
     fn not_opened(&self, function: &str, error: &LogError) -> Stop {
         if error.error.raw_os_error() == Some(libc::EINTR) {
             let name = &self.resolved.name;
@@ -59,7 +59,7 @@ impl Worker<'_> {
         failed(function, error)
     }
 
-    /// What a writer does first.
+    /// What a writer's thread does first.
     fn place_of_writers(&self) -> impl FnOnce() -> Result<(), LogError> + Send + 'static {
         let cpus = self.resolved.logs.writer_cpus.clone();
         let reserved = self.resolved.placement.reserved_cpu;
@@ -72,7 +72,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Writes what is left, and tells for how long the job has waited for its logs.
+    /// Finishes the logs and notes how long the job has waited for them.
     pub(super) fn finish_logs(&self, recorder: Option<Recorder>) -> Result<(), Stop> {
         let Some(recorder) = recorder else { return Ok(()) };
         let ended = self.control().ended_ns.load(Relaxed);
@@ -81,14 +81,14 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Writes what is left of the recording.
+    /// Finishes the recording.
     pub(super) fn finish_recording(&self, files: &mut FileTable) -> Result<(), Stop> {
         let waited = files.finish_recording().map_err(|error| failed("write_iolog", &error))?;
         self.note_wait(waited, "recording (write_iolog), which was");
         Ok(())
     }
 
-    /// The job has waited so long for what is written beside it.
+    /// Adds up how long the job has waited for its logs.
     fn note_wait(&self, waited: Duration, what: &str) {
         let total = &self.control().log_wait_ns;
         total.store(total.load(Relaxed) + waited.as_nanos() as u64, Relaxed);
@@ -100,7 +100,7 @@ impl Worker<'_> {
     }
 }
 
-/// The job cannot go on, because this file cannot be written.
+/// The job has to stop, because this file cannot be written.
 fn failed(function: &str, error: &LogError) -> Stop {
     Stop::new(format!("func={function}({})", error.what), &error.error)
 }
