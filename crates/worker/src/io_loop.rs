@@ -169,7 +169,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let now = self.clock.now();
         self.control.started_ns.store(now, Relaxed);
         self.control.counting_ns.store(now, Relaxed);
-        // The first span begins here, when the job starts, and not when the first pass begins.
+        // The first span begins with the job's schedule, and not when the worker gets to the first pass.
         self.stats.begin_span(self.rules.moves, now);
         self.time.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
         let span = if self.time.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };

@@ -94,7 +94,7 @@ impl Worker<'_> {
         total.store(total.load(Relaxed) + waited.as_nanos() as u64, Relaxed);
         if waited.as_millis() > 0 {
             let (name, seconds) = (&self.resolved.name, waited.as_secs_f64());
-            let text = format!("{name}: waited {seconds:.3}s for its {what} written slower than it went");
+            let text = format!("{name}: waited {seconds:.3}s for its {what} written more slowly than it ran");
             Message::Note(self.number(), text).send(self.messages);
         }
     }

@@ -1,4 +1,4 @@
-//! A worker's buffers: one region with a buffer per unit, from the kind of memory that the job asked for.
+//! A worker's buffers: one region of the memory that the job asks for, with a buffer per unit.
 
 use iolite_host::{Machine, ThisMachine};
 use iolite_os::explained;
@@ -11,18 +11,18 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr;
 
-/// The region. It is given back when this is dropped, after everything that uses it.
+/// The region. It must outlive everything that points into it; dropping it frees the memory.
 pub struct Buffers {
     /// The first buffer.
     pub start: *mut u8,
     /// Bytes from one buffer to the next, at least the largest block size.
     pub stride: usize,
-    /// How many there are.
+    /// The number of buffers.
     pub count: usize,
     origin: Origin,
 }
 
-/// Where the memory came from, and so how it goes back.
+/// Where the memory came from, which decides how to free it.
 enum Origin {
     Heap(*mut u8, Layout),
     Mapping(*mut libc::c_void, usize),
@@ -30,10 +30,10 @@ enum Origin {
 }
 
 impl Buffers {
-    /// The buffers that these rules describe.
+    /// Allocates the buffers that these rules describe.
     ///
     /// # Errors
-    /// There is not so much memory of that kind, or the file to be mapped cannot be used.
+    /// There is not enough memory of this kind, or the file to map cannot be used.
     pub fn new(rules: &BufferRules) -> io::Result<Buffers> {
         let (largest, count) = (rules.largest, rules.count);
         let page = page_size();
@@ -48,14 +48,14 @@ impl Buffers {
             .ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM));
         let taken = bytes.and_then(|bytes| take(rules, bytes, page));
         let (base, origin) = taken.map_err(|error| too_much(rules, error))?;
-        // There is one where there are bytes.
+        // If the size is not zero, there is a stride.
         let stride = stride.unwrap_or(unit);
         let past = base.addr() % align;
         let start = base.wrapping_add(if past == 0 { 0 } else { align - past });
         Ok(Buffers { start, stride, count, origin })
     }
 
-    /// The buffers, one after the other.
+    /// The buffers, in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let (start, stride) = (self.start, self.stride);
         // SAFETY: the buffers are disjoint parts of one live region, and `self` is borrowed uniquely meanwhile.
@@ -71,7 +71,7 @@ impl Drop for Buffers {
             Origin::Heap(start, layout) => unsafe { dealloc(start, layout) },
             // SAFETY: the mapping is this value's own, and nothing is in flight that uses it.
             Origin::Mapping(start, bytes) => unsafe { memory::unmap(start, bytes) },
-            // SAFETY: attached by `segment`; it was marked for removal then, so this is the end of it.
+            // SAFETY: attached by `segment`, which also marked it for removal, so detaching frees it.
             Origin::Segment(start) => unsafe {
                 libc::shmdt(start);
             },
@@ -79,7 +79,7 @@ impl Drop for Buffers {
     }
 }
 
-/// Memory of the kind that the job wants.
+/// Allocates memory of the kind that the job asks for.
 fn take(rules: &BufferRules, bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
     let huge = (rules.huge_page as usize).max(page);
     match rules.kind {
@@ -92,7 +92,7 @@ fn take(rules: &BufferRules, bytes: usize, page: usize) -> io::Result<(*mut u8, 
     }
 }
 
-/// Says of memory that cannot be had what it was for.
+/// Adds to an out-of-memory error what the memory was for.
 fn too_much(rules: &BufferRules, error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::ENOMEM) {
         return error;
@@ -115,8 +115,8 @@ fn page_size() -> usize {
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
-/// The flag that asks for huge pages of this size rather than the system's default (linux/mman.h), where the kernel
-/// has such pages; a size that it does not have only rounds the buffers up.
+/// The flag that asks for huge pages of this size instead of the system's default (linux/mman.h). 0 if the kernel has
+/// no pages of this size; the size then only rounds up the buffers.
 fn page_size_flag(size: usize) -> libc::c_int {
     let known = ThisMachine::new().memory().huge_pages;
     if size.is_power_of_two() && known.iter().any(|pages| pages.page_bytes == size as u64) {
@@ -157,8 +157,8 @@ fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Resul
     Ok((start.cast(), Origin::Mapping(start, bytes)))
 }
 
-/// Maps a file, and anonymous memory behind its end: what is behind the end of a regular file cannot be touched
-/// (SIGBUS). Devices have the size they have, and do not let themselves be mapped past it.
+/// Maps a file, and anonymous memory for what lies beyond its end: an access beyond the end of a mapped file raises
+/// SIGBUS. Devices cannot be mapped beyond their end.
 fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut libc::c_void> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() >= bytes as u64 {
@@ -166,15 +166,14 @@ fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut 
     }
     let start = memory::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
     let within = round_up(metadata.len() as usize, page_size())?.min(bytes);
-    // SAFETY: the mapping is new, and not shorter.
+    // SAFETY: the mapping is new, unused, and at least this long.
     let mapped = unsafe { memory::map_over(start, within, sharing, file.as_raw_fd()) };
-    // SAFETY: the mapping was made above, and nobody else knows of it.
+    // SAFETY: the mapping was made above, and nothing else refers to it.
     mapped.map(|()| start).inspect_err(|_| unsafe { memory::unmap(start, bytes) })
 }
 
-/// Opens the file that is to be memory, and makes it large enough unless it holds data. One that is made for this is
-/// of this worker alone: the mapping keeps it alive, and nothing of it stays behind. One that was there before is
-/// shared.
+/// Opens the file that is to be mapped, and extends it unless it holds data. A file that exists is shared. A file that
+/// this worker creates is its own: it is removed at once, and the mapping keeps it alive.
 fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
     let how = || {
         let mut how = File::options();
@@ -192,7 +191,7 @@ fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
         }
         match how().open(path) {
             Ok(file) => break file,
-            // Another worker has made it and taken it away in the meantime.
+            // Another worker has created and removed it in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -206,7 +205,7 @@ fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
 }
 
 fn segment(bytes: usize, flags: libc::c_int) -> io::Result<(*mut u8, Origin)> {
-    // SAFETY: no pointers into our memory are involved; the segment is removed as soon as it is attached, so that
+    // SAFETY: no pointers into our memory are involved. The segment is marked for removal as soon as it is attached, so
     // it goes with the last process that uses it.
     let start = unsafe {
         let id = libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | 0o600 | flags);
@@ -221,7 +220,7 @@ fn segment(bytes: usize, flags: libc::c_int) -> io::Result<(*mut u8, Origin)> {
     Ok((start.cast(), Origin::Segment(start)))
 }
 
-/// Says what helps when there are no huge pages.
+/// Adds a remedy to the error if there are no huge pages.
 fn explain(error: io::Error, huge: bool) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ENOMEM | libc::EPERM | libc::EINVAL) if huge => explained(
@@ -326,7 +325,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().display().to_string();
         let rules = BufferRules { file: Some(path.clone()), ..rules(4096, 2) };
-        // More than any file system lets a file grow to.
+        // More than any file system supports.
         let error = mapping(&rules, i64::MAX as usize, libc::MAP_SHARED).err().unwrap();
         assert!(error.to_string().starts_with(&format!("mem file {path}: ")), "{error}");
     }

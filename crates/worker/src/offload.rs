@@ -1,10 +1,9 @@
-//! `io_submit_mode=offload`: the worker makes I/Os, and a pool of threads submits them, each with an engine of its own.
+//! `io_submit_mode=offload`: the worker makes I/Os, and a pool of threads submits them, each with its own engine.
 //!
-//! To the loop this is one more engine that queues. There are as many submitters as units may be in flight, so an I/O
-//! never waits for one; what it waits for is the processor and the wake-up, and that is part of its latency: it counts
-//! from the moment when it was made, however long the submission takes. Each submitter has a queue that only the
-//! worker fills. It keeps no statistics: what it knows (the outcome, and when it issued and completed the I/O) goes
-//! back to the worker, who alone counts.
+//! The loop sees one more engine that queues. The pool has as many submitters as the job's depth, so an I/O never waits
+//! for a submitter. It does wait for the wake-up and for a processor. That is part of its latency, which counts from
+//! the moment it was made. Each submitter has a queue that only the worker fills. Submitters keep no I/O statistics:
+//! they send the outcome with the times of issue and completion to the worker, which alone counts.
 
 use super::usage::{self, SharedUsage};
 use iolite_engine::{
@@ -24,13 +23,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What the submitters keep their frames on; data is elsewhere.
+/// Stack size of a submitter, in bytes. Data buffers are elsewhere.
 const STACK: usize = 512 << 10;
 
-/// How often a wait for completions looks whether the job is to end.
+/// How often a wait for completions checks whether the job has to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a submitter is told.
+/// What the worker sends to a submitter.
 enum Order {
     Open(u32, FileSpec, OpenMode),
     Close(u32),
@@ -38,19 +37,19 @@ enum Order {
     Perform(Borrowed<*const Unit>),
 }
 
-/// What it answers.
+/// What a submitter answers.
 enum Answer {
-    /// It has its engine, or that is prepared.
+    /// Its engine is built, or prepared.
     Ready(Result<(), EngineError>),
-    /// A file is open, or closed.
+    /// The file is open, or closed.
     Filed(io::Result<()>),
-    /// A unit is done.
+    /// A unit is complete.
     Performed(Performed),
-    /// It ran into a defect of this program, and is gone.
+    /// The submitter has panicked and is gone.
     Lost,
 }
 
-/// A unit that is done.
+/// A completed unit.
 struct Performed {
     submitter: u32,
     unit: u32,
@@ -58,49 +57,49 @@ struct Performed {
     times: Times,
 }
 
-/// When a unit was issued and complete, in nanoseconds of the clock.
+/// When a unit was issued and completed, in nanoseconds of the clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     issue: u64,
     complete: u64,
 }
 
-/// Something that points into the worker's memory.
+/// A value that points into the worker's memory.
 struct Borrowed<T>(T);
 
-// SAFETY: units and buffers stay where they are, and are left alone by the worker, until the answer has come back or
-// the submitters have been joined (see `Engine::queue` and the `Drop` below).
+// SAFETY: the worker neither moves nor uses a unit or its buffer until the answer has come back or the submitters have
+// been joined (see `Engine::queue` and the `Drop` below).
 unsafe impl<T> Send for Borrowed<T> {}
 
 struct Submitter {
     orders: SyncSender<Order>,
     thread: JoinHandle<()>,
-    /// The system's number of the thread.
+    /// The thread's id in the system.
     id: Arc<AtomicI32>,
 }
 
-/// The pool, as an engine.
+/// The pool of submitters, as an engine.
 pub struct Offload<'a> {
     submitters: Vec<Submitter>,
     answers: Receiver<(u32, Answer)>,
-    /// Those that have nothing to do.
+    /// Submitters that have nothing to do.
     idle: Vec<u32>,
-    /// Queued, not handed out yet.
+    /// Units that are queued but not yet handed to a submitter.
     queued: Vec<*const Unit>,
     in_flight: usize,
-    /// Done while something else was waited for.
+    /// Units that completed while the worker waited for another kind of answer.
     early: Vec<Performed>,
     times: Vec<Times>,
-    /// The worker's own descriptors, for advice and syncs; `None` where the engine has no files.
+    /// The worker's own descriptors, for advice and syncs; `None` if the engine has no local files.
     files: Option<PsyncEngine>,
     control: &'a Control,
 }
 
 impl<'a> Offload<'a> {
-    /// A pool of as many submitters as the configuration has depth.
+    /// A pool with as many submitters as the configuration's depth.
     ///
     /// # Errors
-    /// What keeps an engine or a thread from being made.
+    /// An engine cannot be built, or a thread cannot be started.
     pub fn new(
         name: &str,
         config: &EngineConfig,
@@ -109,7 +108,7 @@ impl<'a> Offload<'a> {
         control: &'a Control,
     ) -> Result<Self, EngineError> {
         let depth = config.depth;
-        // Each submitter has one answer to give at a time, and nobody ever waits to be heard.
+        // A submitter has at most one answer pending, so sending never blocks.
         let (answer, answers) = sync_channel(2 * depth);
         let usage: Arc<[SharedUsage]> = (0..depth).map(|_| SharedUsage::default()).collect();
         let own = EngineConfig { depth: 1, defer_submission: false, ..config.clone() };
@@ -153,7 +152,7 @@ impl<'a> Offload<'a> {
         Ok(pool)
     }
 
-    /// Waits for every submitter to say that it is ready.
+    /// Waits until every submitter is ready.
     fn all_ready(&self) -> Result<(), EngineError> {
         let mut result = Ok(());
         for _ in &self.submitters {
@@ -166,7 +165,7 @@ impl<'a> Offload<'a> {
         result
     }
 
-    /// Tells every submitter the same, about a file. Units in flight, on other files, may be done meanwhile.
+    /// Sends every submitter the same order about a file. Units in flight on other files may complete meanwhile.
     fn tell_all(&mut self, order: impl Fn() -> Order) -> io::Result<()> {
         for submitter in &self.submitters {
             submitter.orders.send(order()).map_err(|_| io::Error::from(lost()))?;
@@ -186,8 +185,8 @@ impl<'a> Offload<'a> {
         result
     }
 
-    /// The next answer, waited for until `until` (`None` = without limit); none when the time is up, or when the job
-    /// is to end and its I/Os had to be interrupted.
+    /// Waits for the next answer, at most until `until` and at most for [`LOOK`]; `None` = there was none. Interrupts the
+    /// submitters if the job has to stop: one that waits for the other end of a pipe would wait for ever.
     fn wait(&self, until: Option<Instant>) -> Result<Option<Answer>, Errno> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         match self.answers.recv_timeout(left.map_or(LOOK, |left| left.min(LOOK))) {
@@ -195,7 +194,6 @@ impl<'a> Offload<'a> {
             Err(RecvTimeoutError::Disconnected) => Err(lost()),
             Err(RecvTimeoutError::Timeout) => {
                 if self.control.terminating() {
-                    // What waits for somebody at the other end of a pipe would wait for ever.
                     let ids = self.submitters.iter().map(|submitter| submitter.id.load(Relaxed));
                     ids.filter(|&id| id > 0).for_each(signals::interrupt_thread);
                 }
@@ -212,7 +210,7 @@ impl<'a> Offload<'a> {
     }
 }
 
-/// A submitter is gone although nobody sent it away.
+/// A submitter ended without being told to.
 fn lost() -> Errno {
     Errno(libc::EFAULT)
 }
@@ -312,17 +310,17 @@ impl Engine for Offload<'_> {
 }
 
 impl Drop for Offload<'_> {
-    /// Returns when the last submitter is gone: none of them touches a buffer any more.
+    /// Returns when the last submitter has ended, so that none of them touches a buffer any more.
     fn drop(&mut self) {
         for Submitter { orders, thread, .. } in self.submitters.drain(..) {
             drop(orders);
-            // One that was lost has said so.
+            // A submitter that panicked has already reported that.
             let _ = thread.join();
         }
     }
 }
 
-/// A submitter's side.
+/// The submitter's side.
 struct Work {
     number: u32,
     orders: Receiver<Order>,
@@ -338,7 +336,7 @@ impl Work {
         let (number, answer, id) = (self.number, self.answer.clone(), self.id.clone());
         let worked = catch_unwind(AssertUnwindSafe(|| iolite_engine::build(name, config, self)));
         id.store(0, Relaxed);
-        // Nobody to hear it means that nobody waits for it.
+        // If nobody receives the answer, the pool is gone.
         let _ = match worked {
             Ok(Ok(())) => return,
             Ok(Err(error)) => answer.send((number, Answer::Ready(Err(error)))),
@@ -349,7 +347,7 @@ impl Work {
     fn perform<E: Engine>(&self, engine: &mut E, unit: &Unit, done: &mut Vec<Completion>) -> Performed {
         let mut issue = self.clock.now();
         let outcome = loop {
-            // SAFETY: the worker promised it for this unit, and leaves it alone until it hears of it.
+            // SAFETY: the worker guarantees it for this unit, and does not touch the unit until it receives the answer.
             match unsafe { engine.queue(unit) } {
                 Queued::Completed(outcome) => break outcome,
                 Queued::Queued => {
@@ -383,7 +381,7 @@ impl Visitor for Work {
     type Out = ();
 
     fn visit<E: Engine + 'static>(self, mut engine: E) {
-        /// How much time passes between two looks at the resources that this thread has used.
+        /// How often a submitter publishes the resources that it has used.
         const USAGE_NS: u64 = 1_000_000;
         let mut done = Vec::with_capacity(1);
         let mut measured = 0;
@@ -396,7 +394,8 @@ impl Visitor for Work {
                 Order::Close(index) => Answer::Filed(engine.close(index)),
                 Order::Prepare(Borrowed(layout)) => Answer::Ready(engine.prepare(&layout)),
                 Order::Perform(Borrowed(unit)) => {
-                    // SAFETY: the worker's units do not move, and this one is ours until it is answered.
+                    // SAFETY: the worker does not move its units, and does not touch this one until it receives the
+                    // answer.
                     let performed = self.perform(&mut engine, unsafe { &*unit }, &mut done);
                     if performed.times.complete - measured >= USAGE_NS {
                         measured = performed.times.complete;

@@ -1,9 +1,9 @@
 //! When the next I/O may be issued: rates and think time.
 //!
-//! A rate is a schedule, not a gap: the n-th byte (or I/O) of a direction is due at origin + n / rate. A job that
-//! was held up catches up, as fio does, unless the hold-up was think time and `rate_ignore_thinktime` says that it
-//! does not count; then the origin moves by as much. With `rate_process=poisson` the distances are drawn from an
-//! exponential distribution of the same mean: I/Os arrive as those of many independent users would.
+//! A rate is a schedule and not a gap: the n-th byte (or I/O) of a direction is due at origin + n / rate. A job that
+//! falls behind catches up, as with fio. With `rate_ignore_thinktime`, a job does not catch up on think time: each
+//! pause moves the origin by its length. With `rate_process=poisson` the gaps are drawn from an exponential
+//! distribution with the same mean, so that I/Os arrive like those of many independent users.
 
 use iolite_plan::resolve::RateProcess;
 use iolite_plan::resolve::{self, Amount, PaceRules};
@@ -11,7 +11,7 @@ use iolite_types::{Direction, PerDirection};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How long a job may take to get going before its minimum rates are watched; as long as with fio.
+/// How long after the start (or the ramp) minimum rates are not checked. The same as in fio.
 const SETTLING_NS: u64 = 2 * SECOND_NS;
 
 /// Decides when I/Os may be issued.
@@ -19,18 +19,18 @@ const SETTLING_NS: u64 = 2 * SECOND_NS;
 pub struct Pace {
     limits: PerDirection<Option<Limit>>,
     minima: PerDirection<Option<Minimum>>,
-    /// The directions of a mix, where one may go on while the other waits.
+    /// The directions of a mix, in which one may continue while the other waits.
     mix: Option<[Direction; 2]>,
     think: Option<Think>,
     ignore_thinktime: bool,
 }
 
-/// What may be done now.
+/// What may be issued next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Not before this moment, in nanoseconds of the clock.
+    /// The earliest time, in nanoseconds of the clock.
     pub at: u64,
-    /// Only in this direction; `None` = whichever the workload chooses.
+    /// The only direction allowed; `None` = the workload chooses.
     pub direction: Option<Direction>,
 }
 
@@ -38,39 +38,40 @@ pub struct Turn {
 #[derive(Clone, Debug)]
 struct Limit {
     amount: Amount,
-    /// Per second.
+    /// Bytes or I/Os per second.
     rate: u64,
     process: RateProcess,
-    /// The moment that the schedule counts from.
+    /// The start of the schedule.
     origin: u64,
-    /// What has been issued since.
+    /// Bytes or I/Os issued since the origin.
     issued: u64,
-    /// When the next may be issued.
+    /// When the next I/O may be issued.
     due: u64,
     random: u64,
 }
 
-/// A rate that must not be missed.
+/// A minimum rate that ends the job when it is missed.
 #[derive(Clone, Debug)]
 struct Minimum {
     amount: Amount,
     rate: u64,
     cycle_ns: u64,
-    /// When the present cycle began, later by what did not count since; before the first one: when it may begin.
+    /// When the present cycle began, moved by the time that does not count. Before the first cycle: the earliest time
+    /// at which it may begin.
     since: u64,
     is_watched: bool,
-    /// What has been done since. It is counted here, as the job's own counters may begin anew within a cycle.
+    /// What has completed in the cycle. It is counted here, because the job's own counters may be reset in mid-cycle.
     done: u64,
 }
 
-/// A rate was missed.
+/// A missed minimum rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missed {
     /// The option.
     pub option: &'static str,
-    /// What was asked for.
+    /// The rate that was asked for, per second.
     pub asked: u64,
-    /// What there was.
+    /// The rate that was measured, per second.
     pub got: u64,
 }
 
@@ -87,11 +88,11 @@ struct Think {
 /// A pause that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// How long in all, nanoseconds.
+    /// The whole pause, in nanoseconds.
     pub length_ns: u64,
-    /// How much of it is spent busy.
+    /// The part of the pause that is spent spinning, in nanoseconds.
     pub spin_ns: u64,
-    /// Processor cycles to be burnt besides.
+    /// Processor cycles to burn in addition.
     pub cycles: u64,
 }
 
@@ -124,7 +125,7 @@ impl Pace {
         }
     }
 
-    /// The job begins now.
+    /// The job starts.
     pub fn start(&mut self, now: u64) {
         for limit in self.limits.values.iter_mut().flatten() {
             limit.origin = now;
@@ -136,7 +137,7 @@ impl Pace {
         }
     }
 
-    /// Counting begins now, with the job or after its ramp: it has its time to get going once more.
+    /// Counting starts, with the job or after its ramp. Minimum rates are checked only after the settling time.
     pub fn watch_from(&mut self, now: u64) {
         for minimum in self.minima.values.iter_mut().flatten() {
             minimum.since = now + SETTLING_NS;
@@ -149,7 +150,7 @@ impl Pace {
     pub fn turn(&self, now: u64) -> Turn {
         let due = |direction: Direction| self.limits[direction].as_ref().map_or(0, |limit| limit.due);
         let Some([one, other]) = self.mix else {
-            // One direction, or trims that take turns with their writes.
+            // One direction, or trims and writes that alternate.
             let at = Direction::ALL.into_iter().map(due).max().unwrap_or(0);
             return Turn { at, direction: None };
         };
@@ -161,7 +162,7 @@ impl Pace {
         }
     }
 
-    /// An I/O was issued. Gives the moment at which the rate wanted it to be; `None` where there is none.
+    /// Counts an issued I/O. Returns when its rate wanted it issued; `None` = its direction has no rate.
     pub fn issued(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
         let limit = self.limits[direction].as_mut();
         let intended = limit.map(|limit| {
@@ -177,7 +178,7 @@ impl Pace {
         intended
     }
 
-    /// An I/O was completed, the last part of which had so many bytes.
+    /// Counts a completed I/O, whose last part had this many bytes.
     pub fn completed(&mut self, direction: Direction, bytes: u64) {
         if let Some(minimum) = &mut self.minima[direction] {
             minimum.done += minimum.amount.of(bytes);
@@ -189,7 +190,7 @@ impl Pace {
         }
     }
 
-    /// A part of an I/O was completed; the rest follows.
+    /// Counts a completed part of a short I/O whose rest follows.
     pub fn partly_completed(&mut self, direction: Direction, bytes: u64) {
         if let Some(minimum) = &mut self.minima[direction]
             && minimum.amount == Amount::Bytes
@@ -198,12 +199,12 @@ impl Pace {
         }
     }
 
-    /// The most I/Os that may be in flight: not more than there are from one pause to the next.
+    /// The most I/Os that may be in flight: as many as there are between two pauses.
     pub fn most_in_flight(&self) -> u64 {
         self.think.as_ref().map_or(u64::MAX, |think| think.rules.blocks)
     }
 
-    /// The pause that is due now, if one is. It is given once; what completes from now on counts towards the next.
+    /// The pause that is due, if any. Each is returned once. What completes from now on counts towards the next.
     pub fn pause(&mut self, now: u64) -> Option<Pause> {
         let think = self.think.as_mut()?;
         let by_time = think.rules.every_ns > 0 && now.saturating_sub(think.since) >= think.rules.every_ns;
@@ -218,7 +219,7 @@ impl Pace {
         })
     }
 
-    /// A pause is over.
+    /// A pause has ended.
     pub fn paused(&mut self, began: u64, now: u64) {
         if let Some(think) = &mut self.think {
             think.since = now;
@@ -231,15 +232,15 @@ impl Pace {
         }
     }
 
-    /// What was written has been read back: time in which the workload could do nothing, which no minimum counts.
+    /// The job has read back what it wrote. The workload was blocked meanwhile, so no minimum rate counts this time.
     pub fn read_back(&mut self, began: u64, now: u64) {
         for minimum in self.minima.values.iter_mut().flatten() {
             minimum.since += now - began;
         }
     }
 
-    /// Whether a minimum was missed in a cycle that is over. Not to be asked while the job warms up: the first cycle
-    /// begins with the first question after the job has had its time to get going.
+    /// The minimum rate that was missed in a cycle that has ended, if any. Do not call this during the ramp: the first
+    /// cycle begins with the first call after the settling time.
     pub fn missed(&mut self, now: u64) -> Option<Missed> {
         self.minima.values.iter_mut().flatten().find_map(|minimum| minimum.missed(now))
     }
@@ -256,8 +257,8 @@ impl Minimum {
         if !std::mem::replace(&mut self.is_watched, true) {
             return None;
         }
-        // A cycle ends a little late, with the I/O that comes after it: to the nearest, or a job whose rate is the
-        // minimum would miss it by that.
+        // A cycle ends a little late, with the I/O that follows it. Round to the nearest, or a job that runs exactly at
+        // its minimum would miss it.
         let got = ((u128::from(done) * u128::from(SECOND_NS) + span / 2) / span) as u64;
         let option = match self.amount {
             Amount::Bytes => "rate_min",
@@ -277,7 +278,7 @@ impl Limit {
                 self.due = self.origin + after as u64;
             }
             RateProcess::Poisson => {
-                // xorshift64* (Vigna, 2016); the distances are -ln(u) times their mean.
+                // xorshift64* (Vigna, 2016). A gap is -ln(u) times the mean.
                 self.random ^= self.random >> 12;
                 self.random ^= self.random << 25;
                 self.random ^= self.random >> 27;
@@ -307,7 +308,7 @@ mod tests {
     #[test]
     fn a_job_without_rates_has_no_pace() {
         assert!(pace_rules(&JobOptions::default(), 1).is_none());
-        // A rate of a direction that the job does not use limits nothing.
+        // A rate for a direction that the job does not use has no effect.
         let options = JobOptions { rate: PerDirection::new(0, 1, 0), ..JobOptions::default() };
         assert!(pace_rules(&options, 1).is_none());
     }
@@ -322,7 +323,7 @@ mod tests {
                 at
             })
             .collect();
-        // No drift: the third of three is due at exactly one second.
+        // No drift: after three I/Os the next is due at exactly one second.
         assert_eq!(due, [1000, 1000 + 333_333_333, 1000 + 666_666_666, 1000 + SECOND_NS]);
     }
 
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(pace.turn(1000), Turn { at: 100_001_000, direction: Some(Direction::Read) });
     }
 
-    /// No rate makes writes of a mix that has none.
+    /// A rate does not add writes to a mix without writes.
     #[test]
     fn a_mix_of_one_direction_has_its_rate_and_no_choice() {
         for (share, direction) in [(100, Direction::Read), (0, Direction::Write)] {
@@ -411,7 +412,7 @@ mod tests {
         }
     }
 
-    /// Depth 3, a pause after 2: what completes while the job drains for its pause counts towards the next one.
+    /// Depth 3, a pause after 2: an I/O that completes while the job drains for a pause counts towards the next pause.
     #[test]
     fn what_is_in_flight_when_a_pause_comes_counts_towards_the_next() {
         let mut pace = pace(|o| {
@@ -449,13 +450,13 @@ mod tests {
         let watched_from = 1000 + SETTLING_NS;
         let complete =
             |pace: &mut Pace, ios: u32| (0..ios).for_each(|_| pace.completed(Direction::Read, 4096));
-        // What happens while the job gets going does not count.
+        // The settling time does not count.
         assert_eq!(pace.missed(watched_from - 1), None);
         complete(&mut pace, 1000);
         assert_eq!(pace.missed(watched_from), None);
         assert_eq!(pace.missed(watched_from + 400_000_000), None);
         complete(&mut pace, 50);
-        // A hair's breadth late.
+        // Just a little late.
         let cycle_end = watched_from + 500_000_100;
         assert_eq!(pace.missed(cycle_end), None);
         complete(&mut pace, 10);
@@ -470,7 +471,7 @@ mod tests {
         assert_eq!(pace.missed(over - 1), None);
         pace.completed(Direction::Read, 4096);
         pace.watch_from(over);
-        // What came before does not count, and nothing is asked for until it has settled.
+        // What came before does not count, and nothing is checked before the settling time is over.
         assert_eq!(pace.missed(over + SETTLING_NS), None);
         let missed = pace.missed(over + SETTLING_NS + SECOND_NS);
         assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 1000, got: 0 }));
@@ -488,7 +489,7 @@ mod tests {
         assert_eq!(pace.missed(watched_from), None);
         (0..50).for_each(|_| pace.completed(Direction::Write, 4096));
         pace.read_back(watched_from, watched_from + 10 * SECOND_NS);
-        // Fifty in half a second.
+        // 50 I/Os in half a second.
         let rest = watched_from + 10 * SECOND_NS;
         assert_eq!(pace.missed(rest + 499_999_999), None);
         assert_eq!(pace.missed(rest + 500_000_000), None);

@@ -7,10 +7,10 @@ use iolite_plan::resolve::PlacementRules;
 use std::io;
 use std::path::Path;
 
-/// Applies everything that the job says about placement to the calling thread.
+/// Applies the job's placement (CPUs, NUMA nodes, priorities, user and group) to the calling thread.
 ///
 /// # Errors
-/// The option that could not be applied, and why.
+/// The first option that cannot be applied, with the kernel's error.
 pub fn apply(rules: &PlacementRules) -> Result<(), (&'static str, io::Error)> {
     if let Some(cpus) = &rules.affinity {
         run_on(cpus).map_err(|error| ("cpus_allowed", error))?;
@@ -33,7 +33,8 @@ pub fn apply(rules: &PlacementRules) -> Result<(), (&'static str, io::Error)> {
     if let Some(name) = &rules.thread_name {
         set_name(name).map_err(|error| ("comm", error))?;
     }
-    // Last, since the rest may need privileges; the group first, since the user may not change it any more.
+    // User and group come last, because the other options may need privileges. The group comes before the user, who may
+    // not change it.
     if let Some(group) = rules.group {
         change_id(libc::SYS_setresgid, group).map_err(|error| ("gid", error))?;
     }
@@ -53,7 +54,7 @@ pub fn enter_control_group(entrance: &Path) -> io::Result<()> {
         .map_err(|error| explained(&error, format!("{}: {error}", entrance.display())))
 }
 
-/// What to do about a placement that the system refuses, where that can be told.
+/// Adds a remedy to the error of an option that the system refuses, if there is one.
 pub fn remedy(job: &str, option: &str, error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::EPERM) {
         return error;
@@ -67,19 +68,19 @@ pub fn remedy(job: &str, option: &str, error: io::Error) -> io::Error {
     explained(&error, format!("job {job}: {remedy}"))
 }
 
-/// Leaves this CPU to others.
+/// Removes this CPU from the calling thread's affinity.
 pub(super) fn keep_off(reserved: u32) -> io::Result<()> {
     let mut cpus = iolite_os::processors::processors()?;
     cpus.retain(|&cpu| cpu != reserved);
     if cpus.is_empty() {
-        let message = format!("CPU {reserved} keeps the time, and there is no other for the job");
+        let message = format!("CPU {reserved} is reserved for the clock, and the job may use no other");
         return Err(explained(&io::Error::from_raw_os_error(libc::EINVAL), message));
     }
     iolite_os::processors::run_on(&cpus)
 }
 
 fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
-    // linux/mempolicy.h
+    // See linux/mempolicy.h.
     let mode: libc::c_long = match mode {
         NumaPolicyMode::Default => 0,
         NumaPolicyMode::Prefer => 1,
@@ -96,7 +97,7 @@ fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
     }
     let (pointer, bits) =
         if nodes.is_empty() { (std::ptr::null(), 0) } else { (mask.as_ptr(), WORDS * 64 + 1) };
-    // SAFETY: the mask has as many bits as is said (the kernel takes one more than it reads).
+    // SAFETY: the mask has as many bits as the call says (the kernel reads one less than it is told).
     if unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -104,7 +105,7 @@ fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
 }
 
 fn set_io_priority(priority: u16) -> io::Result<()> {
-    // linux/ioprio.h
+    // See linux/ioprio.h.
     const WHO_PROCESS: libc::c_long = 1;
     // SAFETY: no pointers are involved; 0 means the calling thread.
     if unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, libc::c_long::from(priority)) } != 0 {
@@ -113,7 +114,7 @@ fn set_io_priority(priority: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Names the thread; the kernel keeps 15 bytes.
+/// Names the calling thread. The kernel keeps 15 bytes.
 fn set_name(name: &str) -> io::Result<()> {
     let name = std::ffi::CString::new(name).map_err(io::Error::other)?;
     // SAFETY: the string is terminated and lives through the call.
@@ -123,7 +124,8 @@ fn set_name(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Changes the user or group of this thread only: the C library's functions would change all threads of the process.
+/// Changes the user or group of this thread only. The C library's functions would change it for all threads of the
+/// process.
 fn change_id(call: libc::c_long, id: u32) -> io::Result<()> {
     // SAFETY: no pointers are involved.
     if unsafe { libc::syscall(call, id, id, id) } != 0 {
@@ -132,18 +134,19 @@ fn change_id(call: libc::c_long, id: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds to the nice value of the calling thread, and fails like nice(2): jobs of a program that is nice are nicer.
+/// Adds to the nice value of the calling thread, like nice(2), so a job's value adds to the program's own. Reports the
+/// errors of nice(2).
 fn add_nice(nice: i32) -> io::Result<()> {
     // The calling thread: on Linux, nice values belong to threads.
     const MYSELF: libc::id_t = 0;
-    // SAFETY: no pointers are involved. It fails only for others, so a -1 is a value.
+    // SAFETY: no pointers are involved. The call cannot fail for the calling thread, so -1 is a valid nice value.
     let present = unsafe { libc::getpriority(libc::PRIO_PROCESS, MYSELF) };
     // SAFETY: no pointers are involved.
     if unsafe { libc::setpriority(libc::PRIO_PROCESS, MYSELF, present.saturating_add(nice)) } == 0 {
         return Ok(());
     }
     match io::Error::last_os_error() {
-        // The right is what is missing, not access to anything.
+        // nice(2) reports a missing privilege as EPERM.
         error if error.raw_os_error() == Some(libc::EACCES) => Err(io::Error::from_raw_os_error(libc::EPERM)),
         error => Err(error),
     }

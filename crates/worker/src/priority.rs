@@ -1,33 +1,33 @@
-//! Which I/Os have a priority of their own: `cmdprio_percentage`, `cmdprio_bssplit` and what belongs to them.
+//! I/Os with a priority of their own: `cmdprio_percentage`, `cmdprio_bssplit` and related options.
 //!
-//! Each I/O draws for itself, so a share holds on average and in any part of the run.
+//! The priority of each I/O is drawn independently, so a share holds on average in any part of the run.
 
 use iolite_plan::resolve::{PriorityRules, PriorityShare};
 use iolite_types::{Direction, PerDirection};
 use iolite_workload::rng::Rng;
 
-// The plan refuses more than the statistics have places for.
+// The plan refuses more priorities than the statistics have room for.
 const _: () = assert!(iolite_plan::MOST_PRIORITIES == iolite_stats::live::MOST_PRIORITIES);
 
-/// The stream of random numbers that priorities are drawn from.
+/// The random number stream for priorities.
 const STREAM: u64 = 0x7072_696f;
 
 /// Draws the priority of each I/O.
 #[derive(Clone, Debug)]
 pub struct Priorities {
-    /// Of those that draw none.
+    /// The worker's own priority, for I/Os that draw no other.
     own: u16,
     shares: PerDirection<Vec<PriorityShare>>,
     rng: Rng,
 }
 
 impl Priorities {
-    /// Draws as these rules say.
+    /// Priorities drawn as these rules say.
     pub fn new(rules: &PriorityRules) -> Priorities {
         Priorities { own: rules.own, shares: rules.shares.clone(), rng: Rng::stream(rules.seed, STREAM) }
     }
 
-    /// All that may be drawn, each once: that of the worker, then those of the options in order.
+    /// All possible priorities without duplicates: the worker's first, then those of the options in order.
     pub fn possible(&self, direction: Direction) -> impl Iterator<Item = u16> + '_ {
         let all = move |count: usize| {
             std::iter::once(self.own)
@@ -40,7 +40,7 @@ impl Priorities {
             .map(|(_, one)| one)
     }
 
-    /// The priority of the next I/O.
+    /// Draws the priority of the next I/O.
     pub fn draw(&mut self, direction: Direction, length: u64) -> u16 {
         let shares = &self.shares[direction];
         if shares.is_empty() {

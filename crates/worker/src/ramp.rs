@@ -1,12 +1,12 @@
-//! `ramp_size`: how much has to be moved before counting begins.
+//! `ramp_size`: how many bytes have to be moved before counting begins.
 //!
-//! Each worker counts the bytes of its ramp in a word of its own. Those whose reports are merged share one ramp: it is
-//! over for each of them when together they have moved enough.
+//! Each worker counts the bytes of its ramp in a word that only it writes. Workers whose reports are merged share one
+//! ramp: it ends for all of them when together they have moved enough.
 
 use iolite_os::shared::Control;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A ramp that is measured in bytes.
+/// A ramp measured in bytes.
 pub struct SizedRamp<'a> {
     bytes: u64,
     own: &'a Control,
@@ -14,18 +14,18 @@ pub struct SizedRamp<'a> {
 }
 
 impl<'a> SizedRamp<'a> {
-    /// So many bytes, moved by the worker that counts in `own` and these others.
+    /// A ramp of this many bytes, moved by the worker with the word `own` together with these others.
     pub fn new(bytes: u64, own: &'a Control, others: Vec<&'a Control>) -> Self {
         SizedRamp { bytes, own, others }
     }
 
-    /// So much more has been moved.
+    /// Counts moved bytes.
     pub fn moved(&self, bytes: u64) {
         let own = &self.own.ramp_bytes;
         own.store(own.load(Relaxed) + bytes, Relaxed);
     }
 
-    /// Whether it was enough.
+    /// Whether enough has been moved.
     pub fn is_over(&self) -> bool {
         let moved = |control: &Control| control.ramp_bytes.load(Relaxed);
         moved(self.own) + self.others.iter().map(|control| moved(control)).sum::<u64>() >= self.bytes

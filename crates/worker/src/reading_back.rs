@@ -1,4 +1,5 @@
-//! Between the passes of a verified job: its files are read back, and its state is removed when it is no longer needed.
+//! Passes of a verified job: reading files back after a pass, and removing the verify state when it is no longer
+//! needed.
 
 use super::io_loop::{IoLoop, PassEnd};
 use super::{Stop, Worker};
@@ -11,7 +12,7 @@ use iolite_workload::{Generator, Spec};
 use tracing::debug;
 
 impl Worker<'_> {
-    /// Begins the verification; `None` = the data is not verified.
+    /// Prepares the verification; `None` = the job does not verify.
     #[inline(never)]
     pub(super) fn verification(&self, workload: &Spec) -> Result<Option<Verification>, Stop> {
         let Some(rules) = &self.resolved.verify else { return Ok(None) };
@@ -37,7 +38,7 @@ impl Worker<'_> {
         Ok(Some(verification))
     }
 
-    /// Does a pass, unless an earlier run has done it.
+    /// Runs a pass, unless an earlier run has done that.
     pub(super) fn pass<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -49,7 +50,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Does the trims that wait, and reads back what a pass has written, from the medium as far as that is possible.
+    /// After a pass: does the pending trims and reads back what the pass has written, from the medium if possible.
     pub(super) fn check_pass<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -57,7 +58,8 @@ impl Worker<'_> {
         is_last: bool,
     ) -> Result<PassEnd, Stop> {
         let rules = self.resolved.verify.as_ref();
-        // An earlier run has left what it wrote in its last loop, so that is read back only after the last one here.
+        // The files hold what the last loop of the earlier run wrote, so read back only after the last loop of this
+        // run.
         let is_now = |rules: &Rules| rules.reads_back && (is_last || rules.earlier.is_none());
         let now = rules.is_some_and(is_now);
         let mut end = end;
@@ -88,13 +90,14 @@ impl Worker<'_> {
         if end == PassEnd::Stopped && unread > 0 && io_loop.end.failure.is_none() && now {
             let writes = if unread == 1 { "write was" } else { "writes were" };
             let text = format!("{}: stopped before {unread} {writes} read back", self.resolved.name);
-            // A warning, because whoever asked for proof has not got all of it, also if a program reads the report.
+            // This is a warning so that the user sees it even if a program reads the report: the job asked for a check
+            // that is incomplete.
             Message::Warning(self.number(), text).send(self.messages);
         }
         Ok(end)
     }
 
-    /// Removes the state if everything was verified; otherwise says where it is.
+    /// Removes the verify state if everything was verified. Otherwise keeps it; a user who stops the job is told where.
     pub(super) fn leave_state(&self, verification: &mut Verification, is_well: bool) {
         let Some(state) = verification.state.take() else { return };
         let path = state.path().to_owned();
@@ -112,7 +115,7 @@ impl Worker<'_> {
     }
 }
 
-/// Whether a pass has been read back to its end: it was finished, or it ended early and nothing was left.
+/// Whether everything that a pass wrote was read back.
 fn unread_is_none(end: PassEnd, unread: u64) -> bool {
     end == PassEnd::Finished || unread == 0
 }

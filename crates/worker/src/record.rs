@@ -1,8 +1,8 @@
-//! `write_iolog`: a log of the worker's I/O, in the order in which it was issued.
+//! `write_iolog`: a log of the worker's I/O in the order of issue.
 //!
-//! Like the other logs it goes through a queue to a thread that makes lines of it, so the worker waits for a file only
-//! when the queue is full, and then tells for how long. Lines are written some at a time, always whole ones: several
-//! workers may append to one file.
+//! Like other logs it goes through a queue to a thread that formats it, so the worker waits only when the queue is
+//! full, and counts that time. Each write to the file holds only whole lines, because several workers may append to one
+//! file.
 
 use iolite_logs::{LogError, Outlet, Queue, Sink};
 use iolite_os::clock::Clock;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How much is collected before it is written.
+/// Bytes of lines that are collected before they are written.
 const BUFFER: usize = 64 << 10;
 
-/// What happened to a file; two of them in a line of the cache.
+/// What happened to a file. Two entries fit into a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     time_us: u64,
@@ -28,29 +28,29 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// There is one file more, whose name comes another way.
+    /// A file was added. Its name comes through another channel.
     Add,
     Open,
     Close,
     Io(Operation),
 }
 
-/// Takes what a worker does.
+/// Records what a worker does.
 #[derive(Debug)]
 pub struct TraceRecorder {
     queue: Queue<Entry>,
     names: mpsc::Sender<PathBuf>,
     clock: Clock,
-    /// When the job began, in nanoseconds of the clock; 0 = it has not yet.
+    /// When the job started, in nanoseconds of the clock; 0 = not yet.
     began: u64,
 }
 
 impl TraceRecorder {
-    /// Begins a log of this name behind what the file holds. The queue has room for so many entries; the thread that writes first does
-    /// `prepare`.
+    /// Starts a recording of this name that appends to the outlet. The queue holds `room` entries. The writing thread
+    /// calls `prepare` first.
     ///
     /// # Errors
-    /// What cannot be had.
+    /// There is no memory for the lines or no thread for the writer, or `prepare` fails.
     pub fn start(
         name: &str,
         outlet: Outlet,
@@ -65,14 +65,14 @@ impl TraceRecorder {
         Ok(TraceRecorder { queue: Queue::start(room, recording, prepare)?, names, clock, began: 0 })
     }
 
-    /// The job begins now; what was recorded before happened at time 0.
+    /// The job starts now. What was recorded before counts as time 0.
     pub fn begin(&mut self, now: u64) {
         self.began = now;
     }
 
-    /// There is one file more: the first is number 0.
+    /// A file was added. The first is number 0.
     pub fn added(&mut self, path: &Path) {
-        // Nobody takes it only when the writer is gone, and then its error is what counts.
+        // Sending fails only if the writer has ended, and then its error is reported.
         let _ = self.names.send(path.to_owned());
         self.put(What::Add, 0, 0, 0);
     }
@@ -87,7 +87,7 @@ impl TraceRecorder {
         self.put(What::Close, file, 0, 0);
     }
 
-    /// An I/O is issued.
+    /// An I/O is being issued.
     #[inline]
     pub fn io(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
         self.put(What::Io(operation), file, offset, length);
@@ -102,22 +102,22 @@ impl TraceRecorder {
         self.queue.push(Entry { time_us, offset, length, file, what });
     }
 
-    /// Whether something could not be written.
+    /// Whether writing has failed.
     pub fn has_failed(&self) -> bool {
         self.queue.has_failed()
     }
 
-    /// Writes the rest. Tells for how long the job has waited for its recording.
+    /// Writes the rest. Returns how long the job has waited for its recording.
     ///
     /// # Errors
-    /// What could not be written.
+    /// The recording cannot be written.
     pub fn finish(mut self) -> Result<Duration, LogError> {
         self.queue.end()?;
         Ok(self.queue.waited())
     }
 }
 
-/// The thread's side.
+/// The writing thread's side.
 struct Recording {
     name: String,
     outlet: Outlet,
@@ -130,7 +130,7 @@ impl Recording {
     fn put(&mut self, entry: &Entry) -> io::Result<()> {
         let (file, event) = match entry.what {
             What::Add => {
-                // It was sent before the entry was put into the queue.
+                // The name was sent before the entry was queued.
                 self.files.push(self.named.try_recv().map_err(io::Error::other)?);
                 (self.files.len() - 1, Event::Add)
             }

@@ -1,8 +1,8 @@
-//! The source of a worker's I/O that is a trace.
+//! A trace as the source of a worker's I/O.
 //!
-//! The trace is read on the way, so memory does not grow with it. A *live* one (`read_iolog_chunked`) names its files as
-//! it goes, and when it comes through a pipe or socket there may be nothing to read for a while: the loop is told so,
-//! and looks after what is in flight meanwhile.
+//! The trace is read during the replay, so memory does not grow with it. A *live* trace (`read_iolog_chunked`) names
+//! files as it goes. If it comes through a pipe or socket, there may be nothing to read for a while; the generator says
+//! so, and the loop serves what is in flight meanwhile.
 
 use iolite_host::ThisMachine;
 use iolite_plan::ReplayPlan;
@@ -22,45 +22,45 @@ use tracing::debug;
 pub struct Replay {
     plan: Arc<ReplayPlan>,
     source: Source,
-    /// The files that a live trace has named so far.
+    /// The files named so far by a live trace.
     named: Vec<PathBuf>,
     known: HashMap<PathBuf, u32>,
-    /// For each file of the trace, which of the worker's files it is.
+    /// For each file of the trace, the index of the worker's file.
     places: Vec<u32>,
-    /// How often each of the worker's files is open: several of the trace's may be one.
+    /// For each of the worker's files, how often it is open. Several files of the trace may be one file of the worker.
     opened: Vec<u32>,
     needs_devices: bool,
-    /// Times are kept, so many percent as fast.
+    /// The replay keeps the trace's times at this speed in percent; `None` = it ignores them.
     speed: Option<u64>,
     first_ns: Option<u64>,
-    /// What comes before the trace is read on.
+    /// Steps to return before more of the trace is read.
     waiting: VecDeque<Next>,
     trouble: Option<String>,
 }
 
-/// What has come of the trace.
+/// A result of reading the trace.
 enum Came {
-    /// Nothing more yet.
+    /// There is nothing to read yet.
     Nothing,
-    /// This, of a trace of such a format.
+    /// The next record, and the format of its trace.
     Record(Record, Format),
-    /// Its end.
+    /// The end of the trace.
     End,
 }
 
-/// How far the trace has come.
+/// The state of reading the trace.
 enum Source {
-    /// It is opened when the next I/O is asked for.
+    /// It will be opened for the next I/O.
     Closed,
-    /// A stream that has given nothing yet.
+    /// A stream that has not sent anything yet.
     Silent(WholeRecords<Stream>),
-    /// It is being read.
+    /// A trace in a file.
     Open(Box<TraceReader<File>>),
-    /// It is being read as it comes.
+    /// A stream that has sent something.
     Live(Box<TraceReader<WholeRecords<Stream>>>),
 }
 
-/// A stream that does not wait.
+/// A stream that is read without waiting.
 struct Stream(File);
 
 impl io::Read for Stream {
@@ -74,7 +74,7 @@ impl io::Read for Stream {
 }
 
 impl Replay {
-    /// The replay of this plan. Times between its I/Os are divided by `speed` over 100; `None` = they do not count.
+    /// The replay of this plan. The times between I/Os are scaled by 100 / `speed`; `None` = they are ignored.
     pub fn new(plan: &Arc<ReplayPlan>, speed: Option<u64>, needs_devices: bool) -> Self {
         Replay {
             plan: plan.clone(),
@@ -107,7 +107,7 @@ impl Replay {
         }
     }
 
-    /// What comes next in the trace.
+    /// Reads the next record of the trace.
     fn next_record(&mut self) -> Result<Came, String> {
         if matches!(self.source, Source::Closed) {
             self.source = self.begin()?;
@@ -146,7 +146,7 @@ impl Replay {
         Ok(Source::Silent(WholeRecords::new(Stream(stream))))
     }
 
-    /// The stream, without waiting for a pipe's other end.
+    /// Opens the stream without waiting for a pipe's other end.
     fn stream(&self) -> io::Result<File> {
         use std::os::unix::fs::FileTypeExt;
         let path = &self.plan.name;
@@ -161,7 +161,7 @@ impl Replay {
         let first = match self.first_ns {
             Some(first) => first,
             None => {
-                // The clock of a live trace begins with its first event, however late that comes.
+                // The times of a live trace count from its first event, however late that arrives.
                 self.waiting.extend(self.plan.is_live.then_some(Next::Script(Step::Begin)));
                 *self.first_ns.insert(record.time_ns)
             }
@@ -202,7 +202,7 @@ impl Replay {
         Ok(())
     }
 
-    /// What was made ready for the trace is not for this I/O.
+    /// The error for an I/O that was not in the trace when the plan looked through it.
     fn changed(&self, direction: Direction, offset: u64, length: u64) -> String {
         format!(
             "{}: it has changed since it was looked through: there was no {} of {length} bytes at offset {offset} then; \
@@ -212,7 +212,7 @@ impl Replay {
         )
     }
 
-    /// Which of the worker's files this one of the trace is. Those that a live trace names for the first time are new.
+    /// The worker's file for a file of the trace. Adds files that a live trace names for the first time.
     fn place(&mut self, file: u32) -> Result<u32, String> {
         if let Some(&place) = self.places.get(file as usize) {
             return Ok(place);
@@ -257,7 +257,7 @@ impl Generator for Replay {
         self.first_ns = None;
         self.waiting.clear();
         self.opened.fill(0);
-        // A live trace may name other files, or the same in another order.
+        // A live trace may name other files next time, or the same files in another order.
         if self.plan.is_live {
             self.places.clear();
         }
@@ -276,7 +276,7 @@ impl Generator for Replay {
     }
 }
 
-/// Whether a read would not wait.
+/// Whether a read would return without waiting.
 fn is_readable(descriptor: RawFd) -> bool {
     let mut wanted = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, valid for the call.

@@ -11,7 +11,7 @@ use std::path::Path;
 /// # Errors
 /// The kernel's error, with the schedulers that the disk supports.
 pub fn set(file: &Path, scheduler: &str) -> io::Result<bool> {
-    // Other jobs may have changed it since the run began.
+    // Look the disk up now, because other jobs may have changed its scheduler since the run began.
     let Some(disk) = ThisMachine::new().disk(file) else { return Ok(false) };
     let Some(before) = disk.queue.scheduler else { return Ok(false) };
     if before.chosen.as_deref() == Some(scheduler) {

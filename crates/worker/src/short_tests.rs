@@ -1,5 +1,5 @@
-//! I/Os that move less than was asked for, several at a time. An engine that keeps its data in memory stands for a
-//! storage that often moves a half, and is done in any order.
+//! Short I/Os, several at a time. An engine that keeps its data in memory plays a storage that often moves only half of
+//! an I/O and completes I/Os in any order.
 
 use super::delay_tests::{TimerEngine, moved, run};
 use super::*;
@@ -10,16 +10,16 @@ use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Bytes of the file.
+/// The size of the file in bytes.
 const SIZE: u64 = 64 << 10;
 
-/// Moves data, at the moment at which the timer is done.
+/// Moves data when the timer completes a unit.
 struct MemoryEngine {
     timer: TimerEngine<false>,
     data: Vec<u8>,
     /// The units in flight, by index.
     flying: Vec<Option<Flying>>,
-    /// How many I/Os were issued beside one that they overlap.
+    /// How many I/Os were issued while one that they overlap was in flight.
     overlaps: Arc<AtomicU64>,
 }
 
@@ -30,9 +30,9 @@ struct Flying {
     offset: usize,
     length: usize,
     writes: bool,
-    /// Where the I/O begins.
+    /// The start of the I/O.
     start: usize,
-    /// A part of it is done.
+    /// Part of the I/O is complete.
     is_rest: bool,
 }
 
@@ -95,7 +95,7 @@ impl Engine for MemoryEngine {
             self.overlaps.fetch_add(1, Relaxed);
         }
         self.flying[unit.index as usize] = Some(new);
-        // SAFETY: the timer touches no buffer.
+        // SAFETY: the timer does not touch the buffer.
         unsafe { self.timer.queue(unit) }
     }
 
@@ -117,8 +117,8 @@ impl Engine for MemoryEngine {
     }
 }
 
-/// Runs a job on a storage of which every third I/O is short: what it measured, how many of its I/Os overlapped one that
-/// was not done, and why it has failed.
+/// Runs a job on a storage on which every third I/O is short. Returns the measurements, how many I/Os overlapped one in
+/// flight, and why the job failed.
 fn run_with_shorts(options: JobOptions) -> (Arc<Arena>, u64, Result<(), String>) {
     let time = moved();
     let engine = MemoryEngine::new(TimerEngine::new(time, 3), options.iodepth);
@@ -127,7 +127,7 @@ fn run_with_shorts(options: JobOptions) -> (Arc<Arena>, u64, Result<(), String>)
     (arena, overlaps.load(Relaxed), done)
 }
 
-/// Runs a job that writes to places again and again: how many of its I/Os overlapped one that was not done.
+/// Runs a job that writes to the same places many times. Returns how many I/Os overlapped one in flight.
 fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(), String>) {
     let mut options = JobOptions {
         name: "shorts".into(),
@@ -146,8 +146,8 @@ fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(),
     (overlaps, done)
 }
 
-/// An I/O of which a part is done is in flight as a whole: what is written to that part before the rest is done would
-/// count as older than it.
+/// A short I/O is in flight as a whole until its rest is complete. Otherwise a newer write to the part already moved
+/// would count as older than it.
 #[test]
 fn nothing_overtakes_the_rest_of_a_short_io() {
     for seed in 1..20 {
@@ -164,7 +164,7 @@ fn nothing_overtakes_the_rest_of_a_short_io() {
     assert!(unordered > 0 && done.is_ok(), "{done:?}");
 }
 
-/// All of the bytes of a short write are written when its rest is.
+/// A short write counts with all of its bytes when its rest is complete.
 #[test]
 fn blocks_that_a_short_write_began_are_written() {
     let options = JobOptions {

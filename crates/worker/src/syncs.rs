@@ -9,16 +9,15 @@ pub struct SyncSchedule {
     fsync: Counter,
     fdatasync: Counter,
     range: Counter,
-    /// The file that was written last: what is due is due for it.
+    /// The file of the last write. A due sync is for this file.
     file: u32,
-    /// It is to be closed when that is done.
+    /// The file is to be closed after the due syncs.
     closes: bool,
-    /// What has been written in each file since its last `sync_file_range`, from where to where. Kept only where ranges
-    /// are synced.
+    /// For each file, the range written since its last `sync_file_range` (start, end). Kept only if ranges are synced.
     written: Vec<Option<(u64, u64)>>,
 }
 
-/// Every `interval` events (0 = never).
+/// Due every `interval` events (0 = never).
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
     interval: u64,
@@ -50,13 +49,13 @@ impl Counter {
 /// A sync that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// Which kind.
+    /// The kind of sync.
     pub operation: Operation,
-    /// Of which file.
+    /// The file.
     pub file: u32,
-    /// The range, for `SyncFileRange`.
+    /// The start of the range, for `SyncFileRange`.
     pub offset: u64,
-    /// The range, for `SyncFileRange`.
+    /// The length of the range, for `SyncFileRange`.
     pub length: u64,
 }
 
@@ -71,12 +70,12 @@ impl SyncSchedule {
         }
     }
 
-    /// Whether anything will ever be due.
+    /// Whether no sync is ever due.
     pub fn is_empty(&self) -> bool {
         self.counters().iter().all(|counter| counter.interval == 0)
     }
 
-    /// A write was issued.
+    /// Counts an issued write.
     pub fn wrote(&mut self, file: u32, offset: u64, length: u64) {
         self.file = file;
         if self.range.interval > 0 {
@@ -92,7 +91,7 @@ impl SyncSchedule {
         self.range.count();
     }
 
-    /// The sync that is due now, if one is. Each is given once.
+    /// The next sync that is due, if any. Each is returned once.
     pub fn due(&mut self) -> Option<Due> {
         let whole = |operation| Due { operation, file: self.file, offset: 0, length: 0 };
         if self.fsync.take_due() {
@@ -102,7 +101,7 @@ impl SyncSchedule {
             return Some(whole(Operation::DataSync));
         }
         if self.range.take_due() {
-            // The write that made it due is in it.
+            // The write that made the sync due is in the range.
             let (first, end) = self.written[self.file as usize].take().unwrap_or_default();
             let (operation, file) = (Operation::SyncFileRange, self.file);
             return Some(Due { operation, file, offset: first, length: end - first });
@@ -110,8 +109,8 @@ impl SyncSchedule {
         None
     }
 
-    /// This file is to be closed; whether that has to wait until what is due for it is done. Then
-    /// [`take_closing`](Self::take_closing) gives it.
+    /// The workload closes this file. Returns whether the close has to wait for due syncs;
+    /// [`take_closing`](Self::take_closing) then returns the file after them.
     pub fn holds_open(&mut self, file: u32) -> bool {
         let holds = file == self.file && self.counters().iter().any(Counter::is_due);
         self.closes |= holds;
@@ -123,7 +122,7 @@ impl SyncSchedule {
         self.closes && file == self.file
     }
 
-    /// The file that waits to be closed, if one does. It is given once, when nothing is due any more.
+    /// The file that waits to be closed, if no sync is due any more. It is returned once.
     pub fn take_closing(&mut self) -> Option<u32> {
         std::mem::take(&mut self.closes).then_some(self.file)
     }

@@ -1,10 +1,11 @@
-//! `latency_target`: finds the depth at which I/Os still keep to a latency.
+//! `latency_target`: finds the depth at which I/Os still meet a latency.
 //!
-//! Each depth is tried for a window. While it is good (enough I/Os within the target) the depth doubles; after the first
-//! bad one it is narrowed down between the best good and the smallest bad one. What is measured is told for the
-//! depth that was found only: with each change counting starts over. The job ends one window after the depth is
-//! found, or at once when the full depth is good; it goes on when not even a depth of 1 is. With `latency_run` it goes on, the depth
-//! follows the storage, a step per window, and everything is counted. (All as fio does it.)
+//! Each depth is tried for one window. A window is good if enough I/Os meet the target. The depth doubles while windows
+//! are good. After the first bad window, the search bisects between the largest good depth and the smallest bad one.
+//! Counting starts over with each change of depth, so the results are those of the last depth. The job ends one window
+//! after the depth is found, or at once if the full depth is good. If not even depth 1 is good, the job runs on. With
+//! `latency_run` the job runs on after the search, the depth follows the storage by one step per window, and everything
+//! counts. All of this is as in fio.
 
 use iolite_plan::resolve::TargetRules;
 
@@ -12,9 +13,9 @@ use iolite_plan::resolve::TargetRules;
 #[derive(Clone, Copy, Debug)]
 pub struct LatencyTarget {
     rules: TargetRules,
-    /// The largest depth that was good; 0 = none yet.
+    /// The largest good depth; 0 = none yet.
     good: u32,
-    /// The smallest depth that was bad; one more than the most = none yet.
+    /// The smallest bad depth; one more than the largest allowed = none yet.
     bad: u32,
     depth: u32,
     found: bool,
@@ -23,14 +24,14 @@ pub struct LatencyTarget {
     within: u64,
 }
 
-/// What a window's end brings.
+/// What to do after a look at the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing changes.
+    /// Continue as before.
     Stay,
-    /// Go on at this depth.
+    /// Change to this depth.
     Depth(u32),
-    /// The depth was found and measured.
+    /// The depth has been found and measured: end the job.
     Finished,
 }
 
@@ -49,12 +50,12 @@ impl LatencyTarget {
         }
     }
 
-    /// Whether a change of depth begins a new measurement.
+    /// Whether counting starts over with each change of depth.
     pub fn counts_anew(&self) -> bool {
         !self.rules.follows
     }
 
-    /// The job begins now; the depth it begins with.
+    /// The job starts. Returns its first depth.
     pub fn start(&mut self, now: u64) -> u32 {
         self.begin_window(now);
         self.depth
@@ -66,14 +67,14 @@ impl LatencyTarget {
         self.within = 0;
     }
 
-    /// An I/O took so long.
+    /// Counts a completed I/O with this latency.
     #[inline]
     pub fn completed(&mut self, latency_ns: u64) {
         self.seen += 1;
         self.within += u64::from(latency_ns <= self.rules.target_ns);
     }
 
-    /// Looks whether a window is over. One without a single I/O goes on until there is one.
+    /// Checks whether the window is over. A window without any I/O is extended until it has one.
     pub fn step(&mut self, now: u64) -> Step {
         if now.saturating_sub(self.since) < self.rules.window_ns || self.seen == 0 {
             return Step::Stay;
@@ -85,7 +86,7 @@ impl LatencyTarget {
         }
         if is_good {
             self.good = self.depth;
-            // This window was measured at the full depth, and there is nothing left to look for.
+            // The full depth is good and has been measured, so the search is over.
             if self.depth == self.rules.most && !self.rules.follows {
                 return Step::Finished;
             }
@@ -103,7 +104,7 @@ impl LatencyTarget {
         self.change(next.max(1))
     }
 
-    /// A window after the search.
+    /// A window after the search has ended.
     fn after(&mut self, is_good: bool) -> Step {
         if self.rules.follows {
             let next = if is_good { self.depth + 1 } else { self.depth - 1 };
@@ -130,8 +131,8 @@ mod tests {
         TargetRules { target_ns: 100_000, window_ns: 1000, share: 0.9, follows: false, most: 4 }
     }
 
-    /// Runs windows over a storage whose I/Os take `latency(depth)` µs; the depths that were tried, and whether the job
-    /// ended by itself.
+    /// Runs windows against a storage whose I/Os take `latency(depth)` µs. Returns the depths that were tried, and
+    /// whether the job ended by itself.
     fn search(most: u32, follows: bool, latency: impl Fn(u32) -> u64) -> (Vec<u32>, bool) {
         let mut target = LatencyTarget::new(TargetRules { most, follows, window_ns: 1_000_000, ..rules() });
         let mut depth = target.start(0);

@@ -1,4 +1,4 @@
-//! In words: what ended a job.
+//! Messages about what ended a job.
 
 use super::io_loop::{Attempt, Failure, Missed};
 use super::{Stop, Worker, pace};
@@ -8,7 +8,7 @@ use iolite_types::Operation;
 use iolite_types::describe_error;
 
 impl Worker<'_> {
-    /// What ended the job, for the job's own line. What the loop has not told yet is told the reader of the report.
+    /// What ended the job, for the job's line in the report. Sends the user what the loop has not reported yet.
     pub(super) fn tell(&self, failure: Failure, file: Option<String>, trouble: Option<String>) -> Stop {
         if failure.missed == Some(Missed::Script) {
             let line = format!("{}: {}", self.resolved.name, trouble.unwrap_or_default());
@@ -42,21 +42,21 @@ impl Worker<'_> {
     }
 }
 
-/// What failed, for the heading of a report.
+/// The operation that failed, for the job's line in the report.
 pub(super) fn failed_operation(file: &str, operation: Operation) -> String {
     match operation {
-        // It has no file.
+        // Such a unit has no file.
         Operation::Work => format!("func={}", operation.name()),
         _ => format!("file={file}, func={}", operation.name()),
     }
 }
 
-/// That data is wrong, for the heading of a report.
+/// The check that found wrong data, for the job's line in the report.
 pub(super) fn failed_check(file: &str) -> String {
     format!("file={file}, func=verify")
 }
 
-/// The line about an I/O that failed; `why` follows the system's words for the error.
+/// The message about a failed I/O. `why` is appended to the system's error text.
 pub(super) fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &str) -> String {
     let Attempt { operation, offset, length, .. } = attempt;
     let text = describe_error(&errno.into());

@@ -1,4 +1,4 @@
-//! Units that are no transfers: engines that act on names, on parts of files, or only work, in the loop as it is.
+//! Units that transfer no data, in the real loop: engines that act on names, on parts of files, or only work.
 
 use super::delay_tests::{Time, moved, run_plan};
 use super::*;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// An engine that does something for each unit, in the call.
+/// An engine that calls a function for each unit.
 struct Acting<F> {
     names: Arc<Mutex<Vec<PathBuf>>>,
     act: F,
@@ -63,7 +63,7 @@ impl<F: FnMut(&Unit, &[PathBuf]) -> Outcome> Engine for Acting<F> {
     }
 }
 
-/// Makes the files of a job as a run would, then runs it with this engine, whose units are of this kind.
+/// Creates the files of a job as a run does, then runs the job with this engine, whose units are of this kind.
 fn run(
     options: JobOptions,
     unit: UnitKind,
@@ -96,7 +96,7 @@ fn each_name_is_one_unit_and_nothing_is_laid_out() {
     let directory = tempfile::tempdir().unwrap();
     let options = JobOptions {
         nrfiles: 5,
-        // Sizes of files are not the business of such an engine.
+        // Such an engine does not care about file sizes.
         filesize: Some(iolite_options::Range { low: 1 << 20, high: 1 << 20 }),
         filename_format: "below/$filenum".into(),
         ..job(directory.path())
@@ -187,7 +187,7 @@ fn work_goes_on_until_the_time_is_over() {
     let (_, done) = run(options, UnitKind::Works, Time::Moved(clock), |_, _| {
         clock.fetch_add(10_000_000, Relaxed);
         pieces += 1;
-        // A signal is no failure.
+        // An interruption by a signal is no failure.
         if pieces % 7 == 0 { Err(Errno(libc::EINTR)) } else { Ok(1) }
     });
     assert_eq!(done, Ok(()));

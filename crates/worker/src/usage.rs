@@ -1,4 +1,4 @@
-//! The resources that a worker has used since its I/O began.
+//! The resources that a worker has used since its I/O started.
 
 use iolite_os::shared::Control;
 use iolite_os::usage::Usage;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 thread_local! {
-    /// What had been used before; a worker is one thread.
+    /// What had been used before the start. A worker is one thread.
     static BEFORE: Cell<Usage> = const { Cell::new(Usage {
         user_us: 0,
         system_us: 0,
@@ -18,29 +18,29 @@ thread_local! {
 }
 
 thread_local! {
-    /// What other threads have used for this worker.
+    /// What other threads use on behalf of this worker.
     static OTHERS: RefCell<Arc<[SharedUsage]>> = RefCell::new(Arc::new([]));
 }
 
 thread_local! {
-    /// Whom else the worker's engine has working for it.
+    /// What the engine's library has started for this worker.
     static OF_ENGINE: RefCell<OfEngine> = const { RefCell::new(OfEngine::Nobody) };
 }
 
-/// Who works for a worker because its engine's library has started them.
+/// Threads or processes that an engine's library has started for a worker.
 #[derive(Debug)]
 pub enum OfEngine {
     /// Nobody.
     Nobody,
-    /// Some of the threads of this process, which is the worker's own: all of it counts.
+    /// Threads of this process. Only this worker uses the process, so the whole process counts.
     Process,
-    /// Threads of a process that is not the worker's alone, by the system's numbers. What each had used when it was last
-    /// seen is kept, as threads may end.
+    /// Threads of a shared process, by their ids in the system, each with the last known usage, because a thread may
+    /// end.
     Threads(Vec<(i32, Usage)>),
 }
 
 impl OfEngine {
-    /// These threads, of a process that others use as well.
+    /// These threads of a shared process.
     pub fn threads(ids: Vec<i32>) -> OfEngine {
         if ids.is_empty() {
             return OfEngine::Nobody;
@@ -49,7 +49,7 @@ impl OfEngine {
     }
 }
 
-/// What a thread that works for a worker has used. Written by that thread.
+/// What a thread has used on behalf of a worker. Only that thread writes it.
 #[derive(Debug, Default)]
 pub struct SharedUsage {
     user_us: AtomicU64,
@@ -81,17 +81,17 @@ impl SharedUsage {
     }
 }
 
-/// The calling thread is a worker for which others work.
+/// Also counts these threads for the worker that is the calling thread.
 pub fn count_also(others: Arc<[SharedUsage]>) {
     OTHERS.set(others);
 }
 
-/// The calling thread is a worker for whose engine these work.
+/// Also counts what the engine's library has started for the worker that is the calling thread.
 pub fn count_of_engine(whom: OfEngine) {
     OF_ENGINE.set(whom);
 }
 
-/// What the worker and those who work for it have used in all.
+/// What the worker and everything that works for it have used.
 fn used() -> Usage {
     OF_ENGINE.with_borrow_mut(|of_engine| match of_engine {
         OfEngine::Process => Usage::of_this_process(),
@@ -103,25 +103,25 @@ fn used() -> Usage {
     })
 }
 
-/// What the worker's own threads have used.
+/// What the worker's thread and its helper threads have used.
 fn used_by_own() -> Usage {
     OTHERS.with_borrow(|others| {
         others.iter().fold(Usage::of_this_thread(), |sum, other| sum.plus(other.so_far()))
     })
 }
 
-/// Counting begins now.
+/// Starts counting.
 pub fn begin() {
     BEFORE.set(used());
 }
 
-/// Counting begins anew (the ramp is over).
+/// Starts counting anew, after the ramp.
 pub fn reset(control: &Control) {
     begin();
     publish(control);
 }
 
-/// Publishes what has been used so far.
+/// Publishes what has been used since counting started.
 pub fn publish(control: &Control) {
     let used = used().since(BEFORE.get());
     control.user_us.store(used.user_us, Relaxed);

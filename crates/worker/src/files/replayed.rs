@@ -1,4 +1,4 @@
-//! Files of a replay: how each is opened, those that a live trace names on the way, and the recording of what is done.
+//! Files of a replay: how each is opened, files that a live trace adds, and the recording of I/O.
 
 use super::FileTable;
 use crate::record::TraceRecorder;
@@ -12,15 +12,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is demanded of files that become known on the way.
+/// The rules for files that a live trace adds.
 #[derive(Clone, Debug)]
 pub(super) struct LiveRules {
-    /// The engine works on files of this machine.
+    /// The engine uses files of this machine.
     has_local_files: bool,
     readonly: bool,
     allow_mounted_write: bool,
     allow_file_create: bool,
-    /// What the job reads meanwhile.
+    /// The traces that the job reads.
     traces: Vec<FileKey>,
 }
 
@@ -37,7 +37,7 @@ impl LiveRules {
     }
 }
 
-/// The names of files, by what they name.
+/// The names of files, by the file that they refer to.
 #[derive(Debug, Default)]
 pub(super) struct Names(HashMap<FileKey, PathBuf>);
 
@@ -45,9 +45,9 @@ impl Names {
     /// Notes a name.
     ///
     /// # Errors
-    /// In words, that this file has another one.
+    /// The file is already known under another name.
     fn note(&mut self, path: &Path) -> Result<(), String> {
-        // The file may be made at any time, and has the second key until then.
+        // The file may be created at any time. Until then it has the second key.
         for key in [FileKey::of(path), FileKey::missing(path)] {
             let known = self.0.entry(key).or_insert_with(|| path.to_owned());
             if known != path {
@@ -62,10 +62,10 @@ impl Names {
 }
 
 impl FileTable {
-    /// There is one file more, which a live trace has named. What must hold of it is looked at now.
+    /// Adds a file that a live trace has named, after checking that the job may use it.
     ///
     /// # Errors
-    /// In words, why it cannot be used.
+    /// Why the job cannot use the file, as text for the user.
     pub fn add(&mut self, file: u32, path: PathBuf) -> Result<(), String> {
         let Some(rules) = self.live.clone() else {
             return Err(format!("{} is not expected", path.display()));
@@ -115,12 +115,13 @@ impl FileTable {
         Ok(())
     }
 
-    /// Why this file must not be changed, if it must not.
+    /// Why this file must not be written to, if so.
     pub fn protected(&self, file: u32) -> Option<&str> {
         self.protected.get(file as usize)?.as_deref()
     }
 
-    /// Of a file whose use is not known beforehand: it is opened for reading alone where it cannot be written to.
+    /// After a failed open: falls back to read-only access for a file of a live trace that cannot be written to.
+    /// Returns whether to try again.
     pub(super) fn settle_for_reading(&mut self, file: u32, error: &io::Error) -> bool {
         let mode = &mut self.modes[file as usize];
         let may_settle = self.live.is_some()
@@ -133,14 +134,14 @@ impl FileTable {
         may_settle
     }
 
-    /// The recording begins: so far files were named and opened.
+    /// Starts the recording. Files that were added or opened before are part of it.
     pub fn begin_recording(&mut self, now: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.begin(now);
         }
     }
 
-    /// Records an I/O. False = the recording cannot be written on; [`Self::finish_recording`] tells why.
+    /// Records an I/O. Returns false if the recording cannot be written; [`Self::finish_recording`] returns the error.
     #[inline]
     pub fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) -> bool {
         let Some(recorder) = &mut self.recorder else { return true };
@@ -162,15 +163,15 @@ impl FileTable {
         }
     }
 
-    /// The recording is complete. Tells for how long the job has waited for it.
+    /// Finishes the recording. Returns how long the job has waited for it.
     ///
     /// # Errors
-    /// It could not be written.
+    /// The recording cannot be written.
     pub fn finish_recording(&mut self) -> Result<Duration, LogError> {
         self.recorder.take().map_or(Ok(Duration::ZERO), TraceRecorder::finish)
     }
 
-    /// Begins to record what is done to these files.
+    /// Records everything that happens to these files from now on.
     pub fn record_to(&mut self, mut recorder: TraceRecorder) {
         self.specs.iter().for_each(|spec| recorder.added(&spec.path));
         self.recorder = Some(recorder);

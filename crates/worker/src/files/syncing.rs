@@ -1,4 +1,4 @@
-//! Syncs of whole files: when they are closed, at the end of a pass, and of the job.
+//! Syncs of whole files: when a file is closed, after a pass, and at the end of the job.
 
 use super::{FileTable, open_as_allowed};
 use iolite_engine::{Engine, FileKind};
@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
 impl FileTable {
-    /// Syncs all files, also those that have been closed meanwhile without a sync.
+    /// Syncs all files, including those that were closed without a sync.
     pub fn sync_all<E: Engine>(&self, engine: &E) -> io::Result<()> {
         let open = self.numbers().filter(|&file| self.open[file as usize]);
         let synced = open.map(|file| self.sync(engine, file)).fold(Ok(()), io::Result::and);
@@ -19,12 +19,12 @@ impl FileTable {
         synced.and(closed.fold(Ok(()), io::Result::and))
     }
 
-    /// Syncs a file that is open.
+    /// Syncs an open file.
     pub(super) fn sync<E: Engine>(&self, engine: &E, file: u32) -> io::Result<()> {
         engine.descriptor(file).map_or(Ok(()), sync)
     }
 
-    /// Syncs the file systems that the files are on.
+    /// Syncs the file systems that hold the files.
     pub fn sync_file_systems<E: Engine>(&self, engine: &E) -> io::Result<()> {
         let mut done = HashSet::new();
         for file in self.numbers().filter(|&file| self.open[file as usize]) {
@@ -38,12 +38,12 @@ impl FileTable {
         Ok(())
     }
 
-    /// The files that were written and closed, once more.
+    /// Reopens the files that were written and then closed.
     fn closed(&self) -> impl Iterator<Item = io::Result<File>> {
         let written = self.specs.iter().zip(&self.written).filter(|(_, written)| **written);
         let storage = written.filter(|(spec, _)| matches!(spec.kind, FileKind::Regular | FileKind::Block));
         storage.filter_map(|(spec, _)| match open_as_allowed(&spec.path) {
-            // Clones share files, and another may have removed it.
+            // Clones share files, so another one may have removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             opened => Some(opened),
         })
@@ -66,9 +66,9 @@ fn sync(descriptor: RawFd) -> io::Result<()> {
     }
 }
 
-/// Syncs the file system of this file, if that is not `done` yet.
+/// Syncs the file system of this file unless it is in `done`.
 fn sync_file_system(descriptor: RawFd, done: &mut HashSet<libc::dev_t>) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and there is room for what is told of it.
+    // SAFETY: the descriptor is open, and the structure has room for the result.
     let (told, system) = unsafe {
         let mut status: libc::stat = std::mem::zeroed();
         (libc::fstat(descriptor, &raw mut status), status.st_dev)

@@ -1,8 +1,8 @@
 //! `block_error_percentiles`: how many trims the blocks of a device survive.
 //!
-//! Files are looked at in blocks of the size of a trim. Each has a state, and counts its trims until the first trim or
-//! write of it that fails; then it is dead, and its count is its lifetime. Four bytes per block, taken at set-up, and
-//! only so many.
+//! Files are divided into blocks of the size of a trim. Each block has a state and counts its trims until its first
+//! failed trim or write. Then it is dead, and the count is its lifetime. This takes four bytes per block, allocated at
+//! set-up and limited.
 
 use super::Attempt;
 use iolite_plan::{FileLayout, Layout};
@@ -10,7 +10,7 @@ use iolite_stats::BlockState;
 use iolite_stats::live::LiveBlocks;
 use iolite_types::Operation;
 
-/// What has been done to each block.
+/// The state of each block.
 #[derive(Debug)]
 pub struct BlockLives<'a> {
     size: u64,
@@ -21,23 +21,23 @@ pub struct BlockLives<'a> {
 /// The blocks of one file's region.
 #[derive(Debug)]
 struct Lives {
-    /// Where the region begins.
+    /// The start of the region.
     offset: u64,
-    /// State in the lowest bits, trims above.
+    /// For each block, the state in the lowest bits and the number of trims above them.
     blocks: Vec<u32>,
 }
 
-/// Most blocks that are looked at: 64 MiB of memory.
+/// The most blocks: they take 64 MiB of memory.
 const MOST_BLOCKS: u64 = 16 << 20;
 
-/// Bits of a state.
+/// Number of bits of a state.
 const STATE_BITS: u32 = 3;
 
 impl<'a> BlockLives<'a> {
-    /// The lives of blocks of this size, in bytes.
+    /// The lives of blocks of `size` bytes.
     ///
     /// # Errors
-    /// In words, that there are too many of them.
+    /// There are too many blocks. The text is for the user.
     pub fn new(size: u64, layout: &Layout, live: &'a LiveBlocks) -> Result<Self, String> {
         let blocks = |file: &FileLayout| file.length.div_ceil(size);
         let total = layout.files.iter().map(blocks).fold(0, u64::saturating_add);
@@ -52,7 +52,7 @@ impl<'a> BlockLives<'a> {
         Ok(BlockLives { size, files: layout.files.iter().map(lives).collect(), live })
     }
 
-    /// This was done, or failed.
+    /// Counts an operation that succeeded or failed.
     pub(super) fn done(&mut self, attempt: &Attempt, failed: bool) {
         let state = match (attempt.operation, failed) {
             (Operation::Trim, false) => BlockState::Trimmed,

@@ -1,17 +1,17 @@
-//! Where the buffers of the units are.
+//! The buffers of the units.
 //!
-//! A generator is safe code, but engines and content trust the length of its I/Os where they use the buffer. So every
-//! pointer into the buffers is made here, and is asserted to stay within the buffer of its unit.
+//! A generator is safe code, but engines and content trust the length of its I/Os when they access a buffer. So every
+//! pointer into the buffers is made here, and asserted to stay within the unit's buffer.
 
 use iolite_types::Direction;
 use iolite_workload::Io;
 
-/// The buffers of all units, one behind the other. Unit `i` owns the one that begins `i × stride` bytes from the first.
+/// The buffers of all units. Unit `i` owns the one that starts `i × stride` bytes after the first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UnitBuffers {
     /// The first buffer.
     first: *mut u8,
-    /// Bytes from one buffer to the next: the most that an I/O can move.
+    /// Bytes from one buffer to the next, which is the most that an I/O can move.
     pub stride: usize,
 }
 
@@ -30,7 +30,7 @@ impl UnitBuffers {
     ///
     /// # Panics
     ///
-    /// When the I/O is longer than the buffer: the generator has broken its promise.
+    /// If the I/O is longer than the buffer, which is a bug in the generator.
     #[inline(always)]
     pub fn of_io(self, index: u32, io: &Io) -> *mut [u8] {
         let length = if io.direction == Direction::Trim { 0 } else { io.length };
@@ -38,11 +38,11 @@ impl UnitBuffers {
         std::ptr::slice_from_raw_parts_mut(self.start_of(index), length as usize)
     }
 
-    /// `length` bytes of a unit's buffer, of which the first is the one at `from`.
+    /// `length` bytes of a unit's buffer, starting at offset `from`.
     ///
     /// # Panics
     ///
-    /// When they are not all in the buffer.
+    /// If they are not all within the buffer.
     pub fn part(self, index: u32, from: usize, length: u64) -> *const [u8] {
         let stride = self.stride as u64;
         assert!(length <= stride && from as u64 <= stride - length, "a block is not within its buffer");

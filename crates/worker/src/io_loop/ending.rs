@@ -1,20 +1,20 @@
-//! Why and how a loop ends.
+//! Why and how the loop ends.
 
 use super::{Attempt, Failure};
 
-/// What ends the job, as far as that is known.
+/// What ended the job, as far as known.
 #[derive(Debug, Default)]
 pub struct Ending {
-    /// What failed, if something did.
+    /// What failed, if anything.
     pub failure: Option<Failure>,
-    /// Why, in words, where the failure does not say it.
+    /// More about the failure, as text for the user.
     pub trouble: Option<String>,
-    /// The first block with wrong data, where that ends the job only with its pass.
+    /// The first block with wrong data, if that ends the job only after the pass.
     pub(super) wrong: Option<Attempt>,
-    /// No more I/O is issued.
+    /// The loop issues no more I/O.
     pub(super) stopping: bool,
-    /// The loop stops because the time is over.
+    /// The loop stops because the job's time is over.
     pub(super) timed_out: bool,
-    /// The loop stops because there is no more room.
+    /// The loop stops because the device is full.
     pub(super) device_full: bool,
 }

@@ -1,8 +1,8 @@
-//! What a failed I/O means to its job: the end, or one error more.
+//! What a failed I/O means for its job: the end, or one more error to count.
 //!
-//! A job goes on after an error when `continue_on_error` or `ignore_error` names the kind of I/O, and the error is one
-//! of those to be gone on after: what `ignore_error` lists for that kind, else `EIO` and `EILSEQ`, with which a medium
-//! says that it lost data. Anything else would come again and again.
+//! A job continues after an error if `continue_on_error` or `ignore_error` names the kind of I/O and the errno is
+//! tolerated. Tolerated are those that `ignore_error` lists for that kind, or else `EIO` and `EILSEQ`, which report
+//! data lost by the medium. Any other error would only repeat.
 
 use super::{Attempt, Failure, IoLoop};
 use crate::alignment;
@@ -15,26 +15,26 @@ use iolite_plan::resolve::{ErrorRules, Tolerance};
 use iolite_types::Operation;
 use iolite_workload::Generator;
 
-/// Nothing was moved although no error was told. What is made of it is `EIO`.
+/// Marks an I/O that moved nothing and reported no error. It is reported as `EIO`.
 pub(super) const NOTHING_MOVED: Errno = Errno(0);
 
-/// What a job does about errors, and whom it tells.
+/// How a job handles errors, and where it reports them.
 #[derive(Clone, Debug)]
 pub struct ErrorPolicy<'a> {
     rules: ErrorRules,
-    /// I/O bypasses the page cache.
+    /// The job uses direct I/O.
     direct: bool,
     messages: &'a Socket,
     worker: u32,
 }
 
 impl<'a> ErrorPolicy<'a> {
-    /// What these rules say, for I/O that bypasses the page cache or not. The worker's number is for its messages.
+    /// The policy of these rules, for direct I/O or not. `worker` is the worker's number in messages.
     pub fn new(rules: &ErrorRules, direct: bool, messages: &'a Socket, worker: u32) -> Self {
         ErrorPolicy { rules: rules.clone(), direct, messages, worker }
     }
 
-    /// Whether the job goes on after wrong data, for which this errno stands.
+    /// Whether the job continues after wrong data with this errno.
     pub(super) fn tolerates_wrong_data(&self, errno: Errno) -> bool {
         self.rules.verify.errnos.contains(&errno.0)
     }
@@ -49,7 +49,7 @@ impl<'a> ErrorPolicy<'a> {
         self.worker
     }
 
-    /// To the controller.
+    /// The socket to the controller.
     pub(super) fn messages(&self) -> &'a Socket {
         self.messages
     }
@@ -60,7 +60,7 @@ impl<'a> ErrorPolicy<'a> {
 }
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// The I/O of this unit failed. It counts as one that was done, without latency and bytes.
+    /// Handles a failed I/O. It counts as an I/O, without latency and bytes.
     #[cold]
     pub(super) fn io_failed(&mut self, index: u32, errno: Errno) {
         let attempt = Attempt::of(&self.flight.units[index as usize]);
@@ -102,21 +102,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Something could not be done, and that ends the job.
+    /// Ends the job, because something cannot be done.
     #[cold]
     pub(super) fn refused(&mut self, attempt: Attempt, errno: Errno) {
         self.end_with(attempt, errno, "");
     }
 
     fn end_with(&mut self, attempt: Attempt, errno: Errno, why: &str) {
-        // A wait that was ended because the job is to stop is no failure.
+        // Stopping a worker interrupts its system calls. That is no failure.
         if errno.0 != libc::EINTR || !self.control.terminating() {
             self.tell(attempt, errno, why);
         }
         self.fail(Failure { errno, attempt: Some(attempt), missed: None });
     }
 
-    /// Counts an error where errors of that kind are counted.
+    /// Counts an error if the job counts errors of that kind.
     pub(super) fn count_error(&self, operation: Operation, errno: Errno) {
         if self.errors.of(operation).counts {
             self.count(errno);
@@ -131,7 +131,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.stats.errors.add(1);
     }
 
-    /// What to change so that the kernel takes a direct read or write like this one.
+    /// Tells the user what to change so that the kernel accepts this direct I/O.
     fn advise(&self, attempt: Attempt, memory: u64) {
         let Attempt { operation, file, offset, length } = attempt;
         if !matches!(operation, Operation::Read | Operation::Write) {

@@ -1,4 +1,4 @@
-//! What only a full loop uses, each thing there only where the job asks for it.
+//! What only the full loop uses. Each part is present only if the job needs it.
 
 use super::{BlockLives, IntendedStarts};
 use crate::flow::Flow;
@@ -10,34 +10,34 @@ use crate::target::LatencyTarget;
 use iolite_logs::Recorder;
 use iolite_verify::Verification;
 
-/// Everything beyond issuing and counting. A plain loop looks at none of it.
+/// Everything besides issuing and counting. The plain loop never looks at it.
 pub struct Extras<'a> {
     /// Syncs between I/Os.
     pub syncs: SyncSchedule,
-    /// When I/Os may be issued; `None` = at once.
+    /// Rates and think time; `None` = I/Os are issued at once.
     pub pace: Option<Pace>,
-    /// Looks for the depth; `None` = it is given.
+    /// The search for a depth; `None` = the depth is fixed.
     pub target: Option<LatencyTarget>,
-    /// When units were meant to begin; `None` = nobody asks.
+    /// The intended start of each unit; `None` = not measured.
     pub intended: Option<IntendedStarts>,
-    /// What becomes of each block; `None` = nobody asks.
+    /// The states of blocks; `None` = not measured.
     pub blocks: Option<BlockLives<'a>>,
-    /// Draws the priority of each I/O; `None` = all have the worker's.
+    /// Draws the priority of each I/O; `None` = all I/Os have the worker's.
     pub priorities: Option<Priorities>,
-    /// The workers to keep in step with; `None` = there are none.
+    /// The flow that the worker belongs to.
     pub flow: Option<Flow<'a>>,
-    /// What has to be moved before counting begins; `None` = only time counts.
+    /// The ramp in bytes; `None` = the ramp is measured in time, or there is none.
     pub sized_ramp: Option<SizedRamp<'a>>,
     /// The logs.
     pub log: Option<Recorder>,
-    /// Checks what was written; `None` = nothing is checked.
+    /// The verification; `None` = nothing is verified.
     pub verification: Option<Box<Verification>>,
 }
 
 impl Extras<'_> {
-    /// Whether there is any of it.
+    /// Whether any part is present.
     pub fn any(&self) -> bool {
-        // Every field is named, so that a new one cannot be forgotten.
+        // The pattern names every field, so that a new one cannot be forgotten.
         let Extras { syncs, pace, target, intended, blocks, priorities, flow, sized_ramp, log, verification } =
             self;
         !syncs.is_empty()

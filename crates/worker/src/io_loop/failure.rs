@@ -1,4 +1,4 @@
-//! What ended a job, for the loop that notices it and for the words that tell it.
+//! What ended a job. The loop makes these values; messages are made from them.
 
 use iolite_engine::{Errno, Unit};
 use iolite_types::Operation;
@@ -11,38 +11,38 @@ pub struct Failure {
     pub errno: Errno,
     /// What was attempted; `None` = reaping or committing.
     pub attempt: Option<Attempt>,
-    /// What was demanded of it and not met.
+    /// The job's requirement that was not met.
     pub missed: Option<Missed>,
 }
 
-/// A demand that was not met.
+/// A requirement that was not met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// A rate, over a cycle.
+    /// A minimum rate.
     Rate(crate::pace::Missed),
-    /// `max_latency`, by an I/O that took so many nanoseconds.
+    /// `max_latency`, by an I/O that took this many nanoseconds.
     Latency(u64),
-    /// The data that was written.
+    /// The data that was read is not what was written.
     Data,
-    /// A script could not be followed, or not be recorded; the loop's `trouble` says why.
+    /// A script cannot be followed or recorded. The loop's `trouble` says why.
     Script,
 }
 
-/// An I/O that failed.
+/// An I/O that was attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// What was to be done.
+    /// The operation.
     pub operation: Operation,
-    /// In which file.
+    /// The index of the file.
     pub file: u32,
-    /// Where.
+    /// The offset in bytes.
     pub offset: u64,
-    /// How much.
+    /// The length in bytes.
     pub length: u64,
 }
 
 impl Attempt {
-    /// The work of this unit.
+    /// The I/O of this unit.
     pub(super) fn of(unit: &Unit) -> Attempt {
         Attempt { operation: unit.operation, file: unit.file, offset: unit.offset, length: unit.length }
     }

@@ -1,4 +1,4 @@
-//! Units: those in flight, those that wait to be committed, those that are free, and when each was made and issued.
+//! Units: free, waiting for a commit, or in flight, and when each was made and issued.
 
 use super::buffers::UnitBuffers;
 use iolite_engine::{Completion, Unit};
@@ -9,16 +9,16 @@ use iolite_types::Operation;
 pub(super) struct Stamps {
     pub start: u64,
     pub issue: u64,
-    /// Why not everything about it is counted: [`UNCOUNTED`], [`REST`]; 0 = it is.
+    /// [`UNCOUNTED`] and [`REST`]: what is not counted about the unit; 0 = everything counts.
     pub marks: u8,
 }
 
-/// The unit was in flight when the ramp ended: it belongs to the ramp.
+/// The unit was in flight when the ramp ended, so it belongs to the ramp.
 pub(super) const UNCOUNTED: u8 = 1;
-/// The unit is the rest of a short I/O, whose submission was counted with its first part.
+/// The unit is the rest of a short I/O. Its submission was counted with its first part.
 pub(super) const REST: u8 = 2;
 
-/// When a completed unit was made, issued and reaped, in nanoseconds of the clock; zeros when no time is read.
+/// When a completed unit was made, issued and reaped, in nanoseconds of the clock. Zeros if no time is measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     /// It was made.
@@ -27,11 +27,11 @@ pub(super) struct Times {
     pub issue: u64,
     /// It was reaped.
     pub complete: u64,
-    /// It waited in a queue, and was not completed at once.
+    /// The unit waited in a queue and was not completed at once.
     pub queued: bool,
 }
 
-/// The units of a loop. Nothing here allocates after it was made.
+/// The units of a loop. Allocates only when it is created.
 pub(super) struct Flight {
     /// All units; a unit's index is its place here.
     pub units: Vec<Unit>,
@@ -39,28 +39,28 @@ pub(super) struct Flight {
     pub stamps: Vec<Stamps>,
     /// Where each unit's buffer begins.
     pub buffers: UnitBuffers,
-    /// Units that may be taken for the next I/O.
+    /// Units that are free for the next I/O.
     pub free: Vec<u32>,
-    /// Units that are queued and not committed yet.
+    /// Units that are queued but not yet committed.
     pub pending: Vec<u32>,
     /// The completions of one reap.
     pub done: Vec<Completion>,
     /// Units of short I/Os whose rest has to be issued.
     pub partial: Vec<u32>,
-    /// Rests of short I/Os among those that wait to be committed.
+    /// The number of rests of short I/Os among the pending units.
     pub rests: u32,
-    /// Units in flight.
+    /// The number of units in flight.
     pub count: u32,
-    /// Most units in flight at present: the depth, or what the search for a depth says.
+    /// The most units that may be in flight now: the depth, or what the search for a depth has set.
     pub limit: u32,
-    /// The stamp of the last commit, of the last completion of a synchronous engine, or of the last reap of a unit or
-    /// two, while only a few steps of the plain loop have followed: then the next unit is made at this moment, and the
-    /// clock need not be read again. 0 = there is none.
+    /// The time stamp of the last commit, of the last completion of a synchronous engine, or of the last reap of a unit
+    /// or two. It is kept while only a few steps of the plain loop have followed, so the next unit can use it without
+    /// another read of the clock. 0 = none.
     pub fresh_stamp: u64,
 }
 
 impl Flight {
-    /// So many free units with this I/O priority, each with its buffer.
+    /// `depth` free units with this I/O priority, each with its buffer.
     pub fn new(depth: u32, buffers: UnitBuffers, priority: u16) -> Self {
         let unit = |index| Unit {
             buffer: buffers.start_of(index),

@@ -1,5 +1,5 @@
-//! What only a full loop needs: waiting for the right moment, syncs between I/Os, overlap checks, locks, and files that
-//! are opened and closed on the way.
+//! What only the full loop does: waiting for the right time, syncs between I/Os, overlap checks, locks, and opening and
+//! closing files during a pass.
 
 use super::verify::is_check;
 use super::{Attempt, Failure, IoLoop, Missed, Times};
@@ -14,12 +14,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use tracing::trace;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Lets the search for a depth that keeps to the latency target take its next step.
+    /// Lets the search for a depth that meets the latency target take its next step.
     pub(super) fn seek_depth(&mut self) {
         let Some(target) = &mut self.extras.target else { return };
         let now = self.clock.now();
         if now >= self.time.next_event {
-            // A depth that is tried after the end would only throw away what was measured at the last one.
+            // Changing the depth after the end would only discard what was measured at the last depth.
             return;
         }
         let anew = target.counts_anew() && !self.time.ramping;
@@ -40,9 +40,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Waits while this worker is ahead of those that it keeps in step with.
+    /// Waits while this worker is ahead of its flow.
     pub(super) fn keep_in_step(&mut self) {
-        /// Without a sleep, the others are looked at so often.
+        /// How often to check the others when there is no sleep.
         const LOOK_NS: u64 = 1000;
         while let Some(flow) = &mut self.extras.flow
             && !flow.may_go()
@@ -57,8 +57,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Pauses when it is time for that, and tells the workload in which direction the next I/O has to be. The moment
-    /// that it has to wait for; 0 = it may come at once.
+    /// Takes a pause if one is due, and tells the workload the direction of the next I/O. Returns the time for which
+    /// that I/O has to wait; 0 = none.
     pub(super) fn keep_pace(&mut self) -> u64 {
         let Some(pace) = &mut self.extras.pace else { return 0 };
         let most = pace.most_in_flight();
@@ -89,8 +89,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if turn.at > now { turn.at } else { 0 }
     }
 
-    /// What has to be done before the next I/O is made: syncs, and waiting until it may be issued. False = the job ends
-    /// before that.
+    /// Does what comes before the next I/O: due syncs, and waiting until it may be issued. Returns false if the job
+    /// ends meanwhile.
     pub(super) fn await_turn(&mut self, moment: u64) -> bool {
         self.sync_what_is_due();
         self.keep_in_step();
@@ -100,7 +100,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         !self.end.stopping
     }
 
-    /// Issues the syncs that are due, and closes the file that was open only for them.
+    /// Issues the syncs that are due. Then closes the file that waited for them.
     pub(super) fn sync_what_is_due(&mut self) {
         while let Some(sync) = self.extras.syncs.due() {
             self.submit_sync(sync);
@@ -110,15 +110,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Between two passes: what is due is synced while the files are open. Nothing is in flight afterwards.
+    /// Between two passes: issues the syncs that are due while the files are open. Returns when nothing is in flight.
     pub fn sync_between_passes(&mut self) {
         self.sync_what_is_due();
         self.drain();
     }
 
-    /// Thinks, with nothing in flight: first busily, then asleep.
+    /// Takes a pause with nothing in flight: spins first, then sleeps.
     pub(super) fn think(&mut self, pause: Pause) {
-        /// So many cycles are burnt between two looks at the clock and the controller's word: less than a millisecond.
+        /// Cycles to burn between two checks of the clock and the controller's requests: less than a millisecond.
         const SLICE_CYCLES: u64 = 1_000_000;
         self.drain();
         let began = self.clock.now();
@@ -140,7 +140,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Whether whatever takes long has to stop: at the end of the job, and when the controller says so. With one `in_hand`,
+    /// Whether to stop waiting: handles the end of the ramp or of the time, and the controller's requests. `in_hand` =
     /// an I/O of the workload is still to be issued.
     fn is_called_off(&mut self, in_hand: bool) -> bool {
         let now = self.clock.now();
@@ -153,16 +153,16 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.stopping
     }
 
-    /// Waits until this moment, the end of the job, or the controller's word, and fetches completions meanwhile. With one
-    /// `in_hand`, an I/O of the workload is still to be issued.
+    /// Waits until this time, until the job ends or the controller stops it, and reaps completions meanwhile. `in_hand`
+    /// = an I/O of the workload is still to be issued.
     ///
-    /// Sleeps overshoot by some 80 µs, so the last of the time is spent watching the clock.
+    /// Sleeps overshoot by about 80 µs, so the last part of the wait spins.
     pub(super) fn wait_until(&mut self, moment: u64, in_hand: bool) {
-        /// Shorter waits are spent watching the clock.
+        /// Shorter waits only spin.
         const SPIN_NS: u64 = 200_000;
         /// How much earlier a sleep ends.
         const EARLY_NS: u64 = 120_000;
-        /// The controller's word is looked for so often.
+        /// How long to sleep at most between two checks for requests of the controller.
         const MOST_NS: u64 = 20_000_000;
         self.commit();
         loop {
@@ -185,7 +185,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Everything that has to be so before this I/O can be issued; false = it cannot.
+    /// Does what has to come before this I/O. Returns false if it cannot be issued.
     pub(super) fn before(&mut self, io: &Io) -> bool {
         if !self.is_possible(io) {
             return false;
@@ -227,7 +227,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.failure.is_none()
     }
 
-    /// What has to follow this I/O at once.
+    /// Does what has to follow this I/O at once.
     pub(super) fn after(&mut self, io: &Io) {
         if self.rules.write_barrier > 0 && io.direction == Direction::Write && self.barrier_countdown == 0 {
             self.barrier_countdown = self.rules.write_barrier;
@@ -235,26 +235,26 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// An I/O, for those who want to see each.
+    /// A description of an I/O for the trace output.
     fn in_words(&self, attempt: &Attempt) -> String {
         let Attempt { operation, file, offset, length } = attempt;
         format!("off={offset:#x}, len={length:#x}, {}, file={}", operation.name(), self.files.name(*file))
     }
 
-    /// Does this I/O touch bytes of one in flight? What a short one has moved already counts: it is done only with its
-    /// rest, and what is written there before that would be overtaken by it.
+    /// Whether this I/O overlaps one in flight. A short I/O counts with all of its bytes until its rest is complete:
+    /// otherwise its rest could overtake a write to the part already moved.
     pub(super) fn overlaps(&self, io: &Io) -> bool {
         self.flight.units.iter().any(|unit| {
             let whole = self.whole(unit);
             unit.file == io.file
                 && whole.offset < io.offset + io.length
                 && io.offset < whole.offset + whole.length
-                // A unit that is not in flight has no length (see `release`).
+                // Units that are not in flight have length 0 (see `release`).
                 && unit.length > 0
         })
     }
 
-    /// The whole I/O of a unit, which may be the rest of a short one now.
+    /// The whole I/O of a unit, even if the unit is the rest of a short one now.
     fn whole(&self, unit: &Unit) -> Attempt {
         let start = self.flight.buffers.start_of(unit.index);
         let moved = (unit.buffer.addr() - start.addr()) as u64;
@@ -297,8 +297,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Closes a file that the workload is finished with: at once, or when what is due for it has been synced. (That it is
-    /// not yet: nobody knows whether another I/O comes.)
+    /// Closes a file that the workload has finished with, at once or after the syncs that are due for it. (Those are
+    /// not issued here: syncs come between two I/Os, and there may be no other I/O.)
     pub(super) fn close_file(&mut self, file: u32) {
         if self.extras.syncs.holds_open(file) {
             return;
@@ -309,7 +309,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// The pace counts this unit's I/O as completed, with so many bytes. It knows nothing of syncs and checks.
+    /// Counts the unit's I/O for the pace, as completed with this many bytes. Syncs and checks do not count.
     pub(super) fn count_for_pace(&mut self, index: u32, bytes: u64) {
         if !self.is_check(index)
             && let Some(pace) = &mut self.extras.pace
@@ -319,7 +319,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// What else the completion of an I/O means to a full loop; whether the unit is still in use.
+    /// Does what the full loop needs when an I/O completes. Returns whether the unit is still in use.
     pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) -> bool {
         let role =
             self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));
@@ -332,7 +332,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         {
             ramp.moved(whole.length);
             if ramp.is_over() {
-                // The time of the ramp may be over already, or still to come.
+                // The ramp also has a minimum time, which may be over or not.
                 self.time.next_event = self.time.next_event.min(times.complete.max(self.time.ramp_until));
             }
         }
@@ -350,7 +350,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 priority: unit.priority,
             };
             if !log.record(&io) {
-                // Why is told when the log is finished.
+                // The error is reported when the log is finished.
                 self.end.stopping = true;
             }
         }
@@ -369,7 +369,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
         }
         if is_check(&role) {
-            // The workload knows nothing of it, and so do those who control it.
+            // It is not part of the workload, so pace and latency target do not count it.
             return self.act_on(index, role);
         }
         if let Some(pace) = &mut self.extras.pace {
@@ -395,7 +395,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 }
 
-/// Keeps the processor busy for so many cycles of its counter, or as many turns of a loop where there is none.
+/// Keeps the processor busy for this many cycles of its counter, or turns of a loop if it has none.
 fn burn_cycles(cycles: u64) {
     #[cfg(target_arch = "x86_64")]
     {

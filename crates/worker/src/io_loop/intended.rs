@@ -1,32 +1,32 @@
-//! Latency from the intended start: the open-loop truth.
+//! Latency from the intended start of each I/O, as in an open-loop test.
 //!
-//! Under a rate, each I/O has a moment at which it was meant to begin. When the storage stalls, the I/Os behind the
-//! stall begin late, and a latency that is measured from their beginning does not show how long a user who came at the
-//! intended moment would have waited (the "coordinated omission" of Gil Tene). `lat_from_intended_start` measures from
-//! the intended moment, beside the usual figures.
+//! Under a rate, each I/O has an intended start. When the storage stalls, the I/Os after the stall start late. Latency
+//! measured from the actual start then hides how long a user would have waited who came at the intended time (Gil
+//! Tene's "coordinated omission"). `lat_from_intended_start` measures from the intended start, in addition to the usual
+//! figures.
 
 use iolite_stats::live::LiveLatency;
 
-/// When each unit in flight was meant to begin, in nanoseconds of the clock.
+/// The intended start of each unit in flight, in nanoseconds of the clock.
 #[derive(Debug)]
 pub struct IntendedStarts {
     moments: Vec<Option<u64>>,
 }
 
 impl IntendedStarts {
-    /// For so many units.
+    /// For this many units.
     pub fn new(units: usize) -> IntendedStarts {
         IntendedStarts { moments: vec![None; units] }
     }
 
-    /// This unit was meant to begin then; `None` = its direction has no rate.
+    /// Sets the intended start of a unit; `None` = its direction has no rate.
     pub(super) fn set(&mut self, unit: u32, moment: Option<u64>) {
         self.moments[unit as usize] = moment;
     }
 
-    /// The unit is done: its latency from then, or from `start` where it was not meant to begin at any moment.
+    /// Records the latency of a completed unit from its intended start, or from `start` if it has none.
     pub(super) fn record(&self, unit: u32, start: u64, complete: u64, into: &LiveLatency) {
-        // One that began before its time (it cannot by more than the clock's precision) was not late.
+        // A unit that started early (at most by the clock's precision) was not late.
         let moment = self.moments[unit as usize].unwrap_or(start).min(start);
         let latency = complete.saturating_sub(moment);
         into.record(latency);

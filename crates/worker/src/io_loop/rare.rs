@@ -1,4 +1,4 @@
-//! What happens rarely: syncs, short I/Os, errors, the controller's word, the end of the ramp and of the time.
+//! What happens rarely: syncs, short I/Os, errors, requests of the controller, the end of the ramp and of the time.
 
 use super::errors::NOTHING_MOVED;
 use super::{Failure, IoLoop, REST, Stamps, Times, UNCOUNTED};
@@ -30,8 +30,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.release(index);
     }
 
-    /// An error, or less than was asked for. The rest of a short I/O is issued like a unit of its own that was made
-    /// when the first part was: its total latency is that of the whole, its completion latency that of the rest.
+    /// Handles an error or a short I/O. The rest of a short I/O is issued like a unit that was made when the first part
+    /// was, so its total latency is that of the whole I/O, and its completion latency that of the rest.
     #[cold]
     pub(super) fn complete_unusually(&mut self, index: u32, outcome: Outcome, times: Times) {
         self.flight.fresh_stamp = 0;
@@ -67,14 +67,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 return;
             }
             Ok(_) if self.found_end(index) => {}
-            // Nothing moved: the file ends here, although the job was told otherwise.
+            // Nothing was moved: the file ends here, although the job expected more.
             Ok(_) => self.io_failed(index, NOTHING_MOVED),
             Err(errno) => self.io_failed(index, errno),
         }
         self.release(index);
     }
 
-    /// A unit that belongs to the ramp is done, if it is: one that has failed, or is short, is not.
+    /// Finishes a unit that belongs to the ramp. Returns false if it failed or is short, so that it is not finished
+    /// here.
     #[cold]
     pub(super) fn finish_uncounted(&mut self, completion: &Completion) -> bool {
         let index = completion.unit;
@@ -102,7 +103,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         true
     }
 
-    /// Issues the rests of units that transferred less than was asked for.
+    /// Issues the rests of short I/Os.
     #[cold]
     pub(super) fn issue_partial(&mut self) {
         while let Some(index) = self.flight.partial.pop() {
@@ -114,11 +115,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             let ready = if self.rules.timed() { self.clock.now() } else { 0 };
             self.issue(index, start, ready, marks);
         }
-        // Who waits for what is in flight does not wait for a batch to be full.
+        // A caller that waits for units in flight does not wait for a batch to fill.
         self.commit();
     }
 
-    /// Gives up a unit that was made and will not be issued (any more).
+    /// Gives up a unit that was made but will not be issued (again).
     #[cold]
     pub(super) fn drop_unit(&mut self, index: u32) {
         if let Some(direction) = self.flight.units[index as usize].operation.direction() {
@@ -133,7 +134,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.stopping = true;
     }
 
-    /// Does what the controller asks.
+    /// Does what the controller requests.
     #[cold]
     pub(super) fn attend(&mut self) {
         self.flight.fresh_stamp = 0;
@@ -147,12 +148,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Whether counting has not begun yet.
+    /// Whether counting has not started yet.
     pub fn is_ramping(&self) -> bool {
         self.time.ramping
     }
 
-    /// The ramp, or the time, is over. With one `in_hand`, an I/O is still to be issued.
+    /// The ramp or the job's time is over. `in_hand` = an I/O of the workload is still to be issued.
     #[cold]
     pub(super) fn event(&mut self, now: u64, in_hand: bool) {
         if !self.time.ramping {
@@ -162,7 +163,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         if self.extras.sized_ramp.as_ref().is_some_and(|ramp| !ramp.is_over()) {
-            // Time alone does not end it.
+            // The ramp goes on until enough bytes have been moved.
             self.time.next_event = u64::MAX;
             return;
         }
@@ -184,13 +185,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
             None => end,
         };
-        // What was written in the ramp may be being read back now.
+        // The worker may be reading back, which is a phase of its own.
         if self.control.phase() == Phase::Ramping {
             self.control.set_phase(Phase::Running);
         }
     }
 
-    /// Forgets what was measured so far. What is in flight belongs to that, and will not be counted.
+    /// Discards the measurements so far. Units in flight belong to them and will not be counted.
     pub(super) fn count_anew(&mut self, now: u64) {
         self.flight.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
         self.stats.reset(now);

@@ -1,5 +1,4 @@
-//! What a generator that follows a script asks for besides I/O: moments to wait for, syncs, files to be added, opened
-//! and closed.
+//! What a script asks for besides I/O: waiting, syncs, adding, opening and closing files.
 
 use super::{Attempt, Failure, IoLoop, Missed};
 use crate::syncs::Due;
@@ -9,25 +8,25 @@ use iolite_workload::{Generator, Io, Step};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How long the loop looks after other things when the script has nothing for it.
+/// How long the loop serves what is in flight when the script has nothing for it.
 const IDLE_NS: u64 = 1_000_000;
 
-/// Why, and how late: the state of a script between two I/Os.
+/// The state of a script between two I/Os.
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    /// When the script began, in nanoseconds of the clock.
+    /// When the script started, in nanoseconds of the clock.
     began: u64,
-    /// The moment at which the next I/O should be issued.
+    /// When the next I/O should be issued.
     planned: Option<u64>,
 }
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// A pass over the script begins.
+    /// A pass over the script starts.
     pub(super) fn begin_script(&mut self) {
         self.script = Script { began: self.clock.now(), planned: None };
     }
 
-    /// Does what the script asks for.
+    /// Does a step of the script.
     pub(super) fn follow(&mut self, step: Step) {
         match step {
             Step::Begin => self.begin_script(),
@@ -53,7 +52,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Does what has to be done although the I/O of the script is not.
+    /// Does a step of the script in a pass without I/O.
     pub(super) fn follow_dryly(&mut self, step: Step) {
         match step {
             Step::Idle | Step::Added(_) | Step::Failed => self.follow(step),
@@ -61,13 +60,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// The job cannot go on; why, in words.
+    /// Ends the job. `why` is text for the user.
     pub(super) fn give_up(&mut self, errno: i32, why: String) {
         self.end.trouble.get_or_insert(why);
         self.fail(Failure { errno: Errno(errno), attempt: None, missed: Some(Missed::Script) });
     }
 
-    /// An I/O is issued now: how late is it?
+    /// Records how late an I/O is that is issued now.
     pub(super) fn note_punctuality(&mut self, unit: Option<u32>) {
         let Some(planned) = self.script.planned.take() else { return };
         let late = self.clock.now().saturating_sub(planned);
@@ -78,12 +77,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Whether this I/O can be done at all: there is a buffer for it, and the file may be changed.
+    /// Whether this I/O is possible: it fits into a buffer, the file may be written to, and verification can follow it.
+    /// Ends the job if not.
     pub(super) fn is_possible(&mut self, io: &Io) -> bool {
         let has_room = io.direction == Direction::Trim || io.length <= self.flight.buffers.stride as u64;
         if !has_room {
             let why = format!(
-                "an I/O of {} bytes at offset {} of {} is larger than the buffers, which have {}; bs={0} makes room",
+                "an I/O of {} bytes at offset {} of {} is larger than the buffers of {} bytes; bs={0} makes room",
                 io.length,
                 io.offset,
                 self.files.name(io.file),
@@ -141,10 +141,10 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.fail(Failure { errno: error.into(), attempt: Some(attempt), missed });
     }
 
-    /// Notes an I/O in the job's own recording.
+    /// Records an I/O in the job's own recording.
     pub(super) fn record(&mut self, operation: Operation, file: u32, offset: u64, length: u64) {
         if !self.files.record(operation, file, offset, length) {
-            // Why is told when the recording is finished.
+            // The error is reported when the recording is finished.
             self.end.stopping = true;
         }
     }

@@ -1,6 +1,5 @@
-//! For how long each direction runs, so that its rates are those of its own time: a pass is a span of the workload's
-//! directions, what is read back or trimmed beside it is one of reads or trims. Spans begin and end outside of the
-//! loop's steady state.
+//! How long each direction runs, for its rates. A pass is a span of the workload's directions. Reading back is a span
+//! of reads, and trimming what was written is one of trims. Spans start and end outside the loop's steady state.
 
 use super::IoLoop;
 use iolite_engine::Engine;
@@ -9,18 +8,18 @@ use iolite_types::Direction;
 use iolite_workload::Generator;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// A pass begins.
+    /// A pass starts.
     pub fn begin_pass(&self) {
         self.stats.begin_span(self.rules.moves, self.clock.now());
     }
 
-    /// The pass is over, with the sync at its end.
+    /// The pass is over, including the sync at its end.
     pub fn end_pass(&self) {
         self.stats.end_span(self.rules.moves, self.clock.now());
     }
 
-    /// Does something beside the workload whose I/O is of this direction. Where the direction runs anyway, that is part of
-    /// its span.
+    /// Runs I/O of this direction that is not part of the workload. If the direction's span is running already, this is
+    /// part of it.
     pub(super) fn within_span(&mut self, direction: Direction, act: impl FnOnce(&mut Self)) {
         let runs = self.stats.directions[direction.index()].clock.runs();
         let only = Direction::ALL.map(|other| !runs && other == direction);
@@ -31,7 +30,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.stats.end_span(only, self.clock.now());
     }
 
-    /// How far the worker is while it issues I/O of its workload.
+    /// The worker's phase while it issues I/O of the workload.
     pub fn phase(&self) -> Phase {
         if self.time.ramping { Phase::Ramping } else { Phase::Running }
     }

@@ -1,17 +1,17 @@
 //! The time and the ramp of a job: when the loop has to decide something.
 
-/// When the loop has to look up from issuing I/O. Times are nanoseconds of the clock.
+/// When the loop has to decide something besides issuing I/O. Times are nanoseconds of the clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
-    /// When something has to be decided: the end of the ramp, or of the job. `u64::MAX` = never.
+    /// The end of the ramp, or of the job; `u64::MAX` = never.
     pub next_event: u64,
-    /// The next event, while the end of the time does not count: a pass that reads back goes on to its end.
+    /// The next event, postponed while a pass reads back to its end even if the job's time is over.
     pub put_off: Option<u64>,
-    /// When the ramp is over as far as time goes.
+    /// The earliest end of the ramp.
     pub ramp_until: u64,
-    /// What completes is not counted yet.
+    /// The ramp is not over, so completions are not counted.
     pub ramping: bool,
-    /// I/Os until the clock is read, where no time stamps are taken.
+    /// Number of I/Os until the next read of the clock, if there are no time stamps.
     pub until_clock: u32,
 }
 

@@ -1,5 +1,4 @@
-//! What verification adds to the loop: reads between the writes and at the end of a pass, and what is done with the blocks
-//! that were read.
+//! What verification adds to the loop: reads between writes and after a pass, and checking the blocks that were read.
 
 use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
 use crate::telling::failed_check;
@@ -14,7 +13,7 @@ use iolite_workload::{Generator, Io, Next};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The error of data that is not what was written.
+/// The errno for data that is not what was written.
 const WRONG_DATA: Errno = Errno(libc::EILSEQ);
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
@@ -28,12 +27,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if !reads {
             return;
         }
-        // What is read back has to be there, and no later write may overtake the read.
+        // Writes must complete before they are read back, and no later write may overtake the read.
         self.drain();
         self.check_all(|verification| verification.read_back.next_due());
     }
 
-    /// Reads until there is no more to read. Nothing is in flight afterwards.
+    /// Issues reads until `next` has no more. Returns when nothing is in flight.
     fn check_all(&mut self, next: fn(&mut Verification) -> Option<(Io, Expect)>) {
         let began = self.clock.now();
         self.within_span(Direction::Read, |it| it.issue_checks(next));
@@ -58,7 +57,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.drain();
     }
 
-    /// Reads back what the pass has written. Nothing is in flight afterwards.
+    /// Reads back what the pass has written. Returns when nothing is in flight.
     pub fn read_back(&mut self) -> PassEnd {
         self.end_checked_pass(|it| {
             it.trim_some(true);
@@ -74,20 +73,20 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         })
     }
 
-    /// Whether blocks are trimmed after they were written.
+    /// Whether the job trims blocks after writing them.
     pub fn trims_what_was_written(&self) -> bool {
         self.extras.verification.as_ref().is_some_and(|verification| verification.trims.is_some())
     }
 
-    /// Does the trims that wait, in a pass that is not read back. Nothing is in flight afterwards.
+    /// Does the pending trims of a pass that is not read back. Returns when nothing is in flight.
     pub fn trim_the_rest(&mut self) -> PassEnd {
         self.end_checked_pass(|it| it.trim_some(true))
     }
 
-    /// Does this at the end of a pass, also after the time of the job is over if the job outlasts it.
+    /// Runs `act` at the end of a pass. If the job outlasts its time, `act` runs even if the time is over.
     fn end_checked_pass(&mut self, act: impl FnOnce(&mut Self)) -> PassEnd {
         let resumed = self.resume();
-        // The time may also be over meanwhile. But a ramp may end.
+        // `act` goes on if the time ends meanwhile. The end of the ramp still counts.
         if self.outlasts_time() {
             self.time.put_off = Some(self.time.next_event);
             if !self.time.ramping {
@@ -105,15 +104,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         end
     }
 
-    /// Publishes how many reads the job will have done in the end, for the estimate of the time left.
+    /// Publishes the number of reads that the job will have done at the end, for the estimate of the time left.
     fn announce_reads(&self) {
         let Some(verification) = &self.extras.verification else { return };
         let until = self.stats.moved(Direction::Read.index()).ios + verification.expected_reads();
         self.control.read_until.store(until, Relaxed);
     }
 
-    /// Whether what a pass has written is trimmed and read back although the pass was stopped: the time of a time-based job
-    /// was over, or the device was full.
+    /// Whether to trim and read back what a pass has written although the pass was stopped, because the time of a
+    /// time-based job was over or the device was full.
     pub fn may_resume(&self) -> bool {
         let ended = (self.end.timed_out && self.outlasts_time()) || self.end.device_full;
         ended && self.end.failure.is_none() && !self.control.terminating()
@@ -123,7 +122,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.extras.verification.as_ref().is_some_and(|verification| verification.rules.outlasts_time)
     }
 
-    /// Resumes after such an end; whether there was one.
+    /// Resumes after such an end. Returns whether there was one.
     fn resume(&mut self) -> bool {
         let resumes = self.end.stopping && self.may_resume();
         if resumes {
@@ -133,7 +132,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         resumes
     }
 
-    /// Goes through a pass without I/O: an earlier run has done it.
+    /// Goes through a pass without issuing I/O, because an earlier run has done it.
     pub fn dry_pass(&mut self) -> PassEnd {
         while !self.end.stopping {
             if self.control.attention() != 0 {
@@ -149,7 +148,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if self.end.stopping { PassEnd::Stopped } else { PassEnd::Finished }
     }
 
-    /// An earlier run has done this I/O.
+    /// Notes an I/O that an earlier run has done.
     fn assume(&mut self, io: Io) {
         let Some(verification) = &mut self.extras.verification else { return };
         match io.direction {
@@ -165,7 +164,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Verification cannot follow this I/O.
+    /// Ends the job, because verification cannot follow this I/O.
     pub(super) fn give_up_on(&mut self, io: &Io, error: &SpecError) {
         let (length, offset, name) = (io.length, io.offset, self.files.name(io.file));
         self.give_up(
@@ -174,19 +173,19 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         );
     }
 
-    /// The pass is over: wrong blocks that have not ended the job end it now.
+    /// The pass is over. Wrong blocks that have not ended the job yet end it now.
     pub fn conclude_checks(&mut self) {
         if let Some(attempt) = self.end.wrong.take() {
             self.fail_check(attempt);
         }
     }
 
-    /// Does the trims that are due, or `all` that wait. Nothing is in flight afterwards.
+    /// Does the trims that are due, or all pending ones if `all`. Returns when nothing is in flight.
     fn trim_some(&mut self, all: bool) {
         if !self.trims_what_was_written() {
             return;
         }
-        // A trim has to come after its write.
+        // A trim must come after its write.
         self.drain();
         self.within_span(Direction::Trim, |it| {
             while !it.end.stopping
@@ -235,14 +234,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Tells verification something, for example what the next I/O is for.
+    /// Calls `what` with the verification, if there is one.
     fn announce(&mut self, what: impl FnOnce(&mut Verification)) {
         if let Some(verification) = &mut self.extras.verification {
             what(verification);
         }
     }
 
-    /// All files have been flushed while nothing was in flight.
+    /// Notes that all files have been synced while nothing was in flight.
     pub fn all_flushed(&mut self) {
         for file in 0..self.files.len() as u32 {
             if let Some(state) = self.state() {
@@ -251,7 +250,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// The state that is kept for a later run.
+    /// The state that is saved for a later run.
     pub(super) fn state(&mut self) -> Option<&mut Keeper> {
         self.extras.verification.as_mut()?.state.as_mut()
     }
@@ -261,7 +260,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         while self.flight.free.is_empty() && self.collect(true) {}
     }
 
-    /// Acts on the role of a unit that has completed; whether the unit is still in use.
+    /// Handles the role of a completed unit. Returns whether the unit is still in use.
     pub(super) fn act_on(&mut self, index: u32, role: Role) -> bool {
         let Some(verification) = &mut self.extras.verification else { return false };
         match role {
@@ -282,12 +281,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 // SAFETY: the bytes are within the buffer of a unit that is not in flight.
                 let block = unsafe { &*self.flight.buffers.part(index, 0, io.length) };
                 if let Some(pool) = &mut verification.pool {
-                    // The block has been read and its owner is known, so others need not wait until the unit comes
-                    // back.
+                    // The block has been read and its owner is known, so other workers need not wait until the check is
+                    // done.
                     if let Some(turns) = &mut verification.turns {
                         turns.left(index);
                     }
-                    // SAFETY: the unit is not released before it comes back (`collect`), and the loop drops its pool
+                    // SAFETY: the unit is not released until it comes back (`collect`), and the loop drops its pool
                     // before the buffers.
                     unsafe { pool.ask(index, block, question) };
                     verification.keep(index, role);
@@ -307,7 +306,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.extras.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
     }
 
-    /// The trace has read a place: checks what the replay has written there and not overwritten.
+    /// Checks what a replay has read, as far as the replay itself has written it and not overwritten it.
     fn look(&mut self, index: u32, read: Io) -> bool {
         let end = read.offset + read.length;
         let mut rest = read;
@@ -337,7 +336,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.found_wrong(index, from, part, &mismatches);
     }
 
-    /// Takes back units that were checked: all that are ready, after waiting for one if `wait`. Whether there was any.
+    /// Takes back units that were checked: all that are ready, after waiting for one if `wait`. Returns whether there
+    /// were any.
     pub(super) fn collect(&mut self, wait: bool) -> bool {
         let mut any = false;
         while let Some(pool) =
@@ -366,7 +366,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         while self.collect(true) {}
     }
 
-    /// The unit's I/O has failed.
+    /// Notes that the unit's I/O has failed.
     pub(super) fn forget_role(&mut self, index: u32) {
         let Some(verification) = &mut self.extras.verification else { return };
         if let Some(turns) = &verification.turns {
@@ -381,7 +381,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Takes the turn for an I/O if rivals use its place as well; whether the I/O may be made.
+    /// Takes the turn for an I/O if other writers share its place. Returns whether the I/O may be issued.
     pub(super) fn take_turn(&mut self, io: &Io) -> bool {
         let Some(verification) = &mut self.extras.verification else { return true };
         let Some(aim) = verification.aim(io) else { return true };
@@ -390,7 +390,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let mut turn =
             verification.turns.as_mut().map_or(Ok(true), |turns| turns.take(descriptor, part, aim));
         while let Ok(false) = turn {
-            // A worker that waits must hold nothing that another one waits for.
+            // A worker that waits must not hold turns that another one waits for.
             self.drain();
             if self.end.failure.is_some() {
                 return false;
@@ -416,14 +416,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     fn trouble_with_turns(&self, io: &Io, error: &io::Error) {
         let text = format!(
-            "verify: {}: cannot be locked, as it has to be where several jobs write: {}; give each job a file of its own",
+            "verify: {}: cannot be locked, which verify needs where several jobs write: {}; give each job a file of its own",
             self.files.name(io.file),
             describe_error(error)
         );
         Message::Warning(self.errors.worker(), text).send(self.errors.messages());
     }
 
-    /// A read met the end of the file. If it is one that is checked, the data behind the end is lost. Whether it is.
+    /// A read met the end of the file. If it checks written data, the data beyond the end is lost. Returns whether it
+    /// does.
     pub(super) fn found_end(&mut self, index: u32) -> bool {
         if !self
             .extras
@@ -444,7 +445,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         true
     }
 
-    /// A block has been checked that begins `from` bytes into the buffer of a unit.
+    /// Handles the result for a block that was checked. It starts `from` bytes into the unit's buffer.
     fn found_wrong(&mut self, index: u32, from: usize, io: Io, mismatches: &[Mismatch]) {
         if !mismatches.is_empty() {
             self.tell_wrong(index, from, io, mismatches);
@@ -466,7 +467,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 Message::WentOn(self.errors.worker(), WRONG_DATA.0, failed_check(&name))
                     .send(self.errors.messages());
             }
-            // The job ends, but not with an error.
+            // The job ends, but without an error.
             self.end.stopping |= fatal;
             return;
         }
@@ -481,7 +482,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.fail(Failure { errno: WRONG_DATA, attempt: Some(attempt), missed: Some(Missed::Data) });
     }
 
-    /// Reports what is wrong with a block, and saves it if that was asked for.
+    /// Reports what is wrong with a block, and saves the block if the job asks for that.
     fn describe(&mut self, index: u32, from: usize, io: Io, name: &str, mismatch: &Mismatch) {
         // SAFETY: the bytes are within the buffer of a unit that is not in flight.
         let block = unsafe { &*self.flight.buffers.part(index, from, io.length) };
@@ -498,7 +499,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         Message::WrongData(self.errors.worker(), lines.join("\n")).send(self.errors.messages());
     }
 
-    /// Counts wrong data as an error, if the job counts such errors.
+    /// Counts wrong data as an error if the job counts such errors.
     fn count_wrong_data(&self, errno: Errno) {
         if self.errors.counts_wrong_data() {
             self.count(errno);

@@ -1,4 +1,4 @@
-//! Units that are no I/O: the engine works, and the loop only looks after time and orders.
+//! Engines that work without I/O. The loop only watches the time and the controller's requests.
 
 use super::{Attempt, Failure, IoLoop, PassEnd};
 use iolite_engine::{Engine, Errno, Queued, Unit};
@@ -6,7 +6,7 @@ use iolite_types::Operation;
 use iolite_workload::Generator;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Lets the engine work until it has nothing more to do in this pass, or something ends the job.
+    /// Lets the engine work until it has nothing left to do in this pass, or something ends the job.
     #[inline(never)]
     pub(super) fn work_all(&mut self) -> PassEnd {
         loop {
@@ -26,7 +26,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// One piece of work; whether there is more to do.
+    /// Does one piece of work. Returns whether there is more to do.
     fn work(&mut self) -> bool {
         let unit = Unit {
             buffer: std::ptr::null_mut(),
@@ -44,7 +44,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         };
         match outcome {
             Ok(left) => left > 0,
-            // The signal has to do with what the job is told, or with its time.
+            // A signal interrupted the work. The caller checks the controller's requests and the time.
             Err(Errno(libc::EINTR)) => true,
             Err(errno) => {
                 let attempt = Attempt { operation: Operation::Work, file: 0, offset: 0, length: 0 };
