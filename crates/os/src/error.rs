@@ -1,16 +1,16 @@
-//! Errors of the operating system that say what they are about and keep their number.
+//! Errors of the operating system with a text of our own that keep their errno.
 
 use std::io;
 
-/// The same error, with more to say.
+/// The same error with this text.
 pub fn explained(error: &io::Error, text: String) -> io::Error {
     io::Error::new(error.kind(), NamedError { errno: Some(errno_of(error)), text })
 }
 
-/// An error of the operating system that says what it is about, and still knows its number.
+/// An error of the operating system with a text of our own. It keeps its errno.
 #[derive(Debug)]
 pub struct NamedError {
-    /// The errno, where there was one.
+    /// The errno, if there is one.
     pub errno: Option<i32>,
     text: String,
 }
@@ -23,12 +23,15 @@ impl std::fmt::Display for NamedError {
 
 impl std::error::Error for NamedError {}
 
-/// What a system call returned, or why it failed.
+/// The result of a system call.
+///
+/// # Errors
+/// The error in `errno`, if the result is negative.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The errno of an error, also of one that was [`explained`].
+/// The errno of an error, including one that was [`explained`]; `EIO` if it has none.
 pub fn errno_of(error: &io::Error) -> i32 {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<NamedError>());
     error.raw_os_error().or_else(|| inner.and_then(|inner| inner.errno)).unwrap_or(libc::EIO)

@@ -1,4 +1,4 @@
-//! Facts about files and their file systems: statx(2), the room that is left.
+//! Facts about files and file systems: statx(2), free space.
 
 use std::ffi::CString;
 use std::io;
@@ -6,7 +6,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What statx(2) tells of the file at a path; `None` where it fails. Which of the fields in `mask` are there it says itself.
+/// The result of statx(2) for a path; `None` if the call fails. Its `stx_mask` says which of the fields in `mask` are
+/// set.
 pub fn statx(path: &Path, mask: libc::c_uint) -> Option<libc::statx> {
     let path = CString::new(path.as_os_str().as_bytes()).ok()?;
     // SAFETY: statx is plain data, valid as zeros, and filled in by the call.
@@ -17,10 +18,11 @@ pub fn statx(path: &Path, mask: libc::c_uint) -> Option<libc::statx> {
     (result == 0).then_some(found)
 }
 
-/// The bytes that this process can still write to a file's file system; `None` where that has no number for them.
+/// The number of bytes that this process can still write to the file system of this file; `None` if the file system
+/// does not report a size.
 ///
 /// # Errors
-/// The file system does not say.
+/// fstatvfs(2) fails.
 pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
     let mut facts = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
     // SAFETY: the structure is the kernel's, and valid through the call.

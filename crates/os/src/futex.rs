@@ -3,15 +3,16 @@
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 
-/// Sleeps until the word differs from `value`, or for no reason.
+/// Sleeps until another thread or process wakes this word. Returns at once if the word is not `value`. May also return
+/// for no reason, so check the word again.
 pub fn wait(word: &AtomicU32, value: u32) {
-    // SAFETY: the word is valid; a shared futex (no FUTEX_PRIVATE_FLAG) since other processes wake it.
+    // SAFETY: the word is valid. The futex is shared (no FUTEX_PRIVATE_FLAG), because other processes wake it.
     unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, ptr::null::<libc::timespec>())
     };
 }
 
-/// Wakes everyone who waits on the word.
+/// Wakes everyone who waits for this word.
 pub fn wake(word: &AtomicU32) {
     // SAFETY: the word is valid.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

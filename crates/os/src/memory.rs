@@ -4,18 +4,18 @@ use std::io;
 use std::os::fd::RawFd;
 use std::ptr;
 
-/// A shared anonymous mapping of zeros that is not reserved in advance.
+/// A shared anonymous mapping of zeros, without reserved swap space.
 ///
 /// # Errors
-/// There is not so much memory.
+/// There is not enough memory.
 pub fn map_shared(bytes: usize) -> io::Result<*mut libc::c_void> {
     map(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
 }
 
-/// A readable and writable mapping.
+/// A readable and writable mapping of a descriptor, or of anonymous memory, as `flags` say.
 ///
 /// # Errors
-/// There is not so much memory, or the descriptor cannot be mapped.
+/// There is not enough memory, or the descriptor cannot be mapped.
 pub fn map(bytes: usize, flags: libc::c_int, descriptor: RawFd) -> io::Result<*mut libc::c_void> {
     map_for(libc::PROT_READ | libc::PROT_WRITE, bytes, flags, descriptor)
 }
@@ -39,13 +39,14 @@ fn map_for(
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address) }
 }
 
-/// Replaces the beginning of a mapping of this process by that of a file.
+/// Replaces the first `bytes` of a mapping by a mapping of a descriptor.
 ///
 /// # Errors
 /// The descriptor cannot be mapped.
 ///
 /// # Safety
-/// At least so many bytes of a mapping of the caller's begin there, and nobody has references into them.
+/// A mapping that the caller owns starts at `address` and has at least this many bytes, and nobody has references into
+/// them.
 pub unsafe fn map_over(
     address: *mut libc::c_void,
     bytes: usize,
@@ -53,16 +54,16 @@ pub unsafe fn map_over(
     descriptor: RawFd,
 ) -> io::Result<()> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: what is replaced is the caller's, and unused.
+    // SAFETY: the replaced memory belongs to the caller and is unused.
     let mapped = unsafe { libc::mmap(address, bytes, access, flags | libc::MAP_FIXED, descriptor, 0) };
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives a mapping back.
+/// Removes a mapping.
 ///
 /// # Safety
-/// The caller owns the mapping, and no reference into it is left.
+/// The caller owns the mapping, and there are no references into it.
 pub unsafe fn unmap(address: *mut libc::c_void, bytes: usize) {
-    // SAFETY: the caller owned the mapping and is done with it.
+    // SAFETY: the caller owns the mapping and has no references into it.
     unsafe { libc::munmap(address, bytes) };
 }

@@ -1,9 +1,9 @@
-//! What workers tell the controller in words, over one socket that keeps messages whole and in order.
+//! Messages from workers to the controller, through one socket that keeps them whole and in order.
 
 use crate::socket::Socket;
 use std::io;
 
-/// The longest text that is sent; more is cut off.
+/// The longest text of a message in bytes. Longer texts are cut.
 const MOST_TEXT: usize = 8000;
 
 /// A message to the controller.
@@ -11,22 +11,22 @@ const MOST_TEXT: usize = 8000;
 pub enum Message {
     /// The worker's phase changed.
     Phase(u32),
-    /// A line for the report's reader, like "Laying out IO file".
+    /// A line for the user, like "Laying out IO file".
     Note(u32, String),
-    /// A line about something that went wrong in a single I/O or file.
+    /// A warning for the user, for example about a failed I/O or a file.
     Warning(u32, String),
     /// A report about data that is not what was written.
     WrongData(u32, String),
-    /// The job ended with this errno; the text says what failed.
+    /// The job failed with this errno. The text says what failed.
     Failed(u32, i32, String),
-    /// The first error that the job goes on after; the text says what failed.
+    /// The first error after which the job continues. The text says what failed.
     WentOn(u32, i32, String),
-    /// A thread worker is over (processes are waited for instead).
+    /// A thread worker has ended. (The spawner waits for processes.)
     ThreadOver(u32),
 }
 
 impl Message {
-    /// Sends it. A controller that is gone cannot be told anything, so then nothing happens.
+    /// Sends the message. Does nothing if the controller is gone.
     pub fn send(&self, socket: &Socket) {
         let (tag, worker, errno, text) = match self {
             Message::Phase(worker) => (0u8, *worker, 0, ""),
@@ -42,11 +42,11 @@ impl Message {
         bytes.extend_from_slice(&worker.to_ne_bytes());
         bytes.extend_from_slice(&errno.to_ne_bytes());
         bytes.extend_from_slice(&text.as_bytes()[..text.len().min(MOST_TEXT)]);
-        // The only failure is that the controller is gone, and then this process is about to be told so.
+        // Sending fails only if the controller is gone. Then this process is about to be killed.
         let _ = socket.send(&bytes);
     }
 
-    /// The next message; `None` when there is none now.
+    /// Receives the next message; `None` = there is none now.
     ///
     /// # Errors
     /// The socket cannot be read.

@@ -1,4 +1,4 @@
-//! Waiting for descriptors.
+//! Waiting for descriptors to become readable.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::error::check;
 
-/// Waits until one of the descriptors is readable (or hung up), or the time is over.
+/// Waits until a descriptor is readable or hung up, a signal arrives, or the time is over; `None` = without limit.
 ///
 /// # Errors
-/// The descriptors cannot be waited for.
+/// ppoll(2) fails for another reason than a signal.
 pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
     let mut polled: Vec<libc::pollfd> =
         descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
@@ -19,7 +19,7 @@ pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Re
         tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
     });
     let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the array and the timeout are valid; no signal mask is changed.
+    // SAFETY: the array and the timeout are valid. The signal mask is not changed.
     let result =
         unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout, ptr::null()) };
     match check(result) {

@@ -4,11 +4,11 @@ use std::io;
 
 use crate::error::check;
 
-/// Forks. The child runs `body` and exits with its result, without returning to the caller's code and without
-/// running exit handlers that belong to the parent.
+/// Forks. The child runs `body` and exits with its result (101 after a panic). It neither returns to the caller's code
+/// nor runs the parent's exit handlers.
 ///
-/// The caller must be single-threaded: the child has only the calling thread, and locks that other threads held
-/// would stay locked in it.
+/// The caller must be single-threaded: the child has only the calling thread, so locks held by other threads would stay
+/// locked for ever.
 ///
 /// # Errors
 /// There are too many processes, or there is not enough memory.
@@ -23,7 +23,8 @@ pub fn fork(body: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     unsafe { libc::_exit(status) }
 }
 
-/// Kills this process when its parent ends, whatever ends it. `parent` is checked, in case it was too late already.
+/// Makes the kernel kill this process when its parent ends. Exits at once if the parent is no longer `parent`, because
+/// then it has ended already.
 pub fn die_with_parent(parent: libc::pid_t) {
     // SAFETY: no pointers are involved.
     unsafe {
@@ -34,22 +35,22 @@ pub fn die_with_parent(parent: libc::pid_t) {
     }
 }
 
-/// This process.
+/// The id of this process.
 pub fn process_id() -> libc::pid_t {
     // SAFETY: always succeeds.
     unsafe { libc::getpid() }
 }
 
-/// This thread.
+/// The id of this thread.
 pub fn thread_id() -> libc::pid_t {
     // SAFETY: always succeeds.
     unsafe { libc::gettid() }
 }
 
-/// Raises the number of files that this process, and what it forks, may have open, to the most that it may ask for.
-/// Jobs with many files need it, and nothing here depends on descriptors being small numbers.
+/// Raises the limit on open files as far as allowed, for this process and its children. Jobs with many files need that,
+/// and nothing here depends on small descriptor numbers.
 pub fn allow_many_files() {
-    // SAFETY: the structure is plain data, valid as zeros. Where it is refused, the old limit stays.
+    // SAFETY: the structure is plain data, valid as zeros. If the call fails, the old limit stays.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
@@ -62,13 +63,13 @@ pub fn allow_many_files() {
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildEnd {
-    /// By itself, with this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed it.
     Killed(i32),
 }
 
-/// A child that has ended, if one has.
+/// Reaps a child that has ended, if there is one. Does not wait.
 pub fn reap_child() -> Option<(libc::pid_t, ChildEnd)> {
     let mut status = 0;
     // SAFETY: the pointer is valid.
@@ -84,7 +85,7 @@ pub fn reap_child() -> Option<(libc::pid_t, ChildEnd)> {
     Some((pid, end))
 }
 
-/// Waits for one child.
+/// Waits until this child has ended.
 pub fn wait_for_child(pid: libc::pid_t) {
     let mut status = 0;
     // SAFETY: the pointer is valid.

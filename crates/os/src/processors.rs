@@ -1,11 +1,11 @@
-//! The processors that this process may use, and a thread that is tied to one of them.
+//! CPU affinity: the processors that a thread may use.
 
 use std::io;
 
-/// The numbers of the processors that this process may use.
+/// The processors that the calling thread may use.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// sched_getaffinity(2) fails.
 pub fn processors() -> io::Result<Vec<u32>> {
     // SAFETY: the set is plain data, valid as zeros, and filled in by the call; CPU_ISSET stays inside of it.
     unsafe {
@@ -20,10 +20,10 @@ pub fn processors() -> io::Result<Vec<u32>> {
     }
 }
 
-/// Ties the calling thread to these processors.
+/// Sets the affinity of the calling thread to these processors.
 ///
 /// # Errors
-/// When there are none of these numbers, or they may not be used.
+/// None of these processors exists or may be used, or a number is too large.
 pub fn run_on(cpus: &[u32]) -> io::Result<()> {
     // SAFETY: the set is plain data; CPU_SET stays inside of it for numbers below its size.
     unsafe {
@@ -41,23 +41,23 @@ pub fn run_on(cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// The numbers of the processors that this process could use if it asked to: all but those that are offline or that its
-/// cpuset leaves out.
+/// The processors that this process could use if it set its affinity: all that are online and in its cpuset.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// A thread cannot be started, or its affinity cannot be set or read.
 pub fn every_processor() -> io::Result<Vec<u32>> {
-    // A thread of its own, so that nothing has to be put back. The kernel takes what it can of those that are asked for.
+    // A new thread asks for all processors, so there is no affinity to restore. The kernel grants those that are
+    // possible.
     let all: Vec<u32> = (0..libc::CPU_SETSIZE as u32).collect();
     let ask = move || run_on(&all).and_then(|()| processors());
     let asked = std::thread::Builder::new().spawn(ask)?.join();
     asked.unwrap_or_else(|_| Err(io::Error::other("the thread that asked has panicked")))
 }
 
-/// Has the calling thread run only when nothing else wants to.
+/// Makes the calling thread run only when the processor is idle otherwise (`SCHED_IDLE`).
 ///
 /// # Errors
-/// When the kernel refuses.
+/// sched_setscheduler(2) fails.
 pub fn run_when_idle() -> io::Result<()> {
     let priority = libc::sched_param { sched_priority: 0 };
     // SAFETY: the structure is valid; 0 is the calling thread.

@@ -1,7 +1,7 @@
-//! What the processes of a run share: one anonymous mapping, laid out before the first fork.
+//! The memory that the processes of a run share: one anonymous mapping, created before the first fork.
 //!
-//! Zeroed memory is the valid initial state of everything in it. Each word has one writer, named in its
-//! documentation, except where it says otherwise.
+//! Zeroed memory is the valid initial state of everything in it. Each word has one writer, which its documentation
+//! names, unless that says otherwise.
 
 use crate::futex;
 use crate::memory;
@@ -15,27 +15,27 @@ use std::sync::atomic::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Phase {
-    /// Not begun.
+    /// It has not started.
     Planned = 0,
     /// The process or thread exists.
     Created = 1,
-    /// It is setting up.
+    /// The worker is being set up.
     SettingUp = 2,
-    /// It reads its files into the page cache.
+    /// The worker reads its files into the page cache.
     PreReading = 3,
-    /// Set up; it waits for the others of its wave.
+    /// The worker is set up and waits for its wave to start.
     Ready = 4,
-    /// It issues I/O, not counted yet.
+    /// The worker issues I/O that is not counted yet.
     Ramping = 5,
-    /// It issues I/O.
+    /// The worker issues I/O.
     Running = 6,
-    /// It reads back what it has written.
+    /// The worker reads back what it has written.
     Verifying = 7,
-    /// It waits for a sync at the end.
+    /// The worker syncs its files after a pass.
     Syncing = 8,
-    /// It is done with I/O and puts its things in order.
+    /// The worker has finished its I/O and closes its files and logs.
     Finishing = 9,
-    /// It is done.
+    /// The worker has finished.
     Exited = 10,
 }
 
@@ -49,7 +49,7 @@ impl Phase {
         ALL[(word as usize).min(ALL.len() - 1)]
     }
 
-    /// What a worker does in it, for a line of `--debug`.
+    /// The phase as text, for `--debug`.
     pub fn in_words(self) -> &'static str {
         match self {
             Phase::Planned => "planned",
@@ -66,13 +66,13 @@ impl Phase {
         }
     }
 
-    /// The worker issues I/O.
+    /// Whether the worker issues I/O in this phase.
     pub fn is_running(self) -> bool {
         (Phase::Ramping..=Phase::Syncing).contains(&self)
     }
 }
 
-/// What the controller may ask of a worker, as bits of [`Control::attention`].
+/// Requests of the controller to a worker, as bits of [`Control::attention`].
 pub mod attention {
     /// Stop issuing I/O and finish.
     pub const TERMINATE: u32 = 1;
@@ -80,38 +80,38 @@ pub mod attention {
     pub const USAGE: u32 = 2;
 }
 
-/// The words between the controller and one worker.
+/// The words shared by the controller and one worker.
 #[repr(C, align(64))]
 pub struct Control {
-    /// Bits of [`attention`]. Written by the controller (set) and the worker (cleared).
+    /// Bits of [`attention`]. The controller sets them, the worker clears them.
     attention: AtomicU32,
-    /// 0 closed, 1 open. The worker waits on it when ready. Written by the controller.
+    /// 0 = closed, 1 = open. A worker that is ready waits for it to open. Written by the controller.
     gate: AtomicU32,
     phase: AtomicU32,
-    /// Process or thread id. Written by the worker.
+    /// The id of the process or thread. Written by the worker.
     pub id: AtomicI32,
     /// The errno that ended the job, 0 for none. Written by the worker.
     pub errno: AtomicI32,
-    /// Files that are open. Written by the worker.
+    /// The number of open files. Written by the worker.
     pub open_files: AtomicU32,
-    /// The depth that a latency target has found so far; 0 = the job's own. Written by the worker.
+    /// The depth that the search for a latency target has reached; 0 = the job's own. Written by the worker.
     pub found_depth: AtomicU32,
-    /// When its I/O began, in nanoseconds of the run's clock. Written by the worker.
+    /// When the worker's I/O began, in nanoseconds of the run's clock. Written by the worker.
     pub started_ns: AtomicU64,
-    /// When its I/O began, in milliseconds of the clock that the job names (`job_start_clock_id`), unless that is the
-    /// wall clock. Written by the worker.
+    /// When the worker's I/O began, in milliseconds of the clock that the job names (`job_start_clock_id`); not set if
+    /// that is the wall clock. Written by the worker.
     pub own_start_ms: AtomicU64,
-    /// When counting began: the start, or the end of the ramp. Written by the worker.
+    /// When counting began (at the start or after the ramp), in nanoseconds of the run's clock. Written by the worker.
     pub counting_ns: AtomicU64,
-    /// When its I/O ended; 0 = not yet. Written by the worker.
+    /// When the worker's I/O ended, in nanoseconds of the run's clock; 0 = not yet. Written by the worker.
     pub ended_ns: AtomicU64,
-    /// I/Os issued as the flow counts them (see `worker::flow`). Written by the worker.
+    /// The number of I/Os issued, adjusted as the flow needs it (see `worker::flow`). Written by the worker.
     pub flow_ios: AtomicU64,
-    /// While it reads back: how many reads it will have done then, of all since it began. Written by the worker.
+    /// While the worker reads back: the total number of reads that it will have done at the end. Written by the worker.
     pub read_until: AtomicU64,
-    /// Bytes moved before counting began, while a ramp is measured in bytes. Written by the worker.
+    /// Bytes moved in a ramp that is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
-    /// For how long its I/O waited for its logs to be written. Written by the worker.
+    /// How long the worker's I/O waited for its logs, in nanoseconds. Written by the worker.
     pub log_wait_ns: AtomicU64,
     /// User CPU time, µs. Written by the worker.
     pub user_us: AtomicU64,
@@ -126,44 +126,44 @@ pub struct Control {
 }
 
 impl Control {
-    /// What the controller asks; 0 = nothing.
+    /// The pending requests of the controller; 0 = none.
     #[inline(always)]
     pub fn attention(&self) -> u32 {
         self.attention.load(Relaxed)
     }
 
-    /// Asks for something.
+    /// Sets requests. Called by the controller.
     pub fn ask(&self, bits: u32) {
         self.attention.fetch_or(bits, Release);
     }
 
-    /// It has been done.
+    /// Clears requests that have been served. Called by the worker.
     pub fn answered(&self, bits: u32) {
         self.attention.fetch_and(!bits, Release);
     }
 
-    /// Whether the worker should finish.
+    /// Whether the worker has to stop.
     pub fn terminating(&self) -> bool {
         self.attention.load(Acquire) & attention::TERMINATE != 0
     }
 
-    /// How far the worker has come.
+    /// The worker's phase.
     pub fn phase(&self) -> Phase {
         Phase::from_word(self.phase.load(Acquire))
     }
 
-    /// The worker has come so far.
+    /// Sets the phase. Called by the worker.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u32, Release);
     }
 
-    /// Lets the worker go.
+    /// Opens the gate, so that the worker starts its I/O.
     pub fn open_gate(&self) {
         self.gate.store(1, Release);
         futex::wake(&self.gate);
     }
 
-    /// Waits until the controller lets the worker go.
+    /// Waits until the controller opens the gate.
     pub fn wait_at_gate(&self) {
         while self.gate.load(Acquire) == 0 {
             futex::wait(&self.gate, 0);
@@ -174,28 +174,28 @@ impl Control {
 /// One worker's part of the arena.
 #[repr(C, align(4096))]
 pub struct Slot {
-    /// Between controller and worker.
+    /// The words shared with the controller.
     pub control: Control,
-    /// What it measures.
+    /// The worker's measurements.
     pub stats: LiveStats,
 }
 
-/// The mapping: one slot per worker.
+/// The shared mapping, with one slot per worker.
 pub struct Arena {
     slots: *mut Slot,
     count: usize,
 }
 
-// SAFETY: the arena hands out shared references only, to values made of atomics.
+// SAFETY: the arena hands out only shared references to values made of atomics.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps slots for so many workers. Pages cost nothing until they are written to.
+    /// Maps slots for `count` workers. Pages take no memory until they are written to.
     ///
     /// # Errors
-    /// There is not so much memory.
+    /// There is not enough memory.
     pub fn new(count: usize) -> io::Result<Arena> {
         let bytes = count.max(1) * size_of::<Slot>();
         let slots = memory::map_shared(bytes)?.cast();
@@ -203,6 +203,9 @@ impl Arena {
     }
 
     /// The slot of a worker.
+    ///
+    /// # Panics
+    /// If there is no such worker.
     pub fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.count);
         // SAFETY: in bounds, aligned (page-aligned mapping, size a multiple of the alignment), zero bytes are a
@@ -213,7 +216,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and references into it borrow from the value.
+        // SAFETY: the arena owns the mapping, and references into it borrow from the arena.
         unsafe { memory::unmap(self.slots.cast(), self.count.max(1) * size_of::<Slot>()) };
     }
 }

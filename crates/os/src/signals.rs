@@ -1,4 +1,4 @@
-//! Signals: received as messages, sent, and used to interrupt a thread that waits in a system call.
+//! Signals: receiving them from a queue, sending them, and interrupting a thread that waits in a system call.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -7,7 +7,7 @@ use std::ptr;
 use crate::error::check;
 use crate::process::process_id;
 
-/// Signals that arrive as readable messages instead of interrupting.
+/// A queue of blocked signals, which are read from a descriptor instead of interrupting.
 #[derive(Debug)]
 pub struct SignalQueue {
     descriptor: OwnedFd,
@@ -15,7 +15,7 @@ pub struct SignalQueue {
 }
 
 impl SignalQueue {
-    /// Blocks these signals in this thread (and what it forks) and queues them here.
+    /// Blocks these signals in this thread and in what it forks, and queues them.
     ///
     /// # Errors
     /// The signals cannot be blocked, or there are too many open files.
@@ -35,7 +35,7 @@ impl SignalQueue {
         }
     }
 
-    /// The next signal that arrived, if any.
+    /// Takes the next signal from the queue, if any. Does not wait.
     pub fn next(&self) -> Option<libc::c_int> {
         // SAFETY: the structure is plain data, valid as zeros, and as large as the kernel's record.
         unsafe {
@@ -55,29 +55,29 @@ impl AsRawFd for SignalQueue {
 
 impl Drop for SignalQueue {
     fn drop(&mut self) {
-        // What nobody has looked at was meant for what is over now.
+        // Signals that nobody has taken were meant for what is over now, so discard them.
         while self.next().is_some() {}
         // SAFETY: the set was filled in by the kernel.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.previous, ptr::null_mut()) };
     }
 }
 
-/// The signal that ends a wait in a system call, for a worker that is asked to stop. It has no other effect.
+/// The signal that interrupts a system call, so that a worker notices that it has to stop. It has no other effect.
 pub const INTERRUPT: libc::c_int = libc::SIGUSR2;
 
-/// Makes [`INTERRUPT`] end waits in this process and in what it forks.
+/// Lets [`INTERRUPT`] interrupt system calls in this process and in what it forks.
 ///
 /// # Errors
-/// The handler cannot be installed.
+/// The handler cannot be installed, or the signal cannot be unblocked.
 pub fn become_interruptible() -> io::Result<()> {
     extern "C" fn nothing(_signal: libc::c_int) {}
-    // SAFETY: the structure is plain data, valid as zeros: no flags, so system calls are not restarted. The handler
-    // does nothing, which is safe at any moment.
+    // SAFETY: the structure is plain data, valid as zeros. It has no flags, so system calls are not restarted. The
+    // handler does nothing, so it is safe at any moment.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
         check(libc::sigaction(INTERRUPT, &raw const action, ptr::null_mut()))?;
-        // Whoever started this program may have blocked it.
+        // The program that started this one may have blocked the signal.
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, INTERRUPT);
@@ -86,13 +86,13 @@ pub fn become_interruptible() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the wait of a thread of this process; one that is gone waits for nothing.
+/// Interrupts the system call of a thread of this process. Does nothing if the thread has ended.
 pub fn interrupt_thread(thread: libc::pid_t) {
-    // SAFETY: no pointers are involved; a thread that is not of this process is not reached.
+    // SAFETY: no pointers are involved. The call only reaches threads of this process.
     unsafe { libc::syscall(libc::SYS_tgkill, process_id(), thread, INTERRUPT) };
 }
 
-/// Sends a signal; a process that is gone already needs none.
+/// Sends a signal to a process. Does nothing if the process has ended.
 pub fn kill(pid: libc::pid_t, signal: libc::c_int) {
     // SAFETY: no pointers are involved.
     unsafe { libc::kill(pid, signal) };

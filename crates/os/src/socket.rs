@@ -10,7 +10,7 @@ use crate::error::check;
 pub struct Socket(OwnedFd);
 
 impl Socket {
-    /// A connected pair.
+    /// Creates a connected pair.
     ///
     /// # Errors
     /// There are too many open files.
@@ -24,10 +24,10 @@ impl Socket {
         Ok(unsafe { (Socket(OwnedFd::from_raw_fd(ends[0])), Socket(OwnedFd::from_raw_fd(ends[1]))) })
     }
 
-    /// Sends one message, waiting for room. An end that is gone is an error, not a signal.
+    /// Sends one message. Waits until there is room. If the other end is gone, that is an error and no signal.
     ///
     /// # Errors
-    /// The other end is gone.
+    /// The other end is gone, or the message is too long.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
         loop {
             // SAFETY: the buffer is valid for its length.
@@ -59,7 +59,7 @@ impl Socket {
         }
     }
 
-    /// The next message, waiting for it; 0 bytes when the other end is gone.
+    /// Waits for the next message and returns its length; 0 = the other end is gone.
     ///
     /// # Errors
     /// The socket cannot be read.
@@ -67,16 +67,16 @@ impl Socket {
         self.receive_with(buffer, 0)
     }
 
-    /// The next message if there is one; `UnexpectedEof` when the other end is gone.
+    /// The length of the next message; `None` = there is none now.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the other end is gone; otherwise the socket cannot be read.
+    /// `UnexpectedEof` if the other end is gone. Otherwise the socket cannot be read.
     pub fn try_receive_or_end(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.receive_with(buffer, libc::MSG_DONTWAIT) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(length) => Ok(Some(length)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            // An end that dies without having read everything says so in this way, once.
+            // The other end is gone and had not read everything. The kernel reports that once.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
@@ -84,7 +84,7 @@ impl Socket {
         }
     }
 
-    /// The next message if there is one; `None` also when the other end is gone.
+    /// The length of the next message; `None` = there is none now, or the other end is gone.
     ///
     /// # Errors
     /// The socket cannot be read.
@@ -95,9 +95,9 @@ impl Socket {
         }
     }
 
-    /// Says that nothing more will be sent. What the other end sends is still received.
+    /// Tells the other end that no more messages will come. Receiving still works.
     pub fn finish_sending(&self) {
-        // SAFETY: no pointers are involved. The only failure is that the other end is gone, which is as good.
+        // SAFETY: no pointers are involved. The call fails only if the other end is gone, which is no problem here.
         unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_WR) };
     }
 }

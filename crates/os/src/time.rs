@@ -1,8 +1,8 @@
-//! The system's clocks, read as they are. The clock that a run measures with is [`crate::clock::Clock`].
+//! The system's clocks. The clock that a run measures with is [`crate::clock::Clock`].
 
 use std::io;
 
-/// One of the system's clocks in nanoseconds; 0 for one that is not there.
+/// The time of a clock of the system in nanoseconds; 0 if the clock does not exist.
 pub fn clock_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is valid. The call fails only for clocks that do not exist.
@@ -15,7 +15,7 @@ pub fn monotonic_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Time that this thread has been given by its CPU, in nanoseconds.
+/// The CPU time of this thread, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -25,13 +25,13 @@ pub fn wall_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME)
 }
 
-/// A clock of the system by its number, in milliseconds.
+/// The time of a clock of the system, given by its number, in milliseconds.
 ///
 /// # Errors
-/// The system has no clock of this number.
+/// The system has no clock with this number.
 pub fn clock_ms(clock: u32) -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is valid; a number that is no clock is an error.
+    // SAFETY: the pointer is valid. An unknown number is an error.
     match unsafe { libc::clock_gettime(clock as libc::clockid_t, &raw mut time) } {
         0 => Ok(time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000),
         _ => Err(io::Error::last_os_error()),

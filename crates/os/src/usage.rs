@@ -1,8 +1,8 @@
-//! What threads have used of the machine: CPU time, context switches, page faults.
+//! Resources that threads and processes have used: CPU time, context switches, page faults.
 
 use std::path::PathBuf;
 
-/// Resources that a thread, or all threads of this process, have used.
+/// Resources used by a thread, or by all threads of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// User CPU time, µs.
@@ -11,25 +11,25 @@ pub struct Usage {
     pub system_us: u64,
     /// Context switches, voluntary or not.
     pub context_switches: u64,
-    /// Major faults.
+    /// Major page faults.
     pub major_faults: u64,
-    /// Minor faults.
+    /// Minor page faults.
     pub minor_faults: u64,
 }
 
 impl Usage {
-    /// Of this thread so far.
+    /// The usage of this thread so far.
     pub fn of_this_thread() -> Usage {
         of(libc::RUSAGE_THREAD)
     }
 
-    /// Of all threads that this process has and had so far.
+    /// The usage of this process so far, including threads that have ended.
     pub fn of_this_process() -> Usage {
         of(libc::RUSAGE_SELF)
     }
 
-    /// Of another thread of this process so far, by the system's number of it; `None` when it is gone. The system tells its
-    /// CPU time exactly, how much of that is user time in ticks of 10 ms, and nothing of the rest.
+    /// The usage of a thread of this process so far, by its id; `None` if it has ended. Only the CPU time is known. The
+    /// sum is exact; how much of it is user time is known only in ticks of 10 ms.
     pub fn of_thread(id: i32) -> Option<Usage> {
         let total = cpu_time_us(id)?;
         let (user, system) = ticks(&std::fs::read_to_string(stat_of(id)).ok()?)?;
@@ -40,7 +40,7 @@ impl Usage {
         Some(Usage { user_us, system_us: total - user_us, ..Usage::default() })
     }
 
-    /// Both together.
+    /// The sum of both.
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
             user_us: self.user_us + other.user_us,
@@ -51,7 +51,7 @@ impl Usage {
         }
     }
 
-    /// What has been used since another moment.
+    /// The difference from an earlier usage.
     pub fn since(self, before: Usage) -> Usage {
         Usage {
             user_us: self.user_us.saturating_sub(before.user_us),
@@ -82,7 +82,7 @@ fn of(whom: libc::c_int) -> Usage {
 
 /// The CPU time of a thread of this process, in µs.
 fn cpu_time_us(id: i32) -> Option<u64> {
-    // The kernel's number of a thread's own clock (<linux/posix-timers.h>: CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
+    // The kernel's id for the CPU clock of a thread (<linux/posix-timers.h>: CPUCLOCK_PERTHREAD | CPUCLOCK_SCHED).
     let clock = (!id << 3) | 6;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is valid through the call.
@@ -94,8 +94,8 @@ fn stat_of(id: i32) -> PathBuf {
     format!("/proc/self/task/{id}/stat").into()
 }
 
-/// User and system time in a line of proc_pid_stat(5), in ticks: the 14th and 15th field. The second is a name in
-/// brackets, which may hold anything.
+/// User and system time in ticks: fields 14 and 15 of a line in the format of proc_pid_stat(5). Field 2 is a name in
+/// parentheses and may contain any character.
 fn ticks(line: &str) -> Option<(u64, u64)> {
     let (_, behind_name) = line.rsplit_once(')')?;
     let mut fields = behind_name.split_ascii_whitespace().skip(11);
@@ -121,7 +121,7 @@ mod tests {
         let busy = std::thread::spawn(move || {
             while Usage::of_this_thread().user_us < 20_000 {}
             tell.send(crate::process::thread_id()).unwrap();
-            // It lives until it has been looked at.
+            // Stay alive until the test has read the usage.
             ended.recv().ok();
         });
         let id = told.recv().unwrap();

@@ -6,7 +6,7 @@ use iolite_host::DirectIo;
 pub fn advice(demands: Option<DirectIo>, offset: u64, length: u64, memory: u64) -> String {
     const ELSE: &str = "use direct=0";
     let multiples = match demands {
-        Some(DirectIo::Unsupported) => return format!("it does not support direct I/O; {ELSE}"),
+        Some(DirectIo::Unsupported) => return format!("the file does not support it; {ELSE}"),
         Some(DirectIo::Aligned { memory, offset }) => Some((memory, offset)),
         None => None,
     };
@@ -31,7 +31,7 @@ pub fn advice(demands: Option<DirectIo>, offset: u64, length: u64, memory: u64) 
     }
     if found.is_empty() {
         return format!(
-            "its file system or device may not support direct I/O, or not with these blocks; change bs, or {ELSE}"
+            "its file system or device may not support it, or not with these blocks; change bs, or {ELSE}"
         );
     }
     format!("{}; change {}, or {ELSE}", found.join(", "), remedies.join(", "))
@@ -63,6 +63,9 @@ mod tests {
         );
         assert!(told(0, 512, 4).starts_with("its file system or device may not support"));
         assert!(advice(None, 1, 1, 1).starts_with("its file system or device may not support"));
-        assert_eq!(advice(Some(DirectIo::Unsupported), 0, 512, 0), "it does not support direct I/O; use direct=0");
+        assert_eq!(
+            advice(Some(DirectIo::Unsupported), 0, 512, 0),
+            "the file does not support it; use direct=0"
+        );
     }
 }
