@@ -102,7 +102,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
     let mut jobs = Vec::new();
     for (position, mut batch) in batches.into_iter().enumerate() {
         if let Some(first) = batch.first_mut() {
-            first.stonewall |= position > 0;
+            first.schedule.stonewall |= position > 0;
         }
         jobs.append(&mut batch);
     }

@@ -16,9 +16,9 @@ use tracing::debug;
 pub fn all(jobs: &mut [JobOptions]) -> Result<usize, String> {
     let mut count = 0;
     for job in jobs.iter_mut().filter(|job| job.is_replay()) {
-        if let Some(to) = job.merge_blktrace_file.clone() {
+        if let Some(to) = job.replay.merge_blktrace_file.clone() {
             one(job, Path::new(&to)).map_err(|why| named(job, &why))?;
-            job.read_iolog = vec![to];
+            job.replay.read_iolog = vec![to];
             count += 1;
         }
     }
@@ -71,25 +71,25 @@ fn half_done_name(to: &Path) -> PathBuf {
 
 /// The traces with their speeds and repetitions.
 fn inputs(job: &JobOptions) -> Result<Vec<MergeInput>, String> {
-    let traces = job.read_iolog.len();
+    let traces = job.replay.read_iolog.len();
     let fits = |option: &str, count: usize| match count {
         0 => Ok(()),
         count if count == traces => Ok(()),
         count => Err(format!("{option} has {count} values for {traces} traces")),
     };
-    fits("merge_blktrace_scalars", job.merge_blktrace_scalars.len())?;
-    fits("merge_blktrace_iters", job.merge_blktrace_iters.len())?;
+    fits("merge_blktrace_scalars", job.replay.merge_blktrace_scalars.len())?;
+    fits("merge_blktrace_iters", job.replay.merge_blktrace_iters.len())?;
     let input = |(position, path): (usize, &String)| {
-        let times = job.merge_blktrace_iters.get(position).copied().unwrap_or(1);
+        let times = job.replay.merge_blktrace_iters.get(position).copied().unwrap_or(1);
         if times > 1 && iolite_trace::is_stream(Path::new(path)) {
             return Err(format!(
                 "{path} can be read only once, and merge_blktrace_iters asks for {times} times"
             ));
         }
-        let percent = job.merge_blktrace_scalars.get(position).copied().unwrap_or(100.0);
+        let percent = job.replay.merge_blktrace_scalars.get(position).copied().unwrap_or(100.0);
         Ok(MergeInput { path: path.into(), percent, times })
     };
-    job.read_iolog.iter().enumerate().map(input).collect()
+    job.replay.read_iolog.iter().enumerate().map(input).collect()
 }
 
 /// The result must not take the place of an input, of a device's data, nor of anything but an earlier result.

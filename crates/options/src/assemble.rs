@@ -62,20 +62,23 @@ impl<'a> Assembler<'a> {
     pub fn job(&mut self, section: &Section, settings: &[&Setting]) -> JobOptions {
         let mut job = self.defaults.clone();
         job.name.clone_from(&section.name);
-        job.names_are_own = false;
+        job.files.names_are_own = false;
         job.given_global.clone_from(&self.default_given);
         job.left_out_before = self.left_out;
         job.given = self.apply(&mut job, settings);
-        if job.names_are_own && !self.defaults.filename.is_empty() && job.filename != self.defaults.filename {
+        if job.files.names_are_own
+            && !self.defaults.files.filename.is_empty()
+            && job.files.filename != self.defaults.files.filename
+        {
             let message = format!(
                 "filename replaces that of the defaults ({}); fio would use both, which one filename= with all names does",
-                self.defaults.filename.join(":")
+                self.defaults.files.filename.join(":")
             );
             self.warnings.push(Diagnostic { origin: job.origins.get("filename").cloned(), message });
         }
         if section.job_name() != section.name {
             // Files are named after the section, even if `name=` renames the job.
-            job.filename_format = files_named_after(&section.name, &job.filename_format);
+            job.files.filename_format = files_named_after(&section.name, &job.files.filename_format);
         }
         registry::finish(&mut job, self.warnings);
         self.loners.look_at(&job);
@@ -92,7 +95,7 @@ impl<'a> Assembler<'a> {
                 let _ = registry::apply(&mut job, definition, value, origin, &mut Vec::new());
             }
         }
-        self.left_out = self.left_out.saturating_add(job.numjobs.into());
+        self.left_out = self.left_out.saturating_add(job.schedule.numjobs.into());
     }
 
     /// All jobs are made: warns about options that mattered to none of them.

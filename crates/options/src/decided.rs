@@ -29,30 +29,36 @@ impl ReadWrite {
 impl JobOptions {
     /// The block sizes of a direction: `bssplit` where it has entries for this direction, else `bsrange`, else `bs`.
     pub fn block_size(&self, direction: Direction) -> BlockSize {
-        if let Some(split) = &self.bssplit
+        if let Some(split) = &self.pattern.bssplit
             && !split[direction].is_empty()
         {
             return BlockSize::Split(
                 split[direction].iter().map(|entry| (entry.size, entry.percent)).collect(),
             );
         }
-        match &self.bsrange {
+        match &self.pattern.bsrange {
             Some(range) if range[direction].low != range[direction].high => {
                 BlockSize::Range(range[direction].low, range[direction].high)
             }
             Some(range) => BlockSize::Fixed(range[direction].low),
-            None => BlockSize::Fixed(self.bs[direction]),
+            None => BlockSize::Fixed(self.pattern.bs[direction]),
         }
     }
 
     /// The smallest block size of the directions that the job uses, at least 1.
     pub fn smallest_block(&self) -> u64 {
-        self.rw.directions().map(|direction| self.block_size(direction).min()).min().unwrap_or(1).max(1)
+        self.pattern
+            .rw
+            .directions()
+            .map(|direction| self.block_size(direction).min())
+            .min()
+            .unwrap_or(1)
+            .max(1)
     }
 
     /// Whether the job replays traces: they say what it does, rather than its other options.
     pub fn is_replay(&self) -> bool {
-        !self.read_iolog.is_empty()
+        !self.replay.read_iolog.is_empty()
     }
 
     /// Whether the job verifies what an earlier run has written, using the state that the run left behind.
@@ -62,7 +68,7 @@ impl JobOptions {
 
     /// Whether the job uses the files as an earlier run has left them, to verify them.
     pub fn relies_on_earlier_run(&self) -> bool {
-        self.verify_only || self.loads_state()
+        self.verification.verify_only || self.loads_state()
     }
 
     /// The option by which the job names its CPUs.
@@ -72,59 +78,65 @@ impl JobOptions {
 
     /// Whether the job goes through its writes without doing them: an earlier run has done them (`verify_only`).
     pub fn skips_writes(&self) -> bool {
-        self.verify_only && self.rw.writes()
+        self.verification.verify_only && self.pattern.rw.writes()
     }
 
     /// Whether the job writes or trims in this run, and does not only verify what an earlier run has done.
     pub fn changes_data(&self) -> bool {
-        self.rw.changes() && !self.skips_writes() && !self.loads_state() && !self.create_only
+        self.pattern.rw.changes() && !self.skips_writes() && !self.loads_state() && !self.files.create_only
     }
 
     /// Whether the job verifies any data in this run.
     pub fn verifies(&self) -> bool {
-        self.verification.is_on() && !self.create_only
+        self.verification.is_on() && !self.files.create_only
     }
 
     /// Whether the workload is a mix of reads and writes of its own. (What a trace mixes is always the same.)
     pub fn is_read_write_mix(&self) -> bool {
-        self.rw.reads() && self.rw.writes() && !self.is_replay()
+        self.pattern.rw.reads() && self.pattern.rw.writes() && !self.is_replay()
     }
 
     /// Whether the job reads back what it, or an earlier run of it, has written.
     pub fn reads_back(&self) -> bool {
         let verification = &self.verification;
         self.loads_state()
-            || (verification.is_on() && self.rw.writes() && (verification.do_verify || self.verify_only))
+            || (verification.is_on()
+                && self.pattern.rw.writes()
+                && (verification.do_verify || self.verification.verify_only))
     }
 
     /// Whether the next I/O may be a read or a write. A mix in which one direction has 100% leaves no choice.
     pub fn has_choice(&self) -> bool {
-        self.rw.reads() && self.rw.writes() && (1..100).contains(&self.rwmixread)
+        self.pattern.rw.reads() && self.pattern.rw.writes() && (1..100).contains(&self.pattern.rwmixread)
     }
 
     /// Whether rates decide the direction of the next I/O of a mix.
     pub fn is_steered(&self) -> bool {
-        let has_rate = |&direction: &Direction| self.rate[direction] > 0 || self.rate_iops[direction] > 0;
+        let has_rate =
+            |&direction: &Direction| self.rates.rate[direction] > 0 || self.rates.rate_iops[direction] > 0;
         self.has_choice() && [Direction::Read, Direction::Write].iter().any(has_rate)
     }
 
     /// Whether the job ends after a number of I/Os, not counting those of its ramp.
     pub fn counts_after_ramp(&self) -> bool {
-        self.number_ios > 0 && (self.ramp_time > 0 || self.ramp_size > 0)
+        self.extent.number_ios > 0 && (self.schedule.ramp_time > 0 || self.schedule.ramp_size > 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Range, SplitEntry};
+    use crate::{PatternOptions, Range, SplitEntry};
     use iolite_types::PerDirection;
 
     #[test]
     fn a_split_comes_before_a_range_and_a_range_before_a_size() {
-        let mut job = JobOptions { bs: PerDirection::new(4096, 8192, 512), ..JobOptions::default() };
+        let mut job = JobOptions {
+            pattern: PatternOptions { bs: PerDirection::new(4096, 8192, 512), ..PatternOptions::default() },
+            ..JobOptions::default()
+        };
         assert_eq!(job.block_size(Direction::Write), BlockSize::Fixed(8192));
-        job.bsrange = Some(PerDirection::new(
+        job.pattern.bsrange = Some(PerDirection::new(
             Range { low: 1024, high: 4096 },
             Range { low: 2048, high: 2048 },
             Range { low: 512, high: 1024 },
@@ -132,7 +144,7 @@ mod tests {
         assert_eq!(job.block_size(Direction::Read), BlockSize::Range(1024, 4096));
         assert_eq!(job.block_size(Direction::Write), BlockSize::Fixed(2048));
         let entries = vec![SplitEntry { size: 4096, percent: 30 }, SplitEntry { size: 512, percent: 70 }];
-        job.bssplit = Some(PerDirection::new(entries, Vec::new(), Vec::new()));
+        job.pattern.bssplit = Some(PerDirection::new(entries, Vec::new(), Vec::new()));
         assert_eq!(job.block_size(Direction::Read), BlockSize::Split(vec![(4096, 30), (512, 70)]));
         // A direction without entries is as if there were no split.
         assert_eq!(job.block_size(Direction::Trim), BlockSize::Range(512, 1024));
@@ -141,7 +153,13 @@ mod tests {
     #[test]
     fn only_directions_that_are_used_count_for_the_smallest_block() {
         let sizes = PerDirection::new(4096, 512, 256);
-        let smallest = |rw| JobOptions { rw, bs: sizes, ..JobOptions::default() }.smallest_block();
+        let smallest = |rw| {
+            JobOptions {
+                pattern: PatternOptions { rw, bs: sizes, ..PatternOptions::default() },
+                ..JobOptions::default()
+            }
+            .smallest_block()
+        };
         assert_eq!(smallest(ReadWrite::RandRead), 4096);
         assert_eq!(smallest(ReadWrite::Rw), 512);
         assert_eq!(smallest(ReadWrite::TrimWrite), 256);
@@ -150,16 +168,19 @@ mod tests {
     #[test]
     fn a_job_changes_data_unless_an_earlier_run_has_done_that() {
         let changes = |rw, change: &dyn Fn(&mut JobOptions)| {
-            let mut job = JobOptions { rw, ..JobOptions::default() };
+            let mut job = JobOptions {
+                pattern: PatternOptions { rw, ..PatternOptions::default() },
+                ..JobOptions::default()
+            };
             change(&mut job);
             job.changes_data()
         };
-        let verify_only = |job: &mut JobOptions| job.verify_only = true;
+        let verify_only = |job: &mut JobOptions| job.verification.verify_only = true;
         assert!(changes(ReadWrite::Write, &|_| ()) && changes(ReadWrite::RandTrim, &|_| ()));
         assert!(!changes(ReadWrite::RandRead, &|_| ()));
         assert!(!changes(ReadWrite::RandRw, &verify_only));
         assert!(changes(ReadWrite::Trim, &verify_only), "there are no writes to verify");
-        assert!(!changes(ReadWrite::Write, &|job| job.create_only = true));
+        assert!(!changes(ReadWrite::Write, &|job| job.files.create_only = true));
         assert!(!changes(ReadWrite::Write, &|job| {
             job.verification.verify = crate::Verify::Md5;
             job.verification.verify_state_load = true;

@@ -1,18 +1,21 @@
 //! The defaults of a job: those that the option tables declare.
 
 use crate::definition::{Definition, Given};
-use crate::*;
-use iolite_types::PerDirection;
-use std::collections::BTreeMap;
+use crate::{JobOptions, registry};
+use std::sync::LazyLock;
+
+static DEFAULTS: LazyLock<JobOptions> = LazyLock::new(|| {
+    let mut job = JobOptions::blank();
+    for definition in registry::job_options() {
+        land_default(&mut job, definition);
+    }
+    job
+});
 
 impl Default for JobOptions {
     /// A job to which nothing was given.
     fn default() -> Self {
-        let mut job = unset();
-        for definition in registry::job_options() {
-            land_default(&mut job, definition);
-        }
-        job
+        DEFAULTS.clone()
     }
 }
 
@@ -23,221 +26,5 @@ fn land_default(job: &mut JobOptions, definition: &'static Definition) {
     let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };
     if let Err(reason) = land.put(job, &mut given) {
         panic!("the default of option {} does not land: {reason}", definition.name);
-    }
-}
-
-/// All options off, empty or zero. Those that have a default in the tables are overwritten.
-fn unset() -> JobOptions {
-    JobOptions {
-        name: String::new(),
-        description: None,
-        wait_for: None,
-        loops: 0,
-        numjobs: 0,
-        thread: false,
-        stonewall: false,
-        new_group: false,
-        group_reporting: false,
-        exitall: false,
-        exitall_on_error: false,
-        exit_what: ExitWhat::Group,
-        startdelay: None,
-        runtime: 0,
-        time_based: false,
-        ramp_time: 0,
-        ramp_size: 0,
-        stats: false,
-
-        directory: Vec::new(),
-        filename: Vec::new(),
-        filename_format: String::new(),
-        unique_filename: false,
-        opendir: None,
-        nrfiles: 0,
-        names_are_own: false,
-        nrfiles_limits_names: false,
-        openfiles: 0,
-        file_service_type: FileService { kind: FileServiceKind::RoundRobin, ios: 1 },
-        filesize: None,
-        size: None,
-        io_size: None,
-        offset: SizeValue::Bytes(0),
-        offset_increment: SizeValue::Bytes(0),
-        offset_align: 0,
-        file_append: false,
-        fill_device: false,
-        number_ios: 0,
-        create_serialize: false,
-        create_fsync: false,
-        create_on_open: false,
-        create_only: false,
-        allow_file_create: false,
-        allow_mounted_write: false,
-        overwrite: false,
-        fallocate: Fallocate::None,
-        pre_read: false,
-        invalidate: false,
-        fadvise_hint: FadviseHint::None,
-        unlink: false,
-        unlink_each_loop: false,
-        lockfile: LockFile::None,
-        filetype: FileType::None,
-
-        rw: ReadWrite::Read,
-        rw_modifier: ReadWriteModifier(0),
-        rw_sequencer: Sequencer::Sequential,
-        rwmixread: 0,
-        percentage_random: PerDirection::all(0),
-        bs: PerDirection::all(0),
-        ba: PerDirection::all(0),
-        bsrange: None,
-        bssplit: None,
-        bs_unaligned: false,
-        bs_is_seq_rand: false,
-        norandommap: false,
-        softrandommap: false,
-        random_generator: RandomGenerator::Tausworthe,
-        random_distribution: RandomDistribution::Random,
-        random_sequence_stride: false,
-        zonemode: ZoneMode::None,
-        zonesize: 0,
-        zonerange: 0,
-        zoneskip: ZoneSkip::Bytes(0),
-        sprandom: false,
-        spr_op: 0.0,
-        spr_cs: 0,
-        spr_num_regions: 0,
-        randrepeat: false,
-        randseed: 0,
-
-        direct: false,
-        atomic: false,
-        write_hint: None,
-        sync: SyncMode::None,
-        fsync: 0,
-        fdatasync: 0,
-        sync_file_range: None,
-        write_barrier: 0,
-        end_fsync: false,
-        end_syncfs: false,
-        fsync_on_close: false,
-
-        zero_buffers: false,
-        refill_buffers: false,
-        scramble_buffers: false,
-        buffer_pattern: Vec::new(),
-        buffer_compress_percentage: 0,
-        buffer_compress_chunk: 0,
-        dedupe_percentage: 0,
-        dedupe_mode: DedupeMode::Repeat,
-        dedupe_working_set_percentage: 0,
-        dedupe_global: false,
-        mem: MemoryKind::Malloc,
-        mem_file: None,
-        iomem_align: 0,
-        lockmem: 0,
-        hugepage_size: 0,
-
-        write_iolog: None,
-        read_iolog: Vec::new(),
-        read_iolog_chunked: false,
-        replay_no_stall: false,
-        replay_redirect: None,
-        replay_scale: 0,
-        replay_align: 0,
-        replay_time_scale: 0,
-        replay_skip: ReplaySkip::default(),
-        merge_blktrace_file: None,
-        merge_blktrace_scalars: Vec::new(),
-        merge_blktrace_iters: Vec::new(),
-
-        iodepth: 0,
-        iodepth_batch: 0,
-        iodepth_batch_complete_min: 0,
-        iodepth_batch_complete_max: 0,
-        iodepth_low: 0,
-        verify_only: false,
-        verification: VerifyOptions::off(),
-
-        thinktime: 0,
-        thinktime_spin: 0,
-        thinkcycles: 0,
-        thinktime_blocks: 0,
-        thinktime_blocks_type: ThinktimeBlocks::Complete,
-        thinktime_iotime: 0,
-        rate: PerDirection::all(0),
-        rate_min: PerDirection::all(0),
-        rate_process: RateProcess::Linear,
-        rate_cycle: 0,
-        rate_ignore_thinktime: false,
-        rate_iops: PerDirection::all(0),
-        rate_iops_min: PerDirection::all(0),
-        max_latency: PerDirection::all(0),
-        latency_target: 0,
-        latency_window: 0,
-        latency_percentile: 0.0,
-        latency_run: false,
-        flow_id: 0,
-        flow: 0,
-        flow_sleep: 0,
-        ioscheduler: None,
-        cgroup: None,
-        cgroup_weight: None,
-        cgroup_nodelete: false,
-        comm: None,
-        uid: None,
-        gid: None,
-        exec_prerun: None,
-        exec_postrun: None,
-        serialize_overlap: false,
-        io_submit_mode: SubmitMode::Inline,
-
-        cpus_allowed: Vec::new(),
-        cpus_allowed_policy: CpusPolicy::Shared,
-        numa_cpu_nodes: Vec::new(),
-        numa_mem_policy: None,
-        nice: 0,
-        prio: None,
-        prioclass: None,
-        priohint: None,
-
-        continue_on_error: ErrorKinds::NONE,
-        ignore_error: IgnoredErrors::default(),
-        error_dump: false,
-
-        clocksource: None,
-        gtod_cpu: None,
-        job_start_clock_id: 0,
-        gtod_reduce: false,
-        disable_lat: false,
-        disable_clat: false,
-        disable_slat: false,
-        disable_bw: false,
-        clat_percentiles: false,
-        lat_percentiles: false,
-        slat_percentiles: false,
-        percentile_list: Vec::new(),
-        unified_rw_reporting: UnifiedReporting::None,
-        lat_from_intended_start: false,
-        block_error_percentiles: false,
-        steadystate: SteadyState { criterion: SteadyStateCriterion::IopsSlope, limit: 0.0, percent: false },
-        steadystate_duration: 0,
-        steadystate_ramp_time: 0,
-        steadystate_check_interval: 0,
-        significant_figures: 0,
-        kb_base: 1024,
-        unit_base: 0,
-        disk_util: false,
-        logs: LogOptions::none(),
-        bwavgtime: 0,
-        iopsavgtime: 0,
-
-        ioengine: String::new(),
-        engine: EngineOptions::None,
-
-        given: Vec::new(),
-        given_global: Vec::new(),
-        origins: BTreeMap::new(),
-        left_out_before: 0,
     }
 }

@@ -13,7 +13,6 @@ mod expression;
 pub mod help;
 mod job;
 mod jobfile;
-mod logs;
 pub mod manual;
 mod needs;
 mod parse;
@@ -32,16 +31,13 @@ mod tests;
 mod typed;
 mod usage;
 pub mod values;
-mod verification;
 mod wrap;
 
 pub use engines::EngineOptions;
 pub use job::*;
-pub use logs::{LogOptions, LogWindow};
 pub use parse::{NO_JOBS, parse, parse_with, run_options};
 pub use run::*;
 pub use typed::*;
-pub use verification::*;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

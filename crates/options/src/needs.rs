@@ -34,7 +34,7 @@ fn any<T: Copy + PartialOrd + Default>(values: PerDirection<T>) -> bool {
 }
 
 fn has_rate(job: &JobOptions) -> bool {
-    any(job.rate) || any(job.rate_iops)
+    any(job.rates.rate) || any(job.rates.rate_iops)
 }
 
 fn has_command_priorities(job: &JobOptions) -> bool {
@@ -47,20 +47,20 @@ fn replays(job: &JobOptions) -> bool {
 
 /// Whether the job may have several files. The files of a directory or a trace are not known here.
 fn may_have_several_files(job: &JobOptions) -> bool {
-    job.nrfiles > 1 || job.filename.len() > 1 || job.opendir.is_some() || replays(job)
+    job.files.nrfiles > 1 || job.files.filename.len() > 1 || job.files.opendir.is_some() || replays(job)
 }
 
 /// Whether `rwmixread` fits the directions of the job: it is a mix, or all I/Os are of the one direction it has.
 fn mixes(job: &JobOptions) -> bool {
-    match (job.rw.reads(), job.rw.writes()) {
+    match (job.pattern.rw.reads(), job.pattern.rw.writes()) {
         (true, true) => true,
-        (true, false) => job.rwmixread == 100,
-        (false, _) => job.rwmixread == 0,
+        (true, false) => job.pattern.rwmixread == 100,
+        (false, _) => job.pattern.rwmixread == 0,
     }
 }
 
 fn goes_on_after_errors(job: &JobOptions) -> bool {
-    job.continue_on_error != ErrorKinds::NONE || job.ignore_error != IgnoredErrors::default()
+    job.errors.continue_on_error != ErrorKinds::NONE || job.errors.ignore_error != IgnoredErrors::default()
 }
 
 /// All of them. An option may have several conditions.
@@ -87,10 +87,12 @@ static NEEDS: &[Need] = &[
         job.logs.write_hist_log.is_some()
     }),
     need(&["latency_window", "latency_run", "latency_percentile"], "latency_target", |job| {
-        job.latency_target > 0
+        job.rates.latency_target > 0
     }),
     need(&["rate_process", "rate_ignore_thinktime"], "rate or rate_iops", has_rate),
-    need(&["rate_cycle"], "rate_min or rate_iops_min", |job| any(job.rate_min) || any(job.rate_iops_min)),
+    need(&["rate_cycle"], "rate_min or rate_iops_min", |job| {
+        any(job.rates.rate_min) || any(job.rates.rate_iops_min)
+    }),
     need(
         &[
             "rate_ignore_thinktime",
@@ -101,34 +103,38 @@ static NEEDS: &[Need] = &[
             "thinktime_iotime",
         ],
         "thinktime",
-        |job| job.thinktime > 0,
+        |job| job.rates.thinktime > 0,
     ),
-    need(&["flow_id", "flow_sleep"], "flow", |job| job.flow > 0),
+    need(&["flow_id", "flow_sleep"], "flow", |job| job.rates.flow > 0),
     need(&["dedupe_mode", "dedupe_working_set_percentage", "dedupe_global"], "dedupe_percentage", |job| {
-        job.dedupe_percentage > 0
+        job.buffers.dedupe_percentage > 0
     }),
     need(&["dedupe_working_set_percentage", "dedupe_global"], "dedupe_mode=working_set", |job| {
-        job.dedupe_mode == DedupeMode::WorkingSet
+        job.buffers.dedupe_mode == DedupeMode::WorkingSet
     }),
-    need(&["buffer_compress_chunk"], "buffer_compress_percentage", |job| job.buffer_compress_percentage > 0),
+    need(&["buffer_compress_chunk"], "buffer_compress_percentage", |job| {
+        job.buffers.buffer_compress_percentage > 0
+    }),
     need(&["hugepage-size"], "huge pages (mem=shmhuge or mem=mmaphuge)", |job| {
-        matches!(job.mem, MemoryKind::ShmHuge | MemoryKind::MmapHuge)
+        matches!(job.buffers.mem, MemoryKind::ShmHuge | MemoryKind::MmapHuge)
     }),
-    need(&["spr_op", "spr_cs", "spr_num_regions"], "sprandom", |job| job.sprandom),
+    need(&["spr_op", "spr_cs", "spr_num_regions"], "sprandom", |job| job.pattern.sprandom),
     need(&["random_sequence_stride"], "random_distribution=sequence", |job| {
-        matches!(job.random_distribution, RandomDistribution::Sequence(_))
+        matches!(job.pattern.random_distribution, RandomDistribution::Sequence(_))
     }),
     need(&["rw_sequencer"], "a number behind rw (rw=randread:8)", |job| {
-        job.rw_modifier.0 != 0 || replays(job)
+        job.pattern.rw_modifier.0 != 0 || replays(job)
     }),
     need(&["rwmixread", "rwmixwrite"], "a mix (rw=rw or rw=randrw)", |job| mixes(job) || replays(job)),
-    need(&["zonerange", "zoneskip"], "zonemode=strided", |job| job.zonemode != ZoneMode::None),
+    need(&["zonerange", "zoneskip"], "zonemode=strided", |job| job.zones.zonemode != ZoneMode::None),
     need(&["file_service_type"], "several files (nrfiles, filename or opendir)", may_have_several_files),
     need(&["openfiles"], "several files (nrfiles, filename or opendir)", |job| {
-        job.openfiles <= 1 || may_have_several_files(job)
+        job.files.openfiles <= 1 || may_have_several_files(job)
     }),
     need(&["error_dump"], "continue_on_error or ignore_error", goes_on_after_errors),
-    need(&["exit_what"], "exitall or exitall_on_error", |job| job.exitall || job.exitall_on_error),
+    need(&["exit_what"], "exitall or exitall_on_error", |job| {
+        job.schedule.exitall || job.schedule.exitall_on_error
+    }),
     need(
         &["cmdprio_class", "cmdprio", "cmdprio_hint"],
         "cmdprio_percentage or cmdprio_bssplit",
@@ -137,8 +143,8 @@ static NEEDS: &[Need] = &[
     need(&["sqthread_poll_cpu"], "sqthread_poll", |job| {
         job.engine.of::<IoUringOptions>().is_some_and(|own| own.sqthread_poll)
     }),
-    need(&["cpus_allowed_policy"], "cpus_allowed", |job| !job.cpus_allowed.is_empty()),
-    need(&["cgroup_weight", "cgroup_nodelete"], "cgroup", |job| job.cgroup.is_some()),
+    need(&["cpus_allowed_policy"], "cpus_allowed", |job| !job.placement.cpus_allowed.is_empty()),
+    need(&["cgroup_weight", "cgroup_nodelete"], "cgroup", |job| job.placement.cgroup.is_some()),
     need(
         // Options that switch off a check, or the state file, ask for nothing else than what a job without verify
         // does.
@@ -167,7 +173,7 @@ static NEEDS: &[Need] = &[
         job.verification.trim_percentage > 0
     }),
     need(&["block_error_percentiles"], "trims or writes (rw)", |job| {
-        job.rw.trims() || job.rw.writes() || replays(job)
+        job.pattern.rw.trims() || job.pattern.rw.writes() || replays(job)
     }),
     need(&["steadystate_ramp_time", "steadystate_check_interval"], "steadystate_duration", |job| {
         job.is_set("steadystate_duration")
@@ -187,7 +193,7 @@ static NEEDS: &[Need] = &[
         replays,
     ),
     need(&["merge_blktrace_scalars", "merge_blktrace_iters"], "merge_blktrace_file", |job| {
-        job.merge_blktrace_file.is_some()
+        job.replay.merge_blktrace_file.is_some()
     }),
 ];
 

@@ -60,7 +60,7 @@ pub fn apply(
     };
     let diagnostic =
         |message: String| Diagnostic { origin: Some(origin.clone()), message: format!("{shown}: {message}") };
-    let mut given = Given { definition, text, kb_base: job.kb_base, notes: Vec::new() };
+    let mut given = Given { definition, text, kb_base: job.measurement.kb_base, notes: Vec::new() };
     match definition.land {
         Some(land) => land.put(job, &mut given).map_err(diagnostic)?,
         None if asks_for_nothing(definition, text) => {}

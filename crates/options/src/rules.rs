@@ -20,15 +20,15 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_logs(job, warnings);
     settle_verification(job, warnings);
     settle_traces(job, warnings);
-    if job.zonerange == 0 {
-        job.zonerange = job.zonesize;
+    if job.zones.zonerange == 0 {
+        job.zones.zonerange = job.zones.zonesize;
     }
-    if job.atomic {
-        job.direct = true;
+    if job.durability.atomic {
+        job.durability.direct = true;
     }
-    if job.pre_read {
+    if job.files.pre_read {
         // Invalidating would drop what was just read into the cache.
-        job.invalidate = false;
+        job.files.invalidate = false;
     }
 }
 
@@ -39,9 +39,9 @@ fn origin(job: &JobOptions, name: &str) -> Option<Origin> {
 
 /// If `nrfiles` comes after a list of names, it limits the list.
 fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let (given, used) = (job.filename.len(), job.nrfiles as usize);
-    if job.nrfiles_limits_names && used < given {
-        job.filename.truncate(used);
+    let (given, used) = (job.files.filename.len(), job.files.nrfiles as usize);
+    if job.files.nrfiles_limits_names && used < given {
+        job.files.filename.truncate(used);
         let message =
             format!("nrfiles={used}: behind filename, only the first {used} of its {given} names are used");
         warnings.push(Diagnostic { origin: origin(job, "nrfiles"), message });
@@ -51,14 +51,14 @@ fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 /// Directions that a range or a split does not mention get the plain block size.
 fn settle_block_sizes(job: &mut JobOptions) {
     for index in 0..3 {
-        let size = job.bs.values[index];
-        if let Some(ranges) = &mut job.bsrange {
+        let size = job.pattern.bs.values[index];
+        if let Some(ranges) = &mut job.pattern.bsrange {
             let range = &mut ranges.values[index];
             let low = if range.low == 0 { size } else { range.low };
             let high = if range.high == 0 { size } else { range.high };
             *range = Range { low: low.min(high), high: low.max(high) };
         }
-        if let Some(splits) = &mut job.bssplit {
+        if let Some(splits) = &mut job.pattern.bssplit {
             let split = &mut splits.values[index];
             if split.is_empty() {
                 split.push(SplitEntry { size, percent: 100 });
@@ -69,15 +69,15 @@ fn settle_block_sizes(job: &mut JobOptions) {
 
 /// Offsets that are not multiples of the block size do not fit a map of blocks.
 fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    if job.norandommap || !job.rw.is_random() {
+    if job.pattern.norandommap || !job.pattern.rw.is_random() {
         return;
     }
     let own_alignment = |direction: Direction| {
-        let alignment = job.ba[direction];
+        let alignment = job.pattern.ba[direction];
         alignment != 0 && alignment != job.block_size(direction).min()
     };
-    if job.rw.directions().any(own_alignment) {
-        job.norandommap = true;
+    if job.pattern.rw.directions().any(own_alignment) {
+        job.pattern.norandommap = true;
         warnings.push(Diagnostic {
             origin: origin(job, "ba"),
             message: "ba: an alignment other than the block size switches the random map off (norandommap)"
@@ -88,16 +88,16 @@ fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// A batch is never larger than the queue.
 fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let depth = job.iodepth;
+    let depth = job.depth.iodepth;
     let within = |value: u32| if value == 0 { depth } else { value.min(depth) };
-    job.iodepth_batch = within(job.iodepth_batch);
-    job.iodepth_low = within(job.iodepth_low);
-    job.iodepth_batch_complete_min = job.iodepth_batch_complete_min.min(depth);
-    job.iodepth_batch_complete_max =
-        job.iodepth_batch_complete_max.max(job.iodepth_batch_complete_min).min(depth);
+    job.depth.iodepth_batch = within(job.depth.iodepth_batch);
+    job.depth.iodepth_low = within(job.depth.iodepth_low);
+    job.depth.iodepth_batch_complete_min = job.depth.iodepth_batch_complete_min.min(depth);
+    job.depth.iodepth_batch_complete_max =
+        job.depth.iodepth_batch_complete_max.max(job.depth.iodepth_batch_complete_min).min(depth);
     let synchronous = engines::engine(&job.ioengine).is_some_and(|engine| engine.facets.is_synchronous());
     // Submitter threads make a depth possible with any engine.
-    let inline = job.io_submit_mode == SubmitMode::Inline;
+    let inline = job.depth.io_submit_mode == SubmitMode::Inline;
     if depth > 1 && synchronous && inline && job.is_set("iodepth") {
         warnings.push(Diagnostic {
             origin: origin(job, "iodepth"),
@@ -112,8 +112,8 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 /// A pattern takes precedence over zeroes, and neither is scrambled unless that was asked for. Compressible and
 /// duplicate data is generated anew for each write.
 fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    if !job.buffer_pattern.is_empty() {
-        job.zero_buffers = false;
+    if !job.buffers.buffer_pattern.is_empty() {
+        job.buffers.zero_buffers = false;
     }
     if let Some(why) =
         ["buffer_compress_percentage", "dedupe_percentage"].into_iter().find(|&name| job.is_set(name))
@@ -124,26 +124,26 @@ fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
                 message: format!("{name}: has no effect together with {why}"),
             });
         };
-        if job.is_set("refill_buffers") && !job.refill_buffers {
+        if job.is_set("refill_buffers") && !job.buffers.refill_buffers {
             overruled("refill_buffers");
         }
-        let mixed = job.buffer_compress_percentage > 0 || job.dedupe_percentage > 0;
-        if job.zero_buffers && mixed {
+        let mixed = job.buffers.buffer_compress_percentage > 0 || job.buffers.dedupe_percentage > 0;
+        if job.buffers.zero_buffers && mixed {
             overruled("zero_buffers");
-            job.zero_buffers = false;
+            job.buffers.zero_buffers = false;
         }
-        job.refill_buffers = true;
+        job.buffers.refill_buffers = true;
     }
-    let fixed = job.zero_buffers || !job.buffer_pattern.is_empty();
+    let fixed = job.buffers.zero_buffers || !job.buffers.buffer_pattern.is_empty();
     if fixed && !job.is_set("scramble_buffers") {
-        job.scramble_buffers = false;
+        job.buffers.scramble_buffers = false;
     }
 }
 
 /// Without a runtime, `time_based` has no meaning.
 fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    if job.time_based && job.runtime == 0 {
-        job.time_based = false;
+    if job.schedule.time_based && job.schedule.runtime == 0 {
+        job.schedule.time_based = false;
         warnings.push(Diagnostic {
             origin: origin(job, "time_based"),
             message: "time_based: needs a runtime, ignored without one".to_owned(),
@@ -153,10 +153,10 @@ fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// Only a rate or a trace determines when an I/O is intended to start.
 fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let replays = job.is_replay() && !job.replay_no_stall;
-    let has_rate = |direction: Direction| job.rate[direction] > 0 || job.rate_iops[direction] > 0;
-    if job.lat_from_intended_start && !Direction::ALL.into_iter().any(has_rate) && !replays {
-        job.lat_from_intended_start = false;
+    let replays = job.is_replay() && !job.replay.replay_no_stall;
+    let has_rate = |direction: Direction| job.rates.rate[direction] > 0 || job.rates.rate_iops[direction] > 0;
+    if job.measurement.lat_from_intended_start && !Direction::ALL.into_iter().any(has_rate) && !replays {
+        job.measurement.lat_from_intended_start = false;
         warnings.push(Diagnostic {
             origin: origin(job, "lat_from_intended_start"),
             message: "lat_from_intended_start: needs a rate (rate or rate_iops), ignored without one"
@@ -167,16 +167,17 @@ fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) 
 
 /// The window for a steady state holds a whole number of measurements, at least one.
 fn settle_steady_state(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    job.steadystate_check_interval = job.steadystate_check_interval.max(1);
-    let (duration, interval) = (job.steadystate_duration, job.steadystate_check_interval);
+    job.measurement.steadystate_check_interval = job.measurement.steadystate_check_interval.max(1);
+    let (duration, interval) =
+        (job.measurement.steadystate_duration, job.measurement.steadystate_check_interval);
     let (option, what) = if duration == 0 && job.is_set("steadystate") {
         ("steadystate", "steadystate: needs steadystate_duration, ignored without one".to_owned())
     } else if duration > 0 && duration < interval {
-        job.steadystate_duration = 0;
+        job.measurement.steadystate_duration = 0;
         let what = "steadystate_duration: is shorter than steadystate_check_interval, so steady state is not looked for";
         ("steadystate_duration", what.to_owned())
     } else if duration % interval != 0 {
-        job.steadystate_duration -= duration % interval;
+        job.measurement.steadystate_duration -= duration % interval;
         let what = "steadystate_duration: rounded down to whole intervals of steadystate_check_interval";
         ("steadystate_duration", what.to_owned())
     } else {
@@ -197,8 +198,8 @@ fn settle_logs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// Clones that record into one file mix up their records.
 fn settle_traces(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
-    if job.write_iolog.is_some() && job.numjobs > 1 {
-        let numjobs = job.numjobs;
+    if job.replay.write_iolog.is_some() && job.schedule.numjobs > 1 {
+        let numjobs = job.schedule.numjobs;
         warnings.push(Diagnostic {
             origin: origin(job, "write_iolog"),
             message: format!("write_iolog: numjobs={numjobs}: all clones record into one file, mixed up"),
@@ -208,15 +209,15 @@ fn settle_traces(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// The busy part of a pause is not longer than the pause.
 fn settle_think_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    if job.thinktime > 0 && job.thinktime_spin > job.thinktime {
+    if job.rates.thinktime > 0 && job.rates.thinktime_spin > job.rates.thinktime {
         warnings.push(Diagnostic {
             origin: origin(job, "thinktime_spin"),
             message: format!(
                 "thinktime_spin: {} µs are longer than the pause of {} µs (thinktime), all of which is busy",
-                job.thinktime_spin, job.thinktime
+                job.rates.thinktime_spin, job.rates.thinktime
             ),
         });
-        job.thinktime_spin = job.thinktime;
+        job.rates.thinktime_spin = job.rates.thinktime;
     }
 }
 
@@ -231,14 +232,14 @@ fn settle_verification(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let mut warn = |option: &str, message: String| {
         warnings.push(Diagnostic { origin: job.origins.get(option).cloned(), message });
     };
-    if job.verify_only && !verification.is_on() {
+    if verification.verify_only && !verification.is_on() {
         warn("verify_only", "verify_only: without verify there is nothing to check".to_owned());
     }
     let interval = verification.verify_interval;
-    let direction = if job.rw.writes() { Direction::Write } else { Direction::Read };
+    let direction = if job.pattern.rw.writes() { Direction::Write } else { Direction::Read };
     if verification.is_on()
         && interval > 0
-        && let Some(size) = job.block_size(direction).not_multiple_of(interval, job.bs_unaligned)
+        && let Some(size) = job.block_size(direction).not_multiple_of(interval, job.pattern.bs_unaligned)
     {
         warn(
             "verify_interval",

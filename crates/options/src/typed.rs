@@ -12,6 +12,12 @@ pub enum SizeValue {
     Percent(u32),
 }
 
+impl Default for SizeValue {
+    fn default() -> Self {
+        SizeValue::Bytes(0)
+    }
+}
+
 /// An inclusive range; both ends are equal if a single value was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
@@ -31,9 +37,10 @@ pub struct SplitEntry {
 }
 
 /// `rw`: which directions, and whether offsets are random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the option's own keywords")]
 pub enum ReadWrite {
+    #[default]
     Read,
     Write,
     Trim,
@@ -90,18 +97,22 @@ impl ReadWrite {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadWriteModifier(pub i64);
 
+/// Makes the enum of an option's keywords. The first of them is the default.
 macro_rules! keyword_enum {
-    ($(#[$meta:meta])* $name:ident { $($variant:ident = $keyword:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident { $first:ident = $first_keyword:literal $(, $variant:ident = $keyword:literal)* $(,)? }) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[expect(missing_docs, reason = "the variants are the option's own keywords")]
-        pub enum $name { $($variant),+ }
+        pub enum $name { #[default] $first, $($variant),* }
         impl $name {
+            /// The keyword of the default.
+            pub const DEFAULT: &'static str = $first_keyword;
+
             /// The keyword as it is written in a job file.
-            pub fn keyword(self) -> &'static str { match self { $($name::$variant => $keyword),+ } }
+            pub fn keyword(self) -> &'static str { match self { $name::$first => $first_keyword, $($name::$variant => $keyword),* } }
             /// The value that this keyword stands for.
             pub fn from_keyword(keyword: &str) -> Option<Self> {
-                match keyword { $($keyword => Some($name::$variant),)+ _ => None }
+                match keyword { $first_keyword => Some($name::$first), $($keyword => Some($name::$variant),)* _ => None }
             }
         }
     };
@@ -118,9 +129,9 @@ keyword_enum!(/// `filetype`
 keyword_enum!(/// `random_generator`
     RandomGenerator { Tausworthe = "tausworthe", Lfsr = "lfsr", Tausworthe64 = "tausworthe64" });
 keyword_enum!(/// `fallocate`
-    Fallocate { None = "none", Native = "native", Posix = "posix", Keep = "keep", Truncate = "truncate" });
+    Fallocate { Native = "native", None = "none", Posix = "posix", Keep = "keep", Truncate = "truncate" });
 keyword_enum!(/// `fadvise_hint`
-    FadviseHint { None = "0", Pattern = "1", Random = "random", Sequential = "sequential", NoReuse = "noreuse" });
+    FadviseHint { Pattern = "1", None = "0", Random = "random", Sequential = "sequential", NoReuse = "noreuse" });
 keyword_enum!(/// `sync`
     SyncMode { None = "none", Sync = "sync", DSync = "dsync" });
 keyword_enum!(/// `mem`
@@ -193,9 +204,10 @@ pub struct ZoneShare {
 }
 
 /// `random_distribution`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum RandomDistribution {
     /// Uniform.
+    #[default]
     Random,
     /// `zipf`, `pareto` or `normal`.
     Skewed(Skew),
@@ -214,12 +226,19 @@ pub enum ZoneSkip {
     Zones(u32),
 }
 
+impl Default for ZoneSkip {
+    fn default() -> Self {
+        ZoneSkip::Bytes(0)
+    }
+}
+
 /// How `file_service_type` chooses files.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum FileServiceKind {
     /// At random, uniformly.
     Random,
     /// In turn.
+    #[default]
     RoundRobin,
     /// One after the other, each until it is finished.
     Sequential,
@@ -228,7 +247,7 @@ pub enum FileServiceKind {
 }
 
 /// `file_service_type`: how the next file is chosen, and after how many I/Os.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileService {
     /// How the next file is chosen.
     pub kind: FileServiceKind,
@@ -285,7 +304,7 @@ pub struct PriorityShare {
 }
 
 /// `steadystate`: when results count as steady.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
     /// The quantity that is measured.
     pub criterion: SteadyStateCriterion,

@@ -19,7 +19,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
 }
 
 fn without_clock(options: &JobOptions, machine: &dyn Machine) -> Option<String> {
-    let id = options.job_start_clock_id;
+    let id = options.measurement.job_start_clock_id;
     let refusal = machine.clock(id as i32).err()?;
     Some(format!("job_start_clock_id={id}: the system has no such clock ({refusal}); 0 is the wall clock"))
 }
@@ -36,7 +36,7 @@ fn refusal(writes: AtomicWrites, block: u64) -> Option<String> {
 
 fn atomic_writes(job: &JobPlan, worker: &WorkerPlan, machine: &dyn Machine) -> Option<String> {
     let options = &job.options;
-    if !options.atomic || !options.rw.writes() {
+    if !options.durability.atomic || !options.pattern.rw.writes() {
         return None;
     }
     let sizes = options.block_size(Direction::Write);
@@ -52,15 +52,15 @@ fn atomic_writes(job: &JobPlan, worker: &WorkerPlan, machine: &dyn Machine) -> O
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
-    use iolite_options::{ReadWrite, RunOptions, SizeValue};
+    use iolite_options::{ExtentOptions, PatternOptions, ReadWrite, RunOptions, SizeValue};
     use iolite_types::PerDirection;
 
     fn told(machine: &MadeUp, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
         let mut options = JobOptions {
             name: "j".into(),
             ioengine: "pvsync2".into(),
-            rw: ReadWrite::Write,
-            size: Some(SizeValue::Bytes(1 << 20)),
+            pattern: PatternOptions { rw: ReadWrite::Write, ..PatternOptions::default() },
+            extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
             ..JobOptions::default()
         };
         change(&mut options);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn clocks_are_known_by_number() {
-        let told = |id| told(&MadeUp::new(), |o| o.job_start_clock_id = id);
+        let told = |id| told(&MadeUp::new(), |o| o.measurement.job_start_clock_id = id);
         assert_eq!(told(0), [""; 0]);
         assert_eq!(told(libc::CLOCK_MONOTONIC as u32), [""; 0]);
         let message = "the system has no such clock (Invalid argument); 0 is the wall clock";
@@ -85,8 +85,8 @@ mod tests {
             .with_file("/cannot", 1 << 20);
         let told = |file: &str, block| {
             told(&machine, |o| {
-                (o.atomic, o.filename) = (true, vec![file.into()]);
-                o.bs = PerDirection::all(block);
+                (o.durability.atomic, o.files.filename) = (true, vec![file.into()]);
+                o.pattern.bs = PerDirection::all(block);
             })
         };
         assert_eq!(told("/can", 4096), [""; 0]);

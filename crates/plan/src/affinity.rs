@@ -13,11 +13,12 @@ type Obstacle = (&'static str, String);
 /// The CPU affinity that a job asks for (`cpus_allowed`, `cpumask`), or this worker's share of it, without the reserved
 /// CPU; `None` = it does not ask for any.
 pub(crate) fn of_worker(options: &JobOptions, worker: usize, reserved: Option<u32>) -> Option<Vec<u32>> {
-    if options.cpus_allowed.is_empty() {
+    if options.placement.cpus_allowed.is_empty() {
         return None;
     }
-    let cpus: Vec<u32> = options.cpus_allowed.iter().copied().filter(|&cpu| Some(cpu) != reserved).collect();
-    Some(match options.cpus_allowed_policy {
+    let cpus: Vec<u32> =
+        options.placement.cpus_allowed.iter().copied().filter(|&cpu| Some(cpu) != reserved).collect();
+    Some(match options.placement.cpus_allowed_policy {
         CpusPolicy::Split if !cpus.is_empty() => vec![cpus[worker % cpus.len()]],
         CpusPolicy::Split | CpusPolicy::Shared => cpus,
     })
@@ -28,7 +29,7 @@ pub(crate) fn of_worker(options: &JobOptions, worker: usize, reserved: Option<u3
 /// # Errors
 /// The kernel does not say what nodes there are.
 pub(crate) fn of_nodes(options: &JobOptions, machine: &dyn Machine) -> Result<Option<Vec<u32>>, Refusal> {
-    let named = &options.numa_cpu_nodes;
+    let named = &options.placement.numa_cpu_nodes;
     if named.is_empty() {
         return Ok(None);
     }
@@ -45,7 +46,7 @@ pub(crate) fn memory_policy(
     machine: &dyn Machine,
 ) -> Result<Option<NumaPolicy>, Refusal> {
     use NumaPolicyMode::{Bind, Interleave, Prefer};
-    let Some(mut policy) = options.numa_mem_policy.clone() else { return Ok(None) };
+    let Some(mut policy) = options.placement.numa_mem_policy.clone() else { return Ok(None) };
     // These policies need nodes. If the job names none, it means all.
     if policy.nodes.is_empty() && matches!(policy.mode, Prefer | Bind | Interleave) {
         policy.nodes = machine.nodes()?.iter().map(|node| node.number).collect();
@@ -55,8 +56,8 @@ pub(crate) fn memory_policy(
 
 /// Jobs and helper threads that have no CPU to run on.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
-    let keeper = plan.jobs.iter().find(|job| job.options.gtod_cpu.is_some());
-    let reserved = keeper.and_then(|job| job.options.gtod_cpu);
+    let keeper = plan.jobs.iter().find(|job| job.options.measurement.gtod_cpu.is_some());
+    let reserved = keeper.and_then(|job| job.options.measurement.gtod_cpu);
     let problem = |job: &JobPlan, (option, message): Obstacle| Problem::of(&job.options, option, message);
     let of_keeper = keeper.and_then(|job| Some(problem(job, without_keeper(reserved?, machine)?)));
     let of_workers = plan.jobs.iter().filter_map(|job| {
@@ -96,13 +97,14 @@ fn without_worker(
         let option = options.affinity_option();
         return Some((option, format!("{option}: {message}")));
     }
-    if !options.numa_cpu_nodes.is_empty() {
+    if !options.placement.numa_cpu_nodes.is_empty() {
         return on_nodes(options, reserved, machine)
             .map(|message| ("numa_cpu_nodes", format!("numa_cpu_nodes: {message}")));
     }
     // The threads that write log files run on any CPU that this process is allowed to use.
     let logs = &options.logs;
-    let roams = options.cpus_allowed.is_empty() || (logs.any() && logs.log_compression_cpus.is_empty());
+    let roams =
+        options.placement.cpus_allowed.is_empty() || (logs.any() && logs.log_compression_cpus.is_empty());
     let reserved = reserved.filter(|_| roams)?;
     (machine.cpus().allowed == [reserved]).then(|| {
         let taken = keeps_time(reserved);
@@ -119,9 +121,9 @@ fn on_named(
     machine: &dyn Machine,
 ) -> Option<String> {
     // The shares of further workers are the same again.
-    let different = match options.cpus_allowed_policy {
+    let different = match options.placement.cpus_allowed_policy {
         CpusPolicy::Shared => 1,
-        CpusPolicy::Split => options.cpus_allowed.len(),
+        CpusPolicy::Split => options.placement.cpus_allowed.len(),
     };
     workers.take(different).find_map(|worker| {
         let cpus = of_worker(options, worker, reserved)?;
@@ -136,7 +138,9 @@ fn on_named(
 fn on_nodes(options: &JobOptions, reserved: Option<u32>, machine: &dyn Machine) -> Option<String> {
     let cpus = match of_nodes(options, machine) {
         Ok(cpus) => cpus?,
-        Err(refusal) => return Some(format!("node {}: {refusal}", options.numa_cpu_nodes.first()?)),
+        Err(refusal) => {
+            return Some(format!("node {}: {refusal}", options.placement.numa_cpu_nodes.first()?));
+        }
     };
     let mut usable = usable(&cpus, machine);
     if usable.is_empty() {
@@ -165,7 +169,7 @@ fn without_threads(options: &JobOptions, machine: &dyn Machine) -> Vec<Obstacle>
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
-    use iolite_options::RunOptions;
+    use iolite_options::{PlacementOptions, RunOptions};
 
     fn told(jobs: Vec<JobOptions>, machine: &MadeUp) -> Vec<String> {
         let plan = Plan::build(jobs, &RunOptions::default(), machine).unwrap();
@@ -174,19 +178,19 @@ mod tests {
 
     fn job(change: impl FnOnce(&mut JobOptions)) -> JobOptions {
         let mut options = JobOptions { name: "j".into(), ioengine: "null".into(), ..JobOptions::default() };
-        options.size = Some(iolite_options::SizeValue::Bytes(4096));
+        options.extent.size = Some(iolite_options::SizeValue::Bytes(4096));
         change(&mut options);
         options
     }
 
     fn allowed(cpus: &[u32]) -> JobOptions {
-        job(|o| o.cpus_allowed = cpus.to_vec())
+        job(|o| o.placement.cpus_allowed = cpus.to_vec())
     }
 
     #[test]
     fn the_cpu_that_keeps_the_time_does_nothing_else() {
         let machine = MadeUp::new().with_cpus(4);
-        let keeper = || job(|o| o.gtod_cpu = Some(3));
+        let keeper = || job(|o| o.measurement.gtod_cpu = Some(3));
         assert_eq!(told(vec![allowed(&[3])], &machine), [""; 0]);
         assert_eq!(told(vec![keeper()], &machine), [""; 0]);
         // The clock of one job is the clock of all.
@@ -212,8 +216,12 @@ mod tests {
         assert_eq!(told(vec![allowed(&[0, 2])], &machine), [""; 0]);
         let message = "cpumask: this program may not run on CPU 2";
         assert_eq!(told(vec![allowed(&[2])], &machine), [message]);
-        let split =
-            |numjobs| JobOptions { cpus_allowed_policy: CpusPolicy::Split, numjobs, ..allowed(&[0, 2]) };
+        let split = |numjobs| {
+            let mut options = allowed(&[0, 2]);
+            options.placement.cpus_allowed_policy = CpusPolicy::Split;
+            options.schedule.numjobs = numjobs;
+            options
+        };
         assert_eq!(told(vec![split(1)], &machine), [""; 0], "the second is of another clone");
         assert_eq!(told(vec![split(2)], &machine), [message]);
     }
@@ -221,8 +229,8 @@ mod tests {
     #[test]
     fn a_node_needs_a_cpu_for_the_job() {
         let machine = MadeUp::new().with_cpus(8).with_nodes(4);
-        let on = |node| job(|o| o.numa_cpu_nodes = vec![node]);
-        let keeper = |cpu| job(move |o| o.gtod_cpu = Some(cpu));
+        let on = |node| job(|o| o.placement.numa_cpu_nodes = vec![node]);
+        let keeper = |cpu| job(move |o| o.measurement.gtod_cpu = Some(cpu));
         assert_eq!(told(vec![on(3), keeper(7)], &machine), [""; 0]);
         let offline = machine.clone().unusable_cpu(6);
         let found = told(vec![on(3), keeper(7)], &offline);
@@ -238,7 +246,10 @@ mod tests {
         let machine = MadeUp::new().with_nodes(4);
         let nodes = |mode, named: &[u32]| {
             let numa_mem_policy = Some(NumaPolicy { mode, nodes: named.to_vec() });
-            let options = JobOptions { numa_mem_policy, ..JobOptions::default() };
+            let options = JobOptions {
+                placement: PlacementOptions { numa_mem_policy, ..PlacementOptions::default() },
+                ..JobOptions::default()
+            };
             memory_policy(&options, &machine).unwrap().unwrap().nodes
         };
         assert_eq!(nodes(NumaPolicyMode::Interleave, &[]), [0, 1, 2, 3]);

@@ -5,17 +5,17 @@ use iolite_options::{JobOptions, SizeValue};
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    if options.numjobs == 0 {
+    if options.schedule.numjobs == 0 {
         found.push(("numjobs", "numjobs=0: a job needs at least one worker".into()));
     }
-    if options.iodepth == 0 {
+    if options.depth.iodepth == 0 {
         found.push(("iodepth", "iodepth=0: the depth is at least 1".into()));
     }
-    if options.time_based && options.runtime == 0 {
+    if options.schedule.time_based && options.schedule.runtime == 0 {
         found.push(("time_based", "time_based needs a runtime= to say when the job ends".into()));
     }
     let block = options.smallest_block();
-    if let (Some(SizeValue::Bytes(size)), None) = (options.size, options.filesize)
+    if let (Some(SizeValue::Bytes(size)), None) = (options.extent.size, options.extent.filesize)
         && size < block
         && !options.is_replay()
     {

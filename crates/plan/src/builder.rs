@@ -91,7 +91,7 @@ impl Builder<'_> {
     /// # Errors
     /// A problem that prevents the job from being added. (All its other problems are added to the list.)
     fn add(&mut self, mut options: JobOptions, is_first: bool) -> Result<(), Problem> {
-        let stonewall = options.stonewall && !is_first;
+        let stonewall = options.schedule.stonewall && !is_first;
         let wave = self.plan.waves - 1 + u32::from(stonewall);
         let awaited = self.awaited(&options);
         let recording = self.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
@@ -107,13 +107,13 @@ impl Builder<'_> {
             return Err(problem(option, message));
         }
         self.problems.extend(check::job(&options, &engine, self.run, &replays, self.machine));
-        self.group += u32::from(stonewall || (options.new_group && !is_first));
+        self.group += u32::from(stonewall || (options.schedule.new_group && !is_first));
         self.plan.waves += u32::from(stonewall);
         let wait_for = awaited.unwrap_or_else(|message| {
             self.problems.push(problem("wait_for", message));
             0..0
         });
-        let seed = if options.randrepeat { options.randseed } else { self.machine.random() };
+        let seed = if options.pattern.randrepeat { options.pattern.randseed } else { self.machine.random() };
         let first_worker = self.plan.workers.len();
         let common = Common { engine, replays: &replays, wait_for, seed };
         if let Err((option, message)) = self.add_workers(&options, &common) {
@@ -152,7 +152,7 @@ impl Builder<'_> {
 
     /// Adds the clones of the job that comes next.
     fn add_workers(&mut self, options: &JobOptions, common: &Common<'_>) -> Result<(), files::Blame> {
-        for clone in 0..options.numjobs {
+        for clone in 0..options.schedule.numjobs {
             let index = self.plan.workers.len();
             let replay = common.replays.get(clone as usize);
             let place = options.left_out_before.saturating_add(index as u64);
@@ -195,7 +195,7 @@ impl Builder<'_> {
 
     /// The workers of the job that `wait_for` names, which comes before this one.
     fn awaited(&self, options: &JobOptions) -> Result<Range<usize>, String> {
-        let Some(name) = &options.wait_for else { return Ok(0..0) };
+        let Some(name) = &options.schedule.wait_for else { return Ok(0..0) };
         match self.by_name.get(name) {
             Some((workers, true)) => Ok(workers.clone()),
             Some(_) => {
@@ -214,8 +214,8 @@ impl Builder<'_> {
         let current = self.machine.current_directory().ok()?;
         let same = |name: &String, trace: &String| current.join(name) == current.join(trace);
         self.plan.jobs.iter().rev().find_map(|job| {
-            let name = job.options.write_iolog.as_ref()?;
-            let trace = options.read_iolog.iter().find(|trace| same(name, trace))?;
+            let name = job.options.replay.write_iolog.as_ref()?;
+            let trace = options.replay.read_iolog.iter().find(|trace| same(name, trace))?;
             let is_over = self.plan.is_over_before(job, wave, wait_for);
             Some(Recording { trace: trace.clone(), job: job.name.clone(), is_over })
         })
@@ -241,10 +241,10 @@ impl Builder<'_> {
                 return Err(Problem::of(options, "read_iolog", message));
             }
             // The trace does not exist yet, so it cannot be scanned.
-            options.read_iolog_chunked = true;
+            options.replay.read_iolog_chunked = true;
         }
         let replays = replay::of_job(options, engine, self.run, recorded, self.machine)?;
-        options.rw = replay::all_directions(&replays);
+        options.pattern.rw = replay::all_directions(&replays);
         Ok(replays)
     }
 }
@@ -260,7 +260,7 @@ struct Recording {
 /// The delay between the beginning of its wave and the start of a worker, in nanoseconds. The seed picks it from the
 /// range.
 fn start_delay_ns(options: &JobOptions, seed: u64) -> u64 {
-    let delay_us = options.startdelay.map_or(0, |range| {
+    let delay_us = options.schedule.startdelay.map_or(0, |range| {
         let width = (range.high - range.low).saturating_add(1);
         range.low + ((u128::from(seed) * u128::from(width)) >> 64) as u64
     });
@@ -278,11 +278,15 @@ fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
+    use iolite_options::ExtentOptions;
 
     fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
         let mut options = JobOptions {
             name: name.into(),
-            size: Some(iolite_options::SizeValue::Bytes(1 << 20)),
+            extent: ExtentOptions {
+                size: Some(iolite_options::SizeValue::Bytes(1 << 20)),
+                ..ExtentOptions::default()
+            },
             ..JobOptions::default()
         };
         change(&mut options);
@@ -296,10 +300,10 @@ mod tests {
     #[test]
     fn stonewalls_make_waves_and_groups() {
         let plan = build(vec![
-            job("a", |o| o.numjobs = 2),
+            job("a", |o| o.schedule.numjobs = 2),
             job("b", |_| {}),
-            job("c", |o| o.stonewall = true),
-            job("d", |o| o.new_group = true),
+            job("c", |o| o.schedule.stonewall = true),
+            job("d", |o| o.schedule.new_group = true),
         ]);
         let of =
             |f: fn(&Plan, &WorkerPlan) -> u32| plan.workers.iter().map(|w| f(&plan, w)).collect::<Vec<_>>();
@@ -310,16 +314,19 @@ mod tests {
 
     #[test]
     fn a_stonewall_on_the_first_job_waits_for_nobody() {
-        let plan = build(vec![job("a", |o| o.stonewall = true), job("b", |_| {})]);
+        let plan = build(vec![job("a", |o| o.schedule.stonewall = true), job("b", |_| {})]);
         assert_eq!((plan.waves, plan.jobs[0].group), (1, 0));
     }
 
     #[test]
     fn wait_for_names_an_earlier_job() {
-        let plan = build(vec![job("a", |o| o.numjobs = 3), job("b", |o| o.wait_for = Some("a".into()))]);
+        let plan = build(vec![
+            job("a", |o| o.schedule.numjobs = 3),
+            job("b", |o| o.schedule.wait_for = Some("a".into())),
+        ]);
         assert_eq!(plan.workers[3].wait_for, 0..3);
         let problems = Plan::build(
-            vec![job("a", |o| o.wait_for = Some("b".into())), job("b", |_| {})],
+            vec![job("a", |o| o.schedule.wait_for = Some("b".into())), job("b", |_| {})],
             &RunOptions::default(),
             &MadeUp::new(),
         );
@@ -329,7 +336,7 @@ mod tests {
     #[test]
     fn of_two_jobs_of_one_name_none_can_be_waited_for() {
         let jobs = |awaited: &str| {
-            let job_a = job("a", |o| o.wait_for = Some(awaited.into()));
+            let job_a = job("a", |o| o.schedule.wait_for = Some(awaited.into()));
             vec![job("b", |_| {}), job("b", |_| {}), job("c", |_| {}), job_a]
         };
         assert_eq!(build(jobs("c")).workers[3].wait_for, 2..3);
@@ -342,8 +349,8 @@ mod tests {
         let machine = MadeUp::new();
         let seeds = |repeat: bool| {
             let clones = job("a", |o| {
-                o.numjobs = 4;
-                o.randrepeat = repeat;
+                o.schedule.numjobs = 4;
+                o.pattern.randrepeat = repeat;
             });
             let plan = Plan::build(vec![clones], &RunOptions::default(), &machine).unwrap();
             plan.workers.iter().map(|worker| worker.seed).collect::<Vec<_>>()
@@ -358,9 +365,9 @@ mod tests {
 
     #[test]
     fn sections_that_are_not_chosen_change_no_seeds() {
-        let all = build(vec![job("a", |o| o.numjobs = 3), job("b", |o| o.numjobs = 2)]);
+        let all = build(vec![job("a", |o| o.schedule.numjobs = 3), job("b", |o| o.schedule.numjobs = 2)]);
         let alone = build(vec![job("b", |o| {
-            o.numjobs = 2;
+            o.schedule.numjobs = 2;
             o.left_out_before = 3;
         })]);
         let of = |worker: &WorkerPlan| (worker.seed, worker.place, worker.number());
@@ -371,7 +378,8 @@ mod tests {
     #[test]
     fn more_workers_than_allowed() {
         let run = RunOptions { max_jobs: 3, ..RunOptions::default() };
-        let problems = Plan::build(vec![job("a", |o| o.numjobs = 4)], &run, &MadeUp::new()).unwrap_err();
+        let problems =
+            Plan::build(vec![job("a", |o| o.schedule.numjobs = 4)], &run, &MadeUp::new()).unwrap_err();
         assert!(problems[0].message.contains("--max-jobs"));
     }
 }

@@ -55,7 +55,7 @@ pub fn impossible(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
 /// What is wrong with the traces that the job records and replays.
 fn of_replay(options: &JobOptions, replays: &[Replay], machine: &dyn Machine) -> Vec<Obstacle> {
     let mut found = Vec::new();
-    let recorded = options.write_iolog.as_ref();
+    let recorded = options.replay.write_iolog.as_ref();
     if let Some(message) = recorded.and_then(|path| replay::recording_obstacle(path.as_ref(), machine)) {
         found.push(("write_iolog", format!("write_iolog: {message}")));
     }
@@ -68,7 +68,7 @@ fn of_replay(options: &JobOptions, replays: &[Replay], machine: &dyn Machine) ->
 
 /// Why `--readonly` forbids the job.
 fn readonly_forbids(options: &JobOptions, run: &RunOptions, replays: &[Replay]) -> Option<Obstacle> {
-    (run.readonly && options.rw.changes()).then(|| {
+    (run.readonly && options.pattern.rw.changes()).then(|| {
         let blamed = if replays.is_empty() { "rw" } else { "read_iolog" };
         let what = what_changes(options, replays);
         (blamed, format!("{what} would change data, and --readonly forbids that"))
@@ -92,10 +92,10 @@ mod tests {
     #[test]
     fn readonly_forbids_changes_only() {
         let readonly = || RunOptions { readonly: true, ..RunOptions::default() };
-        assert_eq!(messages(|o| o.rw = ReadWrite::RandRead, readonly()), [""; 0]);
-        assert_eq!(messages(|o| o.rw = ReadWrite::RandWrite, readonly()).len(), 1);
+        assert_eq!(messages(|o| o.pattern.rw = ReadWrite::RandRead, readonly()), [""; 0]);
+        assert_eq!(messages(|o| o.pattern.rw = ReadWrite::RandWrite, readonly()).len(), 1);
         // The other problem is that regular files cannot be trimmed.
-        let trims = messages(|o| o.rw = ReadWrite::Trim, readonly());
+        let trims = messages(|o| o.pattern.rw = ReadWrite::Trim, readonly());
         assert!(trims.len() == 2 && trims.iter().any(|text| text.contains("--readonly")), "{trims:?}");
     }
 
@@ -103,9 +103,9 @@ mod tests {
     fn several_mistakes_are_told_together() {
         let found = messages(
             |o| {
-                o.iodepth = 0;
-                o.time_based = true;
-                o.size = Some(SizeValue::Bytes(100));
+                o.depth.iodepth = 0;
+                o.schedule.time_based = true;
+                o.extent.size = Some(SizeValue::Bytes(100));
             },
             RunOptions::default(),
         );

@@ -10,9 +10,9 @@ const SMALLEST_BLOCK: u64 = 512;
 
 /// What a worker writes.
 pub fn spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
-    let fill = if !options.buffer_pattern.is_empty() {
-        Fill::Pattern(options.buffer_pattern.iter().map(piece).collect())
-    } else if options.zero_buffers {
+    let fill = if !options.buffers.buffer_pattern.is_empty() {
+        Fill::Pattern(options.buffers.buffer_pattern.iter().map(piece).collect())
+    } else if options.buffers.zero_buffers {
         Fill::Zeros
     } else {
         Fill::Random
@@ -21,15 +21,15 @@ pub fn spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
         let block = block(options);
         let working_set = || working_set(options, layout, block, plan.shared_content);
         Dedupe {
-            percentage: options.dedupe_percentage,
+            percentage: options.buffers.dedupe_percentage,
             block,
-            working_set: (options.dedupe_mode == DedupeMode::WorkingSet).then(working_set),
+            working_set: (options.buffers.dedupe_mode == DedupeMode::WorkingSet).then(working_set),
         }
     });
     Spec {
         fill,
-        refill: options.refill_buffers,
-        scramble: options.scramble_buffers,
+        refill: options.buffers.refill_buffers,
+        scramble: options.buffers.scramble_buffers,
         compress: compress(options),
         dedupe,
         seed: plan.seed,
@@ -53,8 +53,8 @@ pub fn block(options: &JobOptions) -> usize {
 /// How buffers are made compressible; `None` = they are not.
 pub fn compress(options: &JobOptions) -> Option<Compress> {
     options.is_set("buffer_compress_percentage").then_some(Compress {
-        percentage: options.buffer_compress_percentage,
-        chunk: options.buffer_compress_chunk as usize,
+        percentage: options.buffers.buffer_compress_percentage,
+        chunk: options.buffers.buffer_compress_chunk as usize,
     })
 }
 
@@ -74,7 +74,7 @@ fn working_set(
     shared: Option<SharedContent>,
 ) -> WorkingSet {
     let bytes: u64 = layout.files.iter().map(|file| file.length).sum();
-    let percentage = u64::from(options.dedupe_working_set_percentage);
+    let percentage = u64::from(options.buffers.dedupe_working_set_percentage);
     WorkingSet {
         blocks: (bytes / block as u64 * percentage / 100).max(1),
         share: shared.map(|SharedContent { seed, position, workers }| Share { seed, position, workers }),

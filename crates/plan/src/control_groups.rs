@@ -23,14 +23,14 @@ pub struct ControlGroup {
 impl ControlGroup {
     /// The group that the job names; `None` = it names none.
     pub(crate) fn of(options: &JobOptions, machine: &dyn Machine) -> Result<Option<ControlGroup>, String> {
-        let Some(name) = &options.cgroup else { return Ok(None) };
+        let Some(name) = &options.placement.cgroup else { return Ok(None) };
         let found = machine.control_groups().map_err(|refusal| refusal.to_string())?;
         let Hierarchy { root, version } = found.ok_or_else(|| {
             "neither the control groups of blkio nor those of version 2 are mounted; \
              mount -t cgroup2 none DIRECTORY mounts them"
                 .to_owned()
         })?;
-        if version == ControlGroupVersion::Two && options.thread {
+        if version == ControlGroupVersion::Two && options.schedule.thread {
             return Err(format!(
                 "cgroup={name}: with control groups of version 2, threads of one process cannot be in different \
                  groups; leave thread out"
@@ -40,8 +40,8 @@ impl ControlGroup {
             name: name.clone(),
             directory: root.join(name),
             version,
-            weight: options.cgroup_weight,
-            stays: options.cgroup_nodelete,
+            weight: options.placement.cgroup_weight,
+            stays: options.placement.cgroup_nodelete,
         }))
     }
 
@@ -58,11 +58,19 @@ impl ControlGroup {
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
+    use iolite_options::{PlacementOptions, ScheduleOptions};
 
     fn found(version: ControlGroupVersion, thread: bool) -> Result<Option<ControlGroup>, String> {
         let machine = MadeUp::new().with_control_groups(Hierarchy { root: "/sys/fs/cgroup".into(), version });
         let cgroup = Some("mine".into());
-        ControlGroup::of(&JobOptions { cgroup, thread, ..JobOptions::default() }, &machine)
+        ControlGroup::of(
+            &JobOptions {
+                placement: PlacementOptions { cgroup, ..PlacementOptions::default() },
+                schedule: ScheduleOptions { thread, ..ScheduleOptions::default() },
+                ..JobOptions::default()
+            },
+            &machine,
+        )
     }
 
     #[test]
@@ -77,7 +85,10 @@ mod tests {
         assert!(found(ControlGroupVersion::One, true).is_ok());
         let refused = found(ControlGroupVersion::Two, true).unwrap_err();
         assert!(refused.starts_with("cgroup=mine: with control groups of version 2, threads"), "{refused}");
-        let options = JobOptions { cgroup: Some("mine".into()), ..JobOptions::default() };
+        let options = JobOptions {
+            placement: PlacementOptions { cgroup: Some("mine".into()), ..PlacementOptions::default() },
+            ..JobOptions::default()
+        };
         let refused = ControlGroup::of(&options, &MadeUp::new()).unwrap_err();
         assert!(refused.starts_with("neither the control groups of blkio"), "{refused}");
         assert_eq!(ControlGroup::of(&JobOptions::default(), &MadeUp::new()), Ok(None));

@@ -24,7 +24,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     if !has_working_set(options) {
         return found;
     }
-    let (wanted, set) = (options.dedupe_percentage, options.dedupe_working_set_percentage);
+    let (wanted, set) = (options.buffers.dedupe_percentage, options.buffers.dedupe_working_set_percentage);
     if wanted + set > 100 {
         found.push((
             "dedupe_percentage",
@@ -34,7 +34,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
             ),
         ));
     }
-    if options.size.is_none() {
+    if options.extent.size.is_none() {
         found.push((
             "dedupe_mode",
             "dedupe_mode=working_set: needs size= to know how large the set is".into(),
@@ -54,7 +54,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
 pub(crate) fn share(jobs: &[JobPlan], workers: &mut [WorkerPlan]) {
     let shares = |worker: &WorkerPlan| {
         let options = &jobs[worker.job].options;
-        options.dedupe_global && has_working_set(options)
+        options.buffers.dedupe_global && has_working_set(options)
     };
     let sharing: Vec<&mut WorkerPlan> = workers.iter_mut().filter(|worker| shares(worker)).collect();
     let count = sharing.len() as u64;
@@ -65,22 +65,27 @@ pub(crate) fn share(jobs: &[JobPlan], workers: &mut [WorkerPlan]) {
 }
 
 fn has_working_set(options: &JobOptions) -> bool {
-    options.dedupe_percentage > 0 && options.dedupe_mode == DedupeMode::WorkingSet && options.rw.writes()
+    options.buffers.dedupe_percentage > 0
+        && options.buffers.dedupe_mode == DedupeMode::WorkingSet
+        && options.pattern.rw.writes()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Plan;
-    use iolite_options::{ReadWrite, RunOptions, SizeValue};
+    use iolite_options::{BufferOptions, ExtentOptions, PatternOptions, ReadWrite, RunOptions, SizeValue};
 
     fn job(change: impl FnOnce(&mut JobOptions)) -> JobOptions {
         let mut options = JobOptions {
             name: "job".into(),
-            rw: ReadWrite::Write,
-            size: Some(SizeValue::Bytes(1 << 20)),
-            dedupe_percentage: 50,
-            dedupe_mode: DedupeMode::WorkingSet,
+            pattern: PatternOptions { rw: ReadWrite::Write, ..PatternOptions::default() },
+            extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
+            buffers: BufferOptions {
+                dedupe_percentage: 50,
+                dedupe_mode: DedupeMode::WorkingSet,
+                ..BufferOptions::default()
+            },
             ..JobOptions::default()
         };
         change(&mut options);
@@ -95,14 +100,14 @@ mod tests {
     #[test]
     fn what_a_working_set_demands() {
         assert!(blamed(|_| {}).is_empty());
-        assert!(blamed(|o| o.dedupe_working_set_percentage = 50).is_empty());
-        assert_eq!(blamed(|o| o.dedupe_working_set_percentage = 51), ["dedupe_percentage"]);
-        assert_eq!(blamed(|o| o.size = None), ["dedupe_mode"]);
-        assert_eq!(blamed(|o| o.nrfiles = 2), ["dedupe_mode"]);
-        assert_eq!(blamed(|o| o.filename = vec!["a".into(), "b".into()]), ["dedupe_mode"]);
+        assert!(blamed(|o| o.buffers.dedupe_working_set_percentage = 50).is_empty());
+        assert_eq!(blamed(|o| o.buffers.dedupe_working_set_percentage = 51), ["dedupe_percentage"]);
+        assert_eq!(blamed(|o| o.extent.size = None), ["dedupe_mode"]);
+        assert_eq!(blamed(|o| o.files.nrfiles = 2), ["dedupe_mode"]);
+        assert_eq!(blamed(|o| o.files.filename = vec!["a".into(), "b".into()]), ["dedupe_mode"]);
         let repeat = |o: &mut JobOptions| {
-            o.dedupe_mode = DedupeMode::Repeat;
-            o.size = None;
+            o.buffers.dedupe_mode = DedupeMode::Repeat;
+            o.extent.size = None;
         };
         assert!(blamed(repeat).is_empty());
     }
@@ -112,11 +117,11 @@ mod tests {
         let plan = Plan::build(
             vec![
                 job(|o| {
-                    o.dedupe_global = true;
-                    o.numjobs = 2;
+                    o.buffers.dedupe_global = true;
+                    o.schedule.numjobs = 2;
                 }),
                 job(|_| {}),
-                job(|o| o.dedupe_global = true),
+                job(|o| o.buffers.dedupe_global = true),
             ],
             &RunOptions::default(),
             &iolite_host::MadeUp::new(),

@@ -28,12 +28,15 @@ pub(crate) fn obstacles(
     if engine.facets.data == Data::OwnStorage {
         found.push(("ioengine", format!("ioengine={name}: storages of engines are not supported yet")));
     }
-    if options.atomic && options.rw.writes() && !engine.facets.can(Capability::AtomicWrites) {
+    if options.durability.atomic
+        && options.pattern.rw.writes()
+        && !engine.facets.can(Capability::AtomicWrites)
+    {
         let can = engines::capable(Capability::AtomicWrites);
         found.push(("atomic", format!("atomic=1: ioengine={name} cannot ask for atomic writes; {can} can")));
     }
-    if options.rw.trims() && !engine.facets.can(Capability::Trim) {
-        found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.rw.name())));
+    if options.pattern.rw.trims() && !engine.facets.can(Capability::Trim) {
+        found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.pattern.rw.name())));
     }
     if let Some(option) = sync_asked_for(options)
         && !engine.facets.can(Capability::Sync)
@@ -52,7 +55,7 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
         return None;
     }
     let verification = &options.verification;
-    if verification.is_on() || options.verify_only {
+    if verification.is_on() || options.verification.verify_only {
         let option = if verification.is_on() { "verify" } else { "verify_only" };
         let message = format!("{option}: ioengine={name} moves no data, and there is nothing to verify");
         return Some((option, message));
@@ -66,13 +69,13 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
 
 /// The option by which a job that writes asks for syncs.
 fn sync_asked_for(options: &JobOptions) -> Option<&'static str> {
-    let writes = options.rw.changes();
+    let writes = options.pattern.rw.changes();
     let asked = [
-        ("fsync", options.fsync > 0),
-        ("fdatasync", options.fdatasync > 0),
-        ("sync_file_range", options.sync_file_range.is_some()),
-        ("end_fsync", options.end_fsync),
-        ("fsync_on_close", options.fsync_on_close),
+        ("fsync", options.durability.fsync > 0),
+        ("fdatasync", options.durability.fdatasync > 0),
+        ("sync_file_range", options.durability.sync_file_range.is_some()),
+        ("end_fsync", options.durability.end_fsync),
+        ("fsync_on_close", options.durability.fsync_on_close),
     ];
     asked.into_iter().find(|&(_, asked)| asked && writes).map(|(option, _)| option)
 }
@@ -93,8 +96,8 @@ mod tests {
     fn atomic_writes_need_an_engine_that_can_ask_for_them() {
         let psync = engine("psync").unwrap();
         let asks = |o: &mut JobOptions| {
-            o.atomic = true;
-            o.rw = ReadWrite::Write;
+            o.durability.atomic = true;
+            o.pattern.rw = ReadWrite::Write;
         };
         let [message] = &told(psync, asks)[..] else { panic!("one") };
         assert!(message.ends_with("pvsync2, io_uring, libaio can"), "{message}");
@@ -105,12 +108,12 @@ mod tests {
     fn what_an_engine_cannot_do_is_refused() {
         let mut weak = *engine("psync").unwrap();
         weak.facets.capabilities = Capabilities::default();
-        let trims = |o: &mut JobOptions| o.rw = ReadWrite::RandTrim;
+        let trims = |o: &mut JobOptions| o.pattern.rw = ReadWrite::RandTrim;
         assert_eq!(told(&weak, trims), ["rw=randtrim: ioengine=psync cannot trim"]);
         let syncs = |rw| {
             move |o: &mut JobOptions| {
-                o.rw = rw;
-                o.end_fsync = true;
+                o.pattern.rw = rw;
+                o.durability.end_fsync = true;
             }
         };
         let [message] = &told(&weak, syncs(ReadWrite::Write))[..] else { panic!("one") };
@@ -149,7 +152,7 @@ mod tests {
             told(&names, verifies),
             ["verify: ioengine=psync moves no data, and there is nothing to verify"]
         );
-        let replays = |o: &mut JobOptions| o.read_iolog = vec!["log".into()];
+        let replays = |o: &mut JobOptions| o.replay.read_iolog = vec!["log".into()];
         assert_eq!(told(&names, replays).len(), 1);
         names.facets.unit = UnitKind::ActsOnExtents;
         assert_eq!(told(&names, replays), [""; 0], "a trace may trim");

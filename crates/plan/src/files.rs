@@ -14,7 +14,7 @@ pub type Blame = (&'static str, String);
 
 /// The worker's files. Looks at the disk only for `directory` (which must exist) and `opendir`.
 pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<Vec<PathBuf>, Blame> {
-    for directory in &options.directory {
+    for directory in &options.files.directory {
         let blame = |why: &dyn std::fmt::Display| ("directory", format!("directory={directory}: {why}"));
         match machine.file(Path::new(directory)) {
             Ok(Some(found)) if found.kind == EntryKind::Directory => {}
@@ -23,14 +23,14 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
             Err(refusal) => return Err(blame(&refusal)),
         }
     }
-    if let Some(directory) = &options.opendir {
+    if let Some(directory) = &options.files.opendir {
         let blame = |why: &dyn std::fmt::Display| ("opendir", format!("opendir={directory}: {why}"));
         let mut files = machine.list(Path::new(directory)).map_err(|refusal| blame(&refusal))?;
         if files.is_empty() {
             return Err(blame(&"there are no files in it"));
         }
-        if options.nrfiles_limits_names {
-            files.truncate(options.nrfiles as usize);
+        if options.files.nrfiles_limits_names {
+            files.truncate(options.files.nrfiles as usize);
         }
         return Ok(files);
     }
@@ -39,19 +39,21 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
 
 /// The names that follow from the options alone.
 pub fn nominal(options: &JobOptions, clone: u32) -> Vec<PathBuf> {
-    if options.filename.is_empty() {
-        let directory = match options.directory.len() {
+    if options.files.filename.is_empty() {
+        let directory = match options.files.directory.len() {
             0 => Path::new(""),
-            count => Path::new(&options.directory[clone as usize % count]),
+            count => Path::new(&options.files.directory[clone as usize % count]),
         };
-        return (0..options.nrfiles).map(|file| directory.join(generated(options, clone, file))).collect();
+        return (0..options.files.nrfiles)
+            .map(|file| directory.join(generated(options, clone, file)))
+            .collect();
     }
-    let directory = options.directory.first().map_or(Path::new(""), Path::new);
+    let directory = options.files.directory.first().map_or(Path::new(""), Path::new);
     let place = |name: &String| match Path::new(name) {
         stream if is_standard_stream(stream) => stream.to_owned(),
         name => prefixed(directory, name),
     };
-    options.filename.iter().map(place).collect()
+    options.files.filename.iter().map(place).collect()
 }
 
 /// `directory/name`. The directory is a prefix of absolute names as well.
@@ -64,23 +66,24 @@ pub(crate) fn prefixed(directory: &Path, name: &Path) -> PathBuf {
 
 /// A name from `filename_format`.
 fn generated(options: &JobOptions, clone: u32, file: u32) -> String {
-    let format = if options.filename_format.is_empty() {
+    let format = if options.files.filename_format.is_empty() {
         "$jobname.$jobnum.$filenum"
     } else {
-        &options.filename_format
+        &options.files.filename_format
     };
     let name = format
         .replace("$jobname", &options.name)
         .replace("$clientuid", "localhost")
         .replace("$jobnum", &clone.to_string())
         .replace("$filenum", &file.to_string());
-    if options.directory.is_empty() { name } else { name.trim_start_matches('/').to_owned() }
+    if options.files.directory.is_empty() { name } else { name.trim_start_matches('/').to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
+    use iolite_options::FileOptions;
 
     fn named(change: impl FnOnce(&mut JobOptions), clone: u32) -> Vec<String> {
         let mut options = JobOptions { name: "test".into(), ..JobOptions::default() };
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn clones_are_shared_out_over_directories() {
-        let two = |o: &mut JobOptions| o.directory = vec!["/mnt/0/".into(), "/mnt/1/".into()];
+        let two = |o: &mut JobOptions| o.files.directory = vec!["/mnt/0/".into(), "/mnt/1/".into()];
         assert_eq!(named(two, 0), ["/mnt/0/test.0.0"]);
         assert_eq!(named(two, 1), ["/mnt/1/test.1.0"]);
         assert_eq!(named(two, 4), ["/mnt/0/test.4.0"]);
@@ -100,8 +103,8 @@ mod tests {
     fn a_clones_files_stay_together() {
         let files = named(
             |o| {
-                o.directory = vec!["a".into(), "b".into()];
-                o.nrfiles = 2;
+                o.files.directory = vec!["a".into(), "b".into()];
+                o.files.nrfiles = 2;
             },
             3,
         );
@@ -112,8 +115,8 @@ mod tests {
     fn given_names_are_shared_and_live_in_the_first_directory() {
         let files = named(
             |o| {
-                o.directory = vec!["/mnt/0".into(), "/mnt/1".into()];
-                o.filename = vec!["hello".into(), "world".into()];
+                o.files.directory = vec!["/mnt/0".into(), "/mnt/1".into()];
+                o.files.filename = vec!["hello".into(), "world".into()];
             },
             5,
         );
@@ -124,8 +127,8 @@ mod tests {
     fn a_format_may_leave_the_job_out() {
         let files = named(
             |o| {
-                o.filename_format = "shared.$filenum".into();
-                o.nrfiles = 2;
+                o.files.filename_format = "shared.$filenum".into();
+                o.files.nrfiles = 2;
             },
             7,
         );
@@ -136,7 +139,10 @@ mod tests {
     fn a_directory_has_to_be_one() {
         let machine = MadeUp::new().with_file("/file", 0).refused("/secret", libc::EACCES);
         let refused = |directory: &str| {
-            let options = JobOptions { directory: vec![directory.into()], ..JobOptions::default() };
+            let options = JobOptions {
+                files: FileOptions { directory: vec![directory.into()], ..FileOptions::default() },
+                ..JobOptions::default()
+            };
             names(&options, 0, &machine).unwrap_err()
         };
         let message = |text: &str| ("directory", text.to_owned());
@@ -149,12 +155,24 @@ mod tests {
     fn opendir_takes_what_is_there() {
         let machine =
             MadeUp::new().with_file("/data/sub/b", 1).with_file("/data/a", 1).with_directory("/empty");
-        let options = JobOptions { opendir: Some("/data".into()), ..JobOptions::default() };
+        let options = JobOptions {
+            files: FileOptions { opendir: Some("/data".into()), ..FileOptions::default() },
+            ..JobOptions::default()
+        };
         let files = names(&options, 0, &machine).unwrap();
         assert_eq!(files, [Path::new("/data/a"), Path::new("/data/sub/b")]);
-        let limited = JobOptions { nrfiles: 1, nrfiles_limits_names: true, ..options.clone() };
+        let limited = {
+            let mut options = options.clone();
+            options.files.nrfiles = 1;
+            options.files.nrfiles_limits_names = true;
+            options
+        };
         assert_eq!(names(&limited, 0, &machine).unwrap(), [Path::new("/data/a")]);
-        let empty = JobOptions { opendir: Some("/empty".into()), ..options };
+        let empty = {
+            let mut options = options;
+            options.files.opendir = Some("/empty".into());
+            options
+        };
         let message = "opendir=/empty: there are no files in it".to_owned();
         assert_eq!(names(&empty, 0, &machine), Err(("opendir", message)));
     }

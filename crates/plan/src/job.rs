@@ -91,9 +91,9 @@ pub struct EndRules {
 impl EndRules {
     fn of(options: &JobOptions) -> EndRules {
         EndRules {
-            ends_others: options.exitall,
-            ends_others_on_error: options.exitall_on_error,
-            whom: options.exit_what,
+            ends_others: options.schedule.exitall,
+            ends_others_on_error: options.schedule.exitall_on_error,
+            whom: options.schedule.exit_what,
         }
     }
 
@@ -110,26 +110,26 @@ impl JobPlan {
         JobPlan {
             name: options.name.clone(),
             engine,
-            rw: options.rw,
+            rw: options.pattern.rw,
             block_sizes: PerDirection {
                 values: Direction::ALL.map(|direction| options.block_size(direction)),
             },
-            sizes_by_randomness: options.bs_is_seq_rand,
-            depth: options.iodepth,
+            sizes_by_randomness: options.pattern.bs_is_seq_rand,
+            depth: options.depth.iodepth,
             group: 0,
             first_worker: 0,
-            clones: options.numjobs,
-            thread: options.thread,
-            found_files: options.opendir.is_some() && !options.is_replay(),
+            clones: options.schedule.numjobs,
+            thread: options.schedule.thread,
+            found_files: options.files.opendir.is_some() && !options.is_replay(),
             end: EndRules::of(&options),
             report: ReportRules::of(&options),
             limits: limits(&options),
             sampling: SamplingRules::of(&options),
             steady: SteadyRules::of(&options),
             estimate: EstimateRules::of(&options),
-            watches_disks: options.disk_util && engine.facets.has_local_files(),
-            clock_cpu: options.gtod_cpu,
-            locked_memory: options.lockmem,
+            watches_disks: options.measurement.disk_util && engine.facets.has_local_files(),
+            clock_cpu: options.measurement.gtod_cpu,
+            locked_memory: options.buffers.lockmem,
             node_cpus: None,
             memory_policy: None,
             control_group: None,
@@ -153,12 +153,13 @@ impl JobPlan {
 }
 
 fn limits(options: &JobOptions) -> RateLimits {
-    let sum = |rates: &PerDirection<u64>| options.rw.directions().map(|direction| rates[direction]).sum();
+    let sum =
+        |rates: &PerDirection<u64>| options.pattern.rw.directions().map(|direction| rates[direction]).sum();
     RateLimits {
-        min_bandwidth: sum(&options.rate_min),
-        max_bandwidth: sum(&options.rate),
-        min_iops: sum(&options.rate_iops_min),
-        max_iops: sum(&options.rate_iops),
+        min_bandwidth: sum(&options.rates.rate_min),
+        max_bandwidth: sum(&options.rates.rate),
+        min_iops: sum(&options.rates.rate_iops_min),
+        max_iops: sum(&options.rates.rate_iops),
     }
 }
 
@@ -176,8 +177,8 @@ mod tests {
     #[test]
     fn limits_are_summed_over_the_directions_that_are_used() {
         let rates = |o: &mut JobOptions| {
-            o.rate = PerDirection::new(100, 10, 1);
-            o.rate_iops_min = PerDirection::new(3, 4, 5);
+            o.rates.rate = PerDirection::new(100, 10, 1);
+            o.rates.rate_iops_min = PerDirection::new(3, 4, 5);
         };
         assert_eq!(
             job(rates).limits,
@@ -185,7 +186,7 @@ mod tests {
         );
         let mixed = job(|o| {
             rates(o);
-            o.rw = ReadWrite::RandRw;
+            o.pattern.rw = ReadWrite::RandRw;
         });
         assert_eq!(mixed.limits, RateLimits { max_bandwidth: 110, min_iops: 7, ..RateLimits::default() });
     }
@@ -194,16 +195,16 @@ mod tests {
     fn whom_an_end_ends() {
         let of = |change: &dyn Fn(&mut JobOptions), failed| {
             job(|o| {
-                o.exit_what = ExitWhat::Stonewall;
+                o.schedule.exit_what = ExitWhat::Stonewall;
                 change(o);
             })
             .end
             .ended_by(failed)
         };
         assert_eq!(of(&|_| (), true), None);
-        assert_eq!(of(&|o| o.exitall_on_error = true, false), None);
-        assert_eq!(of(&|o| o.exitall_on_error = true, true), Some(ExitWhat::Stonewall));
-        assert_eq!(of(&|o| o.exitall = true, false), Some(ExitWhat::Stonewall));
+        assert_eq!(of(&|o| o.schedule.exitall_on_error = true, false), None);
+        assert_eq!(of(&|o| o.schedule.exitall_on_error = true, true), Some(ExitWhat::Stonewall));
+        assert_eq!(of(&|o| o.schedule.exitall = true, false), Some(ExitWhat::Stonewall));
     }
 
     #[test]

@@ -163,7 +163,7 @@ pub fn layout(
 
 /// `io_size`, or `size` where `filesize` has taken over its other meaning.
 fn pass_bytes(options: &JobOptions, layout: &Layout) -> Option<u64> {
-    match (options.io_size, options.filesize, options.size) {
+    match (options.extent.io_size, options.extent.filesize, options.extent.size) {
         (Some(SizeValue::Bytes(bytes)), _, _) => Some(bytes),
         (Some(SizeValue::Percent(percent)), _, _) => Some(share(layout.total_length(), percent)),
         // Without time_based a pass over smaller files ends with them; it does not start over to reach the size.
@@ -197,7 +197,7 @@ fn one(
     let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, real, offset };
     let length = found.length(options, seed, count, min_block)?;
-    let offset = if options.file_append && facts.kind == FileKind::Regular { real } else { offset };
+    let offset = if options.extent.file_append && facts.kind == FileKind::Regular { real } else { offset };
     let needs_data = facts.kind == FileKind::Regular && context.facets.needs_files();
     let end = offset.saturating_add(length);
     if end > i64::MAX as u64 && context.facets.keeps_data() {
@@ -281,16 +281,16 @@ impl Found<'_> {
         min_block: u64,
     ) -> Result<Option<u64>, LayoutError> {
         let &Found { offset, real, .. } = self;
-        if let Some(range) = options.filesize {
+        if let Some(range) = options.extent.filesize {
             let whole = pick(range, seed, min_block);
-            return match options.size {
+            return match options.extent.size {
                 Some(SizeValue::Percent(percent)) => Ok(Some(share(whole, percent))),
                 // The size of the file: the region is what the offset leaves of it. (Appending starts at its end.)
                 _ if offset > whole => Err(self.behind_end(whole)),
                 _ => Ok(Some(whole - offset)),
             };
         }
-        Ok(match options.size {
+        Ok(match options.extent.size {
             Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
             Some(SizeValue::Percent(percent)) if real == 0 => {
                 let state = self.state();
@@ -308,7 +308,7 @@ impl Found<'_> {
 
 /// Whether only the end of the file system ends the files: `fill_device` without a size.
 pub fn is_endless(options: &JobOptions) -> bool {
-    options.fill_device && options.size.is_none() && options.filesize.is_none()
+    options.extent.fill_device && options.extent.size.is_none() && options.extent.filesize.is_none()
 }
 
 /// `offset` plus the clone's `offset_increment`s. Where one of them is a percentage (of the real size), the sum is
@@ -318,12 +318,13 @@ fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> 
         SizeValue::Bytes(bytes) => bytes.saturating_mul(times),
         SizeValue::Percent(percent) => share(real.saturating_mul(times), percent),
     };
-    let sum = bytes(options.offset, 1).saturating_add(bytes(options.offset_increment, u64::from(clone)));
+    let sum = bytes(options.extent.offset, 1)
+        .saturating_add(bytes(options.extent.offset_increment, u64::from(clone)));
     let is_share = |value| matches!(value, SizeValue::Percent(_));
-    if !is_share(options.offset) && !is_share(options.offset_increment) {
+    if !is_share(options.extent.offset) && !is_share(options.extent.offset_increment) {
         return sum;
     }
-    let align = if options.offset_align > 0 { options.offset_align } else { min_block };
+    let align = if options.extent.offset_align > 0 { options.extent.offset_align } else { min_block };
     sum.checked_next_multiple_of(align).unwrap_or(sum)
 }
 
@@ -375,7 +376,7 @@ mod tests {
     }
 
     fn size(bytes: u64) -> impl Fn(&mut JobOptions) {
-        move |options| options.size = Some(SizeValue::Bytes(bytes))
+        move |options| options.extent.size = Some(SizeValue::Bytes(bytes))
     }
 
     #[test]
@@ -390,14 +391,14 @@ mod tests {
     fn filesize_overrides_size_which_becomes_the_amount() {
         let both = |o: &mut JobOptions| {
             size(300 << 10)(o);
-            o.filesize = Some(Range { low: MIB, high: MIB });
+            o.extent.filesize = Some(Range { low: MIB, high: MIB });
         };
         let layout = run(&[regular(None); 3], 0, both).unwrap();
         assert!(layout.files.iter().all(|file| file.length == MIB));
         assert_eq!(layout.bytes_per_pass(), 300 << 10);
         let layout = run(&[regular(None); 3], 0, |o| {
             both(o);
-            o.io_size = Some(SizeValue::Bytes(5 * MIB));
+            o.extent.io_size = Some(SizeValue::Bytes(5 * MIB));
         });
         assert_eq!(layout.unwrap().bytes_per_pass(), 5 * MIB);
     }
@@ -407,7 +408,7 @@ mod tests {
         assert_eq!(run(&[regular(Some(4 * MIB))], 0, size(MIB)).unwrap().files[0].extend_to, None);
         let grown = run(&[regular(Some(4 * MIB))], 0, |o| {
             size(5 * MIB)(o);
-            o.offset = SizeValue::Bytes(MIB);
+            o.extent.offset = SizeValue::Bytes(MIB);
         });
         assert_eq!(grown.unwrap().files[0].extend_to, Some(6 * MIB));
     }
@@ -417,7 +418,7 @@ mod tests {
         let is_whole = |facts, verifies: bool, offset| {
             let layout = run(&[facts], 0, |o| {
                 size(MIB)(o);
-                o.offset = SizeValue::Bytes(offset);
+                o.extent.offset = SizeValue::Bytes(offset);
                 o.verification.verify =
                     if verifies { iolite_options::Verify::Md5 } else { iolite_options::Verify::None };
             });
@@ -432,7 +433,7 @@ mod tests {
 
     #[test]
     fn without_a_size_what_is_there_serves() {
-        let layout = run(&[regular(Some(4 * MIB))], 0, |o| o.offset = SizeValue::Bytes(MIB)).unwrap();
+        let layout = run(&[regular(Some(4 * MIB))], 0, |o| o.extent.offset = SizeValue::Bytes(MIB)).unwrap();
         assert_eq!((layout.files[0].offset, layout.files[0].length), (MIB, 3 * MIB));
         assert!(matches!(run(&[regular(None)], 0, |_| {}), Err(LayoutError::NoSize { .. })));
         assert!(matches!(run(&[regular(Some(0))], 0, |_| {}), Err(LayoutError::NoSize { .. })));
@@ -441,8 +442,8 @@ mod tests {
     #[test]
     fn percentages_are_of_the_real_size() {
         let layout = run(&[regular(Some(6 * MIB))], 0, |o| {
-            o.offset = SizeValue::Percent(50);
-            o.size = Some(SizeValue::Percent(25));
+            o.extent.offset = SizeValue::Percent(50);
+            o.extent.size = Some(SizeValue::Percent(25));
         });
         let file = &layout.unwrap().files[0];
         assert_eq!((file.offset, file.length), (3 * MIB, 3 * MIB / 2));
@@ -454,9 +455,9 @@ mod tests {
         let start = |clone, offset, increment, align| {
             let layout = run(&[regular(Some(MIB))], clone, |o| {
                 size(8192)(o);
-                o.offset = offset;
-                o.offset_increment = increment;
-                o.offset_align = align;
+                o.extent.offset = offset;
+                o.extent.offset_increment = increment;
+                o.extent.offset_align = align;
             });
             layout.unwrap().files[0].offset
         };
@@ -475,12 +476,12 @@ mod tests {
         assert_eq!((file.length, file.extend_to), (64 * MIB, None));
         let file = &run(&[block(64 * MIB)], 2, |o| {
             size(16 * MIB)(o);
-            o.offset_increment = SizeValue::Bytes(16 * MIB);
+            o.extent.offset_increment = SizeValue::Bytes(16 * MIB);
         })
         .unwrap()
         .files[0];
         assert_eq!((file.offset, file.length), (32 * MIB, 16 * MIB));
-        let behind = run(&[block(64 * MIB)], 0, |o| o.offset = SizeValue::Bytes(65 * MIB));
+        let behind = run(&[block(64 * MIB)], 0, |o| o.extent.offset = SizeValue::Bytes(65 * MIB));
         assert!(matches!(behind, Err(LayoutError::OffsetBehindEnd { .. })));
     }
 
@@ -489,8 +490,8 @@ mod tests {
         assert!(matches!(run(&[regular(None)], 0, size(1024)), Err(LayoutError::SmallerThanBlock { .. })));
         let small = run(&[regular(None)], 0, |o| {
             size(1024)(o);
-            o.rw = ReadWrite::Write;
-            o.bs[iolite_types::Direction::Write] = 512;
+            o.pattern.rw = ReadWrite::Write;
+            o.pattern.bs[iolite_types::Direction::Write] = 512;
         });
         assert!(small.is_ok());
     }
@@ -498,7 +499,7 @@ mod tests {
     #[test]
     fn file_sizes_from_a_range_stay_in_it() {
         let layout = run(&[regular(None); 50], 0, |o| {
-            o.filesize = Some(Range { low: 100 << 10, high: MIB });
+            o.extent.filesize = Some(Range { low: 100 << 10, high: MIB });
         });
         let sizes: Vec<u64> = layout.unwrap().files.iter().map(|file| file.length).collect();
         assert!(sizes.iter().all(|size| (100 << 10..=MIB).contains(size) && size % 4096 == 0));
@@ -509,8 +510,8 @@ mod tests {
     fn appending_starts_at_the_end() {
         let layout = run(&[regular(Some(MIB))], 0, |o| {
             size(MIB)(o);
-            o.file_append = true;
-            o.rw = ReadWrite::Write;
+            o.extent.file_append = true;
+            o.pattern.rw = ReadWrite::Write;
         });
         let file = &layout.unwrap().files[0];
         assert_eq!((file.offset, file.length, file.extend_to), (MIB, MIB, Some(2 * MIB)));
@@ -520,9 +521,9 @@ mod tests {
     fn filesize_is_the_size_of_the_file_not_of_the_region() {
         let region = |facts, offset, filesize: u64, size: Option<SizeValue>| {
             let layout = run(&[facts], 0, |o| {
-                o.offset = offset;
-                o.filesize = Some(Range { low: filesize, high: filesize });
-                o.size = size;
+                o.extent.offset = offset;
+                o.extent.filesize = Some(Range { low: filesize, high: filesize });
+                o.extent.size = size;
             })?;
             let file = &layout.files[0];
             Ok((file.offset, file.length, file.extend_to))
@@ -551,9 +552,9 @@ mod tests {
     #[test]
     fn io_size_is_a_share_of_the_region_that_filesize_and_size_give() {
         let layout = run(&[regular(None)], 0, |o| {
-            o.filesize = Some(Range { low: MIB, high: MIB });
-            o.size = Some(SizeValue::Percent(50));
-            o.io_size = Some(SizeValue::Percent(25));
+            o.extent.filesize = Some(Range { low: MIB, high: MIB });
+            o.extent.size = Some(SizeValue::Percent(50));
+            o.extent.io_size = Some(SizeValue::Percent(25));
         });
         assert_eq!(layout.unwrap().bytes_per_pass(), 128 << 10);
     }
@@ -561,8 +562,8 @@ mod tests {
     #[test]
     fn filling_a_device_ends_with_the_size_where_one_is_given() {
         let fill = |o: &mut JobOptions| {
-            o.fill_device = true;
-            o.rw = ReadWrite::Write;
+            o.extent.fill_device = true;
+            o.pattern.rw = ReadWrite::Write;
         };
         let zero = FileFacts { kind: FileKind::Char, size: None };
         for facts in [regular(None), zero] {
@@ -578,8 +579,8 @@ mod tests {
     #[test]
     fn what_was_filled_is_as_large_as_it_became() {
         let layout = run(&[regular(None); 3], 0, |o| {
-            o.fill_device = true;
-            o.offset = SizeValue::Bytes(4096);
+            o.extent.fill_device = true;
+            o.extent.offset = SizeValue::Bytes(4096);
         });
         let sizes = |path: &Path| if path == Path::new("f0") { 21_000 } else { 5000 };
         let reached = layout.unwrap().reached(4096, sizes);
@@ -594,7 +595,7 @@ mod tests {
             let facts = FileFacts { kind, size: None };
             let error = run(&[facts], 0, |_| {}).unwrap_err().to_string();
             assert!(error.contains("need to specify size=") && error.contains(words), "{error}");
-            let percent = run(&[facts], 0, |o| o.size = Some(SizeValue::Percent(50))).unwrap_err();
+            let percent = run(&[facts], 0, |o| o.extent.size = Some(SizeValue::Percent(50))).unwrap_err();
             assert!(percent.to_string().contains(words), "{percent}");
         }
     }

@@ -70,7 +70,7 @@ fn of_worker(
 fn checked(options: &JobOptions, layout: Layout, facets: Facets, made: &mut Made) -> Result<Layout, String> {
     if facets.has_local_files() && facets.needs_files() {
         for file in &layout.files {
-            if !file.exists && !options.allow_file_create {
+            if !file.exists && !options.files.allow_file_create {
                 return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
             }
             // (The size of a file that fills the file system is known only afterwards.)
@@ -85,7 +85,7 @@ fn checked(options: &JobOptions, layout: Layout, facets: Facets, made: &mut Made
 /// Checks that the file has the type that the job expects (`filetype`).
 fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(), String> {
     use iolite_options::FileType;
-    let expected = match options.filetype {
+    let expected = match options.files.filetype {
         FileType::None => return Ok(()),
         FileType::File => FileKind::Regular,
         FileType::Block => FileKind::Block,
@@ -94,7 +94,7 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
     if found.kind == expected {
         return Ok(());
     }
-    Err(format!("filetype={}: {} is not of that type", options.filetype.keyword(), path.display()))
+    Err(format!("filetype={}: {} is not of that type", options.files.filetype.keyword(), path.display()))
 }
 
 /// What has this name, or why it cannot be used.
@@ -110,11 +110,14 @@ fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, String> {
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
-    use iolite_options::{FileType, ReadWrite, RunOptions, SizeValue};
+    use iolite_options::{FileOptions, FileType, ReadWrite, RunOptions, SizeValue};
 
     fn job(file: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
-        let mut options =
-            JobOptions { name: "j".into(), filename: vec![file.into()], ..JobOptions::default() };
+        let mut options = JobOptions {
+            name: "j".into(),
+            files: FileOptions { filename: vec![file.into()], ..FileOptions::default() },
+            ..JobOptions::default()
+        };
         change(&mut options);
         options
     }
@@ -127,9 +130,10 @@ mod tests {
 
     #[test]
     fn a_later_job_finds_what_an_earlier_one_will_have_made() {
-        let writes =
-            job("/data/new", |o| (o.rw, o.size) = (ReadWrite::Write, Some(SizeValue::Bytes(1 << 20))));
-        let half = job("/data/new", |o| o.size = Some(SizeValue::Percent(50)));
+        let writes = job("/data/new", |o| {
+            (o.pattern.rw, o.extent.size) = (ReadWrite::Write, Some(SizeValue::Bytes(1 << 20)))
+        });
+        let half = job("/data/new", |o| o.extent.size = Some(SizeValue::Percent(50)));
         let found = layouts(vec![writes, half.clone()], &MadeUp::new()).unwrap();
         assert_eq!((found[0].files[0].extend_to, found[1].files[0].extend_to), (Some(1 << 20), None));
         assert_eq!((found[0].files[0].length, found[1].files[0].length), (1 << 20, 1 << 19));
@@ -140,8 +144,8 @@ mod tests {
     #[test]
     fn a_device_has_the_size_that_it_has() {
         let machine = MadeUp::new().with_block_device("/dev/big", 100 << 40);
-        let found =
-            layouts(vec![job("/dev/big", |o| o.offset = SizeValue::Bytes(1 << 40))], &machine).unwrap();
+        let found = layouts(vec![job("/dev/big", |o| o.extent.offset = SizeValue::Bytes(1 << 40))], &machine)
+            .unwrap();
         let file = &found[0].files[0];
         assert_eq!((file.kind, file.offset, file.length), (FileKind::Block, 1 << 40, 99 << 40));
         assert!(file.exists && file.extend_to.is_none());
@@ -157,22 +161,22 @@ mod tests {
         let remedy = "/data: Is a directory; name a file in it, or give it as directory=";
         assert_eq!(refused("/data", &|_| ()), [remedy]);
         assert_eq!(refused("/secret", &|_| ()), ["/secret: Permission denied"]);
-        let small = |o: &mut JobOptions| o.size = Some(SizeValue::Bytes(4096));
+        let small = |o: &mut JobOptions| o.extent.size = Some(SizeValue::Bytes(4096));
         let no_files = |o: &mut JobOptions| {
             small(o);
-            o.allow_file_create = false;
+            o.files.allow_file_create = false;
         };
         assert_eq!(refused("/new", &no_files), ["/new does not exist, and allow_file_create=0"]);
         let device = |o: &mut JobOptions| {
             small(o);
-            o.filetype = FileType::Block;
+            o.files.filetype = FileType::Block;
         };
         assert_eq!(refused("/f", &device), ["filetype=block: /f is not of that type"]);
     }
 
     #[test]
     fn clones_with_the_same_problem_tell_it_once() {
-        let clones = job("/secret", |o| o.numjobs = 100);
+        let clones = job("/secret", |o| o.schedule.numjobs = 100);
         let found = layouts(vec![clones], &MadeUp::new().refused("/secret", libc::EIO)).unwrap_err();
         assert_eq!(found, ["/secret: Input/output error"]);
     }

@@ -16,7 +16,7 @@ const MOST_CHECKING_THREADS: u64 = 8192;
 fn checking_threads(plan: &Plan) -> Option<Problem> {
     let threads = |wave: u32| {
         let workers = plan.workers.iter().filter(move |worker| worker.wave == wave);
-        workers.map(|worker| &plan.job_of(worker).options).filter(|options| options.thread)
+        workers.map(|worker| &plan.job_of(worker).options).filter(|options| options.schedule.thread)
     };
     (0..plan.waves).find_map(|wave| {
         let needed: u64 = threads(wave).map(|options| u64::from(options.verification.verify_async)).sum();
@@ -36,20 +36,20 @@ fn requests(plan: &Plan, account: AioRequests) -> Option<Problem> {
     // Workers that start later may use what others have released by then.
     let together = |index: usize| {
         let worker = &plan.workers[index];
-        worker.wait_for.is_empty() && plan.job_of(worker).options.startdelay.is_none()
+        worker.wait_for.is_empty() && plan.job_of(worker).options.schedule.startdelay.is_none()
     };
     (0..plan.waves).find_map(|wave| {
         let workers = || {
             let of_wave = |&index: &usize| plan.workers[index].wave == wave;
             (0..plan.workers.len()).filter(of_wave).filter(|&index| uses(index) && together(index))
         };
-        let depth = |index: usize| u64::from(plan.job_of(&plan.workers[index]).options.iodepth);
+        let depth = |index: usize| u64::from(plan.job_of(&plan.workers[index]).options.depth.iodepth);
         let needed: u64 = workers().map(depth).sum();
         if account.taken.saturating_add(needed) <= account.most {
             return None;
         }
         let first = &plan.job_of(&plan.workers[workers().next()?]).options;
-        let place = if first.numjobs > 1 { "numjobs" } else { "iodepth" };
+        let place = if first.schedule.numjobs > 1 { "numjobs" } else { "iodepth" };
         let message = format!(
             "libaio: {} workers together need room for {needed} requests, and fs.aio-max-nr = {} allows {} more; \
              sysctl -w fs.aio-max-nr={} makes room",
@@ -66,7 +66,9 @@ fn requests(plan: &Plan, account: AioRequests) -> Option<Problem> {
 mod tests {
     use super::*;
     use iolite_host::{Limits, MadeUp};
-    use iolite_options::{JobOptions, Range, RunOptions, SizeValue};
+    use iolite_options::{
+        DepthOptions, ExtentOptions, JobOptions, Range, RunOptions, ScheduleOptions, SizeValue,
+    };
 
     /// Number of clones, depth, and a function that sets other options.
     type Job<'a> = (u32, u32, &'a dyn Fn(&mut JobOptions));
@@ -76,9 +78,9 @@ mod tests {
             let mut options = JobOptions {
                 name: "j".into(),
                 ioengine: "libaio".into(),
-                size: Some(SizeValue::Bytes(1 << 20)),
-                numjobs,
-                iodepth,
+                extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
+                schedule: ScheduleOptions { numjobs, ..ScheduleOptions::default() },
+                depth: DepthOptions { iodepth, ..DepthOptions::default() },
                 ..JobOptions::default()
             };
             change(&mut options);
@@ -105,9 +107,9 @@ mod tests {
     #[test]
     fn what_starts_later_does_not() {
         let same = |_: &mut JobOptions| {};
-        assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.stonewall = true)]), None);
-        assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.wait_for = Some("j".into()))]), None);
-        let delayed = |o: &mut JobOptions| o.startdelay = Some(Range { low: 1, high: 1 });
+        assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.schedule.stonewall = true)]), None);
+        assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.schedule.wait_for = Some("j".into()))]), None);
+        let delayed = |o: &mut JobOptions| o.schedule.startdelay = Some(Range { low: 1, high: 1 });
         assert_eq!(told(&[(9, 100, &same), (9, 100, &delayed)]), None);
         assert_eq!(told(&[(9, 100, &same), (90, 100, &|o| o.ioengine = "psync".into())]), None);
     }
@@ -118,9 +120,8 @@ mod tests {
             let mut options = JobOptions {
                 name: "j".into(),
                 ioengine: "null".into(),
-                size: Some(SizeValue::Bytes(1 << 20)),
-                numjobs,
-                thread,
+                extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
+                schedule: ScheduleOptions { numjobs, thread, ..ScheduleOptions::default() },
                 ..JobOptions::default()
             };
             options.verification.verify_async = 1024;

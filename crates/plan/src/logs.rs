@@ -40,9 +40,9 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
     [
         (LogKind::Bandwidth, "write_bw_log", &logs.write_bw_log, false),
         (LogKind::Iops, "write_iops_log", &logs.write_iops_log, false),
-        (LogKind::Submission, "write_lat_log", &logs.write_lat_log, options.disable_slat),
-        (LogKind::Completion, "write_lat_log", &logs.write_lat_log, options.disable_clat),
-        (LogKind::Total, "write_lat_log", &logs.write_lat_log, options.disable_lat),
+        (LogKind::Submission, "write_lat_log", &logs.write_lat_log, options.measurement.disable_slat),
+        (LogKind::Completion, "write_lat_log", &logs.write_lat_log, options.measurement.disable_clat),
+        (LogKind::Total, "write_lat_log", &logs.write_lat_log, options.measurement.disable_lat),
         (LogKind::Histogram, "write_hist_log", &logs.write_hist_log, false),
     ]
     .into_iter()
@@ -53,8 +53,9 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
 
 /// The default capacity of a worker's queue, in entries. The more queues there are, the smaller each is.
 pub fn room(plan: &Plan) -> usize {
-    let queues =
-        |options: &JobOptions| usize::from(options.logs.any()) + usize::from(options.write_iolog.is_some());
+    let queues = |options: &JobOptions| {
+        usize::from(options.logs.any()) + usize::from(options.replay.write_iolog.is_some())
+    };
     let all: usize = plan.workers.iter().map(|worker| queues(&plan.job_of(worker).options)).sum();
     (MOST_WAITING / all.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
 }
@@ -66,7 +67,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     for worker in &plan.workers {
         let job = plan.job_of(worker);
         let options = &job.options;
-        if !options.logs.any() || options.create_only {
+        if !options.logs.any() || options.files.create_only {
             continue;
         }
         for (option, message) in in_the_way(job, worker, machine) {
@@ -134,15 +135,15 @@ pub(crate) fn no_place_for_files(directory: &Path, machine: &dyn Machine) -> Opt
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
-    use iolite_options::{RunOptions, SizeValue};
+    use iolite_options::{ExtentOptions, RunOptions, ScheduleOptions, SizeValue};
 
     fn plan(jobs: &[(&str, u32)], change: impl Fn(&mut JobOptions)) -> Plan {
         let jobs = jobs.iter().map(|&(name, numjobs)| {
             let mut options = JobOptions {
                 name: name.into(),
                 ioengine: "null".into(),
-                size: Some(SizeValue::Bytes(1 << 20)),
-                numjobs,
+                extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
+                schedule: ScheduleOptions { numjobs, ..ScheduleOptions::default() },
                 ..JobOptions::default()
             };
             change(&mut options);
@@ -161,7 +162,7 @@ mod tests {
         let plan = plan(&[("a", 2), ("b", 1)], |options| {
             options.logs.write_bw_log = Some(String::new());
             options.logs.write_lat_log = Some("out/x".into());
-            options.disable_clat = options.name == "b";
+            options.measurement.disable_clat = options.name == "b";
         });
         assert_eq!(
             names(&plan, 1),

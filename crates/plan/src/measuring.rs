@@ -6,9 +6,9 @@ use iolite_options::{JobOptions, SteadyStateCriterion};
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let latency = [SteadyStateCriterion::Lat, SteadyStateCriterion::LatSlope];
-    if options.steadystate_duration > 0
-        && latency.contains(&options.steadystate.criterion)
-        && (options.disable_clat || !options.stats)
+    if options.measurement.steadystate_duration > 0
+        && latency.contains(&options.measurement.steadystate.criterion)
+        && (options.measurement.disable_clat || !options.measurement.stats)
     {
         let message = "steadystate: completion latencies are not measured; leave out disable_clat, gtod_reduce and \
                        stats=0, or look at iops or bw";

@@ -8,7 +8,9 @@ use std::path::Path;
 ///
 /// With a shared mapping, the content of the buffers replaces that of the file, and the file grows to their size.
 pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'static str, String)> {
-    let Some(name) = options.mem_file.as_ref().filter(|_| options.mem == MemoryKind::MmapShared) else {
+    let Some(name) =
+        options.buffers.mem_file.as_ref().filter(|_| options.buffers.mem == MemoryKind::MmapShared)
+    else {
         return Vec::new();
     };
     if !holds_data(machine, Path::new(name)) {
@@ -34,6 +36,7 @@ pub fn holds_data(machine: &dyn Machine, path: &Path) -> bool {
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
+    use iolite_options::BufferOptions;
 
     #[test]
     fn what_a_file_holds_is_kept() {
@@ -41,7 +44,13 @@ mod tests {
             MadeUp::new().with_file("/empty", 0).with_file("/full", 4).with_file("/sys/bus/memory", 4);
         let found = |mem, name: &str| {
             let mem_file = Some(name.to_owned());
-            obstacles(&JobOptions { mem, mem_file, ..JobOptions::default() }, &machine)
+            obstacles(
+                &JobOptions {
+                    buffers: BufferOptions { mem, mem_file, ..BufferOptions::default() },
+                    ..JobOptions::default()
+                },
+                &machine,
+            )
         };
         assert_eq!(found(MemoryKind::MmapShared, "/new"), [], "it is made");
         assert_eq!(found(MemoryKind::MmapShared, "/empty"), []);

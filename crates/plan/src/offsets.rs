@@ -9,11 +9,11 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
 }
 
 fn zones(options: &JobOptions) -> Option<(&'static str, String)> {
-    match options.zonemode {
-        ZoneMode::None if options.zonesize > 0 => {
-            Some(("zonesize", format!("zonesize={}: needs zonemode=strided", options.zonesize)))
+    match options.zones.zonemode {
+        ZoneMode::None if options.zones.zonesize > 0 => {
+            Some(("zonesize", format!("zonesize={}: needs zonemode=strided", options.zones.zonesize)))
         }
-        ZoneMode::Strided if options.zonesize == 0 => {
+        ZoneMode::Strided if options.zones.zonesize == 0 => {
             Some(("zonemode", "zonemode=strided: needs a zonesize=".to_owned()))
         }
         _ => None,
@@ -22,21 +22,21 @@ fn zones(options: &JobOptions) -> Option<(&'static str, String)> {
 
 /// Preconditioning covers the device with random writes of one size.
 fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
-    if !options.sprandom {
+    if !options.pattern.sprandom {
         return None;
     }
     let writes = Direction::Write;
     let several_sizes = options.block_size(writes).only().is_none();
-    let align = options.ba[writes];
-    let why = if options.rw != ReadWrite::RandWrite || options.rw_modifier.0 > 1 {
+    let align = options.pattern.ba[writes];
+    let why = if options.pattern.rw != ReadWrite::RandWrite || options.pattern.rw_modifier.0 > 1 {
         "needs rw=randwrite"
     } else if several_sizes {
         "needs a single block size"
-    } else if options.percentage_random[writes] < 100 {
+    } else if options.pattern.percentage_random[writes] < 100 {
         "does not go with percentage_random"
-    } else if options.random_distribution != RandomDistribution::Random {
+    } else if options.pattern.random_distribution != RandomDistribution::Random {
         "does not go with random_distribution"
-    } else if options.zonemode != ZoneMode::None {
+    } else if options.zones.zonemode != ZoneMode::None {
         "does not go with zonemode"
     } else if align != 0 && align != options.smallest_block() {
         "does not go with a blockalign other than the block size"
@@ -49,11 +49,14 @@ fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::{Range, ReadWriteModifier, Skew, SkewLaw};
+    use iolite_options::{PatternOptions, Range, ReadWriteModifier, Skew, SkewLaw};
     use iolite_types::PerDirection;
 
     fn found(change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
-        let mut options = JobOptions { rw: ReadWrite::RandWrite, ..JobOptions::default() };
+        let mut options = JobOptions {
+            pattern: PatternOptions { rw: ReadWrite::RandWrite, ..PatternOptions::default() },
+            ..JobOptions::default()
+        };
         change(&mut options);
         obstacles(&options).into_iter().map(|(_, message)| message).collect()
     }
@@ -61,38 +64,44 @@ mod tests {
     #[test]
     fn zones_need_a_mode_and_a_size() {
         assert_eq!(found(|_| ()), [""; 0]);
-        assert_eq!(found(|o| o.zonesize = 4096), ["zonesize=4096: needs zonemode=strided"]);
-        assert_eq!(found(|o| o.zonemode = ZoneMode::Strided), ["zonemode=strided: needs a zonesize="]);
-        assert_eq!(found(|o| (o.zonemode, o.zonesize) = (ZoneMode::Strided, 4096)), [""; 0]);
+        assert_eq!(found(|o| o.zones.zonesize = 4096), ["zonesize=4096: needs zonemode=strided"]);
+        assert_eq!(found(|o| o.zones.zonemode = ZoneMode::Strided), ["zonemode=strided: needs a zonesize="]);
+        assert_eq!(found(|o| (o.zones.zonemode, o.zones.zonesize) = (ZoneMode::Strided, 4096)), [""; 0]);
     }
 
     #[test]
     fn preconditioning_is_for_random_writes() {
         let spr = |change: &dyn Fn(&mut JobOptions)| {
             found(|o| {
-                o.sprandom = true;
+                o.pattern.sprandom = true;
                 change(o);
             })
         };
         assert_eq!(spr(&|_| ()), [""; 0]);
-        assert_eq!(spr(&|o| o.rw = ReadWrite::RandRead), ["sprandom=1: needs rw=randwrite"]);
-        assert_eq!(spr(&|o| o.rw = ReadWrite::Write), ["sprandom=1: needs rw=randwrite"]);
-        assert_eq!(spr(&|o| o.rw_modifier = ReadWriteModifier(8)), ["sprandom=1: needs rw=randwrite"]);
+        assert_eq!(spr(&|o| o.pattern.rw = ReadWrite::RandRead), ["sprandom=1: needs rw=randwrite"]);
+        assert_eq!(spr(&|o| o.pattern.rw = ReadWrite::Write), ["sprandom=1: needs rw=randwrite"]);
+        assert_eq!(
+            spr(&|o| o.pattern.rw_modifier = ReadWriteModifier(8)),
+            ["sprandom=1: needs rw=randwrite"]
+        );
         let sizes = PerDirection::all(Range { low: 4096, high: 8192 });
-        assert_eq!(spr(&|o| o.bsrange = Some(sizes)), ["sprandom=1: needs a single block size"]);
+        assert_eq!(spr(&|o| o.pattern.bsrange = Some(sizes)), ["sprandom=1: needs a single block size"]);
         let half = PerDirection::all(50);
-        assert_eq!(spr(&|o| o.percentage_random = half), ["sprandom=1: does not go with percentage_random"]);
+        assert_eq!(
+            spr(&|o| o.pattern.percentage_random = half),
+            ["sprandom=1: does not go with percentage_random"]
+        );
         let zipf = Skew { law: SkewLaw::Zipf, value: 1.2, centre: None };
         assert_eq!(
-            spr(&|o| o.random_distribution = RandomDistribution::Skewed(zipf)),
+            spr(&|o| o.pattern.random_distribution = RandomDistribution::Skewed(zipf)),
             ["sprandom=1: does not go with random_distribution"]
         );
         assert_eq!(
-            spr(&|o| (o.zonemode, o.zonesize) = (ZoneMode::Strided, 4096)),
+            spr(&|o| (o.zones.zonemode, o.zones.zonesize) = (ZoneMode::Strided, 4096)),
             ["sprandom=1: does not go with zonemode"]
         );
         assert_eq!(
-            spr(&|o| o.ba = PerDirection::all(512)),
+            spr(&|o| o.pattern.ba = PerDirection::all(512)),
             ["sprandom=1: does not go with a blockalign other than the block size"]
         );
     }

@@ -73,7 +73,7 @@ fn files<'a>(
     worker: &'a WorkerPlan,
     layout: &'a Layout,
 ) -> impl Iterator<Item = (&'a FileLayout, bool)> {
-    let rw = plan.job_of(worker).options.rw;
+    let rw = plan.job_of(worker).options.pattern.rw;
     let is_changed = move |index: usize| match worker.replay.as_deref() {
         Some(replay) => replay.needs.get(index).is_some_and(|needs| needs.changes()),
         None => rw.changes(),
@@ -112,7 +112,7 @@ fn written_by<'a>(
     worker: &WorkerPlan,
 ) -> impl Iterator<Item = (&'a JobPlan, &'static str, PathBuf)> {
     let job = plan.job_of(worker);
-    let recorded = job.options.write_iolog.as_ref().map(|path| ("write_iolog", PathBuf::from(path)));
+    let recorded = job.options.replay.write_iolog.as_ref().map(|path| ("write_iolog", PathBuf::from(path)));
     let measured = crate::logs::asked(&job.options, worker.index);
     recorded.into_iter().chain(measured).map(move |(option, path)| (job, option, path))
 }
@@ -149,12 +149,12 @@ fn is_made_before(plan: &Plan, job: &JobPlan, trace: &FileKey, machine: &dyn Mac
 
 fn problem(plan: &Plan, worker: &WorkerPlan, path: &Path, own: &Own) -> Problem {
     let options = &plan.job_of(worker).options;
-    let blamed = match (&worker.replay, &options.replay_redirect) {
+    let blamed = match (&worker.replay, &options.replay.replay_redirect) {
         (Some(_), Some(_)) => "replay_redirect",
         (Some(_), None) => "read_iolog",
         (None, _) => "filename",
     };
-    let remedy = match (&worker.replay, &options.replay_redirect, own) {
+    let remedy = match (&worker.replay, &options.replay.replay_redirect, own) {
         (_, _, Own::State { .. }) => "give another name, or keep states elsewhere (--aux-path)",
         (Some(_), None, _) => "send it elsewhere with replay_redirect or directory",
         _ => "give another name",

@@ -12,15 +12,17 @@ pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'s
         let cpu = cpus.iter().find(|&&cpu| cpu >= configured)?;
         Some(format!("there is no CPU {cpu}, the last is {}", configured - 1))
     };
-    if let Some(why) = missing(&options.cpus_allowed) {
+    if let Some(why) = missing(&options.placement.cpus_allowed) {
         let option = options.affinity_option();
         found.push((option, format!("{option}: {why}")));
     }
-    if let Some(why) = missing(options.gtod_cpu.as_slice()) {
+    if let Some(why) = missing(options.measurement.gtod_cpu.as_slice()) {
         found.push(("gtod_cpu", format!("gtod_cpu: {why}")));
     }
-    let policy = options.numa_mem_policy.as_ref().map_or(&[][..], |policy| &policy.nodes[..]);
-    for (option, named) in [("numa_cpu_nodes", &options.numa_cpu_nodes[..]), ("numa_mem_policy", policy)] {
+    let policy = options.placement.numa_mem_policy.as_ref().map_or(&[][..], |policy| &policy.nodes[..]);
+    for (option, named) in
+        [("numa_cpu_nodes", &options.placement.numa_cpu_nodes[..]), ("numa_mem_policy", policy)]
+    {
         // If the kernel does not list nodes, `impossible` refuses the job later.
         let nodes = if named.is_empty() { continue } else { machine.nodes() };
         let Ok(nodes) = nodes else { continue };
@@ -48,18 +50,18 @@ mod tests {
     fn cpus_and_nodes_have_to_be_there() {
         let machine = MadeUp::new().with_cpus(512).with_nodes(4);
         let found = |change: &dyn Fn(&mut JobOptions)| blamed(&machine, change);
-        assert_eq!(found(&|o| o.cpus_allowed = vec![0, 511]), []);
+        assert_eq!(found(&|o| o.placement.cpus_allowed = vec![0, 511]), []);
         let message = "cpumask: there is no CPU 512, the last is 511".to_owned();
-        assert_eq!(found(&|o| o.cpus_allowed = vec![0, 512]), [("cpumask", message)]);
-        assert_eq!(found(&|o| o.gtod_cpu = Some(600))[0].0, "gtod_cpu");
-        assert_eq!(found(&|o| o.numa_cpu_nodes = vec![0, 3]), []);
+        assert_eq!(found(&|o| o.placement.cpus_allowed = vec![0, 512]), [("cpumask", message)]);
+        assert_eq!(found(&|o| o.measurement.gtod_cpu = Some(600))[0].0, "gtod_cpu");
+        assert_eq!(found(&|o| o.placement.numa_cpu_nodes = vec![0, 3]), []);
         let message = "numa_cpu_nodes: there is no memory node 4, only 0, 1, 2, 3".to_owned();
-        assert_eq!(found(&|o| o.numa_cpu_nodes = vec![3, 4]), [("numa_cpu_nodes", message)]);
+        assert_eq!(found(&|o| o.placement.numa_cpu_nodes = vec![3, 4]), [("numa_cpu_nodes", message)]);
     }
 
     #[test]
     fn nodes_that_the_kernel_does_not_list_are_left_to_the_worker() {
         let machine = MadeUp::new().with_nodes(0);
-        assert_eq!(blamed(&machine, &|o| o.numa_cpu_nodes = vec![7]), []);
+        assert_eq!(blamed(&machine, &|o| o.placement.numa_cpu_nodes = vec![7]), []);
     }
 }

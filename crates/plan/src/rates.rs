@@ -7,7 +7,7 @@ use iolite_types::Direction;
 
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
-    let used = [options.rw.reads(), options.rw.writes(), options.rw.trims()];
+    let used = [options.pattern.rw.reads(), options.pattern.rw.writes(), options.pattern.rw.trims()];
     let mut found: Vec<(&'static str, String)> = Vec::new();
     // Most jobs have the same rates for all directions. One message is enough.
     let mut blame = |option, message| {
@@ -17,8 +17,8 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
         }
     };
     for direction in Direction::ALL.into_iter().filter(|direction| used[direction.index()]) {
-        let (rate, rate_min) = (options.rate[direction], options.rate_min[direction]);
-        let (iops, iops_min) = (options.rate_iops[direction], options.rate_iops_min[direction]);
+        let (rate, rate_min) = (options.rates.rate[direction], options.rates.rate_min[direction]);
+        let (iops, iops_min) = (options.rates.rate_iops[direction], options.rates.rate_iops_min[direction]);
         for (one, other, both) in [
             ("rate", "rate_iops", rate > 0 && iops > 0),
             ("rate_min", "rate_iops_min", rate_min > 0 && iops_min > 0),
@@ -41,11 +41,14 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::ReadWrite;
+    use iolite_options::{PatternOptions, ReadWrite};
     use iolite_types::PerDirection;
 
     fn found(rw: ReadWrite, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
-        let mut options = JobOptions { rw, ..JobOptions::default() };
+        let mut options = JobOptions {
+            pattern: PatternOptions { rw, ..PatternOptions::default() },
+            ..JobOptions::default()
+        };
         change(&mut options);
         obstacles(&options).into_iter().map(|(_, message)| message).collect()
     }
@@ -53,14 +56,14 @@ mod tests {
     #[test]
     fn a_direction_has_one_limit_and_one_minimum() {
         let both = |o: &mut JobOptions| {
-            (o.rate, o.rate_iops) = (PerDirection::all(1 << 20), PerDirection::new(0, 100, 0));
+            (o.rates.rate, o.rates.rate_iops) = (PerDirection::all(1 << 20), PerDirection::new(0, 100, 0));
         };
         assert_eq!(found(ReadWrite::Read, both), [""; 0]);
         let refused = ["rate and rate_iops exclude each other: give one of them"];
         assert_eq!(found(ReadWrite::Write, both), refused);
         assert_eq!(found(ReadWrite::RandRw, both), refused);
         let minima = found(ReadWrite::RandRw, |o| {
-            (o.rate_min, o.rate_iops_min) = (PerDirection::all(1), PerDirection::all(1));
+            (o.rates.rate_min, o.rates.rate_iops_min) = (PerDirection::all(1), PerDirection::all(1));
         });
         assert_eq!(minima, ["rate_min and rate_iops_min exclude each other: give one of them"]);
     }
@@ -69,14 +72,15 @@ mod tests {
     fn a_minimum_is_within_its_limit() {
         let iops = |limit, minimum| {
             found(ReadWrite::Read, |o| {
-                (o.rate_iops, o.rate_iops_min) = (PerDirection::all(limit), PerDirection::all(minimum));
+                (o.rates.rate_iops, o.rates.rate_iops_min) =
+                    (PerDirection::all(limit), PerDirection::all(minimum));
             })
         };
         assert_eq!(iops(1000, 1000), [""; 0]);
         assert_eq!(iops(0, 1000), [""; 0]);
         assert_eq!(iops(1000, 1001), ["rate_iops_min=1001: is more than rate_iops=1000 allows"]);
         let bytes = found(ReadWrite::Read, |o| {
-            (o.rate, o.rate_min) = (PerDirection::new(10, 1, 1), PerDirection::new(11, 1, 1));
+            (o.rates.rate, o.rates.rate_min) = (PerDirection::new(10, 1, 1), PerDirection::new(11, 1, 1));
         });
         assert_eq!(bytes, ["rate_min=11: is more than rate=10 allows"]);
     }

@@ -179,10 +179,11 @@ pub fn of_job(
     if let Some((option, message)) = obstacle(options, engine, recorded) {
         return Err(problem(option, message));
     }
-    let traces = &options.read_iolog;
+    let traces = &options.replay.read_iolog;
     let mut known: HashMap<&Path, Replay> = HashMap::new();
     let mut replays = Vec::new();
-    for trace in (0..options.numjobs as usize).map(|clone| Path::new(&traces[clone % traces.len()])) {
+    for trace in (0..options.schedule.numjobs as usize).map(|clone| Path::new(&traces[clone % traces.len()]))
+    {
         if let Some(replay) = known.get(trace) {
             if replay.0.is_live && iolite_trace::is_stream(trace) {
                 return Err(problem(
@@ -212,13 +213,13 @@ fn obstacle(
     engine: &EngineInfo,
     recorded: Option<(&str, &str)>,
 ) -> Option<(&'static str, String)> {
-    let repeats = options.loops > 1 || options.time_based;
-    let stream = options.read_iolog.iter().find(|trace| iolite_trace::is_stream(Path::new(trace)));
+    let repeats = options.schedule.loops > 1 || options.schedule.time_based;
+    let stream = options.replay.read_iolog.iter().find(|trace| iolite_trace::is_stream(Path::new(trace)));
     let names_stream = |names: &[String]| names.iter().any(|name| is_standard_stream(name.as_ref()));
-    if names_stream(&options.filename) && names_stream(&options.read_iolog) {
+    if names_stream(&options.files.filename) && names_stream(&options.replay.read_iolog) {
         return Some(("read_iolog", "read_iolog=-: standard input is a file of the job (filename=-)".into()));
     }
-    if !options.read_iolog_chunked {
+    if !options.replay.read_iolog_chunked {
         return None;
     }
     let chunked = |why: &str| match recorded {
@@ -231,7 +232,7 @@ fn obstacle(
     if repeats && let Some(stream) = stream {
         return chunked(&format!("{stream} can be read only once, and loops or time_based start over"));
     }
-    if options.lockfile != iolite_options::LockFile::None {
+    if options.files.lockfile != iolite_options::LockFile::None {
         return chunked("files that are not known beforehand cannot be locked; leave lockfile out");
     }
     if options.engine.registers_files() {
@@ -258,7 +259,7 @@ fn one(
         name: trace.to_owned(),
         spool: None,
         // With --parse-only, a source that can be read only once is not read.
-        is_live: options.read_iolog_chunked || (run.parse_only && is_stream),
+        is_live: options.replay.read_iolog_chunked || (run.parse_only && is_stream),
         mapping: mapping(options),
         target: Target::new(options),
         places: Vec::new(),
@@ -318,10 +319,10 @@ fn tell(job: &str, replay: &ReplayPlan, format: Format, scan: &Scan, files: &[Pa
 }
 
 fn mapping(options: &JobOptions) -> Mapping {
-    let skip = options.replay_skip;
+    let skip = options.replay.replay_skip;
     Mapping {
-        divisor: options.replay_scale.max(1),
-        align: options.replay_align.max(1),
+        divisor: options.replay.replay_scale.max(1),
+        align: options.replay.replay_align.max(1),
         skip: Kinds { read: skip.read, write: skip.write, trim: skip.trim, sync: skip.sync },
     }
 }

@@ -52,16 +52,19 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::{JobOptions, RunOptions, SizeValue};
+    use iolite_options::{ExtentOptions, JobOptions, MeasurementOptions, RunOptions, SizeValue};
 
     fn build(jobs: &[(&str, bool, bool, u64)]) -> Result<Plan, Vec<Problem>> {
         let jobs = jobs.iter().map(|&(name, group_reporting, stats, steadystate_duration)| JobOptions {
             name: name.into(),
-            group_reporting,
-            stats,
-            steadystate_duration,
             ioengine: "null".into(),
-            size: Some(SizeValue::Bytes(1 << 20)),
+            measurement: MeasurementOptions {
+                group_reporting,
+                stats,
+                steadystate_duration,
+                ..MeasurementOptions::default()
+            },
+            extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
             ..JobOptions::default()
         });
         Plan::build(jobs.collect(), &RunOptions::default(), &iolite_host::MadeUp::new())

@@ -32,13 +32,13 @@ pub(crate) fn obstacles(
             ("filename", format!("{} does not exist, and no file is made among devices", name.display()))
         })
         .collect();
-    if !options.rw.changes() {
+    if !options.pattern.rw.changes() {
         return found;
     }
     if replays.is_empty() && engine.facets.has_local_files() {
         found.extend(trims::obstacles(options, there.iter().copied(), machine));
     }
-    if !options.allow_mounted_write {
+    if !options.files.allow_mounted_write {
         let changed = there.iter().filter(|name| is_changed(name, replays));
         found.extend(changed.filter_map(|name| used(options, replays, name, machine)));
     }
@@ -68,7 +68,7 @@ fn used(
 
 /// What changes data, for a message.
 pub(crate) fn what_changes(options: &JobOptions, replays: &[Replay]) -> String {
-    if replays.is_empty() { format!("rw={}", options.rw.name()) } else { "the trace".to_owned() }
+    if replays.is_empty() { format!("rw={}", options.pattern.rw.name()) } else { "the trace".to_owned() }
 }
 
 /// The files whose names are known now. (Those of `opendir` are listed later.)
@@ -79,18 +79,18 @@ fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTree
     if !replays.is_empty() {
         return replays.iter().flat_map(|(_, files)| files.iter().cloned()).collect();
     }
-    if options.opendir.is_some() {
+    if options.files.opendir.is_some() {
         return BTreeSet::new();
     }
-    (0..options.numjobs).flat_map(|clone| files::nominal(options, clone)).collect()
+    (0..options.schedule.numjobs).flat_map(|clone| files::nominal(options, clone)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use iolite_host::{InUse, MadeUp};
-    use iolite_options::ReadWrite;
     use iolite_options::engines::engine;
+    use iolite_options::{FileOptions, PatternOptions, ReadWrite};
 
     fn told(file: &str, change: impl FnOnce(&mut JobOptions)) -> Vec<(&'static str, String)> {
         let machine = MadeUp::new()
@@ -98,8 +98,11 @@ mod tests {
             .with_block_device("/dev/root", 1 << 30)
             .used("/dev/root", InUse::Mounted("/".into()))
             .with_character_device("/dev/null");
-        let mut options =
-            JobOptions { filename: vec![file.into()], rw: ReadWrite::RandWrite, ..JobOptions::default() };
+        let mut options = JobOptions {
+            files: FileOptions { filename: vec![file.into()], ..FileOptions::default() },
+            pattern: PatternOptions { rw: ReadWrite::RandWrite, ..PatternOptions::default() },
+            ..JobOptions::default()
+        };
         change(&mut options);
         obstacles(&options, engine(&options.ioengine).unwrap(), &[], &machine)
     }
@@ -109,8 +112,8 @@ mod tests {
         let message = "rw=randwrite would change data on /dev/root, but it is mounted on /; \
                        allow_mounted_write=1 overrides this";
         assert_eq!(told("/dev/root", |_| ()), [("filename", message.to_owned())]);
-        assert_eq!(told("/dev/root", |o| o.rw = ReadWrite::Read), []);
-        assert_eq!(told("/dev/root", |o| o.allow_mounted_write = true), []);
+        assert_eq!(told("/dev/root", |o| o.pattern.rw = ReadWrite::Read), []);
+        assert_eq!(told("/dev/root", |o| o.files.allow_mounted_write = true), []);
         assert_eq!(told("/dev/root", |o| o.ioengine = "null".into()), []);
         assert_eq!(told("/dev/free", |_| ()), []);
     }
@@ -119,7 +122,11 @@ mod tests {
     fn device_nodes_are_not_joined_by_regular_files() {
         let message = "/dev/none does not exist, and no file is made among devices";
         for rw in [ReadWrite::Read, ReadWrite::Write, ReadWrite::Trim] {
-            assert_eq!(told("/dev/none", |o| o.rw = rw), [("filename", message.to_owned())], "{rw:?}");
+            assert_eq!(
+                told("/dev/none", |o| o.pattern.rw = rw),
+                [("filename", message.to_owned())],
+                "{rw:?}"
+            );
         }
         for name in ["/dev/null", "new", "-", "/none/new"] {
             assert_eq!(told(name, |_| ()), [], "{name}");

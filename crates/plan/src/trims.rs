@@ -16,7 +16,7 @@ pub(crate) fn obstacles<'a>(
 ) -> Option<(&'static str, String)> {
     let (option, what, remedy) = trims(options)?;
     let other = |path: &'a PathBuf| Some((path, other_than_block_device(path, machine)?));
-    let (name, is) = match &options.opendir {
+    let (name, is) = match &options.files.opendir {
         Some(directory) => (directory.clone(), "holds regular files"),
         None => {
             let (path, is) = files.into_iter().find_map(other)?;
@@ -38,11 +38,11 @@ fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
     if !options.changes_data() {
         return None;
     }
-    if options.rw.trims() {
-        return Some(("rw", format!("rw={}", options.rw.name()), "give another rw"));
+    if options.pattern.rw.trims() {
+        return Some(("rw", format!("rw={}", options.pattern.rw.name()), "give another rw"));
     }
     let share = verification.trim_percentage;
-    let after_writes = verification.is_on() && options.rw.writes() && share > 0;
+    let after_writes = verification.is_on() && options.pattern.rw.writes() && share > 0;
     after_writes.then(|| {
         ("trim_percentage", format!("trim_percentage={share}"), "leave trim_percentage and trim_backlog out")
     })
@@ -67,10 +67,13 @@ fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'stati
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
-    use iolite_options::{ReadWrite, Verify};
+    use iolite_options::{PatternOptions, ReadWrite, Verify};
 
     fn found(path: &str, change: impl FnOnce(&mut JobOptions)) -> Option<&'static str> {
-        let mut options = JobOptions { rw: ReadWrite::Write, ..JobOptions::default() };
+        let mut options = JobOptions {
+            pattern: PatternOptions { rw: ReadWrite::Write, ..PatternOptions::default() },
+            ..JobOptions::default()
+        };
         change(&mut options);
         let machine =
             MadeUp::new().with_block_device("/dev/disk", 1 << 30).with_character_device("/dev/null");
@@ -79,14 +82,14 @@ mod tests {
 
     #[test]
     fn only_block_devices_are_trimmed() {
-        let trim = |o: &mut JobOptions| o.rw = ReadWrite::TrimWrite;
+        let trim = |o: &mut JobOptions| o.pattern.rw = ReadWrite::TrimWrite;
         for path in ["/no/such/file", "/dev/null", "/dev/", "-"] {
             assert_eq!(found(path, trim), Some("rw"), "{path}");
         }
         assert_eq!(found("/dev/disk", trim), None);
         let in_directory = |o: &mut JobOptions| {
             trim(o);
-            o.opendir = Some("/dev/".into());
+            o.files.opendir = Some("/dev/".into());
         };
         assert_eq!(found("", in_directory), Some("rw"));
     }
@@ -103,9 +106,9 @@ mod tests {
         assert_eq!(found("f", |o| o.verification.trim_percentage = 10), None);
         let checked = |o: &mut JobOptions| {
             share(o);
-            o.verify_only = true;
+            o.verification.verify_only = true;
         };
         assert_eq!(found("f", checked), None);
-        assert_eq!(found("f", |o| (o.rw, o.create_only) = (ReadWrite::RandTrim, true)), None);
+        assert_eq!(found("f", |o| (o.pattern.rw, o.files.create_only) = (ReadWrite::RandTrim, true)), None);
     }
 }

@@ -56,58 +56,62 @@ pub(crate) fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> Block
 }
 
 fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -> iolite_workload::Spec {
-    let rw = options.rw;
+    let rw = options.pattern.rw;
     let mix = match rw {
         ReadWrite::Read | ReadWrite::RandRead => Mix::Single(Direction::Read),
         ReadWrite::Write | ReadWrite::RandWrite => Mix::Single(Direction::Write),
         ReadWrite::Trim | ReadWrite::RandTrim => Mix::Single(Direction::Trim),
-        ReadWrite::Rw | ReadWrite::RandRw => Mix::ReadWrite(options.rwmixread),
+        ReadWrite::Rw | ReadWrite::RandRw => Mix::ReadWrite(options.pattern.rwmixread),
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => Mix::TrimWrite,
     };
     let random = rw.is_random();
     let block_size = per_direction(|direction| options.block_size(direction));
-    let modifier = options.rw_modifier.0;
+    let modifier = options.pattern.rw_modifier.0;
     let count = layout.files.len();
     iolite_workload::Spec {
         files: layout.files.iter().map(|file| Region { offset: file.offset, length: file.length }).collect(),
-        file_order: match options.file_service_type.kind {
+        file_order: match options.files.file_service_type.kind {
             FileServiceKind::Random => FileOrder::Random,
             FileServiceKind::RoundRobin => FileOrder::RoundRobin,
             FileServiceKind::Sequential => FileOrder::Sequential,
             FileServiceKind::Skewed(law) => FileOrder::Skewed(skew(law)),
         },
-        ios_per_file: options.file_service_type.ios.max(1),
-        open_files: if options.openfiles == 0 { count } else { (options.openfiles as usize).min(count) },
+        ios_per_file: options.files.file_service_type.ios.max(1),
+        open_files: if options.files.openfiles == 0 {
+            count
+        } else {
+            (options.files.openfiles as usize).min(count)
+        },
         mix,
-        random_percent: if random { options.percentage_random } else { PerDirection::all(0) },
-        align: per_direction(|direction| match options.ba[direction] {
+        random_percent: if random { options.pattern.percentage_random } else { PerDirection::all(0) },
+        align: per_direction(|direction| match options.pattern.ba[direction] {
             0 => block_size[direction].min(),
             align => align,
         }),
         block_size,
-        unaligned: options.bs_unaligned,
-        size_by_randomness: options.bs_is_seq_rand,
-        cover: !options.norandommap,
-        cover_softly: options.softrandommap,
-        lfsr: options.random_generator == RandomGenerator::Lfsr,
+        unaligned: options.pattern.bs_unaligned,
+        size_by_randomness: options.pattern.bs_is_seq_rand,
+        cover: !options.pattern.norandommap,
+        cover_softly: options.pattern.softrandommap,
+        lfsr: options.pattern.random_generator == RandomGenerator::Lfsr,
         distribution: distribution(options),
         zones: strided_zones(options),
-        precondition: options.sprandom.then(|| iolite_workload::Precondition {
-            over_provisioning: options.spr_op,
-            cache: options.spr_cs,
-            regions: u64::from(options.spr_num_regions),
+        precondition: options.pattern.sprandom.then(|| iolite_workload::Precondition {
+            over_provisioning: options.pattern.spr_op,
+            cache: options.pattern.spr_cs,
+            regions: u64::from(options.pattern.spr_num_regions),
         }),
         sequential_skip: if random { 0 } else { modifier },
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
         // What the page cache holds is dropped before each lap, or later laps would measure the cache.
-        announce_laps: options.invalidate && !options.direct && facets.has_local_files(),
+        announce_laps: options.files.invalidate && !options.durability.direct && facets.has_local_files(),
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
-        identical: options.rw_sequencer == Sequencer::Identical,
+        identical: options.pattern.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,
-        total_ios: (options.number_ios > 0).then_some(options.number_ios),
+        total_ios: (options.extent.number_ios > 0).then_some(options.extent.number_ios),
         // One long pass, so what happens between passes (`end_fsync`, `unlink_each_loop`) happens once or not at all
         // (as with fio).
-        endless: options.time_based,
+        endless: options.schedule.time_based,
         seed,
     }
 }
@@ -123,7 +127,7 @@ fn skew(skew: iolite_options::Skew) -> iolite_workload::Skew {
 }
 
 fn distribution(options: &JobOptions) -> Distribution {
-    match &options.random_distribution {
+    match &options.pattern.random_distribution {
         RandomDistribution::Random => Distribution::Even,
         RandomDistribution::Skewed(law) => Distribution::Skewed(skew(*law)),
         RandomDistribution::Zoned(zones) => Distribution::Zones(per_direction(|direction| {
@@ -137,18 +141,18 @@ fn distribution(options: &JobOptions) -> Distribution {
             zones[direction].iter().map(zone).collect()
         })),
         RandomDistribution::Sequence(blocks) => {
-            Distribution::Sequence { blocks: blocks.clone(), stride: options.random_sequence_stride }
+            Distribution::Sequence { blocks: blocks.clone(), stride: options.pattern.random_sequence_stride }
         }
     }
 }
 
 fn strided_zones(options: &JobOptions) -> Option<StridedZones> {
-    (options.zonemode == ZoneMode::Strided).then(|| StridedZones {
-        size: options.zonesize,
-        range: options.zonerange,
-        skip: match options.zoneskip {
+    (options.zones.zonemode == ZoneMode::Strided).then(|| StridedZones {
+        size: options.zones.zonesize,
+        range: options.zones.zonerange,
+        skip: match options.zones.zoneskip {
             ZoneSkip::Bytes(bytes) => bytes,
-            ZoneSkip::Zones(zones) => options.zonesize.saturating_mul(u64::from(zones)),
+            ZoneSkip::Zones(zones) => options.zones.zonesize.saturating_mul(u64::from(zones)),
         },
     })
 }

@@ -242,7 +242,9 @@ fn groups(plan: &Plan) -> Vec<GroupReport> {
 mod tests {
     use super::*;
     use crate::shared::Arena;
-    use iolite_options::{JobOptions, RunOptions, SizeValue};
+    use iolite_options::{
+        ExtentOptions, JobOptions, MeasurementOptions, RunOptions, ScheduleOptions, SizeValue,
+    };
     use iolite_stats::GroupDirection;
 
     fn plan(groupings: &[(&str, u32, bool)]) -> Plan {
@@ -250,10 +252,10 @@ mod tests {
             .iter()
             .map(|&(name, numjobs, group_reporting)| JobOptions {
                 name: name.into(),
-                numjobs,
-                group_reporting,
                 ioengine: "null".into(),
-                size: Some(SizeValue::Bytes(1 << 20)),
+                schedule: ScheduleOptions { numjobs, ..ScheduleOptions::default() },
+                measurement: MeasurementOptions { group_reporting, ..MeasurementOptions::default() },
+                extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
                 ..JobOptions::default()
             })
             .collect();

@@ -47,15 +47,15 @@ impl Ticker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::{JobOptions, RunOptions, SizeValue};
+    use iolite_options::{ExtentOptions, JobOptions, MeasurementOptions, RunOptions, SizeValue};
 
     #[test]
     fn the_word_shows_the_time() {
         let job = |gtod_cpu| JobOptions {
             name: "j".into(),
             ioengine: "null".into(),
-            size: Some(SizeValue::Bytes(4096)),
-            gtod_cpu,
+            extent: ExtentOptions { size: Some(SizeValue::Bytes(4096)), ..ExtentOptions::default() },
+            measurement: MeasurementOptions { gtod_cpu, ..MeasurementOptions::default() },
             ..JobOptions::default()
         };
         let clock = Clock::calibrate();

@@ -5,7 +5,7 @@
 
 use iolite_host::ThisMachine;
 use iolite_options::engines::engine;
-use iolite_options::{Fallocate, JobOptions, LockFile, ReadWrite, RunOptions, SizeValue};
+use iolite_options::{ExtentOptions, Fallocate, JobOptions, LockFile, ReadWrite, RunOptions, SizeValue};
 use iolite_plan::Plan;
 use iolite_run::{Outcome, Prepared, Settings};
 use iolite_stats::{Event, EventKind, JobError, Snapshot};
@@ -43,7 +43,7 @@ fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
     let mut options = JobOptions {
         name: name.into(),
         ioengine: "null".into(),
-        size: Some(SizeValue::Bytes(1 << 20)),
+        extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
         ..JobOptions::default()
     };
     change(&mut options);
@@ -52,8 +52,8 @@ fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
 
 /// A job that would run for minutes.
 fn long(options: &mut JobOptions) {
-    options.time_based = true;
-    options.runtime = 300_000_000;
+    options.schedule.time_based = true;
+    options.schedule.runtime = 300_000_000;
 }
 
 fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
@@ -101,10 +101,10 @@ fn a_killed_spawner_ends_the_run() {
             }
         };
         let mut scene = Scene { on_snapshot: Some(&kill), ..Scene::default() };
-        let behind = job("behind", |o| o.stonewall = true);
+        let behind = job("behind", |o| o.schedule.stonewall = true);
         let endless = job("a", |o| {
             long(o);
-            o.thread = thread;
+            o.schedule.thread = thread;
         });
         let outcome = run(vec![endless, behind], &mut scene);
         assert!(outcome.failed);
@@ -135,9 +135,9 @@ fn signals_end_the_layout(directory: &Path) {
         let outcome = run(
             vec![job("a", |o| {
                 o.ioengine = "psync".into();
-                o.filename = vec![file.display().to_string()];
-                o.size = Some(SizeValue::Bytes(size));
-                o.fallocate = Fallocate::None;
+                o.files.filename = vec![file.display().to_string()];
+                o.extent.size = Some(SizeValue::Bytes(size));
+                o.files.fallocate = Fallocate::None;
             })],
             &mut scene,
         );
@@ -151,8 +151,11 @@ fn signals_end_the_layout(directory: &Path) {
 }
 
 fn signals_before_anything_runs() {
-    let waiting =
-        || job("a", |o| o.startdelay = Some(iolite_options::Range { low: 300_000_000, high: 300_000_000 }));
+    let waiting = || {
+        job("a", |o| {
+            o.schedule.startdelay = Some(iolite_options::Range { low: 300_000_000, high: 300_000_000 })
+        })
+    };
     let interrupt = |_: &Snapshot| {
         signal_self(libc::SIGUSR1);
         signal_self(libc::SIGTERM);
@@ -168,8 +171,8 @@ fn files_that_cannot_be_made_stop_their_job_only(directory: &Path) {
     let on_disk = |name: &str, path: String| {
         job(name, |o| {
             o.ioengine = "psync".into();
-            o.rw = ReadWrite::Write;
-            o.filename = vec![path];
+            o.pattern.rw = ReadWrite::Write;
+            o.files.filename = vec![path];
         })
     };
     let good = directory.join("good").display().to_string();
@@ -201,8 +204,8 @@ fn a_wait_ends_when_the_run_is_to_end(directory: &Path) {
         let outcome = run(
             vec![job("a", |o| {
                 o.ioengine = "sync".into();
-                o.filename = vec![path.display().to_string()];
-                o.thread = thread;
+                o.files.filename = vec![path.display().to_string()];
+                o.schedule.thread = thread;
             })],
             &mut scene,
         );
@@ -218,11 +221,11 @@ fn locks_on_several_files_never_wait_for_each_other(directory: &Path) {
         let outcome = run(
             vec![job("a", |o| {
                 o.choose_engine(engine("libaio").expect("it is in the catalogue"));
-                o.iodepth = 8;
-                o.rw = ReadWrite::RandRw;
-                o.filename = names.clone();
-                o.lockfile = lockfile;
-                o.numjobs = 4;
+                o.depth.iodepth = 8;
+                o.pattern.rw = ReadWrite::RandRw;
+                o.files.filename = names.clone();
+                o.files.lockfile = lockfile;
+                o.schedule.numjobs = 4;
             })],
             &mut Scene::default(),
         );
@@ -238,13 +241,13 @@ fn a_time_based_job_syncs_once_at_its_end(directory: &Path) {
     let outcome = run(
         vec![job("a", |o| {
             o.ioengine = "psync".into();
-            o.rw = ReadWrite::Write;
-            o.filename = vec![file.display().to_string()];
-            o.size = Some(SizeValue::Bytes(64 << 10));
-            o.time_based = true;
-            o.runtime = 400_000;
-            o.end_fsync = true;
-            o.unlink_each_loop = true;
+            o.pattern.rw = ReadWrite::Write;
+            o.files.filename = vec![file.display().to_string()];
+            o.extent.size = Some(SizeValue::Bytes(64 << 10));
+            o.schedule.time_based = true;
+            o.schedule.runtime = 400_000;
+            o.durability.end_fsync = true;
+            o.files.unlink_each_loop = true;
         })],
         &mut scene,
     );
@@ -269,8 +272,8 @@ fn nothing_is_left() {
         let mut scene = Scene { on_snapshot: Some(&twice), ..Scene::default() };
         let of = |name: &str, thread: bool| {
             job(name, |o| {
-                o.numjobs = 3;
-                o.thread = thread;
+                o.schedule.numjobs = 3;
+                o.schedule.thread = thread;
                 if interrupted {
                     long(o);
                 }

@@ -7,7 +7,10 @@
 
 use super::*;
 use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
-use iolite_options::{JobOptions, ReadWrite, RunOptions, SizeValue};
+use iolite_options::{
+    DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, ReadWrite, RunOptions,
+    SizeValue,
+};
 use iolite_os::shared::Arena;
 use iolite_plan::Plan;
 use iolite_stats::{Latency, bucket_of};
@@ -231,11 +234,14 @@ fn measure_with_shorts<const SYNCHRONOUS: bool>(
     let mut options = JobOptions {
         name: "delays".into(),
         ioengine: "null".into(),
-        rw: ReadWrite::RandRead,
-        size: Some(SizeValue::Bytes(count * 4096)),
-        iodepth: depth,
-        slat_percentiles: true,
-        lat_percentiles: true,
+        pattern: PatternOptions { rw: ReadWrite::RandRead, ..PatternOptions::default() },
+        extent: ExtentOptions { size: Some(SizeValue::Bytes(count * 4096)), ..ExtentOptions::default() },
+        depth: DepthOptions { iodepth: depth, ..DepthOptions::default() },
+        measurement: MeasurementOptions {
+            slat_percentiles: true,
+            lat_percentiles: true,
+            ..MeasurementOptions::default()
+        },
         ..JobOptions::default()
     };
     change(&mut options);
@@ -401,8 +407,8 @@ fn at_depth_the_delays_are_those_of_the_storage() {
     const COUNT: u64 = 20_000;
     for (submit, complete) in [(1, 1), (16, 16), (32, 1)] {
         let measured = measure::<false>(moved(), COUNT, 32, |options| {
-            options.iodepth_batch = submit;
-            options.iodepth_batch_complete_max = complete;
+            options.depth.iodepth_batch = submit;
+            options.depth.iodepth_batch_complete_max = complete;
         });
         measured.sums_up(COUNT);
         measured.is_true();
@@ -429,27 +435,29 @@ fn short_ios_are_counted_once() {
     check(measure_with_shorts::<true>(moved(), COUNT, 1, 7, |_| ()), true);
     for (depth, submit) in [(1, 1), (8, 1), (32, 16)] {
         let measured = measure_with_shorts::<false>(moved(), COUNT, depth, 7, |options| {
-            options.iodepth_batch = submit;
+            options.depth.iodepth_batch = submit;
         });
         check(measured, false);
     }
     // All units in flight may be rests of short I/Os.
     let drained = measure_with_shorts::<false>(moved(), COUNT, 8, 7, |options| {
-        options.iodepth_batch = 8;
-        options.iodepth_low = 1;
-        options.iodepth_batch_complete_max = 8;
+        options.depth.iodepth_batch = 8;
+        options.depth.iodepth_low = 1;
+        options.depth.iodepth_batch_complete_max = 8;
     });
     check(drained, false);
     // I/Os that began in the ramp are in no histogram. At some of these ends, part of an I/O is complete.
     for ramp_time in (500..3000).step_by(100) {
-        let after =
-            measure_with_shorts::<false>(moved(), COUNT, 8, 7, |options| options.ramp_time = ramp_time);
+        let after = measure_with_shorts::<false>(moved(), COUNT, 8, 7, |options| {
+            options.schedule.ramp_time = ramp_time
+        });
         assert!(after.ios > 0 && after.ios < COUNT);
         assert_eq!(after.bytes, after.ios * 4096, "{ramp_time}");
         assert_eq!(after.latencies.map(|latency| latency.moments.count), [after.ios; 3], "{ramp_time}");
     }
     // A ramp in bytes ends with the I/O that moves the last of them.
-    let after = measure_with_shorts::<true>(moved(), COUNT, 1, 7, |options| options.ramp_size = 300 * 4096);
+    let after =
+        measure_with_shorts::<true>(moved(), COUNT, 1, 7, |options| options.schedule.ramp_size = 300 * 4096);
     assert_eq!(after.ios, COUNT - 300);
 }
 
@@ -460,11 +468,11 @@ fn a_search_for_a_depth_ends_with_a_measurement() {
         [100, 1000].into_iter().flat_map(|target| (1..60).map(move |end| (target, end * 500)))
     {
         let measured = measure::<false>(moved(), 1_000_000, 16, |options| {
-            options.latency_target = target;
-            options.latency_window = 1000;
-            options.latency_percentile = 90.0;
-            options.iodepth_batch_complete_max = 16;
-            options.runtime = runtime;
+            options.rates.latency_target = target;
+            options.rates.latency_window = 1000;
+            options.rates.latency_percentile = 90.0;
+            options.depth.iodepth_batch_complete_max = 16;
+            options.schedule.runtime = runtime;
         });
         assert!(measured.ios > 0, "target {target}, runtime {runtime}");
     }
@@ -478,7 +486,8 @@ fn on_the_real_clock_each_latency_is_what_passed_between_the_calls() {
     one_at_a_time.sums_up(2000);
     one_at_a_time.is_true();
     for batch in [1, 8] {
-        let deep = measure::<false>(Time::Real(clock), 5000, 32, |options| options.iodepth_batch = batch);
+        let deep =
+            measure::<false>(Time::Real(clock), 5000, 32, |options| options.depth.iodepth_batch = batch);
         deep.sums_up(5000);
         deep.is_true();
     }

@@ -294,7 +294,7 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::{JobOptions, ReadWrite};
+    use iolite_options::{JobOptions, RateOptions, ReadWrite};
     use iolite_plan::resolve::pace_rules;
 
     fn pace(change: impl FnOnce(&mut JobOptions)) -> Pace {
@@ -309,13 +309,16 @@ mod tests {
     fn a_job_without_rates_has_no_pace() {
         assert!(pace_rules(&JobOptions::default(), 1).is_none());
         // A rate for a direction that the job does not use has no effect.
-        let options = JobOptions { rate: PerDirection::new(0, 1, 0), ..JobOptions::default() };
+        let options = JobOptions {
+            rates: RateOptions { rate: PerDirection::new(0, 1, 0), ..RateOptions::default() },
+            ..JobOptions::default()
+        };
         assert!(pace_rules(&options, 1).is_none());
     }
 
     #[test]
     fn a_rate_is_a_schedule() {
-        let mut pace = pace(|o| o.rate_iops[Direction::Read] = 3);
+        let mut pace = pace(|o| o.rates.rate_iops[Direction::Read] = 3);
         let due: Vec<u64> = (0..4)
             .map(|_| {
                 let at = pace.turn(u64::MAX / 2).at;
@@ -329,7 +332,7 @@ mod tests {
 
     #[test]
     fn bytes_count_as_they_are() {
-        let mut pace = pace(|o| o.rate[Direction::Read] = 1 << 20);
+        let mut pace = pace(|o| o.rates.rate[Direction::Read] = 1 << 20);
         pace.issued(Direction::Read, 1 << 19);
         pace.issued(Direction::Read, 1 << 18);
         assert_eq!(pace.turn(0).at, 1000 + SECOND_NS * 3 / 4);
@@ -338,9 +341,9 @@ mod tests {
     #[test]
     fn in_a_mix_the_one_that_is_due_goes_on() {
         let mut pace = pace(|o| {
-            o.rw = ReadWrite::RandRw;
-            o.rwmixread = 50;
-            o.rate_iops = PerDirection::new(10, 5, 5);
+            o.pattern.rw = ReadWrite::RandRw;
+            o.pattern.rwmixread = 50;
+            o.rates.rate_iops = PerDirection::new(10, 5, 5);
         });
         assert_eq!(pace.turn(1000).direction, None);
         pace.issued(Direction::Read, 4096);
@@ -357,9 +360,9 @@ mod tests {
                 [PerDirection::new(10, 10, 10), PerDirection::new(10, 0, 0), PerDirection::new(0, 10, 0)]
             {
                 let mut pace = pace(|o| {
-                    o.rw = ReadWrite::RandRw;
-                    o.rwmixread = share;
-                    o.rate_iops = rates;
+                    o.pattern.rw = ReadWrite::RandRw;
+                    o.pattern.rwmixread = share;
+                    o.rates.rate_iops = rates;
                 });
                 pace.issued(direction, 4096);
                 let at = if rates[direction] > 0 { 100_001_000 } else { 1000 };
@@ -371,8 +374,8 @@ mod tests {
     #[test]
     fn poisson_distances_have_the_mean_and_spread_of_their_law() {
         let mut pace = pace(|o| {
-            o.rate_iops[Direction::Read] = 1000;
-            o.rate_process = RateProcess::Poisson;
+            o.rates.rate_iops[Direction::Read] = 1000;
+            o.rates.rate_process = RateProcess::Poisson;
         });
         let mut last = 1000;
         let gaps: Vec<f64> = (0..20_000)
@@ -395,11 +398,11 @@ mod tests {
     fn pauses_come_by_blocks_and_shift_the_schedule_when_told() {
         for (ignore, expected) in [(false, 1000 + SECOND_NS / 10), (true, 1500 + SECOND_NS / 10)] {
             let mut pace = pace(|o| {
-                o.rate_iops[Direction::Read] = 10;
-                o.thinktime = 7;
-                o.thinktime_spin = 3;
-                o.thinktime_blocks = 2;
-                o.rate_ignore_thinktime = ignore;
+                o.rates.rate_iops[Direction::Read] = 10;
+                o.rates.thinktime = 7;
+                o.rates.thinktime_spin = 3;
+                o.rates.thinktime_blocks = 2;
+                o.rates.rate_ignore_thinktime = ignore;
             });
             pace.completed(Direction::Read, 1);
             assert_eq!(pace.pause(2000), None);
@@ -416,8 +419,8 @@ mod tests {
     #[test]
     fn what_is_in_flight_when_a_pause_comes_counts_towards_the_next() {
         let mut pace = pace(|o| {
-            o.thinktime = 7;
-            o.thinktime_blocks = 2;
+            o.rates.thinktime = 7;
+            o.rates.thinktime_blocks = 2;
         });
         assert_eq!(pace.most_in_flight(), 2);
         let complete = |pace: &mut Pace| pace.completed(Direction::Read, 1);
@@ -434,8 +437,8 @@ mod tests {
     #[test]
     fn a_pause_that_comes_by_time_caps_no_depth() {
         let mut pace = pace(|o| {
-            o.thinktime = 7;
-            o.thinktime_iotime = 1;
+            o.rates.thinktime = 7;
+            o.rates.thinktime_iotime = 1;
         });
         assert_eq!(pace.most_in_flight(), u64::MAX);
         assert!(pace.pause(2_000_000).is_some());
@@ -444,8 +447,8 @@ mod tests {
     #[test]
     fn a_minimum_is_looked_at_once_per_cycle() {
         let mut pace = pace(|o| {
-            o.rate_iops_min[Direction::Read] = 100;
-            o.rate_cycle = 500;
+            o.rates.rate_iops_min[Direction::Read] = 100;
+            o.rates.rate_cycle = 500;
         });
         let watched_from = 1000 + SETTLING_NS;
         let complete =
@@ -466,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_job_settles_once_more_after_its_ramp() {
-        let mut pace = pace(|o| o.rate_iops_min[Direction::Read] = 1000);
+        let mut pace = pace(|o| o.rates.rate_iops_min[Direction::Read] = 1000);
         let over = 1000 + 5 * SECOND_NS;
         assert_eq!(pace.missed(over - 1), None);
         pace.completed(Direction::Read, 4096);
@@ -480,9 +483,9 @@ mod tests {
     #[test]
     fn time_of_reading_back_is_in_no_cycle() {
         let mut pace = pace(|o| {
-            o.rw = ReadWrite::Write;
-            o.rate_iops_min[Direction::Write] = 100;
-            o.rate_cycle = 500;
+            o.pattern.rw = ReadWrite::Write;
+            o.rates.rate_iops_min[Direction::Write] = 100;
+            o.rates.rate_cycle = 500;
         });
         pace.read_back(2000, 2000 + SECOND_NS);
         let watched_from = 1000 + SETTLING_NS + SECOND_NS;
@@ -500,8 +503,8 @@ mod tests {
     #[test]
     fn a_minimum_of_bytes_counts_parts() {
         let mut pace = pace(|o| {
-            o.rate_min[Direction::Read] = 4096;
-            o.rate_iops_min[Direction::Write] = 9;
+            o.rates.rate_min[Direction::Read] = 4096;
+            o.rates.rate_iops_min[Direction::Write] = 9;
         });
         let watched_from = 1000 + SETTLING_NS;
         assert_eq!(pace.missed(watched_from), None);

@@ -61,7 +61,7 @@ impl Priorities {
 mod tests {
     use super::Priorities;
     use iolite_options::engines::engine;
-    use iolite_options::{JobOptions, PriorityShare};
+    use iolite_options::{JobOptions, PlacementOptions, PriorityShare};
     use iolite_plan::resolve::priority_rules;
     use iolite_types::{Direction, PerDirection};
     use std::collections::BTreeMap;
@@ -77,7 +77,10 @@ mod tests {
 
     #[test]
     fn shares_hold_per_direction() {
-        let mut options = JobOptions { prio: Some(5), ..JobOptions::default() };
+        let mut options = JobOptions {
+            placement: PlacementOptions { prio: Some(5), ..PlacementOptions::default() },
+            ..JobOptions::default()
+        };
         assert!(priority_rules(&options, 1).is_none());
         options.choose_engine(engine("libaio").unwrap());
         options.engine.priorities_mut().unwrap().percentage = PerDirection::new(30, 0, 0);

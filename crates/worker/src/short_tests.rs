@@ -4,7 +4,10 @@
 use super::delay_tests::{TimerEngine, moved, run};
 use super::*;
 use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
-use iolite_options::{JobOptions, Range, ReadWrite, SizeValue, Verify};
+use iolite_options::{
+    DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, Range, ReadWrite, SizeValue,
+    Verify,
+};
 use iolite_types::PerDirection;
 use std::os::fd::RawFd;
 use std::sync::atomic::AtomicU64;
@@ -121,7 +124,7 @@ impl Engine for MemoryEngine {
 /// flight, and why the job failed.
 fn run_with_shorts(options: JobOptions) -> (Arc<Arena>, u64, Result<(), String>) {
     let time = moved();
-    let engine = MemoryEngine::new(TimerEngine::new(time, 3), options.iodepth);
+    let engine = MemoryEngine::new(TimerEngine::new(time, 3), options.depth.iodepth);
     let overlaps = Arc::clone(&engine.overlaps);
     let (arena, done) = run(options, time.clock(), engine);
     (arena, overlaps.load(Relaxed), done)
@@ -132,13 +135,19 @@ fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(),
     let mut options = JobOptions {
         name: "shorts".into(),
         ioengine: "libaio".into(),
-        rw: ReadWrite::RandWrite,
-        size: Some(SizeValue::Bytes(SIZE)),
-        io_size: Some(SizeValue::Bytes(1 << 20)),
-        bsrange: Some(PerDirection::all(Range { low: 1024, high: 8192 })),
-        norandommap: true,
-        randseed: seed,
-        iodepth: 8,
+        pattern: PatternOptions {
+            rw: ReadWrite::RandWrite,
+            bsrange: Some(PerDirection::all(Range { low: 1024, high: 8192 })),
+            norandommap: true,
+            randseed: seed,
+            ..PatternOptions::default()
+        },
+        extent: ExtentOptions {
+            size: Some(SizeValue::Bytes(SIZE)),
+            io_size: Some(SizeValue::Bytes(1 << 20)),
+            ..ExtentOptions::default()
+        },
+        depth: DepthOptions { iodepth: 8, ..DepthOptions::default() },
         ..JobOptions::default()
     };
     change(&mut options);
@@ -158,7 +167,7 @@ fn nothing_overtakes_the_rest_of_a_short_io() {
             options.verification.verify_header_seed = true;
         };
         assert_eq!(overlaps(seed, verify), (0, Ok(())), "{seed}");
-        assert_eq!(overlaps(seed, |options| options.serialize_overlap = true), (0, Ok(())), "{seed}");
+        assert_eq!(overlaps(seed, |options| options.depth.serialize_overlap = true), (0, Ok(())), "{seed}");
     }
     let (unordered, done) = overlaps(1, |_| ());
     assert!(unordered > 0 && done.is_ok(), "{done:?}");
@@ -170,10 +179,13 @@ fn blocks_that_a_short_write_began_are_written() {
     let options = JobOptions {
         name: "shorts".into(),
         ioengine: "libaio".into(),
-        rw: ReadWrite::Write,
-        size: Some(SizeValue::Bytes(SIZE)),
-        bs: PerDirection::new(16 << 10, 16 << 10, 4 << 10),
-        block_error_percentiles: true,
+        pattern: PatternOptions {
+            rw: ReadWrite::Write,
+            bs: PerDirection::new(16 << 10, 16 << 10, 4 << 10),
+            ..PatternOptions::default()
+        },
+        extent: ExtentOptions { size: Some(SizeValue::Bytes(SIZE)), ..ExtentOptions::default() },
+        measurement: MeasurementOptions { block_error_percentiles: true, ..MeasurementOptions::default() },
         ..JobOptions::default()
     };
     let (arena, _, done) = run_with_shorts(options);

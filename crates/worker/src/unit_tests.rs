@@ -6,7 +6,7 @@ use iolite_engine::{
     BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit,
 };
 use iolite_options::engines::{Data, UnitKind};
-use iolite_options::{JobOptions, ReadWrite, RunOptions, SizeValue};
+use iolite_options::{FileOptions, JobOptions, ReadWrite, RunOptions, SizeValue};
 use iolite_os::shared::Arena;
 use iolite_plan::Plan;
 use iolite_types::Operation;
@@ -88,18 +88,22 @@ fn run(
 }
 
 fn job(directory: &Path) -> JobOptions {
-    JobOptions { name: "j".into(), directory: vec![directory.display().to_string()], ..JobOptions::default() }
+    JobOptions {
+        name: "j".into(),
+        files: FileOptions { directory: vec![directory.display().to_string()], ..FileOptions::default() },
+        ..JobOptions::default()
+    }
 }
 
 #[test]
 fn each_name_is_one_unit_and_nothing_is_laid_out() {
     let directory = tempfile::tempdir().unwrap();
-    let options = JobOptions {
-        nrfiles: 5,
-        // Such an engine does not care about file sizes.
-        filesize: Some(iolite_options::Range { low: 1 << 20, high: 1 << 20 }),
-        filename_format: "below/$filenum".into(),
-        ..job(directory.path())
+    let options = {
+        let mut options = job(directory.path());
+        options.files.nrfiles = 5;
+        options.files.filename_format = "below/$filenum".into();
+        options.extent.filesize = Some(iolite_options::Range { low: 1 << 20, high: 1 << 20 });
+        options
     };
     let act = |unit: &Unit, names: &[PathBuf]| {
         std::fs::File::create_new(&names[unit.file as usize])?;
@@ -119,7 +123,12 @@ fn each_name_is_one_unit_and_nothing_is_laid_out() {
 fn a_name_that_fails_ends_the_job_with_its_error() {
     let directory = tempfile::tempdir().unwrap();
     let (arena, done) = run(
-        JobOptions { nrfiles: 3, size: Some(SizeValue::Bytes(3 << 20)), ..job(directory.path()) },
+        {
+            let mut options = job(directory.path());
+            options.files.nrfiles = 3;
+            options.extent.size = Some(SizeValue::Bytes(3 << 20));
+            options
+        },
         UnitKind::ActsOnNames,
         moved(),
         |unit, _| if unit.file == 1 { Err(Errno(libc::EEXIST)) } else { Ok(unit.length) },
@@ -131,12 +140,13 @@ fn a_name_that_fails_ends_the_job_with_its_error() {
 #[test]
 fn extents_are_acted_on_in_files_of_the_size_that_the_job_needs() {
     let directory = tempfile::tempdir().unwrap();
-    let options = JobOptions {
-        rw: ReadWrite::RandWrite,
-        size: Some(SizeValue::Bytes(1 << 20)),
-        bs: iolite_types::PerDirection::all(65_536),
-        fallocate: iolite_options::Fallocate::Truncate,
-        ..job(directory.path())
+    let options = {
+        let mut options = job(directory.path());
+        options.pattern.rw = ReadWrite::RandWrite;
+        options.pattern.bs = iolite_types::PerDirection::all(65_536);
+        options.extent.size = Some(SizeValue::Bytes(1 << 20));
+        options.files.fallocate = iolite_options::Fallocate::Truncate;
+        options
     };
     let mut seen = BTreeSet::new();
     let (arena, done) = run(options, UnitKind::ActsOnExtents, moved(), |unit, names| {
@@ -156,7 +166,12 @@ fn work_counts_as_no_io_and_ends_when_there_is_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let mut pieces = 0;
     let (arena, done) = run(
-        JobOptions { loops: 3, size: Some(SizeValue::Bytes(4096)), ..job(directory.path()) },
+        {
+            let mut options = job(directory.path());
+            options.schedule.loops = 3;
+            options.extent.size = Some(SizeValue::Bytes(4096));
+            options
+        },
         UnitKind::Works,
         moved(),
         |unit, names| {
@@ -178,11 +193,12 @@ fn work_goes_on_until_the_time_is_over() {
     let directory = tempfile::tempdir().unwrap();
     let Time::Moved(clock) = moved() else { unreachable!() };
     let mut pieces = 0;
-    let options = JobOptions {
-        runtime: 1_000_000,
-        time_based: true,
-        size: Some(SizeValue::Bytes(4096)),
-        ..job(directory.path())
+    let options = {
+        let mut options = job(directory.path());
+        options.schedule.runtime = 1_000_000;
+        options.schedule.time_based = true;
+        options.extent.size = Some(SizeValue::Bytes(4096));
+        options
     };
     let (_, done) = run(options, UnitKind::Works, Time::Moved(clock), |_, _| {
         clock.fetch_add(10_000_000, Relaxed);
@@ -197,7 +213,11 @@ fn work_goes_on_until_the_time_is_over() {
 #[test]
 fn work_that_fails_ends_the_job() {
     let directory = tempfile::tempdir().unwrap();
-    let options = JobOptions { size: Some(SizeValue::Bytes(4096)), ..job(directory.path()) };
+    let options = {
+        let mut options = job(directory.path());
+        options.extent.size = Some(SizeValue::Bytes(4096));
+        options
+    };
     let (_, done) = run(options, UnitKind::Works, moved(), |_, _| Err(Errno(libc::ENOENT)));
     assert_eq!(done, Err("func=work".into()));
 }

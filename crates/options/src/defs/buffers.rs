@@ -21,46 +21,47 @@ pub static MEMORY: &[Definition] = &[
             ("mmaphuge", "Memory or a file mapped in huge pages"),
         ])
         .lands(|job, given| {
-            (job.mem, job.mem_file) = memory(given.required()?, given.definition.keywords, &mut given.notes)?;
+            (job.buffers.mem, job.buffers.mem_file) =
+                memory(given.required()?, given.definition.keywords, &mut given.notes)?;
             Ok(())
         }),
     buffers("iomem_align", Kind::Int, "Align buffer addresses to a multiple of this")
         .aliases(&["mem_align"])
         .default("0")
         .min(0)
-        .lands(put!(iomem_align, number())),
+        .lands(put!(buffers.iomem_align, number())),
 ];
 
 /// Memory that is locked so that nobody else can use it.
 pub static LOCKED: &[Definition] =
     &[buffers("lockmem", Kind::Str, "Lock this much memory per worker, as if the machine had less")
         .default("0")
-        .lands(put!(lockmem, number()))];
+        .lands(put!(buffers.lockmem, number()))];
 
 /// What buffers contain.
 pub static CONTENT: &[Definition] = &[
-    buffers("zero_buffers", Kind::Flag, "Write zeroes").lands(put!(zero_buffers, boolean())),
+    buffers("zero_buffers", Kind::Flag, "Write zeroes").lands(put!(buffers.zero_buffers, boolean())),
     buffers("refill_buffers", Kind::Flag, "Fill buffers with new random data before each write")
-        .lands(put!(refill_buffers, boolean())),
+        .lands(put!(buffers.refill_buffers, boolean())),
     buffers(
         "scramble_buffers",
         Kind::Bool,
         "Change each buffer slightly before each write, so that no two are the same",
     )
     .default("1")
-    .lands(put!(scramble_buffers, boolean())),
+    .lands(put!(buffers.scramble_buffers, boolean())),
     buffers(
         "buffer_pattern",
         Kind::Str,
         "Bytes to fill buffers with: 0xdead, \"text\", 12, 'file', in any order",
     )
     .lands(|job, given| {
-        job.buffer_pattern = pattern(given.required()?)?;
+        job.buffers.buffer_pattern = pattern(given.required()?)?;
         Ok(())
     }),
     buffers("buffer_compress_percentage", Kind::Int, "By how many percent buffers can be compressed")
         .range(0, 100)
-        .lands(put!(buffer_compress_percentage, number())),
+        .lands(put!(buffers.buffer_compress_percentage, number())),
     buffers(
         "buffer_compress_chunk",
         Kind::Int,
@@ -69,27 +70,27 @@ pub static CONTENT: &[Definition] = &[
     .under("buffer_compress_percentage")
     .default("512")
     .min(0)
-    .lands(put!(buffer_compress_chunk, number())),
+    .lands(put!(buffers.buffer_compress_chunk, number())),
     buffers("dedupe_percentage", Kind::Int, "Percent of buffers that repeat an earlier one")
         .range(0, 100)
-        .lands(put!(dedupe_percentage, number())),
+        .lands(put!(buffers.dedupe_percentage, number())),
     buffers("dedupe_mode", Kind::Str, "Which earlier buffer is repeated")
         .under("dedupe_percentage")
-        .default("repeat")
+        .default(crate::DedupeMode::DEFAULT)
         .keywords(&[("repeat", "The one before"), ("working_set", "Any one of a fixed set")])
-        .lands(put_keyword!(dedupe_mode, DedupeMode)),
+        .lands(put_keyword!(buffers.dedupe_mode, DedupeMode)),
     buffers("dedupe_working_set_percentage", Kind::Int, "Size of that set in percent of the file")
         .under("dedupe_percentage")
         .default("5")
         .range(0, 100)
-        .lands(put!(dedupe_working_set_percentage, number())),
+        .lands(put!(buffers.dedupe_working_set_percentage, number())),
     buffers("dedupe_global", Kind::Bool, "Share that set among all jobs with this option")
         .default("0")
-        .lands(put!(dedupe_global, boolean())),
+        .lands(put!(buffers.dedupe_global, boolean())),
 ];
 
 /// The size of huge pages.
 pub static HUGE_PAGES: &[Definition] = &[buffers("hugepage-size", Kind::Int, "Size of a huge page")
     .default("2097152")
     .min(0)
-    .lands(put!(hugepage_size, number()))];
+    .lands(put!(buffers.hugepage_size, number()))];

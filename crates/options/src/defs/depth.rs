@@ -22,19 +22,19 @@ pub static ENGINE: &[Definition] = &[
     depth("iodepth", Kind::Int, "I/Os that each worker keeps in flight")
         .default("1")
         .min(1)
-        .lands(put!(iodepth, number())),
+        .lands(put!(depth.iodepth, number())),
     depth("iodepth_batch", Kind::Int, "Number of I/Os to submit at once")
         .under("iodepth")
         .aliases(&["iodepth_batch_submit"])
         .default("1")
         .min(0)
-        .lands(put!(iodepth_batch, number())),
+        .lands(put!(depth.iodepth_batch, number())),
     depth("iodepth_batch_complete_min", Kind::Int, "Minimum of completions to wait for; 0 does not wait")
         .under("iodepth")
         .aliases(&["iodepth_batch_complete"])
         .default("1")
         .min(0)
-        .lands(put!(iodepth_batch_complete_min, number())),
+        .lands(put!(depth.iodepth_batch_complete_min, number())),
     depth(
         "iodepth_batch_complete_max",
         Kind::Int,
@@ -42,17 +42,17 @@ pub static ENGINE: &[Definition] = &[
     )
     .under("iodepth")
     .min(0)
-    .lands(put!(iodepth_batch_complete_max, number())),
+    .lands(put!(depth.iodepth_batch_complete_max, number())),
     depth("iodepth_low", Kind::Int, "Once the queue was full, let it drain to this before filling it again")
         .under("iodepth")
         .min(0)
-        .lands(put!(iodepth_low, number())),
+        .lands(put!(depth.iodepth_low, number())),
     depth("serialize_overlap", Kind::Bool, "Let an I/O wait for those in flight that touch the same bytes")
         .under("iodepth")
         .default("0")
-        .lands(put!(serialize_overlap, boolean())),
+        .lands(put!(depth.serialize_overlap, boolean())),
     depth("io_submit_mode", Kind::Str, "Who submits I/O")
-        .default("inline")
+        .default(crate::SubmitMode::DEFAULT)
         .keywords(&[("inline", "The worker itself"), ("offload", "A pool of threads beside it")])
-        .lands(put_keyword!(io_submit_mode, SubmitMode)),
+        .lands(put_keyword!(depth.io_submit_mode, SubmitMode)),
 ];

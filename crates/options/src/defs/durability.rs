@@ -13,15 +13,15 @@ pub static FLUSHES: &[Definition] = &[
     durability("fsync", Kind::Int, "Flush data and metadata (fsync) after this many writes; 0 never")
         .default("0")
         .min(0)
-        .lands(put!(fsync, number())),
+        .lands(put!(durability.fsync, number())),
     durability("fdatasync", Kind::Int, "Flush data (fdatasync) after this many writes; 0 never")
         .default("0")
         .min(0)
-        .lands(put!(fdatasync, number())),
+        .lands(put!(durability.fdatasync, number())),
     durability("write_barrier", Kind::Int, "Make one write in this many a barrier; 0 none")
         .default("0")
         .min(0)
-        .lands(put!(write_barrier, number())),
+        .lands(put!(durability.write_barrier, number())),
     durability(
         "sync_file_range",
         Kind::StrNumber,
@@ -34,18 +34,19 @@ pub static FLUSHES: &[Definition] = &[
     ])
     .lands(|job, given| {
         let keywords = given.definition.keywords;
-        job.sync_file_range = sync_file_range(given.required()?, keywords, given.kb_base, &mut given.notes)?;
+        job.durability.sync_file_range =
+            sync_file_range(given.required()?, keywords, given.kb_base, &mut given.notes)?;
         Ok(())
     }),
     durability("direct", Kind::Bool, "Bypass the page cache (O_DIRECT); the opposite of buffered")
         .default("0")
-        .lands(put!(direct, boolean())),
+        .lands(put!(durability.direct, boolean())),
     durability("atomic", Kind::Bool, "Write atomically (RWF_ATOMIC); implies direct")
         .default("0")
-        .lands(put!(atomic, boolean())),
+        .lands(put!(durability.atomic, boolean())),
     durability("buffered", Kind::Bool, "Use the page cache; the opposite of direct").default("1").lands(
         |job, given| {
-            job.direct = !given.boolean()?;
+            job.durability.direct = !given.boolean()?;
             Ok(())
         },
     ),
@@ -55,7 +56,7 @@ pub static FLUSHES: &[Definition] = &[
 pub static CACHE: &[Definition] = &[
     durability("invalidate", Kind::Bool, "Drop the cached pages of each file before the job starts")
         .default("1")
-        .lands(put!(invalidate, boolean())),
+        .lands(put!(files.invalidate, boolean())),
     durability("sync", Kind::Str, "Open files so that each write waits for the storage")
         .default("none")
         .keywords(&[
@@ -66,7 +67,7 @@ pub static CACHE: &[Definition] = &[
             ("dsync", "Data (O_DSYNC)"),
         ])
         .lands(|job, given| {
-            job.sync = match given.keyword()? {
+            job.durability.sync = match given.keyword()? {
                 "sync" | "1" => SyncMode::Sync,
                 "dsync" => SyncMode::DSync,
                 _ => SyncMode::None,
@@ -82,7 +83,7 @@ pub static CACHE: &[Definition] = &[
             ("extreme", "Longer than long"),
         ])
         .lands(|job, given| {
-            job.write_hint = WriteHint::from_keyword(given.keyword()?);
+            job.durability.write_hint = WriteHint::from_keyword(given.keyword()?);
             Ok(())
         }),
 ];
@@ -91,15 +92,15 @@ pub static CACHE: &[Definition] = &[
 pub static CLOSING: &[Definition] = &[
     durability("end_fsync", Kind::Bool, "Flush each file when all of its I/O is done")
         .default("0")
-        .lands(put!(end_fsync, boolean())),
+        .lands(put!(durability.end_fsync, boolean())),
     durability("fsync_on_close", Kind::Bool, "Flush each file whenever it is closed")
         .default("0")
-        .lands(put!(fsync_on_close, boolean())),
+        .lands(put!(durability.fsync_on_close, boolean())),
     durability(
         "end_syncfs",
         Kind::Bool,
         "Flush the whole file system of each file when all of its I/O is done",
     )
     .default("0")
-    .lands(put!(end_syncfs, boolean())),
+    .lands(put!(durability.end_syncfs, boolean())),
 ];

@@ -13,7 +13,7 @@ pub static IGNORED: &[Definition] =
         .under("rw")
         .lands(|job, given| {
             let text = given.required()?;
-            job.ignore_error = values::ignored_errors(text, &mut given.notes)?;
+            job.errors.ignore_error = values::ignored_errors(text, &mut given.notes)?;
             Ok(())
         })];
 
@@ -33,7 +33,7 @@ pub static POLICY: &[Definition] = &[
         ])
         .lands(|job, given| {
             let io = |read, write| ErrorKinds { read, write, verify: false };
-            job.continue_on_error = match given.keyword()? {
+            job.errors.continue_on_error = match given.keyword()? {
                 "read" => io(true, false),
                 "write" => io(false, true),
                 "io" => io(true, true),
@@ -45,5 +45,5 @@ pub static POLICY: &[Definition] = &[
         }),
     errors("error_dump", Kind::Bool, "Describe each error that does not end the job")
         .default("0")
-        .lands(put!(error_dump, boolean())),
+        .lands(put!(errors.error_dump, boolean())),
 ];

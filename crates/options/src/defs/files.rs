@@ -13,45 +13,45 @@ pub static NAMES: &[Definition] = &[
     files("filename", Kind::Str, "Files or devices to use, separated by colons (given again: more of them); \\: is a colon in a name, - is standard input or output")
         .lands(|job, given| {
             let names = names(given.required()?)?;
-            if !std::mem::replace(&mut job.names_are_own, true) {
-                job.filename.clear();
+            if !std::mem::replace(&mut job.files.names_are_own, true) {
+                job.files.filename.clear();
             }
-            job.filename.extend(names);
-            job.nrfiles_limits_names = false;
+            job.files.filename.extend(names);
+            job.files.nrfiles_limits_names = false;
             Ok(())
         }),
     files("lockfile", Kind::Str, "Lock each file while an I/O to it is under way")
         .under("filename")
-        .default("none")
+        .default(crate::LockFile::DEFAULT)
         .keywords(&[
             ("none", "No locks"),
             ("exclusive", "One worker at a time"),
             ("readwrite", "Several readers or one writer"),
         ])
-        .lands(put_keyword!(lockfile, LockFile)),
+        .lands(put_keyword!(files.lockfile, LockFile)),
     files("filetype", Kind::Str, "Kind of file to assume for a name that does not exist")
-        .default("none")
+        .default(crate::FileType::DEFAULT)
         .keywords(&[
             ("none", "Find out"),
             ("file", "Regular file"),
             ("block", "Block device"),
             ("char", "Character device"),
         ])
-        .lands(put_keyword!(filetype, FileType)),
+        .lands(put_keyword!(files.filetype, FileType)),
     files("directory", Kind::Str, "Directories for the files, separated by colons; clones of a job share them out")
         .lands(|job, given| {
-            job.directory = names(given.required()?)?;
+            job.files.directory = names(given.required()?)?;
             Ok(())
         }),
     files("filename_format", Kind::Str, "How file names are made from $jobname, $clientuid, $jobnum and $filenum")
         .default("$jobname.$jobnum.$filenum")
-        .lands(put!(filename_format, string())),
+        .lands(put!(files.filename_format, string())),
     files("unique_filename", Kind::Bool, "Put the address of the client into file names when it runs on a server")
         .default("1")
-        .lands(put!(unique_filename, boolean())),
+        .lands(put!(files.unique_filename, boolean())),
     files("opendir", Kind::Str, "Use every file below this directory").lands(|job, given| {
-        job.opendir = Some(given.string()?);
-        job.nrfiles_limits_names = false;
+        job.files.opendir = Some(given.string()?);
+        job.files.nrfiles_limits_names = false;
         Ok(())
     }),
 ];
@@ -61,7 +61,7 @@ pub static SIZES: &[Definition] =
     &[
         files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
             .lands(|job, given| {
-                job.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+                job.extent.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
                 Ok(())
             }),
         files(
@@ -71,13 +71,13 @@ pub static SIZES: &[Definition] =
         )
         .aliases(&["io_limit"])
         .lands(|job, given| {
-            job.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+            job.extent.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
             Ok(())
         }),
         files("fill_device", Kind::Bool, "Write until there is no space left")
             .aliases(&["fill_fs"])
             .default("0")
-            .lands(put!(fill_device, boolean())),
+            .lands(put!(extent.fill_device, boolean())),
         files("filesize", Kind::Str, "Size of each file; from a range, each file gets its own")
             .limits(Limits::OnlyMin(1))
             .lands(|job, given| {
@@ -85,37 +85,37 @@ pub static SIZES: &[Definition] =
                 if sizes.low == 0 {
                     return Err("must be at least 1".to_owned());
                 }
-                job.filesize = Some(sizes);
+                job.extent.filesize = Some(sizes);
                 Ok(())
             }),
         files("file_append", Kind::Bool, "Start at the end of each file")
             .default("0")
-            .lands(put!(file_append, boolean())),
+            .lands(put!(extent.file_append, boolean())),
         files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")
             .aliases(&["fileoffset"])
             .default("0")
             .lands(|job, given| {
-                job.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
+                job.extent.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
                 Ok(())
             }),
         files("offset_increment", Kind::Size, "Distance between the starts of successive clones of the job")
             .under("offset")
             .default("0")
             .lands(|job, given| {
-                job.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
+                job.extent.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
                 Ok(())
             }),
         files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")
             .default("0")
             .min(0)
-            .lands(put!(offset_align, number())),
+            .lands(put!(extent.offset_align, number())),
         files(
             "number_ios",
             Kind::Str,
             "End the job after this many I/Os, counted from the end of the ramp; 0 is no limit",
         )
         .default("0")
-        .lands(put!(number_ios, number())),
+        .lands(put!(extent.number_ios, number())),
         files("num_range", Kind::Int, "How many ranges one trim command carries")
             .default("1")
             .range(0, 256)
@@ -140,8 +140,9 @@ pub static SHARING: &[Definition] = &[
         .lands(|job, given| match given.number()? {
             0 => Err("a job needs at least 1 file".to_owned()),
             files => {
-                job.nrfiles = files;
-                job.nrfiles_limits_names = !job.filename.is_empty() || job.opendir.is_some();
+                job.files.nrfiles = files;
+                job.files.nrfiles_limits_names =
+                    !job.files.filename.is_empty() || job.files.opendir.is_some();
                 Ok(())
             }
         }),
@@ -163,12 +164,13 @@ pub static SHARING: &[Definition] = &[
     ])
     .lands(|job, given| {
         let keywords = given.definition.keywords;
-        job.file_service_type = file_service(given.required()?, keywords, given.kb_base, &mut given.notes)?;
+        job.files.file_service_type =
+            file_service(given.required()?, keywords, given.kb_base, &mut given.notes)?;
         Ok(())
     }),
     files("openfiles", Kind::Int, "Number of files open at the same time; by default, all")
         .min(0)
-        .lands(put!(openfiles, number())),
+        .lands(put!(files.openfiles, number())),
     files("fallocate", Kind::Str, "How space is reserved when files are laid out")
         .default("native")
         .keywords(&[
@@ -181,7 +183,7 @@ pub static SHARING: &[Definition] = &[
             ("1", "Same as posix"),
         ])
         .lands(|job, given| {
-            job.fallocate = match given.keyword()? {
+            job.files.fallocate = match given.keyword()? {
                 "native" => Fallocate::Native,
                 "posix" | "1" => Fallocate::Posix,
                 "keep" => Fallocate::Keep,
@@ -191,7 +193,7 @@ pub static SHARING: &[Definition] = &[
             Ok(())
         }),
     files("fadvise_hint", Kind::Str, "Which access pattern the kernel is told to expect")
-        .default("1")
+        .default(crate::FadviseHint::DEFAULT)
         .keywords(&[
             ("0", "Nothing"),
             ("1", "Random or sequential, as the workload is"),
@@ -199,7 +201,7 @@ pub static SHARING: &[Definition] = &[
             ("sequential", "Sequential"),
             ("noreuse", "Data is used once"),
         ])
-        .lands(put_keyword!(fadvise_hint, FadviseHint)),
+        .lands(put_keyword!(files.fadvise_hint, FadviseHint)),
 ];
 
 /// What a write does to a file that exists.
@@ -209,39 +211,39 @@ pub static OVERWRITE: &[Definition] = &[files(
     "Lay out a file before writing to it, so that only blocks that exist are written",
 )
 .default("0")
-.lands(put!(overwrite, boolean()))];
+.lands(put!(files.overwrite, boolean()))];
 
 /// How they are created.
 pub static CREATION: &[Definition] = &[
     files("create_serialize", Kind::Bool, "Lay out the files of one job after the other")
         .default("1")
-        .lands(put!(create_serialize, boolean())),
+        .lands(put!(files.create_serialize, boolean())),
     files("create_fsync", Kind::Bool, "Flush each file after it was laid out")
         .default("1")
-        .lands(put!(create_fsync, boolean())),
+        .lands(put!(files.create_fsync, boolean())),
     files("create_on_open", Kind::Bool, "Make files when they are first opened, not beforehand")
         .default("0")
-        .lands(put!(create_on_open, boolean())),
+        .lands(put!(files.create_on_open, boolean())),
     files("create_only", Kind::Bool, "Lay out the files and do no I/O")
         .default("0")
-        .lands(put!(create_only, boolean())),
+        .lands(put!(files.create_only, boolean())),
     files("allow_file_create", Kind::Bool, "Make files that do not exist; otherwise they are an error")
         .default("1")
-        .lands(put!(allow_file_create, boolean())),
+        .lands(put!(files.allow_file_create, boolean())),
     files("allow_mounted_write", Kind::Bool, "Write and trim devices even while they are mounted or in use")
         .default("0")
-        .lands(put!(allow_mounted_write, boolean())),
+        .lands(put!(files.allow_mounted_write, boolean())),
     files("pre_read", Kind::Bool, "Read each file once before the job starts")
         .default("0")
-        .lands(put!(pre_read, boolean())),
+        .lands(put!(files.pre_read, boolean())),
 ];
 
 /// How they are removed.
 pub static REMOVAL: &[Definition] = &[
     files("unlink", Kind::Bool, "Remove the files when the job has ended")
         .default("0")
-        .lands(put!(unlink, boolean())),
+        .lands(put!(files.unlink, boolean())),
     files("unlink_each_loop", Kind::Bool, "Remove the files after each loop")
         .default("0")
-        .lands(put!(unlink_each_loop, boolean())),
+        .lands(put!(files.unlink_each_loop, boolean())),
 ];

@@ -17,7 +17,7 @@ pub static IDENTITY: &[Definition] = &[
         .lands(put!(name, string())),
     job("wait_for", Kind::Str, "Start only when every worker of the job of this name has ended").lands(
         |job, given| {
-            job.wait_for = Some(given.string()?);
+            job.schedule.wait_for = Some(given.string()?);
             Ok(())
         },
     ),
@@ -27,7 +27,7 @@ pub static IDENTITY: &[Definition] = &[
 pub static RUN: &[Definition] = &[
     job("loops", Kind::Int, "How many times the job does all of its I/O").default("1").min(0).lands(
         |job, given| {
-            job.loops = given.number::<u64>()?.max(1);
+            job.schedule.loops = given.number::<u64>()?.max(1);
             Ok(())
         },
     ),
@@ -35,7 +35,7 @@ pub static RUN: &[Definition] = &[
         |job, given| match given.number()? {
             0 => Err("a job needs at least 1 worker".to_owned()),
             workers => {
-                job.numjobs = workers;
+                job.schedule.numjobs = workers;
                 Ok(())
             }
         },
@@ -49,19 +49,19 @@ pub static RUN: &[Definition] = &[
     .lands(|job, given| {
         let text = given.required()?;
         let delay = range_with(text, true, |part| time(part, SECOND, &mut given.notes))?;
-        job.startdelay = (delay.high > 0).then_some(delay);
+        job.schedule.startdelay = (delay.high > 0).then_some(delay);
         Ok(())
     }),
     job("runtime", Kind::Time, "End the job after this time, done or not; 0 is no limit")
         .aliases(&["timeout"])
         .default("0")
-        .lands(put!(runtime, time(SECOND))),
+        .lands(put!(schedule.runtime, time(SECOND))),
     job("time_based", Kind::Flag, "Start over until the run time is up, even when all I/O is done")
-        .lands(put!(time_based, boolean())),
+        .lands(put!(schedule.time_based, boolean())),
     job("verify_only", Kind::Flag, "Write nothing: check what an earlier run of the same job has written")
-        .lands(put!(verify_only, boolean())),
+        .lands(put!(verification.verify_only, boolean())),
     job("ramp_time", Kind::Time, "Run this long before measuring; runtime counts from then")
-        .lands(put!(ramp_time, time(SECOND))),
+        .lands(put!(schedule.ramp_time, time(SECOND))),
     job("ramp_size", Kind::Str, "Move this much data before measuring; runtime counts from then")
         .limits(Limits::OnlyMin(1))
         .lands(|job, given| {
@@ -69,7 +69,7 @@ pub static RUN: &[Definition] = &[
                 return Err("is in bytes, not in percent".to_owned());
             }
             // 0 is the same as not giving it.
-            job.ramp_size = if given.text == Some("0") { 0 } else { given.number()? };
+            job.schedule.ramp_size = if given.text == Some("0") { 0 } else { given.number()? };
             Ok(())
         }),
 ];
@@ -77,11 +77,11 @@ pub static RUN: &[Definition] = &[
 /// What is run before and after it, and in what surroundings.
 pub static SURROUNDINGS: &[Definition] = &[
     job("exec_prerun", Kind::Str, "Shell command to run before the job starts").lands(|job, given| {
-        job.exec_prerun = Some(given.string()?);
+        job.schedule.exec_prerun = Some(given.string()?);
         Ok(())
     }),
     job("exec_postrun", Kind::Str, "Shell command to run after the job has ended").lands(|job, given| {
-        job.exec_postrun = Some(given.string()?);
+        job.schedule.exec_postrun = Some(given.string()?);
         Ok(())
     }),
     job(
@@ -90,7 +90,7 @@ pub static SURROUNDINGS: &[Definition] = &[
         "I/O scheduler to set for the device before the job runs; it is not restored",
     )
     .lands(|job, given| {
-        job.ioscheduler = Some(given.string()?);
+        job.placement.ioscheduler = Some(given.string()?);
         Ok(())
     }),
 ];
@@ -98,21 +98,22 @@ pub static SURROUNDINGS: &[Definition] = &[
 /// How jobs follow each other.
 pub static ORDER: &[Definition] = &[
     job("exitall", Kind::Flag, "When this job ends, others end too (exit_what says which)")
-        .lands(put!(exitall, boolean())),
+        .lands(put!(schedule.exitall, boolean())),
     job("exit_what", Kind::Str, "Which jobs exitall and exitall_on_error end")
-        .default("group")
+        .default(crate::ExitWhat::DEFAULT)
         .keywords(&[
             ("group", "Those of the same reporting group"),
             ("stonewall", "All that are running; those behind a stonewall still start"),
             ("all", "All, also those that have not started"),
         ])
-        .lands(put_keyword!(exit_what, ExitWhat)),
+        .lands(put_keyword!(schedule.exit_what, ExitWhat)),
     job("exitall_on_error", Kind::Flag, "When this job fails, others end too (exit_what says which)")
-        .lands(put!(exitall_on_error, boolean())),
+        .lands(put!(schedule.exitall_on_error, boolean())),
     job("stonewall", Kind::Flag, "Start only when every job before this one has ended; begins a new group")
         .aliases(&["wait_for_previous"])
-        .lands(put!(stonewall, boolean())),
+        .lands(put!(schedule.stonewall, boolean())),
     job("new_group", Kind::Flag, "Begin a new reporting group with this job")
-        .lands(put!(new_group, boolean())),
-    job("thread", Kind::Flag, "Run the workers as threads, not as processes").lands(put!(thread, boolean())),
+        .lands(put!(schedule.new_group, boolean())),
+    job("thread", Kind::Flag, "Run the workers as threads, not as processes")
+        .lands(put!(schedule.thread, boolean())),
 ];

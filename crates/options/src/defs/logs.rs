@@ -32,7 +32,7 @@ pub static LOGS: &[Definition] = &[
         .under("write_bw_log")
         .default("500")
         .min(0)
-        .lands(put!(bwavgtime, number())),
+        .lands(put!(measurement.bwavgtime, number())),
     logs("write_lat_log", Kind::Str, "Log latencies to files of this name")
         .standing_alone()
         .lands(put_prefix!(write_lat_log)),
@@ -43,7 +43,7 @@ pub static LOGS: &[Definition] = &[
         .under("write_iops_log")
         .default("500")
         .min(0)
-        .lands(put!(iopsavgtime, number())),
+        .lands(put!(measurement.iopsavgtime, number())),
     logs(
         "log_entries",
         Kind::Int,
@@ -111,5 +111,5 @@ pub static LOGS: &[Definition] = &[
         .lands(put!(logs.log_alternate_epoch_clock_id, number())),
     logs("block_error_percentiles", Kind::Bool, "Report how many trims blocks survive, and how they fail")
         .default("0")
-        .lands(put!(block_error_percentiles, boolean())),
+        .lands(put!(measurement.block_error_percentiles, boolean())),
 ];

@@ -16,15 +16,17 @@ pub static CLOCK: &[Definition] = &[measurement("clocksource", Kind::Str, "Sourc
         ("cpu", "The processor's own counter"),
     ])
     .lands(|job, given| {
-        job.clocksource = ClockSource::from_keyword(given.keyword()?);
+        job.measurement.clocksource = ClockSource::from_keyword(given.keyword()?);
         Ok(())
     })];
 
 /// Which jobs are reported together.
 pub static GROUPS: &[Definition] = &[
     measurement("group_reporting", Kind::Flag, "Report the workers of a group as one")
-        .lands(put!(group_reporting, boolean())),
-    measurement("stats", Kind::Bool, "Report this job").default("1").lands(put!(stats, boolean())),
+        .lands(put!(measurement.group_reporting, boolean())),
+    measurement("stats", Kind::Bool, "Report this job")
+        .default("1")
+        .lands(put!(measurement.stats, boolean())),
 ];
 
 /// The most percentiles that a report lists.
@@ -34,67 +36,67 @@ const MOST_PERCENTILES: usize = 20;
 pub static LATENCIES: &[Definition] = &[
     measurement("clat_percentiles", Kind::Bool, "Report percentiles of the completion latency")
         .default("1")
-        .lands(put!(clat_percentiles, boolean())),
+        .lands(put!(measurement.clat_percentiles, boolean())),
     measurement("lat_percentiles", Kind::Bool, "Report percentiles of the total latency")
         .default("0")
-        .lands(put!(lat_percentiles, boolean())),
+        .lands(put!(measurement.lat_percentiles, boolean())),
     measurement("slat_percentiles", Kind::Bool, "Report percentiles of the submission latency")
         .default("0")
-        .lands(put!(slat_percentiles, boolean())),
+        .lands(put!(measurement.slat_percentiles, boolean())),
     measurement("percentile_list", Kind::FloatList, "Which percentiles, at most 20")
         .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99")
         .limits(Limits::Floats(0.0, 100.0))
         .lands(|job, given| {
             let mut list = given.floats(MOST_PERCENTILES)?;
             list.sort_by(f64::total_cmp);
-            job.percentile_list = list;
+            job.measurement.percentile_list = list;
             Ok(())
         }),
     measurement("significant_figures", Kind::Int, "Significant figures of numbers in the normal report")
         .default("4")
         .range(1, 10)
-        .lands(put!(significant_figures, number())),
+        .lands(put!(measurement.significant_figures, number())),
     measurement("disk_util", Kind::Bool, "Report the activity of the disks below")
         .default("1")
-        .lands(put!(disk_util, boolean())),
+        .lands(put!(measurement.disk_util, boolean())),
     measurement("gtod_reduce", Kind::Bool, "Take as few times as possible: sets all four disable options")
         .default("0")
         .lands(|job, given| {
             // The order of the options matters: a later disable_… takes precedence.
             let reduce = given.boolean()?;
-            job.gtod_reduce = reduce;
-            job.disable_lat = reduce;
-            job.disable_clat = reduce;
-            job.disable_slat = reduce;
-            job.disable_bw = reduce;
+            job.measurement.gtod_reduce = reduce;
+            job.measurement.disable_lat = reduce;
+            job.measurement.disable_clat = reduce;
+            job.measurement.disable_slat = reduce;
+            job.measurement.disable_bw = reduce;
             Ok(())
         }),
     measurement("disable_lat", Kind::Bool, "Do not measure total latencies")
         .under("gtod_reduce")
         .default("0")
-        .lands(put!(disable_lat, boolean())),
+        .lands(put!(measurement.disable_lat, boolean())),
     measurement("disable_clat", Kind::Bool, "Do not measure completion latencies")
         .under("gtod_reduce")
         .default("0")
-        .lands(put!(disable_clat, boolean())),
+        .lands(put!(measurement.disable_clat, boolean())),
     measurement("disable_slat", Kind::Bool, "Do not measure submission latencies")
         .under("gtod_reduce")
         .default("0")
-        .lands(put!(disable_slat, boolean())),
+        .lands(put!(measurement.disable_slat, boolean())),
     measurement("disable_bw_measurement", Kind::Bool, "Do not sample bandwidth")
         .under("gtod_reduce")
         .aliases(&["disable_bw"])
         .default("0")
-        .lands(put!(disable_bw, boolean())),
+        .lands(put!(measurement.disable_bw, boolean())),
     measurement("gtod_cpu", Kind::Int, "CPU of a thread that keeps the time for all workers").min(0).lands(
         |job, given| {
-            job.gtod_cpu = Some(given.number()?);
+            job.measurement.gtod_cpu = Some(given.number()?);
             Ok(())
         },
     ),
     measurement("job_start_clock_id", Kind::Int, "Clock of the job's start in the report, by number")
         .min(0)
-        .lands(put!(job_start_clock_id, number())),
+        .lands(put!(measurement.job_start_clock_id, number())),
     measurement("unified_rw_reporting", Kind::Str, "Whether directions are reported apart")
         .default("none")
         .keywords(&[
@@ -106,7 +108,7 @@ pub static LATENCIES: &[Definition] = &[
             ("2", "Same as both"),
         ])
         .lands(|job, given| {
-            job.unified_rw_reporting = match given.keyword()? {
+            job.measurement.unified_rw_reporting = match given.keyword()? {
                 "mixed" | "1" => UnifiedReporting::Mixed,
                 "both" | "2" => UnifiedReporting::Both,
                 _ => UnifiedReporting::None,
@@ -124,13 +126,13 @@ pub static UNITS: &[Definition] = &[
             ("1000", "k is 1000 and kib is 1024 in values; reports prefer kB"),
         ])
         .lands(|job, given| {
-            job.kb_base = if given.keyword()? == "1000" { 1000 } else { 1024 };
+            job.measurement.kb_base = if given.keyword()? == "1000" { 1000 } else { 1024 };
             Ok(())
         }),
     measurement("unit_base", Kind::Str, "Whether reports count bytes or bits")
         .keywords(&[("0", "As fits"), ("8", "Bytes"), ("1", "Bits")])
         .lands(|job, given| {
-            job.unit_base = match given.keyword()? {
+            job.measurement.unit_base = match given.keyword()? {
                 "8" => 8,
                 "1" => 1,
                 _ => 0,
@@ -158,22 +160,23 @@ pub static STEADY_STATE: &[Definition] = &[
     ])
     .lands(|job, given| {
         let (text, keywords) = (given.required()?, given.definition.keywords);
-        job.steadystate = crate::values::steady_state(text, keywords, given.kb_base, &mut given.notes)?;
+        job.measurement.steadystate =
+            crate::values::steady_state(text, keywords, given.kb_base, &mut given.notes)?;
         Ok(())
     }),
     measurement("steadystate_duration", Kind::Time, "How long it must stay within its limit")
         .under("steadystate")
         .aliases(&["ss_dur"])
         .default("0")
-        .lands(put!(steadystate_duration, time(crate::values::SECOND))),
+        .lands(put!(measurement.steadystate_duration, time(crate::values::SECOND))),
     measurement("steadystate_ramp_time", Kind::Time, "How long to wait before measuring it")
         .under("steadystate")
         .aliases(&["ss_ramp"])
         .default("0")
-        .lands(put!(steadystate_ramp_time, time(crate::values::SECOND))),
+        .lands(put!(measurement.steadystate_ramp_time, time(crate::values::SECOND))),
     measurement("steadystate_check_interval", Kind::Time, "Time between two measurements of it")
         .under("steadystate")
         .aliases(&["ss_interval"])
         .default("1")
-        .lands(put!(steadystate_check_interval, time(crate::values::SECOND))),
+        .lands(put!(measurement.steadystate_check_interval, time(crate::values::SECOND))),
 ];

@@ -14,10 +14,10 @@ pub static OWN: &[Definition] = &[
         "Also measure latency from the time at which the rate intended an I/O to start (ilat)",
     )
     .default("0")
-    .lands(put!(lat_from_intended_start, boolean())),
+    .lands(put!(measurement.lat_from_intended_start, boolean())),
     own("verify_header_format", Kind::Str, "Layout of verify headers: that of this version of fio")
         .under("verify")
-        .default("3.42")
+        .default(crate::VerifyHeaderFormat::DEFAULT)
         .keywords(&[("3.42", "With room for many writes"), ("3.33", "For fio before 3.42")])
         .lands(put_keyword!(verification.verify_header_format, VerifyHeaderFormat)),
 ];

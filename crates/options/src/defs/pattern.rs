@@ -33,7 +33,8 @@ pub static BLOCKS: &[Definition] = &[
     ])
     .lands(|job, given| {
         let keywords = given.definition.keywords;
-        (job.rw, job.rw_modifier) = read_write(given.required()?, keywords, given.kb_base, &mut given.notes)?;
+        (job.pattern.rw, job.pattern.rw_modifier) =
+            read_write(given.required()?, keywords, given.kb_base, &mut given.notes)?;
         Ok(())
     }),
     pattern("bs", Kind::Int, "Block size in bytes, for all directions or as reads,writes,trims")
@@ -41,7 +42,7 @@ pub static BLOCKS: &[Definition] = &[
         .aliases(&["blocksize"])
         .default("4096")
         .min(1)
-        .lands(|job, given| given.numbers_into(&mut job.bs)),
+        .lands(|job, given| given.numbers_into(&mut job.pattern.bs)),
     pattern(
         "ba",
         Kind::Int,
@@ -50,13 +51,13 @@ pub static BLOCKS: &[Definition] = &[
     .under("rw")
     .aliases(&["blockalign"])
     .min(1)
-    .lands(|job, given| given.numbers_into(&mut job.ba)),
+    .lands(|job, given| given.numbers_into(&mut job.pattern.ba)),
     pattern("bsrange", Kind::Range, "Smallest and largest block size; each I/O picks one between")
         .under("rw")
         .aliases(&["blocksize_range"])
         .limits(Limits::OnlyMin(1))
         .lands(|job, given| {
-            let mut ranges = job.bsrange.unwrap_or(PerDirection::all(UNSET));
+            let mut ranges = job.pattern.bsrange.unwrap_or(PerDirection::all(UNSET));
             let parts = per_direction(given.required()?, &[',', '/'], &mut given.notes)?;
             for (range_of, part) in ranges.values.iter_mut().zip(parts) {
                 if let Some(part) = part {
@@ -64,9 +65,9 @@ pub static BLOCKS: &[Definition] = &[
                 }
             }
             given.notes.dedup();
-            job.bsrange = Some(ranges);
+            job.pattern.bsrange = Some(ranges);
             // Of a range and a split, the later one applies.
-            job.bssplit = None;
+            job.pattern.bssplit = None;
             Ok(())
         }),
     pattern(
@@ -76,7 +77,7 @@ pub static BLOCKS: &[Definition] = &[
     )
     .under("rw")
     .lands(|job, given| {
-        let mut splits = job.bssplit.clone().unwrap_or_default();
+        let mut splits = job.pattern.bssplit.clone().unwrap_or_default();
         // An entry contains no comma, so the directions can be split first.
         let parts = per_direction(given.required()?, &[','], &mut given.notes)?;
         for (split_of, part) in splits.values.iter_mut().zip(parts) {
@@ -85,8 +86,8 @@ pub static BLOCKS: &[Definition] = &[
             }
         }
         given.notes.dedup();
-        job.bssplit = Some(splits);
-        job.bsrange = None;
+        job.pattern.bssplit = Some(splits);
+        job.pattern.bsrange = None;
         Ok(())
     }),
     pattern(
@@ -96,7 +97,7 @@ pub static BLOCKS: &[Definition] = &[
     )
     .under("rw")
     .aliases(&["blocksize_unaligned"])
-    .lands(put!(bs_unaligned, boolean())),
+    .lands(put!(pattern.bs_unaligned, boolean())),
     pattern(
         "bs_is_seq_rand",
         Kind::Bool,
@@ -104,19 +105,19 @@ pub static BLOCKS: &[Definition] = &[
     )
     .under("rw")
     .default("0")
-    .lands(put!(bs_is_seq_rand, boolean())),
+    .lands(put!(pattern.bs_is_seq_rand, boolean())),
     pattern("randrepeat", Kind::Bool, "The same random choices in every run")
         .under("rw")
         .aliases(&["allrandrepeat"])
         .default("1")
-        .lands(put!(randrepeat, boolean())),
+        .lands(put!(pattern.randrepeat, boolean())),
     pattern("randseed", Kind::Str, "Seed of all random choices of the job")
         .under("rw")
         .default("0x89")
         .lands(|job, given| {
             let seed = given.integer()?;
             // A negative seed is valid: its bits are used.
-            job.randseed = match i64::try_from(seed) {
+            job.pattern.randseed = match i64::try_from(seed) {
                 Ok(seed) => seed as u64,
                 Err(_) => u64::try_from(seed).map_err(|_| "a seed has 64 bits".to_owned())?,
             };
@@ -124,20 +125,20 @@ pub static BLOCKS: &[Definition] = &[
         }),
     pattern("norandommap", Kind::Flag, "Do not keep track of blocks: some may come twice, some never")
         .under("rw")
-        .lands(put!(norandommap, boolean())),
+        .lands(put!(pattern.norandommap, boolean())),
     pattern("softrandommap", Kind::Bool, "Run without a block map if there is no memory for one")
         .under("norandommap")
         .default("0")
-        .lands(put!(softrandommap, boolean())),
+        .lands(put!(pattern.softrandommap, boolean())),
     pattern("sprandom", Kind::Bool, "Write so that a flash device ends up as after long random writing")
         .default("0")
-        .lands(put!(sprandom, boolean())),
+        .lands(put!(pattern.sprandom, boolean())),
     pattern("spr_op", Kind::FloatList, "Over-provisioning that sprandom assumes of the device")
         .under("sprandom")
         .default("0.15")
         .lands(|job, given| match given.floats(1)?[..] {
             [ratio] if ratio > 0.0 && ratio < 1.0 => {
-                job.spr_op = ratio;
+                job.pattern.spr_op = ratio;
                 Ok(())
             }
             _ => Err("must be between 0 and 1: 0.15 is 15% more flash than addresses".to_owned()),
@@ -146,7 +147,7 @@ pub static BLOCKS: &[Definition] = &[
         .under("sprandom")
         .default("0")
         .min(0)
-        .lands(put!(spr_cs, number())),
+        .lands(put!(pattern.spr_cs, number())),
     pattern("spr_num_regions", Kind::Int, "Number of regions into which sprandom divides the device")
         .under("sprandom")
         .default("100")
@@ -154,7 +155,7 @@ pub static BLOCKS: &[Definition] = &[
         .lands(|job, given| match given.number()? {
             0 => Err("must be at least 1".to_owned()),
             regions => {
-                job.spr_num_regions = regions;
+                job.pattern.spr_num_regions = regions;
                 Ok(())
             }
         }),
@@ -166,20 +167,20 @@ const UNSET: Range = Range { low: 0, high: 0 };
 /// The order of offsets.
 pub static SEQUENCE: &[Definition] =
     &[pattern("rw_sequencer", Kind::Str, "Which offsets come between the random ones of rw=…:N")
-        .default("sequential")
+        .default(crate::Sequencer::DEFAULT)
         .keywords(&[("sequential", "Go on in sequence"), ("identical", "Stay where they are")])
-        .lands(put_keyword!(rw_sequencer, Sequencer))];
+        .lands(put_keyword!(pattern.rw_sequencer, Sequencer))];
 
 /// How random offsets are generated.
 pub static RANDOM: &[Definition] = &[
     pattern("random_generator", Kind::Str, "Generator of random offsets")
-        .default("tausworthe")
+        .default(crate::RandomGenerator::DEFAULT)
         .keywords(&[
             ("tausworthe", "Pseudo random numbers, up to 2^32 blocks"),
             ("lfsr", "A shift register that visits each block once without a map"),
             ("tausworthe64", "Pseudo random numbers of 64 bits"),
         ])
-        .lands(put_keyword!(random_generator, RandomGenerator)),
+        .lands(put_keyword!(pattern.random_generator, RandomGenerator)),
     pattern("random_distribution", Kind::Str, "How random offsets are spread over the file")
         .default("random")
         .keywords(&[
@@ -193,7 +194,7 @@ pub static RANDOM: &[Definition] = &[
         ])
         .lands(|job, given| {
             let keywords = given.definition.keywords;
-            job.random_distribution =
+            job.pattern.random_distribution =
                 distribution(given.required()?, keywords, given.kb_base, &mut given.notes)?;
             Ok(())
         }),
@@ -203,11 +204,11 @@ pub static RANDOM: &[Definition] = &[
         "Let each repetition of random_distribution=sequence start where the last one ended",
     )
     .default("0")
-    .lands(put!(random_sequence_stride, boolean())),
+    .lands(put!(pattern.random_sequence_stride, boolean())),
     pattern("percentage_random", Kind::Int, "Percent of the offsets of a random workload that are random")
         .default("100,100,100")
         .range(0, 100)
-        .lands(|job, given| given.numbers_into(&mut job.percentage_random)),
+        .lands(|job, given| given.numbers_into(&mut job.pattern.percentage_random)),
 ];
 
 /// The mix of reads and writes.
@@ -216,7 +217,7 @@ pub static MIX: &[Definition] = &[
         .default("50")
         .range(0, 100)
         .lands(|job, given| {
-            job.rwmixread = percent(given)?;
+            job.pattern.rwmixread = percent(given)?;
             Ok(())
         }),
     pattern(
@@ -227,7 +228,7 @@ pub static MIX: &[Definition] = &[
     .default("50")
     .range(0, 100)
     .lands(|job, given| {
-        job.rwmixread = 100 - percent(given)?;
+        job.pattern.rwmixread = 100 - percent(given)?;
         Ok(())
     }),
 ];

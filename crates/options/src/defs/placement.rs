@@ -11,27 +11,27 @@ const fn placement(name: &'static str, kind: Kind, help: &'static str) -> Defini
 pub static PRIORITIES: &[Definition] = &[
     placement("comm", Kind::Str, "Name of the workers in the process list; 15 bytes of it are shown").lands(
         |job, given| {
-            job.comm = Some(given.string()?);
+            job.placement.comm = Some(given.string()?);
             Ok(())
         },
     ),
     placement("nice", Kind::Int, "Nice value of the workers, added to that of the program")
         .default("0")
         .range(-20, 19)
-        .lands(put!(nice, number())),
+        .lands(put!(placement.nice, number())),
     placement("prio", Kind::Int, "I/O priority, 0 (highest) to 7").range(0, 7).lands(|job, given| {
-        job.prio = Some(given.number()?);
+        job.placement.prio = Some(given.number()?);
         Ok(())
     }),
     placement("prioclass", Kind::Int, "I/O priority class: 1 real time, 2 best effort, 3 idle")
         .range(0, 3)
         .lands(|job, given| {
-            job.prioclass = Some(given.number()?);
+            job.placement.prioclass = Some(given.number()?);
             Ok(())
         }),
     placement("priohint", Kind::Int, "I/O priority hint for the device").range(0, 1023).lands(
         |job, given| {
-            job.priohint = Some(given.number()?);
+            job.placement.priohint = Some(given.number()?);
             Ok(())
         },
     ),
@@ -41,21 +41,21 @@ pub static PRIORITIES: &[Definition] = &[
 pub static PROCESSORS: &[Definition] = &[
     placement("cpumask", Kind::Int, "CPUs for the workers, as the bits of a number").min(0).lands(
         |job, given| {
-            job.cpus_allowed = cpu_mask(given.number()?)?;
+            job.placement.cpus_allowed = cpu_mask(given.number()?)?;
             Ok(())
         },
     ),
     placement("cpus_allowed", Kind::Str, "CPUs for the workers: 0,5,8-15").lands(|job, given| {
-        job.cpus_allowed = cpu_list(given.required()?, &mut given.notes)?;
+        job.placement.cpus_allowed = cpu_list(given.required()?, &mut given.notes)?;
         Ok(())
     }),
     placement("cpus_allowed_policy", Kind::Str, "How workers share these CPUs")
         .under("cpus_allowed")
         .keywords(&[("shared", "Each may run on all of them"), ("split", "Each gets one of its own")])
-        .lands(put_keyword!(cpus_allowed_policy, CpusPolicy)),
+        .lands(put_keyword!(placement.cpus_allowed_policy, CpusPolicy)),
     placement("numa_cpu_nodes", Kind::Str, "Memory nodes on whose CPUs the workers run: 0-1, all").lands(
         |job, given| {
-            job.numa_cpu_nodes = numa_nodes(given.required()?, &mut given.notes)?;
+            job.placement.numa_cpu_nodes = numa_nodes(given.required()?, &mut given.notes)?;
             Ok(())
         },
     ),
@@ -65,7 +65,7 @@ pub static PROCESSORS: &[Definition] = &[
         "Memory nodes to allocate from: default, local, or prefer, bind, interleave with :NODES",
     )
     .lands(|job, given| {
-        job.numa_mem_policy = Some(numa_policy(given.required()?, &mut given.notes)?);
+        job.placement.numa_mem_policy = Some(numa_policy(given.required()?, &mut given.notes)?);
         Ok(())
     }),
 ];
@@ -93,27 +93,27 @@ pub static IDENTITY: &[Definition] = &[
                     "is the name of a control group, relative to the root of its hierarchy".to_owned()
                 );
             }
-            job.cgroup = Some(name);
+            job.placement.cgroup = Some(name);
             Ok(())
         },
     ),
     placement("cgroup_nodelete", Kind::Bool, "Leave the control group when the job has ended")
         .under("cgroup")
         .default("0")
-        .lands(put!(cgroup_nodelete, boolean())),
+        .lands(put!(placement.cgroup_nodelete, boolean())),
     placement("cgroup_weight", Kind::Int, "I/O weight of the control group")
         .under("cgroup")
         .range(100, 1000)
         .lands(|job, given| {
-            job.cgroup_weight = Some(given.number()?);
+            job.placement.cgroup_weight = Some(given.number()?);
             Ok(())
         }),
     placement("uid", Kind::Int, "User to run as, by number").min(0).lands(|job, given| {
-        job.uid = Some(given.number()?);
+        job.placement.uid = Some(given.number()?);
         Ok(())
     }),
     placement("gid", Kind::Int, "Group to run as, by number").min(0).lands(|job, given| {
-        job.gid = Some(given.number()?);
+        job.placement.gid = Some(given.number()?);
         Ok(())
     }),
 ];

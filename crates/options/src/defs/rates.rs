@@ -15,62 +15,62 @@ pub static RATES: &[Definition] = &[
     rates("thinktime", Kind::Int, "Pause between I/Os, in µs")
         .default("0")
         .min(0)
-        .lands(put!(thinktime, time(MICROSECOND))),
+        .lands(put!(rates.thinktime, time(MICROSECOND))),
     rates("thinktime_spin", Kind::Int, "How much of the pause is spent busy, in µs")
         .under("thinktime")
         .default("0")
         .min(0)
-        .lands(put!(thinktime_spin, time(MICROSECOND))),
+        .lands(put!(rates.thinktime_spin, time(MICROSECOND))),
     rates("thinkcycles", Kind::Int, "Processor cycles to burn in each pause")
         .under("thinktime")
         .default("0")
         .min(0)
-        .lands(put!(thinkcycles, number())),
+        .lands(put!(rates.thinkcycles, number())),
     rates("thinktime_blocks", Kind::Int, "I/Os from one pause to the next; no more are in flight")
         .under("thinktime")
         .default("1")
         .min(0)
-        .lands(put!(thinktime_blocks, number())),
+        .lands(put!(rates.thinktime_blocks, number())),
     rates("thinktime_blocks_type", Kind::Str, "What counts as an I/O here")
         .under("thinktime")
-        .default("complete")
+        .default(crate::ThinktimeBlocks::DEFAULT)
         .keywords(&[("complete", "Its completion"), ("issue", "Its submission")])
-        .lands(put_keyword!(thinktime_blocks_type, ThinktimeBlocks)),
+        .lands(put_keyword!(rates.thinktime_blocks_type, ThinktimeBlocks)),
     rates("thinktime_iotime", Kind::Int, "Time from one pause to the next, in seconds")
         .under("thinktime")
         .default("0")
         .min(0)
-        .lands(put!(thinktime_iotime, time(SECOND))),
+        .lands(put!(rates.thinktime_iotime, time(SECOND))),
     rates("rate", Kind::Int, "Limit of bytes per second, per direction")
         .min(0)
-        .lands(|job, given| given.numbers_into(&mut job.rate)),
+        .lands(|job, given| given.numbers_into(&mut job.rates.rate)),
     rates("rate_min", Kind::Int, "Minimum of bytes per second; a slower job ends")
         .under("rate")
         .aliases(&["ratemin"])
         .min(0)
-        .lands(|job, given| given.numbers_into(&mut job.rate_min)),
+        .lands(|job, given| given.numbers_into(&mut job.rates.rate_min)),
     rates("rate_process", Kind::Str, "How I/Os are spaced in time")
         .under("rate")
-        .default("linear")
+        .default(crate::RateProcess::DEFAULT)
         .keywords(&[("linear", "Evenly"), ("poisson", "At random, as independent users would")])
-        .lands(put_keyword!(rate_process, RateProcess)),
+        .lands(put_keyword!(rates.rate_process, RateProcess)),
     rates("rate_cycle", Kind::Int, "Window over which the minimum rates are measured, in ms")
         .under("rate")
         .aliases(&["ratecycle"])
         .default("1000")
         .min(0)
-        .lands(put!(rate_cycle, number())),
+        .lands(put!(rates.rate_cycle, number())),
     rates("rate_ignore_thinktime", Kind::Bool, "Do not make up for pauses: go on at the rate after each")
         .under("rate")
         .range(0, 1)
-        .lands(put!(rate_ignore_thinktime, boolean())),
+        .lands(put!(rates.rate_ignore_thinktime, boolean())),
     rates("rate_iops", Kind::Int, "Limit of I/Os per second, per direction")
         .min(0)
-        .lands(|job, given| given.numbers_into(&mut job.rate_iops)),
+        .lands(|job, given| given.numbers_into(&mut job.rates.rate_iops)),
     rates("rate_iops_min", Kind::Int, "Minimum of I/Os per second; a slower job ends")
         .under("rate_iops")
         .min(0)
-        .lands(|job, given| given.numbers_into(&mut job.rate_iops_min)),
+        .lands(|job, given| given.numbers_into(&mut job.rates.rate_iops_min)),
     rates("max_latency", Kind::Int, "End the job when one I/O takes longer than this, in µs").min(0).lands(
         |job, given| {
             // Each entry of the list is a duration of its own.
@@ -82,7 +82,7 @@ pub static RATES: &[Definition] = &[
                     Some("") | None => {}
                     Some(part) => last = crate::values::time(part, MICROSECOND, &mut given.notes)?,
                 }
-                job.max_latency[direction] = last;
+                job.rates.max_latency[direction] = last;
             }
             match parts.next() {
                 None => Ok(()),
@@ -91,19 +91,19 @@ pub static RATES: &[Definition] = &[
         },
     ),
     rates("latency_target", Kind::Time, "Find the depth at which I/Os take no longer than this, in µs")
-        .lands(put!(latency_target, time(MICROSECOND))),
+        .lands(put!(rates.latency_target, time(MICROSECOND))),
     rates("latency_window", Kind::Time, "How long each depth is tried, in µs")
-        .lands(put!(latency_window, time(MICROSECOND))),
+        .lands(put!(rates.latency_window, time(MICROSECOND))),
     rates("latency_percentile", Kind::FloatList, "Percent of I/Os that must meet the target")
         .default("100")
         .limits(Limits::Floats(0.0, 100.0))
         .lands(|job, given| {
-            job.latency_percentile = given.floats(1)?.first().copied().unwrap_or(100.0);
+            job.rates.latency_percentile = given.floats(1)?.first().copied().unwrap_or(100.0);
             Ok(())
         }),
     rates("latency_run", Kind::Bool, "Keep searching when a depth has been found")
         .default("0")
-        .lands(put!(latency_run, boolean())),
+        .lands(put!(rates.latency_run, boolean())),
 ];
 
 /// Jobs that share a flow.
@@ -111,15 +111,15 @@ pub static FLOW: &[Definition] = &[
     rates("flow_id", Kind::Int, "Number of the flow; jobs of one flow keep in step")
         .default("0")
         .min(0)
-        .lands(put!(flow_id, number())),
+        .lands(put!(rates.flow_id, number())),
     rates("flow", Kind::Int, "Weight of this job in its flow; 0 leaves it out")
         .under("flow_id")
         .default("0")
         .range(0, 1000)
-        .lands(put!(flow, number())),
+        .lands(put!(rates.flow, number())),
     rates("flow_sleep", Kind::Int, "How long a job that is ahead sleeps, in µs")
         .under("flow_id")
         .default("0")
         .min(0)
-        .lands(put!(flow_sleep, time(MICROSECOND))),
+        .lands(put!(rates.flow_sleep, time(MICROSECOND))),
 ];

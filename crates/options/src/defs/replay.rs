@@ -13,7 +13,7 @@ const MOST_MERGED: usize = 1024;
 /// All options of traces.
 pub static REPLAY: &[Definition] = &[
     replay("write_iolog", Kind::Str, "Append a record of the I/O to this file").lands(|job, given| {
-        job.write_iolog = Some(given.string()?);
+        job.replay.write_iolog = Some(given.string()?);
         Ok(())
     }),
     replay(
@@ -22,20 +22,20 @@ pub static REPLAY: &[Definition] = &[
         "Do the I/O that these traces record, one per clone, separated by colons; - is standard input",
     )
     .lands(|job, given| {
-        job.read_iolog = names(given.required()?)?;
+        job.replay.read_iolog = names(given.required()?)?;
         Ok(())
     }),
     replay("read_iolog_chunked", Kind::Bool, "Begin before the whole trace has been read")
         .under("read_iolog")
         .default("0")
-        .lands(put!(read_iolog_chunked, boolean())),
+        .lands(put!(replay.read_iolog_chunked, boolean())),
     replay("replay_no_stall", Kind::Bool, "Ignore the recorded times")
         .under("read_iolog")
         .default("0")
-        .lands(put!(replay_no_stall, boolean())),
+        .lands(put!(replay.replay_no_stall, boolean())),
     replay("replay_redirect", Kind::Str, "Send everything to this file or device").under("read_iolog").lands(
         |job, given| {
-            job.replay_redirect = Some(given.string()?);
+            job.replay.replay_redirect = Some(given.string()?);
             Ok(())
         },
     ),
@@ -43,7 +43,7 @@ pub static REPLAY: &[Definition] = &[
         .under("read_iolog")
         .default("1")
         .min(0)
-        .lands(put!(replay_scale, number())),
+        .lands(put!(replay.replay_scale, number())),
     replay(
         "replay_align",
         Kind::Int,
@@ -56,23 +56,23 @@ pub static REPLAY: &[Definition] = &[
         if align != 0 && !align.is_power_of_two() {
             return Err("must be a power of two".to_owned());
         }
-        job.replay_align = align;
+        job.replay.replay_align = align;
         Ok(())
     }),
     replay("replay_time_scale", Kind::Int, "Percent of the recorded speed")
         .under("read_iolog")
         .default("100")
         .min(1)
-        .lands(put!(replay_time_scale, number())),
+        .lands(put!(replay.replay_time_scale, number())),
     replay("replay_skip", Kind::Str, "Kinds of I/O to skip: read,write,trim,sync").under("read_iolog").lands(
         |job, given| {
-            job.replay_skip = replay_skip(given.required()?)?;
+            job.replay.replay_skip = replay_skip(given.required()?)?;
             Ok(())
         },
     ),
     replay("merge_blktrace_file", Kind::Str, "Merge the block traces into this file, and replay that").lands(
         |job, given| {
-            job.merge_blktrace_file = Some(given.string()?);
+            job.replay.merge_blktrace_file = Some(given.string()?);
             Ok(())
         },
     ),
@@ -86,12 +86,12 @@ pub static REPLAY: &[Definition] = &[
         if scalars.iter().any(|&scalar| scalar <= 0.0) {
             return Err("a percentage of time is more than 0".to_owned());
         }
-        job.merge_blktrace_scalars = scalars;
+        job.replay.merge_blktrace_scalars = scalars;
         Ok(())
     }),
     replay("merge_blktrace_iters", Kind::FloatList, "Number of times that each merged trace runs").lands(
         |job, given| {
-            job.merge_blktrace_iters = repetitions(&given.floats(MOST_MERGED)?)?;
+            job.replay.merge_blktrace_iters = repetitions(&given.floats(MOST_MERGED)?)?;
             Ok(())
         },
     ),

@@ -15,7 +15,7 @@ fn off_or_size(given: &mut Given<'_>) -> Result<u64, String> {
 /// All options of verification.
 pub static VERIFY: &[Definition] = &[
     Definition::job("verify", Category::Verify, Kind::Str, "Check what was written, by this method")
-        .default("0")
+        .default(crate::Verify::DEFAULT)
         .keywords(&[
             ("0", "Not at all"),
             ("md5", "MD5 sum"),
@@ -43,7 +43,7 @@ pub static VERIFY: &[Definition] = &[
         .default("1")
         .lands(put!(verification.do_verify, boolean())),
     verify("verify_policy", Kind::StrNumber, "Which writes are checked")
-        .default("completed")
+        .default(crate::VerifyPolicy::DEFAULT)
         .keywords(&[("completed", "Those that have completed"), ("fsynced", "Those that were flushed since")])
         .lands(put_keyword!(verification.verify_policy, VerifyPolicy)),
     verify("verify_interval", Kind::Int, "Write one header per this many bytes").min(96).off(&["0"]).lands(

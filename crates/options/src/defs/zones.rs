@@ -10,27 +10,27 @@ const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition
 /// All options of zones and placement.
 pub static ZONES: &[Definition] = &[
     zones("zonemode", Kind::Str, "What zones mean")
-        .default("none")
+        .default(crate::ZoneMode::DEFAULT)
         .keywords(&[
             ("none", "Nothing"),
             ("strided", "Parts of the file with gaps between"),
             ("zbd", "The zones of a zoned block device"),
         ])
-        .lands(put_keyword!(zonemode, ZoneMode)),
+        .lands(put_keyword!(zones.zonemode, ZoneMode)),
     zones("zonesize", Kind::Str, "Bytes of I/O in a zone before the next").default("0").lands(
         |job, given| {
-            job.zonesize = bytes(given)?;
+            job.zones.zonesize = bytes(given)?;
             Ok(())
         },
     ),
     zones("zonecapacity", Kind::Str, "Bytes of a zone that can be used").default("0"),
     zones("zonerange", Kind::Str, "Bytes of the file that a zone covers").default("0").lands(|job, given| {
-        job.zonerange = bytes(given)?;
+        job.zones.zonerange = bytes(given)?;
         Ok(())
     }),
     zones("zoneskip", Kind::Size, "Bytes between the end of a zone and the next").default("0").lands(
         |job, given| {
-            job.zoneskip = zone_skip(given.required()?, given.kb_base, &mut given.notes)?;
+            job.zones.zoneskip = zone_skip(given.required()?, given.kb_base, &mut given.notes)?;
             Ok(())
         },
     ),

@@ -143,23 +143,35 @@ fn finished(words: &[&str]) -> (JobOptions, Vec<String>) {
 #[test]
 fn defaults_come_from_the_table() {
     let job = JobOptions::default();
-    assert_eq!(job.rw, ReadWrite::Read);
-    assert_eq!(job.bs, PerDirection::all(4096));
+    assert_eq!(job.pattern.rw, ReadWrite::Read);
+    assert_eq!(job.pattern.bs, PerDirection::all(4096));
     assert_eq!(job.ioengine, "psync");
-    assert_eq!((job.iodepth, job.iodepth_batch, job.iodepth_batch_complete_min), (1, 1, 1));
-    assert_eq!((job.numjobs, job.loops, job.nrfiles, job.rwmixread), (1, 1, 1, 50));
-    assert_eq!(job.percentage_random, PerDirection::all(100));
-    assert_eq!(job.percentile_list.len(), 17);
-    assert_eq!(job.filename_format, "$jobname.$jobnum.$filenum");
-    assert_eq!(job.randseed, 0x89);
-    assert_eq!(job.fallocate, Fallocate::Native);
-    assert_eq!(job.fadvise_hint, FadviseHint::Pattern);
-    assert_eq!(job.hugepage_size, 2 << 20);
-    assert!(
-        job.invalidate && job.scramble_buffers && job.create_serialize && job.clat_percentiles && job.stats
+    assert_eq!((job.depth.iodepth, job.depth.iodepth_batch, job.depth.iodepth_batch_complete_min), (1, 1, 1));
+    assert_eq!(
+        (job.schedule.numjobs, job.schedule.loops, job.files.nrfiles, job.pattern.rwmixread),
+        (1, 1, 1, 50)
     );
-    assert!(!job.direct && !job.thread && !job.group_reporting && !job.create_on_open);
-    assert_eq!((job.size, job.filesize, job.startdelay), (None, None, None));
+    assert_eq!(job.pattern.percentage_random, PerDirection::all(100));
+    assert_eq!(job.measurement.percentile_list.len(), 17);
+    assert_eq!(job.files.filename_format, "$jobname.$jobnum.$filenum");
+    assert_eq!(job.pattern.randseed, 0x89);
+    assert_eq!(job.files.fallocate, Fallocate::Native);
+    assert_eq!(job.files.fadvise_hint, FadviseHint::Pattern);
+    assert_eq!(job.buffers.hugepage_size, 2 << 20);
+    assert!(
+        job.files.invalidate
+            && job.buffers.scramble_buffers
+            && job.files.create_serialize
+            && job.measurement.clat_percentiles
+            && job.measurement.stats
+    );
+    assert!(
+        !job.durability.direct
+            && !job.schedule.thread
+            && !job.measurement.group_reporting
+            && !job.files.create_on_open
+    );
+    assert_eq!((job.extent.size, job.extent.filesize, job.schedule.startdelay), (None, None, None));
     assert!(job.origins.is_empty(), "a default is not given");
 }
 
@@ -182,17 +194,17 @@ fn values_land() {
         "percentile_list=99:50",
         "io_limit=1m",
     ]);
-    assert_eq!((job.rw, job.rw_modifier.0), (ReadWrite::RandRw, 8));
-    assert_eq!(job.bs, PerDirection::new(8192, 32768, 4096));
-    assert_eq!(job.size, Some(SizeValue::Bytes(1 << 30)));
-    assert_eq!((job.runtime, job.ramp_time), (120_000_000, 5_000_000));
-    assert_eq!(job.startdelay, Some(Range { low: 5_000_000, high: 10_000_000 }));
-    assert_eq!(job.filename, ["/dev/sda", "a:b"]);
-    assert!(job.thread && job.numjobs == 4);
-    assert_eq!((job.sync, job.fallocate), (SyncMode::Sync, Fallocate::None));
-    assert_eq!(job.offset, SizeValue::Percent(20));
-    assert_eq!(job.cpus_allowed, [0, 2, 3]);
-    assert_eq!(job.percentile_list, [50.0, 99.0]);
+    assert_eq!((job.pattern.rw, job.pattern.rw_modifier.0), (ReadWrite::RandRw, 8));
+    assert_eq!(job.pattern.bs, PerDirection::new(8192, 32768, 4096));
+    assert_eq!(job.extent.size, Some(SizeValue::Bytes(1 << 30)));
+    assert_eq!((job.schedule.runtime, job.schedule.ramp_time), (120_000_000, 5_000_000));
+    assert_eq!(job.schedule.startdelay, Some(Range { low: 5_000_000, high: 10_000_000 }));
+    assert_eq!(job.files.filename, ["/dev/sda", "a:b"]);
+    assert!(job.schedule.thread && job.schedule.numjobs == 4);
+    assert_eq!((job.durability.sync, job.files.fallocate), (SyncMode::Sync, Fallocate::None));
+    assert_eq!(job.extent.offset, SizeValue::Percent(20));
+    assert_eq!(job.placement.cpus_allowed, [0, 2, 3]);
+    assert_eq!(job.measurement.percentile_list, [50.0, 99.0]);
     assert!(job.is_set("io_size") && !job.is_set("io_limit"), "the canonical name is remembered");
 }
 
@@ -216,24 +228,29 @@ fn logs() {
 
 #[test]
 fn the_last_of_two_opposites_counts() {
-    assert_eq!(accepted(&["rwmixread=70", "rwmixwrite=60"]).rwmixread, 40);
-    assert_eq!(accepted(&["rwmixwrite=60", "rwmixread=70"]).rwmixread, 70);
-    assert!(!accepted(&["direct=1", "buffered=1"]).direct);
-    assert!(accepted(&["buffered=1", "direct=1"]).direct);
+    assert_eq!(accepted(&["rwmixread=70", "rwmixwrite=60"]).pattern.rwmixread, 40);
+    assert_eq!(accepted(&["rwmixwrite=60", "rwmixread=70"]).pattern.rwmixread, 70);
+    assert!(!accepted(&["direct=1", "buffered=1"]).durability.direct);
+    assert!(accepted(&["buffered=1", "direct=1"]).durability.direct);
     let job = accepted(&["gtod_reduce=1", "disable_clat=0"]);
     assert_eq!(
-        (job.disable_lat, job.disable_clat, job.disable_slat, job.disable_bw),
+        (
+            job.measurement.disable_lat,
+            job.measurement.disable_clat,
+            job.measurement.disable_slat,
+            job.measurement.disable_bw
+        ),
         (true, false, true, true)
     );
-    assert!(!accepted(&["disable_lat=1", "gtod_reduce=0"]).disable_lat);
-    assert!(accepted(&["bsrange=1k-2k", "bssplit=4k/50:8k"]).bsrange.is_none());
-    assert!(accepted(&["bssplit=4k/50:8k", "bsrange=1k-2k"]).bssplit.is_none());
+    assert!(!accepted(&["disable_lat=1", "gtod_reduce=0"]).measurement.disable_lat);
+    assert!(accepted(&["bsrange=1k-2k", "bssplit=4k/50:8k"]).pattern.bsrange.is_none());
+    assert!(accepted(&["bssplit=4k/50:8k", "bsrange=1k-2k"]).pattern.bssplit.is_none());
 }
 
 #[test]
 fn kb_base_counts_from_where_it_stands() {
     let job = accepted(&["size=1k", "kb_base=1000", "bs=1k"]);
-    assert_eq!((job.size, job.bs[Direction::Read]), (Some(SizeValue::Bytes(1024)), 1000));
+    assert_eq!((job.extent.size, job.pattern.bs[Direction::Read]), (Some(SizeValue::Bytes(1024)), 1000));
 }
 
 #[test]
@@ -338,14 +355,24 @@ fn an_option_without_effect_may_be_switched_off() {
 fn block_sizes_fill_each_other_in() {
     let range = |low, high| Range { low, high };
     let (job, _) = finished(&["bs=16k", "bsrange=1k-4k,"]);
-    assert_eq!(job.bsrange.unwrap().values, [range(1024, 4096), range(16384, 16384), range(16384, 16384)]);
+    assert_eq!(
+        job.pattern.bsrange.unwrap().values,
+        [range(1024, 4096), range(16384, 16384), range(16384, 16384)]
+    );
     let (job, _) = finished(&["bsrange=0-8k"]);
-    assert_eq!(job.bsrange.unwrap().values, [range(4096, 8192); 3]);
+    assert_eq!(job.pattern.bsrange.unwrap().values, [range(4096, 8192); 3]);
     let (job, _) = finished(&["bsrange=1k-4k,2k-8k"]);
-    assert_eq!(job.bsrange.unwrap().values, [range(1024, 4096), range(2048, 8192), range(2048, 8192)]);
+    assert_eq!(
+        job.pattern.bsrange.unwrap().values,
+        [range(1024, 4096), range(2048, 8192), range(2048, 8192)]
+    );
     let (job, _) = finished(&["bssplit=4k/50:8k/50,16k,"]);
-    let sizes =
-        job.bssplit.unwrap().values.map(|split| split.iter().map(|entry| entry.size).collect::<Vec<_>>());
+    let sizes = job
+        .pattern
+        .bssplit
+        .unwrap()
+        .values
+        .map(|split| split.iter().map(|entry| entry.size).collect::<Vec<_>>());
     assert_eq!(sizes, [vec![4096, 8192], vec![16384], vec![4096]]);
 }
 
@@ -353,32 +380,35 @@ fn block_sizes_fill_each_other_in() {
 fn batches_keep_to_the_depth() {
     let (job, warnings) =
         finished(&["ioengine=libaio", "iodepth=8", "iodepth_batch=16", "iodepth_batch_complete=4"]);
-    assert_eq!((job.iodepth_batch, job.iodepth_low), (8, 8));
-    assert_eq!((job.iodepth_batch_complete_min, job.iodepth_batch_complete_max), (4, 4));
+    assert_eq!((job.depth.iodepth_batch, job.depth.iodepth_low), (8, 8));
+    assert_eq!((job.depth.iodepth_batch_complete_min, job.depth.iodepth_batch_complete_max), (4, 4));
     assert_eq!(warnings, Vec::<String>::new());
     let (job, _) =
         finished(&["iodepth=8", "iodepth_batch=0", "iodepth_low=2", "iodepth_batch_complete_max=6"]);
-    assert_eq!((job.iodepth_batch, job.iodepth_low, job.iodepth_batch_complete_max), (8, 2, 6));
+    assert_eq!(
+        (job.depth.iodepth_batch, job.depth.iodepth_low, job.depth.iodepth_batch_complete_max),
+        (8, 2, 6)
+    );
     let (_, warnings) = finished(&["iodepth=8"]);
     assert_eq!(warnings, ["iodepth=8: ioengine=psync is synchronous, its depth is always 1"]);
 }
 
 #[test]
 fn what_one_option_means_for_another() {
-    assert!(!finished(&["zero_buffers"]).0.scramble_buffers);
-    assert!(finished(&["zero_buffers", "scramble_buffers=1"]).0.scramble_buffers);
+    assert!(!finished(&["zero_buffers"]).0.buffers.scramble_buffers);
+    assert!(finished(&["zero_buffers", "scramble_buffers=1"]).0.buffers.scramble_buffers);
     let (job, _) = finished(&["zero_buffers", "buffer_pattern=\"ab\""]);
-    assert!(!job.zero_buffers && !job.scramble_buffers);
-    assert!(!finished(&["pre_read=1"]).0.invalidate);
+    assert!(!job.buffers.zero_buffers && !job.buffers.scramble_buffers);
+    assert!(!finished(&["pre_read=1"]).0.files.invalidate);
     let (job, warnings) = finished(&["time_based"]);
-    assert!(!job.time_based);
+    assert!(!job.schedule.time_based);
     assert_eq!(warnings.len(), 1);
-    assert!(finished(&["time_based", "runtime=1"]).0.time_based);
+    assert!(finished(&["time_based", "runtime=1"]).0.schedule.time_based);
     let (job, warnings) = finished(&["rw=randread", "ba=8k"]);
-    assert!(job.norandommap);
+    assert!(job.pattern.norandommap);
     assert_eq!(warnings.len(), 1);
-    assert!(!finished(&["rw=randread", "ba=4k"]).0.norandommap);
-    assert!(!finished(&["rw=read", "ba=8k"]).0.norandommap);
+    assert!(!finished(&["rw=randread", "ba=4k"]).0.pattern.norandommap);
+    assert!(!finished(&["rw=read", "ba=8k"]).0.pattern.norandommap);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn the_spellings_of_an_option() {
     ];
     for words in spellings {
         let [job] = jobs(words).try_into().unwrap();
-        assert_eq!((job.name.as_str(), job.rw), ("a", ReadWrite::RandRead), "{words:?}");
+        assert_eq!((job.name.as_str(), job.pattern.rw), ("a", ReadWrite::RandRead), "{words:?}");
         assert_eq!(pairs(&job.given), [("name", "a"), ("rw", "randread")], "{words:?}");
     }
 }
@@ -41,12 +41,17 @@ fn flags_take_no_word() {
     .try_into()
     .unwrap();
     assert_eq!(job.name, "/root/result.txt");
-    assert!(job.thread && job.group_reporting && job.time_based && job.direct);
-    assert_eq!((job.iodepth, job.numjobs, job.runtime), (32, 8, 30_000_000));
+    assert!(
+        job.schedule.thread
+            && job.measurement.group_reporting
+            && job.schedule.time_based
+            && job.durability.direct
+    );
+    assert_eq!((job.depth.iodepth, job.schedule.numjobs, job.schedule.runtime), (32, 8, 30_000_000));
     assert_eq!(job.given_global.last(), Some(&("time_based".to_owned(), String::new())));
     assert_eq!(pairs(&job.given), [("name", "/root/result.txt")]);
 
-    assert!(!jobs(&["--name=a", "--thread=0"])[0].thread);
+    assert!(!jobs(&["--name=a", "--thread=0"])[0].schedule.thread);
     let missing = errors(&["--name=a", "--thread", "1"]);
     assert_eq!(missing.len(), 1, "the word behind a flag is a job file");
     assert!(missing[0].starts_with("1: "), "{missing:?}");
@@ -55,7 +60,7 @@ fn flags_take_no_word() {
 #[test]
 fn an_option_that_is_taken_for_a_value_is_told() {
     let ran = run(&["--name=a", "--write_lat_log", "--rw=write", "--size", "4k"]);
-    assert_eq!(ran.batches[0][0].rw, ReadWrite::Read);
+    assert_eq!(ran.batches[0][0].pattern.rw, ReadWrite::Read);
     assert_eq!(ran.warnings.len(), 1, "{:?}", ran.warnings);
     assert!(
         ran.warnings[0].starts_with("command line: --write_lat_log --rw=write: \"--rw=write\" is the value"),
@@ -76,11 +81,11 @@ fn abbreviations_must_be_clear() {
     assert_eq!(many.len(), 1, "its value is not taken for a job file: {many:?}");
     assert!(many[0].ends_with(", …"), "{many:?}");
     assert_eq!(
-        jobs(&["--ioengine=libaio", "--name=a", "--iodepth=3"])[0].iodepth,
+        jobs(&["--ioengine=libaio", "--name=a", "--iodepth=3"])[0].depth.iodepth,
         3,
         "a whole name is clear"
     );
-    assert!(jobs(&["--name=a", "--bs_is=1"])[0].bs_is_seq_rand);
+    assert!(jobs(&["--name=a", "--bs_is=1"])[0].pattern.bs_is_seq_rand);
     assert!(run(&["--name=a", "--readon"]).run.readonly);
 }
 
@@ -97,21 +102,25 @@ fn defaults_and_jobs() {
         "--bs=16k",
     ]);
     assert_eq!(jobs.len(), 2);
-    assert_eq!(jobs[0].bs[iolite_types::Direction::Read], 8192);
+    assert_eq!(jobs[0].pattern.bs[iolite_types::Direction::Read], 8192);
     assert_eq!(pairs(&jobs[0].given_global), [("bs", "8k")]);
     assert_eq!(pairs(&jobs[0].given), [("name", "a"), ("rw", "write")]);
-    assert_eq!((jobs[0].numjobs, jobs[1].numjobs), (1, 2));
-    assert_eq!(jobs[1].rw, ReadWrite::Read, "a job inherits from the defaults, not from the job before it");
+    assert_eq!((jobs[0].schedule.numjobs, jobs[1].schedule.numjobs), (1, 2));
+    assert_eq!(
+        jobs[1].pattern.rw,
+        ReadWrite::Read,
+        "a job inherits from the defaults, not from the job before it"
+    );
     assert_eq!(pairs(&jobs[1].given_global), [("bs", "8k"), ("name", "global"), ("numjobs", "2")]);
     assert_eq!(pairs(&jobs[1].given), [("name", "b"), ("bs", "4k"), ("bs", "16k")]);
-    assert_eq!(jobs[1].bs[iolite_types::Direction::Write], 16384, "the last one holds");
+    assert_eq!(jobs[1].pattern.bs[iolite_types::Direction::Write], 16384, "the last one holds");
     assert!(jobs[0].is_set("bs") && !jobs[0].is_set("numjobs"));
 }
 
 #[test]
 fn reserved_words_work_on_the_command_line() {
     let jobs = jobs(&["--name=a$ncpus", "--numjobs=4*$ncpus"]);
-    assert_eq!((jobs[0].name.as_str(), jobs[0].numjobs), ("a$ncpus", 8));
+    assert_eq!((jobs[0].name.as_str(), jobs[0].schedule.numjobs), ("a$ncpus", 8));
     assert_eq!(errors(&["--name=a", "--numjobs=$ncpus/0"]), ["command line: numjobs=2/0: division by zero"]);
 }
 

@@ -17,10 +17,10 @@ fn job_files_run_one_after_the_other() {
     assert_eq!(names, [vec!["one", "two"], vec!["x"]]);
     let [one, two] = ran.batches[0].as_slice() else { panic!() };
     let x = &ran.batches[1][0];
-    assert_eq!((one.numjobs, two.numjobs, x.numjobs), (4, 2, 1));
+    assert_eq!((one.schedule.numjobs, two.schedule.numjobs, x.schedule.numjobs), (4, 2, 1));
     assert_eq!(pairs(&one.given_global), [("bs", "8k")]);
     assert_eq!(pairs(&two.given_global), [("bs", "8k"), ("numjobs", "2")]);
-    assert_eq!(x.bs[iolite_types::Direction::Read], 4096, "defaults end with their file");
+    assert_eq!(x.pattern.bs[iolite_types::Direction::Read], 4096, "defaults end with their file");
     assert_eq!(pairs(&x.given_global), []);
 }
 
@@ -30,7 +30,7 @@ fn job_files_together_with_options() {
     let (a, b) = (path(&files, "a.fio"), path(&files, "b.fio"));
     for words in [&["--bs=2k", &a][..], &[&a, "--bs=2k"], &["--name=global", "--bs=2k", "--", &a]] {
         let jobs = jobs(words);
-        assert_eq!(jobs[0].bs[iolite_types::Direction::Read], 2048, "{words:?}");
+        assert_eq!(jobs[0].pattern.bs[iolite_types::Direction::Read], 2048, "{words:?}");
     }
     let ran = run(&["--name=cmd", "--bs=1k", &a, "--name=after", &b]);
     let names: Vec<Vec<_>> =
@@ -42,7 +42,7 @@ fn job_files_together_with_options() {
     );
 
     let ran = run(&["--bs=2k", &a, &b]);
-    assert_eq!(ran.batches[1][0].bs[iolite_types::Direction::Read], 4096, "as fio does");
+    assert_eq!(ran.batches[1][0].pattern.bs[iolite_types::Direction::Read], 4096, "as fio does");
     assert_eq!(ran.warnings.len(), 1);
     assert!(ran.warnings[0].contains("first job file only"));
 }
@@ -70,7 +70,7 @@ fn sections_are_chosen() {
     // As in fio: the options of a job that is not selected become defaults; jobs before --section are not affected.
     let words = ["--name=early", "--section=one", "--name=cmd", "--numjobs=3", "--name=one", "-"];
     let ran = run_with(&words, "[one]\n[two]\n");
-    let jobs: Vec<_> = ran.batches[0].iter().map(|job| (job.name.as_str(), job.numjobs)).collect();
+    let jobs: Vec<_> = ran.batches[0].iter().map(|job| (job.name.as_str(), job.schedule.numjobs)).collect();
     assert_eq!(jobs, [("early", 1), ("one", 3), ("one", 3)]);
     assert_eq!(pairs(&ran.batches[0][2].given_global), [("numjobs", "3")]);
     assert_eq!(
@@ -102,7 +102,7 @@ fn what_was_given_is_kept_in_the_order_it_is_applied() {
         ]
     );
     assert_eq!(job.name, "zz");
-    assert_eq!(job.bs[iolite_types::Direction::Read], 8000, "units hold for the whole section");
+    assert_eq!(job.pattern.bs[iolite_types::Direction::Read], 8000, "units hold for the whole section");
     assert_eq!(pairs(&job.given_global), []);
     assert_eq!(job.origins["size"], Origin::File { path: "-".into(), line: 5, column: 8 });
 }
@@ -182,7 +182,7 @@ fn a_long_word_is_no_typing_mistake() {
 fn nrfiles_behind_filename_limits_it() {
     let from_line = |line: &str| {
         let ran = run(&line.split(' ').collect::<Vec<_>>());
-        (ran.batches.concat()[0].filename.concat(), ran.warnings)
+        (ran.batches.concat()[0].files.filename.concat(), ran.warnings)
     };
     let (names, warnings) = from_line("--name=x --filename=a:b:c --nrfiles=2");
     assert_eq!(names, "ab");
@@ -199,10 +199,10 @@ fn nrfiles_behind_filename_limits_it() {
     }
     let limits = |line: &str| {
         let words: Vec<_> = line.split(' ').collect();
-        run(&words).batches.concat()[0].nrfiles_limits_names
+        run(&words).batches.concat()[0].files.nrfiles_limits_names
     };
     assert!(limits("--name=x --opendir=d --nrfiles=2") && !limits("--name=x --nrfiles=2 --opendir=d"));
-    let from_file = |text: &str| run_with(&["-"], text).batches.concat()[0].filename.concat();
+    let from_file = |text: &str| run_with(&["-"], text).batches.concat()[0].files.filename.concat();
     assert_eq!(from_file("[a]\nfilename=a:b:c\nnrfiles=2\n"), "abc");
     assert_eq!(from_file("[global]\nfilename=a:b:c\nnrfiles=2\n[a]\n"), "abc");
     assert_eq!(from_file("[global]\nnrfiles=2\n[a]\nfilename=a:b:c\n"), "abc");
@@ -214,7 +214,7 @@ fn nrfiles_behind_filename_limits_it() {
 fn filename_given_again_adds_in_its_section_only() {
     let names = |text: &str| {
         let ran = run_with(&["-"], text);
-        (ran.batches.concat()[0].filename.concat(), ran.warnings)
+        (ran.batches.concat()[0].files.filename.concat(), ran.warnings)
     };
     assert_eq!(names("[x]\nfilename=a:b\nsize=1m\nfilename=c\n"), ("abc".to_owned(), vec![]));
     assert_eq!(names("[global]\nfilename=a\nfilename=b\n[x]\n"), ("ab".to_owned(), vec![]));
@@ -227,7 +227,7 @@ fn filename_given_again_adds_in_its_section_only() {
         "{warnings:?}"
     );
     let line = run(&["--name=x", "--filename=a", "--filename=b"]);
-    assert_eq!(line.batches.concat()[0].filename, ["a", "b"]);
+    assert_eq!(line.batches.concat()[0].files.filename, ["a", "b"]);
 }
 
 /// As in fio: a new name is used for reports, logs and waiting.
@@ -235,7 +235,8 @@ fn filename_given_again_adds_in_its_section_only() {
 fn files_keep_the_name_of_their_section() {
     let text = "[global]\nname=no\n[a]\nname=other\n[b]\nname=other\nfilename_format=x.$jobname\n[c]\n";
     let jobs = run_with(&["-"], text).batches.remove(0);
-    let names: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.filename_format.as_str())).collect();
+    let names: Vec<_> =
+        jobs.iter().map(|job| (job.name.as_str(), job.files.filename_format.as_str())).collect();
     let unnamed = "$jobname.$jobnum.$filenum";
     assert_eq!(names, [("other", "a.$jobnum.$filenum"), ("other", "x.b"), ("c", unnamed)]);
 }

@@ -99,7 +99,7 @@ fn no_pause_is_longer_than_it_is() {
         told[0].starts_with("-:3:16: thinktime_spin: 20 µs are longer than the pause of 10 µs"),
         "{told:?}"
     );
-    assert_eq!(job_of("[a]\nthinktime=10\nthinktime_spin=20\n").thinktime_spin, 10);
+    assert_eq!(job_of("[a]\nthinktime=10\nthinktime_spin=20\n").rates.thinktime_spin, 10);
 }
 
 /// Places are stored under canonical names.

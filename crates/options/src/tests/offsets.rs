@@ -5,13 +5,16 @@ use super::*;
 #[test]
 fn zones_have_a_range() {
     let job = &jobs(&["--name=j", "--zonemode=strided", "--zonesize=1m", "--zoneskip=2z"])[0];
-    assert_eq!((job.zonemode, job.zonesize, job.zonerange), (ZoneMode::Strided, 1 << 20, 1 << 20));
-    assert_eq!(job.zoneskip, ZoneSkip::Zones(2));
+    assert_eq!(
+        (job.zones.zonemode, job.zones.zonesize, job.zones.zonerange),
+        (ZoneMode::Strided, 1 << 20, 1 << 20)
+    );
+    assert_eq!(job.zones.zoneskip, ZoneSkip::Zones(2));
     let job = &jobs(&["--name=j", "--zonemode=strided", "--zonesize=1m", "--zonerange=4m"])[0];
-    assert_eq!(job.zonerange, 4 << 20);
+    assert_eq!(job.zones.zonerange, 4 << 20);
     // As in fio: a range or a skip alone has no effect.
     let without = run(&["--name=j", "--zonerange=4m", "--zoneskip=1m"]);
-    assert_eq!(without.batches[0][0].zonemode, ZoneMode::None);
+    assert_eq!(without.batches[0][0].zones.zonemode, ZoneMode::None);
     assert_eq!(without.warnings.len(), 2);
     let refused = |word| errors(&["--name=j", word]).join(" ");
     assert!(refused("--zonemode=zbd").contains("\"zbd\" is not supported yet"));
@@ -21,7 +24,10 @@ fn zones_have_a_range() {
 #[test]
 fn preconditioning_has_its_limits() {
     let job = &jobs(&["--name=j", "--rw=randwrite", "--sprandom=1", "--spr_op=0.28", "--spr_cs=1g"])[0];
-    assert_eq!((job.sprandom, job.spr_op, job.spr_cs, job.spr_num_regions), (true, 0.28, 1 << 30, 100));
+    assert_eq!(
+        (job.pattern.sprandom, job.pattern.spr_op, job.pattern.spr_cs, job.pattern.spr_num_regions),
+        (true, 0.28, 1 << 30, 100)
+    );
     let refused = |word| errors(&["--name=j", word]).join(" ");
     assert!(refused("--spr_op=1.2").contains("between 0 and 1"));
     assert!(refused("--spr_op=0").contains("between 0 and 1"));

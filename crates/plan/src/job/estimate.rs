@@ -24,30 +24,31 @@ impl EstimateRules {
     pub(super) fn of(options: &JobOptions) -> EstimateRules {
         let passes = passes(options);
         // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
-        let flash = if options.sprandom { 1.0 + options.spr_op.max(0.0) } else { 1.0 };
-        let limit_s = (options.runtime as f64 + options.ramp_time as f64) / 1e6;
+        let flash = if options.pattern.sprandom { 1.0 + options.pattern.spr_op.max(0.0) } else { 1.0 };
+        let limit_s = (options.schedule.runtime as f64 + options.schedule.ramp_time as f64) / 1e6;
         EstimateRules {
-            limit_s: (options.runtime > 0).then_some(limit_s),
-            only_time: options.time_based || (options.is_replay() && options.read_iolog_chunked),
-            ramp_s: options.ramp_time as f64 / 1e6,
+            limit_s: (options.schedule.runtime > 0).then_some(limit_s),
+            only_time: options.schedule.time_based
+                || (options.is_replay() && options.replay.read_iolog_chunked),
+            ramp_s: options.schedule.ramp_time as f64 / 1e6,
             byte_passes: flash * passes,
             // A replay ends with its trace.
-            ios: (options.number_ios > 0 && !options.is_replay())
-                .then_some(options.number_ios as f64 * passes),
+            ios: (options.extent.number_ios > 0 && !options.is_replay())
+                .then_some(options.extent.number_ios as f64 * passes),
         }
     }
 }
 
 /// How often the bytes of one pass are moved, and its I/Os done.
 fn passes(options: &JobOptions) -> f64 {
-    let loops = options.loops.max(1) as f64;
-    let written = match options.rw {
-        ReadWrite::Rw | ReadWrite::RandRw => 1.0 - f64::from(options.rwmixread) / 100.0,
+    let loops = options.schedule.loops.max(1) as f64;
+    let written = match options.pattern.rw {
+        ReadWrite::Rw | ReadWrite::RandRw => 1.0 - f64::from(options.pattern.rwmixread) / 100.0,
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,
         _ => 1.0,
     };
     // A pass counts a trim and the write to the same place once.
-    let pairs = if options.rw.trims() && options.rw.writes() { 2.0 } else { 1.0 };
+    let pairs = if options.pattern.rw.trims() && options.pattern.rw.writes() { 2.0 } else { 1.0 };
     if options.relies_on_earlier_run() {
         // Nothing is written. What an earlier run has written is read once.
         pairs * written
@@ -72,28 +73,28 @@ mod tests {
     #[test]
     fn what_ends_a_job() {
         assert_eq!((of(|_| ()).limit_s, of(|_| ()).ios, of(|_| ()).only_time), (None, None, false));
-        let limited = of(|o| (o.runtime, o.ramp_time) = (5_000_000, 500_000));
+        let limited = of(|o| (o.schedule.runtime, o.schedule.ramp_time) = (5_000_000, 500_000));
         assert_eq!((limited.limit_s, limited.ramp_s, limited.only_time), (Some(5.5), 0.5, false));
-        assert!(of(|o| o.time_based = true).only_time);
-        assert_eq!(of(|o| (o.number_ios, o.loops) = (30, 2)).ios, Some(60.0));
-        let replay = |o: &mut JobOptions| (o.read_iolog, o.number_ios) = (vec!["t".into()], 30);
+        assert!(of(|o| o.schedule.time_based = true).only_time);
+        assert_eq!(of(|o| (o.extent.number_ios, o.schedule.loops) = (30, 2)).ios, Some(60.0));
+        let replay = |o: &mut JobOptions| (o.replay.read_iolog, o.extent.number_ios) = (vec!["t".into()], 30);
         assert_eq!(of(replay).ios, None);
     }
 
     #[test]
     fn how_often_bytes_are_moved() {
         let passes = |change: &dyn Fn(&mut JobOptions)| of(change).byte_passes;
-        assert_eq!(passes(&|o| o.loops = 3), 3.0);
-        assert_eq!(passes(&|o| (o.sprandom, o.spr_op) = (true, 0.25)), 1.25);
-        assert_eq!(passes(&|o| o.rw = ReadWrite::TrimWrite), 2.0);
+        assert_eq!(passes(&|o| o.schedule.loops = 3), 3.0);
+        assert_eq!(passes(&|o| (o.pattern.sprandom, o.pattern.spr_op) = (true, 0.25)), 1.25);
+        assert_eq!(passes(&|o| o.pattern.rw = ReadWrite::TrimWrite), 2.0);
         let verified = |o: &mut JobOptions| {
-            (o.rw, o.loops) = (ReadWrite::Write, 2);
+            (o.pattern.rw, o.schedule.loops) = (ReadWrite::Write, 2);
             o.verification.verify = Verify::Crc32c;
         };
         assert_eq!(passes(&verified), 4.0);
         let only_read = |o: &mut JobOptions| {
             verified(o);
-            o.verify_only = true;
+            o.verification.verify_only = true;
         };
         assert_eq!(passes(&only_read), 1.0);
     }

@@ -36,38 +36,39 @@ pub struct ReportRules {
 impl ReportRules {
     pub(super) fn of(options: &JobOptions) -> ReportRules {
         ReportRules {
-            is_reported: options.stats,
-            as_group: options.group_reporting,
+            is_reported: options.measurement.stats,
+            as_group: options.measurement.group_reporting,
             display: display(options),
             description: options.description.clone(),
             given_global: options.given_global.clone(),
             given: options.given.clone(),
-            continues_on_errors: options.continue_on_error != ErrorKinds::NONE
-                || options.ignore_error != IgnoredErrors::default(),
-            latency_target_ns: options.latency_target.saturating_mul(1000),
-            latency_window_ns: options.latency_window.saturating_mul(1000),
-            latency_percentile: options.latency_percentile,
-            block_lives: options.block_error_percentiles,
-            start_clock: (options.job_start_clock_id != 0).then_some(options.job_start_clock_id),
+            continues_on_errors: options.errors.continue_on_error != ErrorKinds::NONE
+                || options.errors.ignore_error != IgnoredErrors::default(),
+            latency_target_ns: options.rates.latency_target.saturating_mul(1000),
+            latency_window_ns: options.rates.latency_window.saturating_mul(1000),
+            latency_percentile: options.rates.latency_percentile,
+            block_lives: options.measurement.block_error_percentiles,
+            start_clock: (options.measurement.job_start_clock_id != 0)
+                .then_some(options.measurement.job_start_clock_id),
         }
     }
 }
 
 fn display(options: &JobOptions) -> Display {
     Display {
-        kb_base: options.kb_base,
-        unit_base: options.unit_base,
-        significant_figures: options.significant_figures,
-        percentiles: options.percentile_list.clone(),
-        slat_percentiles: options.slat_percentiles,
-        clat_percentiles: options.clat_percentiles && !options.disable_clat,
-        lat_percentiles: options.lat_percentiles,
-        unified: match options.unified_rw_reporting {
+        kb_base: options.measurement.kb_base,
+        unit_base: options.measurement.unit_base,
+        significant_figures: options.measurement.significant_figures,
+        percentiles: options.measurement.percentile_list.clone(),
+        slat_percentiles: options.measurement.slat_percentiles,
+        clat_percentiles: options.measurement.clat_percentiles && !options.measurement.disable_clat,
+        lat_percentiles: options.measurement.lat_percentiles,
+        unified: match options.measurement.unified_rw_reporting {
             UnifiedReporting::None => Unified::Apart,
             UnifiedReporting::Mixed => Unified::Mixed,
             UnifiedReporting::Both => Unified::Both,
         },
-        intended: options.lat_from_intended_start,
+        intended: options.measurement.lat_from_intended_start,
         ..Display::default()
     }
 }
@@ -75,11 +76,19 @@ fn display(options: &JobOptions) -> Display {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_options::MeasurementOptions;
 
     #[test]
     fn latencies_that_are_not_measured_have_no_percentiles() {
         let shown = |disable_clat| {
-            let options = JobOptions { disable_clat, clat_percentiles: true, ..JobOptions::default() };
+            let options = JobOptions {
+                measurement: MeasurementOptions {
+                    disable_clat,
+                    clat_percentiles: true,
+                    ..MeasurementOptions::default()
+                },
+                ..JobOptions::default()
+            };
             ReportRules::of(&options).display.clat_percentiles
         };
         assert!(shown(false) && !shown(true));

@@ -23,8 +23,8 @@ impl SamplingRules {
             u64::from(milliseconds.max(1)) * 1_000_000
         };
         SamplingRules {
-            bandwidth_ns: period(options.bwavgtime, logs.write_bw_log.is_some()),
-            iops_ns: period(options.iopsavgtime, logs.write_iops_log.is_some()),
+            bandwidth_ns: period(options.measurement.bwavgtime, logs.write_bw_log.is_some()),
+            iops_ns: period(options.measurement.iopsavgtime, logs.write_iops_log.is_some()),
         }
     }
 }
@@ -53,9 +53,9 @@ pub struct SteadyRules {
 impl SteadyRules {
     pub(super) fn of(options: &JobOptions) -> Option<SteadyRules> {
         use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
-        let wanted = options.steadystate;
+        let wanted = options.measurement.steadystate;
         // Without a duration nothing is looked for, whatever else is said.
-        (options.steadystate_duration > 0).then(|| SteadyRules {
+        (options.measurement.steadystate_duration > 0).then(|| SteadyRules {
             quantity: match wanted.criterion {
                 Iops | IopsSlope => Quantity::Iops,
                 Bw | BwSlope => Quantity::Bandwidth,
@@ -64,10 +64,11 @@ impl SteadyRules {
             slope: matches!(wanted.criterion, IopsSlope | BwSlope | LatSlope),
             limit: wanted.limit,
             percent: wanted.percent,
-            ramp_ns: options.steadystate_ramp_time.saturating_mul(1000),
-            interval_ns: options.steadystate_check_interval.saturating_mul(1000).max(1),
-            duration_us: options.steadystate_duration,
-            size: (options.steadystate_duration / options.steadystate_check_interval.max(1)) as usize,
+            ramp_ns: options.measurement.steadystate_ramp_time.saturating_mul(1000),
+            interval_ns: options.measurement.steadystate_check_interval.saturating_mul(1000).max(1),
+            duration_us: options.measurement.steadystate_duration,
+            size: (options.measurement.steadystate_duration
+                / options.measurement.steadystate_check_interval.max(1)) as usize,
         })
     }
 }
@@ -75,12 +76,19 @@ impl SteadyRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::SteadyState;
+    use iolite_options::{MeasurementOptions, SteadyState};
 
     #[test]
     fn samples_are_no_longer_than_windows_of_their_log() {
         let sampled = |change: &dyn Fn(&mut JobOptions)| {
-            let mut options = JobOptions { bwavgtime: 500, iopsavgtime: 500, ..JobOptions::default() };
+            let mut options = JobOptions {
+                measurement: MeasurementOptions {
+                    bwavgtime: 500,
+                    iopsavgtime: 500,
+                    ..MeasurementOptions::default()
+                },
+                ..JobOptions::default()
+            };
             change(&mut options);
             let SamplingRules { bandwidth_ns, iops_ns } = SamplingRules::of(&options);
             (bandwidth_ns / 1_000_000, iops_ns / 1_000_000)
@@ -91,7 +99,7 @@ mod tests {
             o.logs.log_avg_msec = 100;
         };
         assert_eq!(sampled(&logged), (100, 500));
-        assert_eq!(sampled(&|o| o.bwavgtime = 0), (1, 500));
+        assert_eq!(sampled(&|o| o.measurement.bwavgtime = 0), (1, 500));
     }
 
     #[test]
@@ -101,9 +109,12 @@ mod tests {
         let of = |steadystate_duration| {
             let steadystate_check_interval = 2_000_000;
             SteadyRules::of(&JobOptions {
-                steadystate,
-                steadystate_duration,
-                steadystate_check_interval,
+                measurement: MeasurementOptions {
+                    steadystate,
+                    steadystate_duration,
+                    steadystate_check_interval,
+                    ..MeasurementOptions::default()
+                },
                 ..JobOptions::default()
             })
         };

@@ -16,8 +16,8 @@ pub struct Target {
 impl Target {
     pub(super) fn new(options: &JobOptions) -> Target {
         Target {
-            redirect: options.replay_redirect.as_ref().map(PathBuf::from),
-            directory: options.directory.first().map(PathBuf::from).unwrap_or_default(),
+            redirect: options.replay.replay_redirect.as_ref().map(PathBuf::from),
+            directory: options.files.directory.first().map(PathBuf::from).unwrap_or_default(),
         }
     }
 

@@ -1,12 +1,12 @@
 use super::*;
 use crate::{FileFacts, FileKind, Plan};
 use iolite_host::ThisMachine;
-use iolite_options::{ReplaySkip, engines};
+use iolite_options::{ReplayOptions, ReplaySkip, engines};
 
 fn plan(trace: &Path, change: impl FnOnce(&mut JobOptions), run: &RunOptions) -> Result<Plan, Vec<String>> {
     let mut options = JobOptions {
         name: "r".into(),
-        read_iolog: vec![trace.display().to_string()],
+        replay: ReplayOptions { read_iolog: vec![trace.display().to_string()], ..ReplayOptions::default() },
         ..JobOptions::default()
     };
     change(&mut options);
@@ -28,10 +28,10 @@ const LINES: &str =
 #[test]
 fn the_trace_says_what_the_job_does_to_which_files() {
     let (_directory, path) = log(LINES);
-    let plan = plan(&path, |o| o.directory = vec!["/tmp".into()], &RunOptions::default()).unwrap();
+    let plan = plan(&path, |o| o.files.directory = vec!["/tmp".into()], &RunOptions::default()).unwrap();
     let worker = &plan.workers[0];
     assert_eq!(worker.files, [Path::new("/tmp/a"), Path::new("/tmp/b")]);
-    assert_eq!(plan.jobs[0].options.rw, ReadWrite::Rw);
+    assert_eq!(plan.jobs[0].options.pattern.rw, ReadWrite::Rw);
     let replay = worker.replay.as_ref().unwrap();
     assert_eq!((replay.largest, replay.bytes), (4096, Some(5120)));
     assert!(!replay.needs[0].changes() && replay.needs[1].changes());
@@ -50,7 +50,8 @@ fn the_trace_says_what_the_job_does_to_which_files() {
 #[test]
 fn all_goes_to_one_file_when_it_is_redirected() {
     let (_directory, path) = log(LINES);
-    let plan = plan(&path, |o| o.replay_redirect = Some("one".into()), &RunOptions::default()).unwrap();
+    let plan =
+        plan(&path, |o| o.replay.replay_redirect = Some("one".into()), &RunOptions::default()).unwrap();
     assert_eq!(plan.workers[0].files, [Path::new("one")]);
     let replay = plan.workers[0].replay.as_ref().unwrap();
     assert_eq!(replay.places, [0, 0]);
@@ -62,13 +63,13 @@ fn clones_have_their_traces_in_turn() {
     let (_one, first) = log("0 a add\n0 a open\n0 a write 0 512\n");
     let (_other, second) = log("0 b add\n0 b open\n0 b read 0 512\n");
     let both = |o: &mut JobOptions| {
-        o.read_iolog.push(second.display().to_string());
-        o.numjobs = 3;
+        o.replay.read_iolog.push(second.display().to_string());
+        o.schedule.numjobs = 3;
     };
     let plan = plan(&first, both, &RunOptions::default()).unwrap();
     let files: Vec<_> = plan.workers.iter().map(|worker| worker.files[0].display().to_string()).collect();
     assert_eq!(files, ["a", "b", "a"]);
-    assert_eq!(plan.jobs[0].options.rw, ReadWrite::Rw);
+    assert_eq!(plan.jobs[0].options.pattern.rw, ReadWrite::Rw);
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn what_must_not_be_is_refused_before_anything_happens() {
     };
     let text = refused(&path, &|_| (), false);
     assert!(text.contains("line 4 trims a, which is no block device; replay_skip=trim"), "{text}");
-    let skip = |o: &mut JobOptions| o.replay_skip = ReplaySkip { trim: true, ..ReplaySkip::default() };
+    let skip = |o: &mut JobOptions| o.replay.replay_skip = ReplaySkip { trim: true, ..ReplaySkip::default() };
     assert!(refused(&path, &skip, false).contains("there is no I/O in it"));
     let (_writes, writes) = log(LINES);
     assert!(
@@ -91,7 +92,7 @@ fn what_must_not_be_is_refused_before_anything_happens() {
     std::fs::write(&path, "something").unwrap();
     assert!(refused(&path, &|_| (), false).contains("this is no trace"));
     assert!(refused(&directory.path().join("none"), &|_| (), false).contains("No such file"));
-    let notes = |o: &mut JobOptions| o.write_iolog = Some(path.display().to_string());
+    let notes = |o: &mut JobOptions| o.replay.write_iolog = Some(path.display().to_string());
     assert!(refused(&writes, &notes, false).contains("holds something other than a trace"));
 }
 
@@ -119,7 +120,7 @@ fn an_io_of_an_unlikely_size_is_refused_before_a_file_grows() {
         text.contains("log:5: a read of 1073741825 bytes") && text.contains("bs=1073741825 allows"),
         "{text}"
     );
-    let allowed = |o: &mut JobOptions| o.bs = iolite_types::PerDirection::all(1_073_741_825);
+    let allowed = |o: &mut JobOptions| o.pattern.bs = iolite_types::PerDirection::all(1_073_741_825);
     let plan = plan(&path, allowed, &RunOptions::default()).unwrap();
     assert_eq!(plan.workers[0].replay.as_ref().unwrap().largest, 1_073_741_825);
 }
@@ -127,7 +128,7 @@ fn an_io_of_an_unlikely_size_is_refused_before_a_file_grows() {
 #[test]
 fn live_replays_know_nothing_and_cannot_start_over() {
     let (directory, path) = log(LINES);
-    let chunked = |o: &mut JobOptions| o.read_iolog_chunked = true;
+    let chunked = |o: &mut JobOptions| o.replay.read_iolog_chunked = true;
     let plan_of = plan(&path, chunked, &RunOptions::default()).unwrap();
     let replay = plan_of.workers[0].replay.as_ref().unwrap();
     assert!(replay.is_live && plan_of.workers[0].files.is_empty());
@@ -135,13 +136,13 @@ fn live_replays_know_nothing_and_cannot_start_over() {
     let socket = directory.path().join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let twice = |o: &mut JobOptions| {
-        o.read_iolog_chunked = true;
-        o.loops = 2;
+        o.replay.read_iolog_chunked = true;
+        o.schedule.loops = 2;
     };
     assert!(plan(&socket, twice, &RunOptions::default()).unwrap_err()[0].contains("only once"));
     let clones = |o: &mut JobOptions| {
-        o.read_iolog_chunked = true;
-        o.numjobs = 2;
+        o.replay.read_iolog_chunked = true;
+        o.schedule.numjobs = 2;
     };
     assert!(plan(&socket, clones, &RunOptions::default()).unwrap_err()[0].contains("only one clone"));
     assert!(engines::engine("mmap").is_some());
@@ -157,7 +158,7 @@ fn what_can_be_read_only_once_is_kept() {
         let text = format!("fio version 3 iolog\n{LINES}");
         listener.accept().unwrap().0.write_all(text.as_bytes()).unwrap();
     });
-    let plan = plan(&socket, |o| o.numjobs = 2, &RunOptions::default()).unwrap();
+    let plan = plan(&socket, |o| o.schedule.numjobs = 2, &RunOptions::default()).unwrap();
     server.join().unwrap();
     for worker in &plan.workers {
         let mut reader = worker.replay.as_ref().unwrap().open().unwrap();

@@ -26,12 +26,12 @@ pub struct BufferRules {
 pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> BufferRules {
     let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();
     BufferRules {
-        count: options.iodepth as usize,
+        count: options.depth.iodepth as usize,
         largest: largest.unwrap_or(1),
-        kind: options.mem,
-        file: options.mem_file.clone(),
-        align: options.iomem_align,
-        direct: options.direct,
-        huge_page: options.hugepage_size,
+        kind: options.buffers.mem,
+        file: options.buffers.mem_file.clone(),
+        align: options.buffers.iomem_align,
+        direct: options.durability.direct,
+        huge_page: options.buffers.hugepage_size,
     }
 }

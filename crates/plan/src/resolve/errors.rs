@@ -43,24 +43,27 @@ pub struct ErrorRules {
 }
 
 pub(super) fn rules(options: &JobOptions) -> ErrorRules {
-    let (goes_on, ignored) = (options.continue_on_error, &options.ignore_error);
+    let (goes_on, ignored) = (options.errors.continue_on_error, &options.errors.ignore_error);
     ErrorRules {
         read: Tolerance::new(goes_on.read, &ignored.read),
         write: Tolerance::new(goes_on.write, &ignored.write),
         verify: Tolerance::new(goes_on.verify, &ignored.verify),
-        dump: options.error_dump,
+        dump: options.errors.error_dump,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::{ErrorKinds, IgnoredErrors};
+    use iolite_options::{ErrorKinds, ErrorOptions, IgnoredErrors};
 
     fn tolerances(kinds: ErrorKinds, read: &[i32], write: &[i32]) -> [Tolerance; 2] {
         let options = JobOptions {
-            continue_on_error: kinds,
-            ignore_error: IgnoredErrors { read: read.to_vec(), write: write.to_vec(), verify: vec![] },
+            errors: ErrorOptions {
+                continue_on_error: kinds,
+                ignore_error: IgnoredErrors { read: read.to_vec(), write: write.to_vec(), verify: vec![] },
+                ..ErrorOptions::default()
+            },
             ..JobOptions::default()
         };
         let rules = rules(&options);

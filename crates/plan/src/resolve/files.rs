@@ -52,19 +52,19 @@ pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> C
     Creation {
         time: if options.relies_on_earlier_run() {
             CreationTime::Never
-        } else if options.create_serialize || fills {
+        } else if options.files.create_serialize || fills {
             // Filling a file system from several sides at once would leave sizes to chance.
             CreationTime::BeforeAll
         } else {
             CreationTime::ByWorker
         },
         has_local_files,
-        on_open: options.create_on_open,
-        fallocate: options.fallocate,
-        is_filled: options.rw.reads() || options.overwrite || options.pre_read,
-        may_be_short: options.fill_device,
+        on_open: options.files.create_on_open,
+        fallocate: options.files.fallocate,
+        is_filled: options.pattern.rw.reads() || options.files.overwrite || options.files.pre_read,
+        may_be_short: options.extent.fill_device,
         fills,
-        sync: options.create_fsync,
+        sync: options.files.create_fsync,
         content: content::layout_spec(options, layout, worker),
         block: content::block(options),
         least: options.smallest_block(),
@@ -74,11 +74,11 @@ pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> C
 /// Whether files are filled until the file system is full.
 fn fills(job: &JobPlan) -> bool {
     let options = &job.options;
-    options.fill_device
+    options.extent.fill_device
         && !options.is_replay()
-        && options.rw.reads()
+        && options.pattern.rw.reads()
         && job.engine.facets.has_local_files()
-        && !options.create_on_open
+        && !options.files.create_on_open
 }
 
 /// How files are opened, advised and locked.
@@ -124,26 +124,30 @@ pub struct LiveFileRules {
 pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan) -> FileRules {
     let options = &*job.options;
     let replay = worker.replay.as_deref();
-    let writes = options.rw.changes() && !options.verify_only;
+    let writes = options.pattern.rw.changes() && !options.verification.verify_only;
     let reads_back = options.reads_back();
     let mode = OpenMode {
-        read: options.rw.reads() || reads_back,
+        read: options.pattern.rw.reads() || reads_back,
         write: writes,
-        direct: options.direct,
-        sync: options.sync == SyncMode::Sync,
-        dsync: options.sync == SyncMode::DSync,
-        create: writes && options.allow_file_create,
+        direct: options.durability.direct,
+        sync: options.durability.sync == SyncMode::Sync,
+        dsync: options.durability.sync == SyncMode::DSync,
+        create: writes && options.files.allow_file_create,
     };
     FileRules {
         has_local_files: job.engine.facets.has_local_files(),
         mode,
         modes: replay.map_or_else(Vec::new, |replay| modes(mode, replay, reads_back)),
-        is_random: options.rw.is_random(),
-        advice: options.fadvise_hint,
-        invalidate: options.invalidate,
-        sync_on_close: options.fsync_on_close && writes,
-        write_hint: if options.rw.writes() { options.write_hint.map_or(0, life_time) } else { 0 },
-        lock: options.lockfile,
+        is_random: options.pattern.rw.is_random(),
+        advice: options.files.fadvise_hint,
+        invalidate: options.files.invalidate,
+        sync_on_close: options.durability.fsync_on_close && writes,
+        write_hint: if options.pattern.rw.writes() {
+            options.durability.write_hint.map_or(0, life_time)
+        } else {
+            0
+        },
+        lock: options.files.lockfile,
         unique_names: options.verification.is_on(),
         live: replay.filter(|replay| replay.is_live).map(|replay| live(options, replay)),
     }
@@ -152,9 +156,9 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan) -> FileRules {
 fn live(options: &JobOptions, replay: &ReplayPlan) -> LiveFileRules {
     LiveFileRules {
         readonly: replay.readonly,
-        allow_mounted_write: options.allow_mounted_write,
-        allow_file_create: options.allow_file_create,
-        traces: options.read_iolog.iter().map(PathBuf::from).collect(),
+        allow_mounted_write: options.files.allow_mounted_write,
+        allow_file_create: options.files.allow_file_create,
+        traces: options.replay.read_iolog.iter().map(PathBuf::from).collect(),
     }
 }
 

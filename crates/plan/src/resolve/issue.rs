@@ -66,44 +66,48 @@ impl IssueRules {
 
 pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_workload::Spec) -> IssueRules {
     let works = unit == UnitKind::Works;
-    let depth = options.iodepth.max(1);
-    let complete_min = options.iodepth_batch_complete_min.min(depth);
-    let complete_max = match options.iodepth_batch_complete_max {
+    let depth = options.depth.iodepth.max(1);
+    let complete_min = options.depth.iodepth_batch_complete_min.min(depth);
+    let complete_max = match options.depth.iodepth_batch_complete_max {
         0 => complete_min.max(1),
         max => max.clamp(complete_min.max(1), depth.max(complete_min)),
     };
-    let measured = |disabled: bool| !disabled && options.stats;
-    let max_latency_ns = options.max_latency.values.map(|limit| match limit {
+    let measured = |disabled: bool| !disabled && options.measurement.stats;
+    let max_latency_ns = options.rates.max_latency.values.map(|limit| match limit {
         0 => u64::MAX,
         limit => limit.saturating_mul(1000),
     });
     IssueRules {
         works,
         depth,
-        batch: options.iodepth_batch.clamp(1, depth),
+        batch: options.depth.iodepth_batch.clamp(1, depth),
         complete_min,
         complete_max,
-        low: if options.iodepth_low == 0 { depth } else { options.iodepth_low.min(depth) },
-        slat: measured(options.disable_slat),
-        clat: measured(options.disable_clat),
-        lat: measured(options.disable_lat),
-        slat_buckets: options.slat_percentiles,
+        low: if options.depth.iodepth_low == 0 { depth } else { options.depth.iodepth_low.min(depth) },
+        slat: measured(options.measurement.disable_slat),
+        clat: measured(options.measurement.disable_clat),
+        lat: measured(options.measurement.disable_lat),
+        slat_buckets: options.measurement.slat_percentiles,
         // The latency classes of the report come from this histogram, so it is kept in any case.
         clat_buckets: true,
-        lat_buckets: options.lat_percentiles,
-        intended_starts: options.lat_from_intended_start,
+        lat_buckets: options.measurement.lat_percentiles,
+        intended_starts: options.measurement.lat_from_intended_start,
         // What a trace does is not known before it is done.
         moves: iolite_types::Direction::ALL
-            .map(|direction| !works && (options.rw.uses(direction) || options.is_replay())),
-        ramp_ns: options.ramp_time.saturating_mul(1000),
-        runtime_ns: if options.runtime == 0 { u64::MAX } else { options.runtime.saturating_mul(1000) },
-        fill_device: options.fill_device,
+            .map(|direction| !works && (options.pattern.rw.uses(direction) || options.is_replay())),
+        ramp_ns: options.schedule.ramp_time.saturating_mul(1000),
+        runtime_ns: if options.schedule.runtime == 0 {
+            u64::MAX
+        } else {
+            options.schedule.runtime.saturating_mul(1000)
+        },
+        fill_device: options.extent.fill_device,
         // Of two overlapping writes in flight nobody knows which one is the last.
-        serialize_overlap: depth > 1 && (options.serialize_overlap || needs_order(options, workload)),
-        write_barrier: options.write_barrier,
-        time_decides: options.lat_from_intended_start
-            || options.ramp_size > 0
-            || options.latency_target > 0
+        serialize_overlap: depth > 1 && (options.depth.serialize_overlap || needs_order(options, workload)),
+        write_barrier: options.durability.write_barrier,
+        time_decides: options.measurement.lat_from_intended_start
+            || options.schedule.ramp_size > 0
+            || options.rates.latency_target > 0
             || max_latency_ns != [u64::MAX; 3]
             || options.logs.any(),
         max_latency_ns,
@@ -114,9 +118,9 @@ pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_work
 /// flight together.
 fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     options.verification.is_on()
-        && options.rw.writes()
+        && options.pattern.rw.writes()
         // The write of a block follows its trim.
-        && (options.rw.trims()
+        && (options.pattern.rw.trims()
             || options.verification.verify_backlog > 0
             || iolite_workload::history::can_repeat(workload))
 }
@@ -138,11 +142,11 @@ pub struct SyncRules {
 
 pub(super) fn syncs(options: &JobOptions) -> SyncRules {
     SyncRules {
-        fsync: u64::from(options.fsync),
-        fdatasync: u64::from(options.fdatasync),
-        range: options.sync_file_range.map_or(0, |range| range.interval),
-        end_fsync: options.end_fsync && options.rw.changes(),
-        end_syncfs: options.end_syncfs,
+        fsync: u64::from(options.durability.fsync),
+        fdatasync: u64::from(options.durability.fdatasync),
+        range: options.durability.sync_file_range.map_or(0, |range| range.interval),
+        end_fsync: options.durability.end_fsync && options.pattern.rw.changes(),
+        end_syncfs: options.durability.end_syncfs,
     }
 }
 
@@ -179,19 +183,19 @@ pub struct PassRules {
 pub(super) fn passes(options: &JobOptions) -> PassRules {
     // A saved state is gone through once: loops and time are those of the run that left it.
     let repeats = !options.loads_state();
-    let time_based = options.time_based && repeats;
+    let time_based = options.schedule.time_based && repeats;
     PassRules {
         kind: match (options.loads_state(), options.skips_writes()) {
             (true, _) => PassKind::Skip,
             (false, true) => PassKind::Assume,
             (false, false) => PassKind::Perform,
         },
-        loops: if repeats { options.loops.max(1) } else { 1 },
+        loops: if repeats { options.schedule.loops.max(1) } else { 1 },
         time_based,
-        keep_open: options.time_based,
-        unlink_each_loop: options.unlink_each_loop,
-        repeat_choices: options.randrepeat && !time_based,
-        unlink: options.unlink,
+        keep_open: options.schedule.time_based,
+        unlink_each_loop: options.files.unlink_each_loop,
+        repeat_choices: options.pattern.randrepeat && !time_based,
+        unlink: options.files.unlink,
     }
 }
 
@@ -211,13 +215,13 @@ pub struct TargetRules {
 }
 
 pub(super) fn target(options: &JobOptions) -> Option<TargetRules> {
-    (options.latency_target > 0).then(|| TargetRules {
-        target_ns: options.latency_target.saturating_mul(1000),
+    (options.rates.latency_target > 0).then(|| TargetRules {
+        target_ns: options.rates.latency_target.saturating_mul(1000),
         // A window of nothing would end before it has seen an I/O.
-        window_ns: options.latency_window.max(1).saturating_mul(1000),
-        share: options.latency_percentile / 100.0,
-        follows: options.latency_run,
-        most: options.iodepth.max(1),
+        window_ns: options.rates.latency_window.max(1).saturating_mul(1000),
+        share: options.rates.latency_percentile / 100.0,
+        follows: options.rates.latency_run,
+        most: options.depth.iodepth.max(1),
     })
 }
 

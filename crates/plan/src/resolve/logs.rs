@@ -32,8 +32,8 @@ impl LogRules {
 
 pub(super) fn rules(plan: &Plan, worker: &WorkerPlan) -> LogRules {
     let options = &*plan.job_of(worker).options;
-    let trace = options.write_iolog.clone();
-    if options.create_only || (!options.logs.any() && trace.is_none()) {
+    let trace = options.replay.write_iolog.clone();
+    if options.files.create_only || (!options.logs.any() && trace.is_none()) {
         return LogRules::default();
     }
     let is_given = options.is_set("log_entries");

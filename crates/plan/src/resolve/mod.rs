@@ -131,23 +131,25 @@ impl Plan {
             index: worker.index,
             engine_name: job.engine.name.to_owned(),
             engine: engine(options, worker, layout),
-            counts_process: !options.thread && job.engine.facets.completion == Completion::LibraryThreads,
-            offload: options.io_submit_mode == SubmitMode::Offload,
+            counts_process: !options.schedule.thread
+                && job.engine.facets.completion == Completion::LibraryThreads,
+            offload: options.depth.io_submit_mode == SubmitMode::Offload,
             creation: files::creation(job, worker, layout),
-            create_only: options.create_only,
+            create_only: options.files.create_only,
             files: files::rules(job, worker),
-            pre_read: options.pre_read,
+            pre_read: options.files.pre_read,
             // Rates steer a mix, and a ramp makes I/Os that do not count.
             general_workload: options.counts_after_ramp(),
-            content: (options.rw.writes() && job.engine.facets.moves_data())
+            content: (options.pattern.rw.writes() && job.engine.facets.moves_data())
                 .then(|| content::spec(options, layout, worker)),
-            writes_only: !options.rw.reads(),
+            writes_only: !options.pattern.rw.reads(),
             issue: issue::rules(options, job.engine.facets.unit, &workload),
             syncs: issue::syncs(options),
             passes: issue::passes(options),
             pace: pace::rules(options, worker.seed),
             target: issue::target(options),
             block_lives: options
+                .measurement
                 .block_error_percentiles
                 .then(|| options.block_size(iolite_types::Direction::Trim).min().max(1)),
             priorities: priorities::rules(options, worker.seed),
@@ -157,13 +159,15 @@ impl Plan {
             errors: errors::rules(options),
             buffers: buffers::rules(options, &workload),
             placement: placement::rules(self, worker),
-            io_scheduler: options.ioscheduler.clone(),
-            command_before: options.exec_prerun.clone(),
-            command_after: options.exec_postrun.clone(),
+            io_scheduler: options.placement.ioscheduler.clone(),
+            command_before: options.schedule.exec_prerun.clone(),
+            command_after: options.schedule.exec_postrun.clone(),
             logs: logs::rules(self, worker),
-            replay_speed: (!options.replay_no_stall).then_some(options.replay_time_scale.max(1)),
-            clock: options.clocksource,
-            start_clock: (options.job_start_clock_id > 0).then_some(options.job_start_clock_id),
+            replay_speed: (!options.replay.replay_no_stall)
+                .then_some(options.replay.replay_time_scale.max(1)),
+            clock: options.measurement.clocksource,
+            start_clock: (options.measurement.job_start_clock_id > 0)
+                .then_some(options.measurement.job_start_clock_id),
             layout: layout.clone(),
             workload,
         }
@@ -180,8 +184,8 @@ impl JobPlan {
 
 fn probe_config(options: &JobOptions) -> EngineConfig {
     EngineConfig {
-        direct: options.direct,
-        ..EngineConfig::new(options.engine.clone(), options.iodepth as usize)
+        direct: options.durability.direct,
+        ..EngineConfig::new(options.engine.clone(), options.depth.iodepth as usize)
     }
 }
 
@@ -189,11 +193,17 @@ fn engine(options: &JobOptions, worker: &WorkerPlan, layout: &Layout) -> EngineC
     // Traces do not say what sync_file_range(2) is to do; without flags it would do nothing.
     let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
     EngineConfig {
-        atomic: options.atomic,
+        atomic: options.durability.atomic,
         files: layout.files.len(),
-        sync_file_range_flags: options.sync_file_range.map_or(unsaid, |range| range.flags),
-        access: if options.rw.is_random() { AccessPattern::Random } else { AccessPattern::Sequential },
-        defer_submission: options.disable_slat && options.disable_clat && !options.logs.any(),
+        sync_file_range_flags: options.durability.sync_file_range.map_or(unsaid, |range| range.flags),
+        access: if options.pattern.rw.is_random() {
+            AccessPattern::Random
+        } else {
+            AccessPattern::Sequential
+        },
+        defer_submission: options.measurement.disable_slat
+            && options.measurement.disable_clat
+            && !options.logs.any(),
         seed: worker.seed,
         ..probe_config(options)
     }

@@ -89,27 +89,33 @@ pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
         (ios, _) => Some((Amount::Ios, ios)),
     };
     let limits = each(|direction| {
-        let (amount, rate) = amount(options.rate_iops[direction], options.rate[direction])?;
+        let (amount, rate) = amount(options.rates.rate_iops[direction], options.rates.rate[direction])?;
         let seed = seed ^ (direction.index() as u64 + 1);
-        options.rw.uses(direction).then_some(Limit { amount, rate, process: options.rate_process, seed })
+        options.pattern.rw.uses(direction).then_some(Limit {
+            amount,
+            rate,
+            process: options.rates.rate_process,
+            seed,
+        })
     });
     let minima = each(|direction| {
-        let (amount, rate) = amount(options.rate_iops_min[direction], options.rate_min[direction])?;
-        let cycle_ns = options.rate_cycle.max(1).saturating_mul(1_000_000);
-        options.rw.uses(direction).then_some(Minimum { amount, rate, cycle_ns })
+        let (amount, rate) =
+            amount(options.rates.rate_iops_min[direction], options.rates.rate_min[direction])?;
+        let cycle_ns = options.rates.rate_cycle.max(1).saturating_mul(1_000_000);
+        options.pattern.rw.uses(direction).then_some(Minimum { amount, rate, cycle_ns })
     });
-    let think = (options.thinktime > 0).then(|| Think {
-        pause_ns: options.thinktime.saturating_mul(1000),
-        spin_ns: options.thinktime_spin.min(options.thinktime).saturating_mul(1000),
-        cycles: options.thinkcycles,
+    let think = (options.rates.thinktime > 0).then(|| Think {
+        pause_ns: options.rates.thinktime.saturating_mul(1000),
+        spin_ns: options.rates.thinktime_spin.min(options.rates.thinktime).saturating_mul(1000),
+        cycles: options.rates.thinkcycles,
         // By time alone when only a time was given.
-        blocks: if options.thinktime_iotime > 0 && !options.is_set("thinktime_blocks") {
+        blocks: if options.rates.thinktime_iotime > 0 && !options.is_set("thinktime_blocks") {
             u64::MAX
         } else {
-            options.thinktime_blocks.max(1)
+            options.rates.thinktime_blocks.max(1)
         },
-        by_issue: options.thinktime_blocks_type == ThinktimeBlocks::Issue,
-        every_ns: options.thinktime_iotime.saturating_mul(1000),
+        by_issue: options.rates.thinktime_blocks_type == ThinktimeBlocks::Issue,
+        every_ns: options.rates.thinktime_iotime.saturating_mul(1000),
     });
     let is_paced = limits.values.iter().any(Option::is_some) || minima.values.iter().any(Option::is_some);
     (is_paced || think.is_some()).then(|| PaceRules {
@@ -117,6 +123,6 @@ pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
         minima,
         has_choice: options.has_choice(),
         think,
-        ignore_thinktime: options.rate_ignore_thinktime,
+        ignore_thinktime: options.rates.rate_ignore_thinktime,
     })
 }

@@ -25,22 +25,25 @@ pub struct SizedRampRules {
 
 pub(super) fn flow(plan: &Plan, worker: &WorkerPlan) -> Option<FlowRules> {
     let options = &plan.job_of(worker).options;
-    let is_in_step = |job: &JobPlan| job.options.flow > 0 && job.options.flow_id == options.flow_id;
-    (options.flow > 0).then(|| FlowRules {
-        weight: options.flow,
-        others: others(plan, worker, is_in_step).map(|(job, index)| (index, job.options.flow)).collect(),
-        sleep_ns: options.flow_sleep.saturating_mul(1000),
+    let is_in_step =
+        |job: &JobPlan| job.options.rates.flow > 0 && job.options.rates.flow_id == options.rates.flow_id;
+    (options.rates.flow > 0).then(|| FlowRules {
+        weight: options.rates.flow,
+        others: others(plan, worker, is_in_step)
+            .map(|(job, index)| (index, job.options.rates.flow))
+            .collect(),
+        sleep_ns: options.rates.flow_sleep.saturating_mul(1000),
     })
 }
 
 pub(super) fn sized_ramp(plan: &Plan, worker: &WorkerPlan) -> Option<SizedRampRules> {
     let own = plan.job_of(worker);
     let shares = |job: &JobPlan| {
-        let merged = own.options.group_reporting && job.options.group_reporting;
-        merged && job.group == own.group && job.options.ramp_size > 0
+        let merged = own.options.measurement.group_reporting && job.options.measurement.group_reporting;
+        merged && job.group == own.group && job.options.schedule.ramp_size > 0
     };
-    (own.options.ramp_size > 0).then(|| SizedRampRules {
-        bytes: own.options.ramp_size,
+    (own.options.schedule.ramp_size > 0).then(|| SizedRampRules {
+        bytes: own.options.schedule.ramp_size,
         others: others(plan, worker, shares).map(|(_, index)| index).collect(),
     })
 }

@@ -1,7 +1,9 @@
 use super::*;
 use crate::{FileFacts, FileKind, LayoutContext, layout};
 use iolite_host::MadeUp;
-use iolite_options::{Range, ReadWrite, RunOptions, SizeValue};
+use iolite_options::{
+    ExtentOptions, PlacementOptions, Range, ReadWrite, RunOptions, ScheduleOptions, SizeValue,
+};
 use iolite_types::{BlockSize, Direction, PerDirection};
 
 /// What the first worker of this job does, on a device of this size.
@@ -20,9 +22,9 @@ fn resolved(device: u64, change: impl FnOnce(&mut JobOptions)) -> ResolvedWorker
 fn offsets_and_sizes_on_a_device_of_100_tib() {
     const TIB: u64 = 1 << 40;
     let worker = resolved(100 * TIB, |o| {
-        o.rw = ReadWrite::RandWrite;
-        o.offset = SizeValue::Percent(50);
-        o.bsrange = Some(PerDirection::all(Range { low: 4096, high: 65_536 }));
+        o.pattern.rw = ReadWrite::RandWrite;
+        o.extent.offset = SizeValue::Percent(50);
+        o.pattern.bsrange = Some(PerDirection::all(Range { low: 4096, high: 65_536 }));
     });
     let region = &worker.workload.files[0];
     assert_eq!((region.offset, region.length), (50 * TIB, 50 * TIB));
@@ -35,7 +37,7 @@ fn offsets_and_sizes_on_a_device_of_100_tib() {
 
 #[test]
 fn a_job_that_asks_for_nothing_special_has_no_extras() {
-    let worker = resolved(1 << 30, |o| o.iodepth = 32);
+    let worker = resolved(1 << 30, |o| o.depth.iodepth = 32);
     assert_eq!((worker.issue.depth, worker.issue.low, worker.issue.serialize_overlap), (32, 32, false));
     assert!(worker.pace.is_none() && worker.target.is_none() && worker.priorities.is_none());
     assert!(worker.flow.is_none() && worker.sized_ramp.is_none() && !worker.logs.any());
@@ -48,7 +50,7 @@ fn a_process_with_threads_of_a_library_counts_as_a_whole() {
     let counts = |engine: &str, thread| {
         resolved(1 << 30, |o| {
             o.choose_engine(iolite_options::engines::engine(engine).unwrap());
-            o.thread = thread;
+            o.schedule.thread = thread;
         })
         .counts_process
     };
@@ -61,10 +63,10 @@ fn a_process_with_threads_of_a_library_counts_as_a_whole() {
 fn a_saved_state_is_gone_through_once() {
     let passes = |load| {
         let worker = resolved(1 << 30, |o| {
-            o.rw = ReadWrite::RandWrite;
-            o.loops = 4;
-            o.runtime = 1_000_000;
-            o.time_based = true;
+            o.pattern.rw = ReadWrite::RandWrite;
+            o.schedule.loops = 4;
+            o.schedule.runtime = 1_000_000;
+            o.schedule.time_based = true;
             o.verification.verify = iolite_options::Verify::Crc32c;
             o.verification.verify_state_load = load;
         });
@@ -79,10 +81,13 @@ fn clones_share_out_the_cpus_that_do_not_keep_the_time() {
     let jobs = vec![JobOptions {
         name: "j".into(),
         ioengine: "null".into(),
-        size: Some(SizeValue::Bytes(1 << 20)),
-        numjobs: 3,
-        cpus_allowed: (0..2).collect(),
-        cpus_allowed_policy: iolite_options::CpusPolicy::Split,
+        extent: ExtentOptions { size: Some(SizeValue::Bytes(1 << 20)), ..ExtentOptions::default() },
+        schedule: ScheduleOptions { numjobs: 3, ..ScheduleOptions::default() },
+        placement: PlacementOptions {
+            cpus_allowed: (0..2).collect(),
+            cpus_allowed_policy: iolite_options::CpusPolicy::Split,
+            ..PlacementOptions::default()
+        },
         ..JobOptions::default()
     }];
     let plan = Plan::build(jobs, &RunOptions::default(), &MadeUp::new().with_cpus(2)).expect("a valid plan");
@@ -95,11 +100,11 @@ fn clones_share_out_the_cpus_that_do_not_keep_the_time() {
 #[test]
 fn a_resolved_worker_travels_as_text() {
     let worker = resolved(1 << 30, |o| {
-        o.rw = ReadWrite::RandRw;
-        o.rate_iops = PerDirection::new(100, 50, 0);
-        o.latency_target = 1000;
+        o.pattern.rw = ReadWrite::RandRw;
+        o.rates.rate_iops = PerDirection::new(100, 50, 0);
+        o.rates.latency_target = 1000;
         o.logs.write_lat_log = Some("lat".into());
-        o.buffer_compress_percentage = 50;
+        o.buffers.buffer_compress_percentage = 50;
     });
     let text = serde_json::to_string(&worker).unwrap();
     let back: ResolvedWorker = serde_json::from_str(&text).unwrap();

@@ -14,26 +14,26 @@ pub(super) fn alike(
     replay: Option<&ReplayPlan>,
 ) -> Alike {
     // The order of a trace is always the same, and a job that only reads expects no particular writes.
-    if replay.is_some() || !options.rw.writes() {
+    if replay.is_some() || !options.pattern.rw.writes() {
         return Alike::Writes;
     }
     let is_one_file = workload.files.len() == 1;
-    let mut used = options.rw.directions();
+    let mut used = options.pattern.rw.directions();
     let sizes_are_fixed = used.all(|direction| matches!(workload.block_size[direction], BlockSize::Fixed(_)));
     let files_take_turns = match workload.file_order {
         FileOrder::RoundRobin | FileOrder::Sequential => true,
         FileOrder::Random | FileOrder::Skewed(_) => is_one_file,
     };
     // The seed picks the size of each file from a range, and the blocks that are trimmed after they were written.
-    let files_are_fixed = options.filesize.is_none_or(|range| range.low == range.high);
+    let files_are_fixed = options.extent.filesize.is_none_or(|range| range.low == range.high);
     let trims_are_fixed = matches!(options.verification.trim_percentage, 0 | 100..);
     if !files_are_fixed || !trims_are_fixed {
         return Alike::Nothing;
     }
-    let is_random = options.rw.is_random();
+    let is_random = options.pattern.rw.is_random();
     // In a mix the seed decides which I/Os are writes, and so how many of them each file gets in a pass.
     if options.has_choice() {
-        let is_one_pass = options.loops <= 1 && !can_repeat(workload);
+        let is_one_pass = options.schedule.loops <= 1 && !can_repeat(workload);
         let is_one_row = is_one_file && is_one_pass && sizes_are_fixed && !is_random;
         return if is_one_row { Alike::Beginning } else { Alike::Nothing };
     }
@@ -50,7 +50,8 @@ pub(super) fn alike(
 /// Whether each block is a multiple of the smallest, so that nothing is left over at the end of a file.
 fn sizes_fit(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     let fit = |sizes: &BlockSize| sizes.common() == sizes.min();
-    !workload.unaligned && options.rw.directions().all(|direction| fit(&workload.block_size[direction]))
+    !workload.unaligned
+        && options.pattern.rw.directions().all(|direction| fit(&workload.block_size[direction]))
 }
 
 /// Whether a pass goes through all files to their ends.

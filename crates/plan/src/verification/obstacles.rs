@@ -28,11 +28,11 @@ pub fn obstacles(plan: &Plan) -> Vec<Problem> {
 /// What stands in the way, for the option to blame. `replays`: those of the job's clones.
 fn of_options(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    let writes = options.rw.writes();
+    let writes = options.pattern.rw.writes();
     if relies_on_options(options) {
         found.extend(by_options(options).map(|message| ("verify_only", message)));
     }
-    if options.loads_state() && writes && !options.verify_only {
+    if options.loads_state() && writes && !options.verification.verify_only {
         let message = "verify_state_load=1 checks what an interrupted run has written: it needs rw=read, rw=randread or \
                        verify_only";
         found.push(("verify_state_load", message.to_owned()));
@@ -48,7 +48,7 @@ fn of_options(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static st
         ));
     }
     found.extend(replays.iter().filter_map(|replay| unknown_files(options, replay)));
-    if writes || options.rw.reads() {
+    if writes || options.pattern.rw.reads() {
         found.extend(unfit_blocks(options, replays));
     }
     found.dedup();
@@ -75,7 +75,7 @@ fn unknown_files(options: &JobOptions, replay: &ReplayPlan) -> Option<(&'static 
 fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
     let direction = checked_direction(options);
     if !options.is_replay() {
-        let (sizes, unaligned) = (options.block_size(direction), options.bs_unaligned);
+        let (sizes, unaligned) = (options.block_size(direction), options.pattern.bs_unaligned);
         let Some(spec) = spec(options, &sizes, unaligned) else { return Vec::new() };
         let cut = sizes.multiple_of(spec.interval as u64, unaligned);
         let mut blocks = [Some(sizes.min()), cut].into_iter().flatten();

@@ -164,7 +164,7 @@ impl<'a> Search<'a> {
     /// Refuses a worker that has a file under two names: under one name it does not know what it wrote under the other.
     fn compare_own(&mut self, party: &Party, other: &Party) {
         let options = &self.job(party).options;
-        if party.file < other.file && options.rw.writes() && checks_own(self.job(party)) {
+        if party.file < other.file && options.pattern.rw.writes() && checks_own(self.job(party)) {
             let names = (self.path(party), self.path(other));
             let what = if names.0 == names.1 {
                 format!("{} is named twice", names.0)
@@ -261,12 +261,12 @@ impl<'a> Search<'a> {
     fn trims(&self, party: &Party) -> bool {
         let of_trace = self.worker(party).replay.as_ref().is_some_and(|it| it.ios[Direction::Trim] > 0);
         let options = &self.job(party).options;
-        of_trace || options.rw.trims() || options.verification.trim_percentage > 0
+        of_trace || options.pattern.rw.trims() || options.verification.trim_percentage > 0
     }
 
     fn refuse_stranger(&mut self, party: &Party, rival: &Party) {
         let (other, file) = (&self.job(rival).options, self.path(party));
-        let does = if other.rw.writes() { "writes to" } else { "trims" };
+        let does = if other.pattern.rw.writes() { "writes to" } else { "trims" };
         let message = format!(
             "verify: job {} {does} {file} without verify, while this one checks what it wrote there; give it a verify as \
              well, another part (offset, size) or another file, or let it wait (stonewall, wait_for)",

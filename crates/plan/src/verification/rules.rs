@@ -26,14 +26,14 @@ pub fn rules(
     let wanted = &options.verification;
     let spec = spec_of(options, workload)?;
     let replay = worker.replay.as_deref();
-    let writes = options.rw.writes() && !options.verify_only;
-    let trims = wanted.trim_percentage > 0 && options.rw.writes();
+    let writes = options.pattern.rw.writes() && !options.verification.verify_only;
+    let trims = wanted.trim_percentage > 0 && options.pattern.rw.writes();
     Some(Rules {
         job: options.name.clone(),
         number: worker.number(),
         worker: worker.index,
         seed: worker.seed,
-        depth: options.iodepth.max(1),
+        depth: options.depth.iodepth.max(1),
         writes,
         reads_back: options.reads_back(),
         read_back: read_back(options, workload, replay),
@@ -49,12 +49,12 @@ pub fn rules(
         threads: wanted.verify_async,
         thread_cpus: wanted.verify_async_cpus.clone(),
         keeps_data: job.engine.facets.keeps_data(),
-        atomic_writes: options.atomic,
+        atomic_writes: options.durability.atomic,
         is_replay: replay.is_some(),
         has_unforeseen_blocks: writes && replay.is_some_and(|replay| replay.is_live),
         fatal: wanted.verify_fatal,
         dump: wanted.verify_dump.then(|| job.auxiliary.clone()),
-        outlasts_time: options.time_based || options.loads_state(),
+        outlasts_time: options.schedule.time_based || options.loads_state(),
         open_files: if replay.is_some() { MOST_OPEN } else { workload.open_files },
         wants_no_history: wanted.experimental_verify,
         spec,
@@ -68,13 +68,13 @@ fn read_back(
     replay: Option<&ReplayPlan>,
 ) -> ReadBackRules {
     let wanted = &options.verification;
-    if !options.rw.writes() {
+    if !options.pattern.rw.writes() {
         return ReadBackRules::AllReads;
     }
     if !options.reads_back() {
         return ReadBackRules::Nothing;
     }
-    if wanted.verify_backlog > 0 && !options.verify_only {
+    if wanted.verify_backlog > 0 && !options.verification.verify_only {
         let (every, batch) = (wanted.verify_backlog, wanted.verify_backlog_batch);
         return ReadBackRules::Backlog { every, batch, repeats: can_repeat(workload) };
     }
@@ -88,8 +88,9 @@ fn read_back(
 /// does not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     let is_steered = matches!(workload.mix, Mix::ReadWrite(_)) && options.is_steered();
-    let may_fail =
-        options.fill_device || options.continue_on_error.write || !options.ignore_error.write.is_empty();
+    let may_fail = options.extent.fill_device
+        || options.errors.continue_on_error.write
+        || !options.errors.ignore_error.write.is_empty();
     !is_steered && !may_fail && !options.counts_after_ramp()
 }
 
@@ -100,15 +101,15 @@ fn earlier(
     workload: &iolite_workload::Spec,
     replay: Option<&ReplayPlan>,
 ) -> Option<EarlierRun> {
-    if !options.verify_only || options.loads_state() {
+    if !options.verification.verify_only || options.loads_state() {
         return None;
     }
     let asks_for_seeds = options.is_set("verify_header_seed") && options.verification.verify_header_seed;
-    let has_own_seeds = options.randrepeat && asks_for_seeds;
+    let has_own_seeds = options.pattern.randrepeat && asks_for_seeds;
     Some(EarlierRun {
         has_own_seeds,
         alike: if has_own_seeds { Alike::Writes } else { alike(options, workload, replay) },
-        may_have_failed: options.continue_on_error.write,
+        may_have_failed: options.errors.continue_on_error.write,
         is_mix: options.is_read_write_mix(),
     })
 }

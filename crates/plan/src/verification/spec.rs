@@ -57,5 +57,5 @@ pub(super) fn kind(options: &JobOptions) -> Option<Kind> {
 
 /// The direction whose blocks are checked: writes, or else reads.
 pub(super) fn checked_direction(options: &JobOptions) -> Direction {
-    if options.rw.writes() { Direction::Write } else { Direction::Read }
+    if options.pattern.rw.writes() { Direction::Write } else { Direction::Read }
 }

@@ -29,7 +29,7 @@ pub enum StateUse {
 pub fn state_of(plan: &Plan, worker: &WorkerPlan) -> Option<(PathBuf, StateUse)> {
     let job = plan.job_of(worker);
     let used = match (job.options.loads_state(), keeps_state(job)) {
-        _ if job.options.create_only => return None,
+        _ if job.options.files.create_only => return None,
         (true, _) => StateUse::Loaded,
         (false, true) => StateUse::Kept,
         (false, false) => return None,
@@ -59,8 +59,8 @@ pub(super) fn path(job: &JobPlan, worker: &WorkerPlan) -> PathBuf {
 /// Whether the job keeps a state, if it can be kept.
 pub(super) fn keeps_state(job: &JobPlan) -> bool {
     let options = &job.options;
-    options.rw.writes()
-        && !options.verify_only
+    options.pattern.rw.writes()
+        && !options.verification.verify_only
         && options.verification.verify_state_save
         && job.engine.facets.keeps_data()
         && kind(options).is_some_and(|kind| kind != Kind::Null)
@@ -120,14 +120,15 @@ pub(super) fn rules(
         };
         return StateRules::Impossible { message, is_required };
     };
-    let flushes = options.fsync > 0 || options.fdatasync > 0 || options.end_fsync;
+    let flushes =
+        options.durability.fsync > 0 || options.durability.fdatasync > 0 || options.durability.end_fsync;
     StateRules::Keep(Keep {
         path,
         is_required,
         method: options.verification.verify.keyword().to_owned(),
         block,
         is_uniform: is_uniform(workload),
-        is_durable: options.sync != SyncMode::None,
+        is_durable: options.durability.sync != SyncMode::None,
         is_copied: job.engine.facets.can(Capability::CopyIntoFile),
         has_flushes: flushes || replay.is_some_and(|replay| replay.flushes),
         imprint: StateImprint::of(spec),
@@ -159,7 +160,7 @@ fn load(
         imprint: StateImprint::of(spec),
         files: layout.files.iter().map(|file| file.path.display().to_string()).collect(),
         largest: sizes.max().unwrap_or(0),
-        comes_later: options.exec_prerun.is_some(),
+        comes_later: options.schedule.exec_prerun.is_some(),
     }
 }
 

@@ -3,7 +3,10 @@
 use super::*;
 use crate::{Layout, Plan};
 use iolite_host::MadeUp;
-use iolite_options::{JobOptions, ReadWrite, RunOptions, SizeValue, Verify};
+use iolite_options::{
+    DepthOptions, ExtentOptions, FileOptions, JobOptions, PatternOptions, ReadWrite, RunOptions, SizeValue,
+    Verify,
+};
 use iolite_types::PerDirection;
 use iolite_verify::{Alike, ReadBackRules, Rules, StateRules};
 use iolite_workload::history::Need;
@@ -18,11 +21,14 @@ fn plan(jobs: &[&dyn Fn(&mut JobOptions)]) -> (Plan, Vec<Layout>, MadeUp) {
         let mut options = JobOptions {
             name: name.into(),
             ioengine: "psync".into(),
-            filename: vec![DISK.into()],
-            rw: ReadWrite::Write,
-            bs: PerDirection::all(4096),
-            size: Some(SizeValue::Bytes(64 << 20)),
-            iodepth: 4,
+            files: FileOptions { filename: vec![DISK.into()], ..FileOptions::default() },
+            pattern: PatternOptions {
+                rw: ReadWrite::Write,
+                bs: PerDirection::all(4096),
+                ..PatternOptions::default()
+            },
+            extent: ExtentOptions { size: Some(SizeValue::Bytes(64 << 20)), ..ExtentOptions::default() },
+            depth: DepthOptions { iodepth: 4, ..DepthOptions::default() },
             ..JobOptions::default()
         };
         options.verification.verify = Verify::Crc32c;
@@ -58,8 +64,8 @@ fn a_job_that_writes_once_repeats_its_generator_and_keeps_a_state() {
     assert_eq!((keep.files[0].name.as_str(), keep.files[0].length), (DISK, 64 << 20));
     assert!(keep.path.ends_with("local-one-0-verify.state"));
     let twice = rules_of(|o| {
-        o.rw = ReadWrite::RandWrite;
-        o.norandommap = true;
+        o.pattern.rw = ReadWrite::RandWrite;
+        o.pattern.norandommap = true;
     });
     assert_eq!(twice.read_back, ReadBackRules::AtEnd(Need::Map(4096)));
 }
@@ -68,23 +74,23 @@ fn a_job_that_writes_once_repeats_its_generator_and_keeps_a_state() {
 fn verify_only_knows_what_the_seed_does_not_decide() {
     let alike = |change: &dyn Fn(&mut JobOptions)| {
         let rules = rules_of(|o| {
-            o.verify_only = true;
+            o.verification.verify_only = true;
             change(o);
         });
         assert!(!rules.writes && rules.state == StateRules::None);
         rules.earlier.expect("the writes are those of an earlier run").alike
     };
     assert_eq!(alike(&|_| ()), Alike::Writes);
-    assert_eq!(alike(&|o| o.rw = ReadWrite::RandWrite), Alike::Places);
-    assert_eq!(alike(&|o| o.rw = ReadWrite::Rw), Alike::Beginning);
-    assert_eq!(alike(&|o| o.rw = ReadWrite::RandRw), Alike::Nothing);
+    assert_eq!(alike(&|o| o.pattern.rw = ReadWrite::RandWrite), Alike::Places);
+    assert_eq!(alike(&|o| o.pattern.rw = ReadWrite::Rw), Alike::Beginning);
+    assert_eq!(alike(&|o| o.pattern.rw = ReadWrite::RandRw), Alike::Nothing);
 }
 
 #[test]
 fn a_state_that_cannot_be_kept_is_a_warning_or_an_error() {
     let any_size = |o: &mut JobOptions| {
-        o.bs_unaligned = true;
-        o.bsrange = Some(PerDirection::all(iolite_options::Range { low: 4096, high: 8191 }));
+        o.pattern.bs_unaligned = true;
+        o.pattern.bsrange = Some(PerDirection::all(iolite_options::Range { low: 4096, high: 8191 }));
     };
     let StateRules::Impossible { message, is_required: false } = rules_of(any_size).state else {
         panic!("there is no table of such blocks")
@@ -95,7 +101,7 @@ fn a_state_that_cannot_be_kept_is_a_warning_or_an_error() {
 #[test]
 fn a_state_that_is_loaded_is_looked_at_before_the_run() {
     let loads = |o: &mut JobOptions| {
-        o.rw = ReadWrite::Read;
+        o.pattern.rw = ReadWrite::Read;
         o.verification.verify_state_load = true;
     };
     let found = |change: &dyn Fn(&mut JobOptions)| {
@@ -107,7 +113,7 @@ fn a_state_that_is_loaded_is_looked_at_before_the_run() {
     assert!(message.starts_with("verify_state_load: ") && message.ends_with("state: damaged"), "{message}");
     let brought = |o: &mut JobOptions| {
         loads(o);
-        o.exec_prerun = Some("true".into());
+        o.schedule.exec_prerun = Some("true".into());
     };
     assert_eq!(found(&brought), None, "a command may bring it");
     assert_eq!(found(&|_| ()), None, "none is loaded");
@@ -122,7 +128,7 @@ fn jobs_in_one_place_take_turns_and_one_that_does_not_verify_is_refused() {
     assert_eq!((rivals.shared, rivals.differ, rivals.trim), (Some(Some(0)), false, false));
     assert_eq!((rivalries.shared[0].end, rivalries.shared[0].granule), (64 << 20, 4096));
 
-    let (all, layouts, machine) = plan(&[&|_| (), &|o| o.bs = PerDirection::all(8192)]);
+    let (all, layouts, machine) = plan(&[&|_| (), &|o| o.pattern.bs = PerDirection::all(8192)]);
     let rivalries = Rivalries::of(&all, &layouts, &machine).unwrap();
     assert!(rivalries.of_worker(0).files[&0].differ, "they cut their blocks in other ways");
 
@@ -131,8 +137,8 @@ fn jobs_in_one_place_take_turns_and_one_that_does_not_verify_is_refused() {
     assert!(refused[0].contains("job two writes to /dev/disk without verify"), "{refused:?}");
 
     for apart in [
-        &(|o: &mut JobOptions| o.offset = SizeValue::Bytes(64 << 20)) as &dyn Fn(&mut JobOptions),
-        &|o: &mut JobOptions| o.stonewall = true,
+        &(|o: &mut JobOptions| o.extent.offset = SizeValue::Bytes(64 << 20)) as &dyn Fn(&mut JobOptions),
+        &|o: &mut JobOptions| o.schedule.stonewall = true,
     ] {
         let (all, layouts, machine) = plan(&[&|_| (), apart]);
         let rivalries = Rivalries::of(&all, &layouts, &machine).unwrap();
@@ -142,7 +148,7 @@ fn jobs_in_one_place_take_turns_and_one_that_does_not_verify_is_refused() {
 
 #[test]
 fn of_an_earlier_run_only_jobs_that_write_alike_can_be_checked() {
-    let verify_only = |o: &mut JobOptions| o.verify_only = true;
+    let verify_only = |o: &mut JobOptions| o.verification.verify_only = true;
     let (all, layouts, machine) = plan(&[&verify_only, &verify_only]);
     let rivalries = Rivalries::of(&all, &layouts, &machine).unwrap();
     let rivals = &rivalries.of_worker(1).files[&0];

@@ -40,7 +40,7 @@ pub fn damaged_states(
     let mut found = Vec::new();
     for worker in &plan.workers {
         let options = &*plan.job_of(worker).options;
-        if !options.loads_state() || !options.verifies() || options.exec_prerun.is_some() {
+        if !options.loads_state() || !options.verifies() || options.schedule.exec_prerun.is_some() {
             continue;
         }
         let policy = policy(options);
@@ -92,16 +92,16 @@ pub(super) fn relies_on_options(options: &JobOptions) -> bool {
 pub(super) fn by_options(options: &JobOptions) -> Option<String> {
     let cannot_know = |what: &str| Some(format!("verify_only cannot know {what}"));
     // A job that only checks has no writes that may fail: the option describes the run that wrote.
-    let (goes_on, ignored) = (&options.continue_on_error, &options.ignore_error.write);
+    let (goes_on, ignored) = (&options.errors.continue_on_error, &options.errors.ignore_error.write);
     let may_fail = !ignored.is_empty() || (goes_on.write && !goes_on.read && !goes_on.verify);
-    if options.time_based {
+    if options.schedule.time_based {
         cannot_know("what a time_based job has written; verify_state_load=1 does")
     } else if options.counts_after_ramp() {
         cannot_know(
             "how many I/Os number_ios was in a job with a ramp; leave the ramp out of the job that writes, or load its \
              state (verify_state_load=1)",
         )
-    } else if options.latency_target > 0 && !options.latency_run {
+    } else if options.rates.latency_target > 0 && !options.rates.latency_run {
         cannot_know(
             "how many I/Os the search for latency_target took; leave it out and give the size that was written, or load the \
              job's state (verify_state_load=1)",
@@ -126,13 +126,13 @@ pub(super) fn by_options(options: &JobOptions) -> Option<String> {
 fn end(options: &JobOptions, layout: &Layout) -> Option<String> {
     let is_regular = |file: &FileLayout| file.kind == FileKind::Regular;
     let path = layout.files.iter().find(|file| is_regular(file))?.path.display();
-    if options.fill_device {
+    if options.extent.fill_device {
         return Some(format!(
             "verify_only cannot know for how much of {path} there was room with fill_device=1; leave it out and give the \
              size that was written, or load the job's state (verify_state_load=1)"
         ));
     }
-    options.file_append.then(|| {
+    options.extent.file_append.then(|| {
         format!(
             "verify_only cannot know where {path} ended before the job with file_append=1 wrote to it; give that as offset \
              instead, or load the job's state (verify_state_load=1)"
@@ -144,7 +144,7 @@ fn end(options: &JobOptions, layout: &Layout) -> Option<String> {
 fn places(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<String> {
     let job = plan.job_of(worker);
     let alike = alike(&job.options, &workload_spec(job, worker, layout), worker.replay.as_deref());
-    (!job.options.randrepeat && alike != Alike::Writes).then(|| {
+    (!job.options.pattern.randrepeat && alike != Alike::Writes).then(|| {
         "verify_only cannot know what was written where with randrepeat=0: that depends on the seed here, which was another \
          one; leave randrepeat=0 out of the job that writes, or load its state (verify_state_load=1)"
             .to_owned()
@@ -159,8 +159,8 @@ fn start(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout], machine: &dyn Mac
         SizeValue::Percent(percent) if percent > 0 => Some(percent),
         SizeValue::Percent(_) | SizeValue::Bytes(_) => None,
     };
-    let increment = options.offset_increment;
-    let (option, percent) = match (share(options.offset), share(increment)) {
+    let increment = options.extent.offset_increment;
+    let (option, percent) = match (share(options.extent.offset), share(increment)) {
         (Some(percent), _) => ("offset", percent),
         (None, Some(percent)) if worker.clone > 0 => ("offset_increment", percent),
         _ => return None,
@@ -186,8 +186,9 @@ fn may_extend(
     machine: &dyn Machine,
 ) -> bool {
     let options = &plan.job_of(worker).options;
-    let is_share = !matches!(options.size, Some(SizeValue::Bytes(_))) && options.filesize.is_none();
-    let keeps_size = is_share && !options.fill_device && worker.replay.is_none();
+    let is_share =
+        !matches!(options.extent.size, Some(SizeValue::Bytes(_))) && options.extent.filesize.is_none();
+    let keeps_size = is_share && !options.extent.fill_device && worker.replay.is_none();
     let size = || machine.file(path).ok().flatten().map_or(0, |found| found.bytes);
     let reaches_end =
         |file: &FileLayout| file.path == path && file.offset.saturating_add(file.length) >= size();

@@ -1,0 +1,12 @@
+//! What happens on errors.
+
+use crate::typed::{ErrorKinds, IgnoredErrors};
+
+options! {
+    /// What happens on errors.
+    pub struct ErrorOptions at errors {
+        pub continue_on_error: ErrorKinds,
+        pub ignore_error: IgnoredErrors,
+        pub error_dump: bool,
+    }
+}

@@ -1,0 +1,20 @@
+//! How large the files are, which part of them is used, and how much I/O there is.
+
+use crate::typed::{Range, SizeValue};
+
+options! {
+    /// How large the files are, which part of them is used, and how much I/O there is.
+    pub struct ExtentOptions at extent {
+        pub filesize: Option<Range>,
+        pub size: Option<SizeValue>,
+        pub io_size: Option<SizeValue>,
+        pub offset: SizeValue,
+        pub offset_increment: SizeValue,
+        /// 0 = aligned to `ba` only.
+        pub offset_align: u64,
+        pub file_append: bool,
+        pub fill_device: bool,
+        /// 0 = no limit.
+        pub number_ios: u64,
+    }
+}

@@ -1,0 +1,38 @@
+//! The files of a job: their names, how they are made, opened and removed.
+
+use crate::typed::{FadviseHint, Fallocate, FileService, FileType, LockFile};
+
+options! {
+    /// The files of a job: their names, how they are made, opened and removed.
+    pub struct FileOptions at files {
+        pub directory: Vec<String>,
+        pub filename: Vec<String>,
+        pub filename_format: String,
+        pub unique_filename: bool,
+        pub opendir: Option<String>,
+        pub nrfiles: u32,
+        /// `filename` was given in the job's own section (or, for defaults, in a section of defaults): giving it again
+        /// there adds names, as in fio.
+        pub names_are_own: bool,
+        /// `nrfiles` was given after `filename` or `opendir`: it limits how many of their files are used.
+        pub nrfiles_limits_names: bool,
+        /// 0 = as many as there are files.
+        pub openfiles: u32,
+        pub file_service_type: FileService,
+        pub filetype: FileType,
+        pub lockfile: LockFile,
+        pub create_serialize: bool,
+        pub create_fsync: bool,
+        pub create_on_open: bool,
+        pub create_only: bool,
+        pub allow_file_create: bool,
+        pub allow_mounted_write: bool,
+        pub overwrite: bool,
+        pub fallocate: Fallocate,
+        pub pre_read: bool,
+        pub invalidate: bool,
+        pub fadvise_hint: FadviseHint,
+        pub unlink: bool,
+        pub unlink_each_loop: bool,
+    }
+}

@@ -1,0 +1,44 @@
+//! What is measured, and how it is reported.
+
+use crate::typed::{ClockSource, SteadyState, UnifiedReporting};
+
+options! {
+    /// What is measured, and how it is reported.
+    pub struct MeasurementOptions at measurement {
+        pub stats: bool,
+        pub group_reporting: bool,
+        pub clocksource: Option<ClockSource>,
+        /// The CPU of the thread that keeps the time for all workers.
+        pub gtod_cpu: Option<u32>,
+        /// The number of the system clock from which the report takes the start of the job; 0 = the wall clock.
+        pub job_start_clock_id: u32,
+        pub gtod_reduce: bool,
+        pub disable_lat: bool,
+        pub disable_clat: bool,
+        pub disable_slat: bool,
+        pub disable_bw: bool,
+        pub clat_percentiles: bool,
+        pub lat_percentiles: bool,
+        pub slat_percentiles: bool,
+        /// Sorted, at most 20.
+        pub percentile_list: Vec<f64>,
+        pub unified_rw_reporting: UnifiedReporting,
+        pub lat_from_intended_start: bool,
+        pub block_error_percentiles: bool,
+        pub steadystate: SteadyState,
+        /// 0 = do not wait for a steady state.
+        pub steadystate_duration: u64,
+        pub steadystate_ramp_time: u64,
+        pub steadystate_check_interval: u64,
+        pub significant_figures: u32,
+        /// 1024 or 1000.
+        pub kb_base: u32,
+        /// 0 = automatic, 8 = bytes, 1 = bits.
+        pub unit_base: u32,
+        pub disk_util: bool,
+        /// Milliseconds.
+        pub bwavgtime: u32,
+        /// Milliseconds.
+        pub iopsavgtime: u32,
+    }
+}
