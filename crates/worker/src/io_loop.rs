@@ -27,15 +27,17 @@ mod work;
 pub use blocks::BlockLives;
 use buffers::UnitBuffers;
 use ending::Ending;
+pub use ending::PassEnd;
 pub use errors::ErrorPolicy;
 pub use extras::Extras;
-pub use failure::{Attempt, Failure, Missed};
+pub use failure::{Attempt, Failure, Missed, failed_check, failed_operation};
 use flight::{Flight, REST, Stamps, Times, UNCOUNTED};
 pub use intended::IntendedStarts;
 use script::Script;
 use timing::Timing;
 
-use super::files::FileTable;
+use crate::files::FileTable;
+use crate::usage;
 use iolite_content::Content;
 use iolite_engine::{Engine, Outcome, Queued};
 use iolite_os::clock::Clock;
@@ -56,15 +58,6 @@ const FRESH_BATCH: u32 = 2;
 
 /// Scrambling up to this many bytes of a buffer takes no longer than reading the clock.
 const SOON_SCRAMBLED: u64 = 16 << 10;
-
-/// How a pass ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PassEnd {
-    /// The workload has no more I/O for this pass.
-    Finished,
-    /// The job was told to stop, its time was over, the device was full, or an I/O failed.
-    Stopped,
-}
 
 /// The loop with everything it uses.
 pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
@@ -642,6 +635,6 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         // An error may have cut a span short. End it now.
         self.stats.end_span([true; 3], now);
         self.control.ended_ns.store(now, Relaxed);
-        super::publish_usage(self.control);
+        usage::publish(self.control);
     }
 }

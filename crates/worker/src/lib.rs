@@ -28,12 +28,6 @@ mod telling;
 mod unit_tests;
 mod usage;
 
-use iolite_os::process;
-use iolite_os::socket::Socket;
-use iolite_os::time;
-use usage::OfEngine;
-use usage::{publish as publish_usage, reset as reset_usage};
-
 use files::FileTable;
 use flow::Flow;
 use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
@@ -42,7 +36,10 @@ use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
 use iolite_os::clock::Clock;
 use iolite_os::message::Message;
+use iolite_os::process;
 use iolite_os::shared::{Arena, Control, Phase, Slot};
+use iolite_os::socket::Socket;
+use iolite_os::time;
 use iolite_os::{ClockSource, errno_of};
 use iolite_plan::ReplayPlan;
 use iolite_plan::resolve::{CreationTime, PassRules, ResolvedWorker};
@@ -63,6 +60,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use syncs::SyncSchedule;
 use target::LatencyTarget;
 use tracing::debug;
+use usage::OfEngine;
 
 /// The input of a worker.
 pub struct Worker<'a> {

@@ -1,11 +1,8 @@
 //! Messages about what ended a job.
 
-use super::io_loop::{Attempt, Failure, Missed};
+use super::io_loop::{Attempt, Failure, Missed, failed_check, failed_operation};
 use super::{Stop, Worker, pace};
-use iolite_engine::Errno;
 use iolite_os::message::Message;
-use iolite_types::Operation;
-use iolite_types::describe_error;
 
 impl Worker<'_> {
     /// What ended the job, for the job's line in the report. Sends the user what the loop has not reported yet.
@@ -40,26 +37,4 @@ impl Worker<'_> {
         }
         Stop { errno: failure.errno.0, what: failed_operation(&file, operation) }
     }
-}
-
-/// The operation that failed, for the job's line in the report.
-pub(super) fn failed_operation(file: &str, operation: Operation) -> String {
-    match operation {
-        // Such a unit has no file.
-        Operation::Work => format!("func={}", operation.name()),
-        _ => format!("file={file}, func={}", operation.name()),
-    }
-}
-
-/// The check that found wrong data, for the job's line in the report.
-pub(super) fn failed_check(file: &str) -> String {
-    format!("file={file}, func=verify")
-}
-
-/// The message about a failed I/O. `why` is appended to the system's error text.
-pub(super) fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &str) -> String {
-    let Attempt { operation, offset, length, .. } = attempt;
-    let text = describe_error(&errno.into());
-    let name = operation.name();
-    format!("io_u error on file {file}: {text}{why}: {name} offset={offset}, buflen={length}")
 }

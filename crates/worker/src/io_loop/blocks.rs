@@ -4,7 +4,7 @@
 //! failed trim or write. Then it is dead, and the count is its lifetime. This takes four bytes per block, allocated at
 //! set-up and limited.
 
-use super::Attempt;
+use super::failure::Attempt;
 use iolite_plan::{FileLayout, Layout};
 use iolite_stats::BlockState;
 use iolite_stats::live::LiveBlocks;

@@ -1,6 +1,15 @@
-//! Why and how the loop ends.
+//! How a pass ends, and why and how the loop ends.
 
-use super::{Attempt, Failure};
+use super::failure::{Attempt, Failure};
+
+/// How a pass ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassEnd {
+    /// The workload has no more I/O for this pass.
+    Finished,
+    /// The job was told to stop, its time was over, the device was full, or an I/O failed.
+    Stopped,
+}
 
 /// What ended the job, as far as known.
 #[derive(Debug, Default)]

@@ -4,9 +4,9 @@
 //! tolerated. Tolerated are those that `ignore_error` lists for that kind, or else `EIO` and `EILSEQ`, which report
 //! data lost by the medium. Any other error would only repeat.
 
-use super::{Attempt, Failure, IoLoop};
+use super::IoLoop;
+use super::failure::{Attempt, Failure, failed_operation, io_error_line};
 use crate::alignment;
-use crate::telling::{failed_operation, io_error_line};
 use iolite_engine::{Engine, Errno};
 use iolite_host::{Machine, ThisMachine};
 use iolite_os::message::Message;

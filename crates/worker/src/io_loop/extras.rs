@@ -1,6 +1,7 @@
 //! What only the full loop uses. Each part is present only if the job needs it.
 
-use super::{BlockLives, IntendedStarts};
+use super::blocks::BlockLives;
+use super::intended::IntendedStarts;
 use crate::flow::Flow;
 use crate::pace::Pace;
 use crate::priority::Priorities;

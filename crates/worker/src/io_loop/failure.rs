@@ -1,7 +1,7 @@
-//! What ended a job. The loop makes these values; messages are made from them.
+//! What ended a job, and the texts about it.
 
 use iolite_engine::{Errno, Unit};
-use iolite_types::Operation;
+use iolite_types::{Operation, describe_error};
 use iolite_workload::Io;
 
 /// What ended a job.
@@ -51,4 +51,26 @@ impl Attempt {
     pub(super) fn at(io: &Io) -> Attempt {
         Attempt { operation: io.direction.into(), file: io.file, offset: io.offset, length: io.length }
     }
+}
+
+/// The operation that failed, for the job's line in the report.
+pub fn failed_operation(file: &str, operation: Operation) -> String {
+    match operation {
+        // Such a unit has no file.
+        Operation::Work => format!("func={}", operation.name()),
+        _ => format!("file={file}, func={}", operation.name()),
+    }
+}
+
+/// The check that found wrong data, for the job's line in the report.
+pub fn failed_check(file: &str) -> String {
+    format!("file={file}, func=verify")
+}
+
+/// The message about a failed I/O. `why` is appended to the system's error text.
+pub fn io_error_line(file: &str, attempt: &Attempt, errno: Errno, why: &str) -> String {
+    let Attempt { operation, offset, length, .. } = attempt;
+    let text = describe_error(&errno.into());
+    let name = operation.name();
+    format!("io_u error on file {file}: {text}{why}: {name} offset={offset}, buflen={length}")
 }

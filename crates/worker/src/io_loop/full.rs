@@ -1,8 +1,10 @@
 //! What only the full loop does: waiting for the right time, syncs between I/Os, overlap checks, locks, and opening and
 //! closing files during a pass.
 
+use super::IoLoop;
+use super::failure::{Attempt, Failure, Missed};
+use super::flight::Times;
 use super::verify::is_check;
-use super::{Attempt, Failure, IoLoop, Missed, Times};
 use crate::pace::Pause;
 use crate::syncs::Due;
 use crate::target::Step;

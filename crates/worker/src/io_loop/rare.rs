@@ -1,8 +1,10 @@
 //! What happens rarely: syncs, short I/Os, errors, requests of the controller, the end of the ramp and of the time.
 
+use super::IoLoop;
 use super::errors::NOTHING_MOVED;
-use super::{Failure, IoLoop, REST, Stamps, Times, UNCOUNTED};
-use crate::{publish_usage, reset_usage};
+use super::failure::Failure;
+use super::flight::{REST, Stamps, Times, UNCOUNTED};
+use crate::usage;
 use iolite_engine::{Completion, Engine, Outcome};
 use iolite_os::shared::{Phase, attention};
 use iolite_workload::Generator;
@@ -143,7 +145,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.end.stopping = true;
         }
         if asked & attention::USAGE != 0 {
-            publish_usage(self.control);
+            usage::publish(self.control);
             self.control.answered(attention::USAGE);
         }
     }
@@ -195,7 +197,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn count_anew(&mut self, now: u64) {
         self.flight.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
         self.stats.reset(now);
-        reset_usage(self.control);
+        usage::reset(self.control);
         self.control.counting_ns.store(now, Relaxed);
     }
 }

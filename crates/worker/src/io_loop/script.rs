@@ -1,6 +1,7 @@
 //! What a script asks for besides I/O: waiting, syncs, adding, opening and closing files.
 
-use super::{Attempt, Failure, IoLoop, Missed};
+use super::IoLoop;
+use super::failure::{Attempt, Failure, Missed};
 use crate::syncs::Due;
 use iolite_engine::{Engine, Errno};
 use iolite_types::{Direction, Operation};

@@ -1,7 +1,8 @@
 //! What verification adds to the loop: reads between writes and after a pass, and checking the blocks that were read.
 
-use super::{Attempt, Failure, IoLoop, Missed, PassEnd};
-use crate::telling::failed_check;
+use super::IoLoop;
+use super::ending::PassEnd;
+use super::failure::{Attempt, Failure, Missed, failed_check};
 use iolite_engine::{Engine, Errno};
 use iolite_os::message::Message;
 use iolite_types::Direction;

@@ -1,6 +1,8 @@
 //! Engines that work without I/O. The loop only watches the time and the controller's requests.
 
-use super::{Attempt, Failure, IoLoop, PassEnd};
+use super::IoLoop;
+use super::ending::PassEnd;
+use super::failure::{Attempt, Failure};
 use iolite_engine::{Engine, Errno, Queued, Unit};
 use iolite_types::Operation;
 use iolite_workload::Generator;
