@@ -196,15 +196,24 @@ pub trait Engine {
     const CALLS: bool = true;
 
     /// Opens the file at `index` of the worker's list. Called before any unit names that file.
+    ///
+    /// # Errors
+    /// The system refuses to open it, or the engine cannot use a file of this kind. The file is closed then.
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
 
     /// Closes the file at `index`; no unit of it is in flight.
+    ///
+    /// # Errors
+    /// What was written may be lost. The file is closed all the same.
     fn close(&mut self, index: u32) -> io::Result<()>;
 
     /// The descriptor of an open file, where the engine has one (advice, locks, final syncs use it).
     fn descriptor(&self, index: u32) -> Option<RawFd>;
 
     /// Told once, after the first files are open and before the first `queue`, where the units and buffers are.
+    ///
+    /// # Errors
+    /// The system refuses to register buffers or files.
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
 
     /// Takes a unit. A unit that was answered `Queued` stays untouched by the worker until it is reaped.
@@ -221,11 +230,17 @@ pub trait Engine {
     ///
     /// A unit that the system refuses is an outcome of that unit, given by [`Engine::reap`]. What the system is
     /// too busy to take now is counted as gone and taken along by the next `commit` or `reap`.
+    ///
+    /// # Errors
+    /// The engine cannot go on. Refusals of single units are their outcomes.
     fn commit(&mut self) -> Result<usize, Errno>;
 
     /// Appends at least `min` and at most `max` completions to `done`, waiting at most `timeout` (`None` =
     /// without limit); `min` 0 polls. An interrupting signal ends the wait early with what there is, and so
     /// does having nothing more in flight. Only committed units are waited for.
+    ///
+    /// # Errors
+    /// The engine cannot go on, and does not know what became of the units in flight.
     fn reap(
         &mut self,
         min: usize,

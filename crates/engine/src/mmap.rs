@@ -54,6 +54,9 @@ unsafe impl Send for MmapEngine {}
 
 impl MmapEngine {
     /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig, own: &MmapOptions) -> Result<Self, EngineError> {
         // SAFETY: sysconf takes nothing but an integer.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

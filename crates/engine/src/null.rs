@@ -20,6 +20,9 @@ pub struct NullEngine {
 
 impl NullEngine {
     /// An engine for the given depth.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         // Twice the depth, so that what is gone has to be removed only once in so many units.
         let units = Vec::with_capacity(config.depth * 2);

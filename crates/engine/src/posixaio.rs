@@ -34,6 +34,9 @@ unsafe impl Send for PosixAioEngine {}
 
 impl PosixAioEngine {
     /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(PosixAioEngine {
             files: Files::new(config),

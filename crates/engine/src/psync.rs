@@ -12,6 +12,9 @@ pub struct PsyncEngine {
 
 impl PsyncEngine {
     /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(PsyncEngine { files: Files::new(config) })
     }

@@ -12,6 +12,9 @@ pub struct PvsyncEngine {
 
 impl PvsyncEngine {
     /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(PvsyncEngine { files: Files::new(config) })
     }

@@ -83,6 +83,9 @@ impl TransferFlags {
 
 impl Pvsync2Engine {
     /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig, own: &Pvsync2Options) -> Result<Self, EngineError> {
         Ok(Pvsync2Engine {
             files: Files::new(config),

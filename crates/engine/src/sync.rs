@@ -18,6 +18,9 @@ pub struct SyncEngine {
 
 impl SyncEngine {
     /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(SyncEngine { files: Files::new(config), positions: vec![UNKNOWN; config.files] })
     }

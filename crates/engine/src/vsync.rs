@@ -34,6 +34,9 @@ unsafe impl Send for VsyncEngine {}
 
 impl VsyncEngine {
     /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         let depth = config.depth;
         let most = depth.min(MOST_SEGMENTS);
