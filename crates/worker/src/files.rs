@@ -105,7 +105,10 @@ impl FileTable {
         self.open.iter().filter(|&&open| open).count() as u32
     }
 
-    /// Opens a file, drops its pages from the page cache, and gives the kernel its hints.
+    /// Opens a file, drops its pages from the page cache (with `invalidate`), and gives the kernel its hints.
+    ///
+    /// # Errors
+    /// The engine cannot open the file, it cannot be opened for its lock, or the kernel refuses `write_hint`.
     pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         let slot = file as usize;
         if let Err(error) = engine.open(file, &self.specs[slot], self.modes[slot]) {
@@ -138,7 +141,7 @@ impl FileTable {
         Ok(())
     }
 
-    /// Drops the open files' pages from the page cache before the next lap over them.
+    /// With `invalidate`, drops the open files' pages from the page cache before the next lap or pass over them.
     pub fn refresh<E: Engine>(&self, engine: &E) {
         if !self.invalidate {
             return;
@@ -152,7 +155,11 @@ impl FileTable {
         }
     }
 
-    /// Reopens a closed file. Its pages are dropped from the page cache, so reads come from the medium if possible.
+    /// Reopens a closed file and syncs it. With `invalidate`, then drops its pages from the page cache, so that reads come
+    /// from the medium if possible.
+    ///
+    /// # Errors
+    /// As for [`FileTable::open`], or the file cannot be synced.
     pub fn reopen<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         self.open(engine, file)?;
         self.sync(engine, file)?;
@@ -165,6 +172,9 @@ impl FileTable {
     }
 
     /// Closes a file. Syncs it first if the job asks for that.
+    ///
+    /// # Errors
+    /// The sync fails, or the engine cannot close the file.
     pub fn close<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         if !std::mem::take(&mut self.open[file as usize]) {
             return Ok(());
@@ -178,11 +188,17 @@ impl FileTable {
     }
 
     /// Closes all open files. Returns the first error.
+    ///
+    /// # Errors
+    /// The first error of [`FileTable::close`]. The other files are closed all the same.
     pub fn close_all<E: Engine>(&mut self, engine: &mut E) -> io::Result<()> {
         (0..self.specs.len() as u32).map(|file| self.close(engine, file)).fold(Ok(()), io::Result::and)
     }
 
     /// Reads all files into the page cache.
+    ///
+    /// # Errors
+    /// A file cannot be opened or read.
     pub fn pre_read(&self, stop: &dyn Fn() -> bool) -> io::Result<()> {
         let mut buffer = vec![0; 1 << 20];
         for spec in self.specs.iter().filter(|spec| matches!(spec.kind, FileKind::Regular | FileKind::Block))
@@ -199,6 +215,9 @@ impl FileTable {
     }
 
     /// Removes the regular files. A missing file is no error: clones share files.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
     pub fn unlink(&self) -> io::Result<()> {
         for spec in self.specs.iter().filter(|spec| spec.kind == FileKind::Regular) {
             match std::fs::remove_file(&spec.path) {
@@ -210,6 +229,9 @@ impl FileTable {
     }
 
     /// Opens the files for locking.
+    ///
+    /// # Errors
+    /// A file cannot be opened.
     pub fn prepare_locks(&mut self) -> io::Result<()> {
         match &mut self.locks {
             Some(locks) => locks.open(&self.specs),
@@ -225,6 +247,9 @@ impl FileTable {
     }
 
     /// Takes the file's lock for an I/O that is about to be issued.
+    ///
+    /// # Errors
+    /// The lock cannot be taken.
     pub fn enter(&mut self, file: u32, direction: Direction) -> io::Result<()> {
         match &mut self.locks {
             Some(locks) => {

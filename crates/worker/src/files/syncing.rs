@@ -9,6 +9,9 @@ use std::os::fd::{AsRawFd, RawFd};
 
 impl FileTable {
     /// Syncs all files, including those that were closed without a sync.
+    ///
+    /// # Errors
+    /// The first error of a sync. The other files are synced all the same.
     pub fn sync_all<E: Engine>(&self, engine: &E) -> io::Result<()> {
         let open = self.numbers().filter(|&file| self.open[file as usize]);
         let synced = open.map(|file| self.sync(engine, file)).fold(Ok(()), io::Result::and);
@@ -25,6 +28,9 @@ impl FileTable {
     }
 
     /// Syncs the file systems that hold the files.
+    ///
+    /// # Errors
+    /// A file cannot be opened, or its file system cannot be synced.
     pub fn sync_file_systems<E: Engine>(&self, engine: &E) -> io::Result<()> {
         let mut done = HashSet::new();
         for file in self.numbers().filter(|&file| self.open[file as usize]) {
