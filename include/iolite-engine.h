@@ -205,8 +205,8 @@ struct iolite_engine {
     int (*reap)(void *state, uint32_t min, uint32_t max, int64_t timeout, struct iolite_completion *done);
 
     /*
-     * The storage, with IOLITE_OWN_STORAGE all of them, otherwise none. They may be called while nothing is in flight,
-     * and also in processes that only lay out files and never queue a unit.
+     * The storage: with IOLITE_OWN_STORAGE all of them, otherwise none. They are called while nothing is in flight, and also
+     * in processes that only look names up or lay files out, and never queue a unit.
      */
 
     /* How many bytes what has this name holds; -ENOENT if there is nothing. */
@@ -214,10 +214,9 @@ struct iolite_engine {
     /* Makes it if there is nothing of this name, and makes it `size` bytes long if it is shorter. What it holds
      * already stays. */
     int (*extend)(void *state, const char *name, uint64_t size);
-    /* Writes or reads all of `length` bytes at `offset`, where it is long enough. */
+    /* Writes all of `length` bytes at `offset`, where it is long enough: the data that is laid out. */
     int (*write_at)(void *state, const char *name, const void *bytes, uint64_t length, uint64_t offset);
-    int (*read_at)(void *state, const char *name, void *bytes, uint64_t length, uint64_t offset);
-    /* Puts it on stable storage. */
+    /* Puts it on stable storage. Also called while units are in flight. */
     int (*sync)(void *state, const char *name);
     /* Removes it; -ENOENT if there is nothing. */
     int (*unlink)(void *state, const char *name);

@@ -247,13 +247,6 @@ static int write_at(void *state, const char *name, const void *bytes, uint64_t l
     return result < 0 ? (int)result : 0;
 }
 
-static int read_at(void *state, const char *name, void *bytes, uint64_t length, uint64_t offset)
-{
-    struct cabinet *cabinet = state;
-    int64_t result = move(cabinet, find(cabinet, name), false, bytes, length, offset);
-    return result < 0 ? (int)result : 0;
-}
-
 static int sync_drawer(void *state, const char *name)
 {
     struct cabinet *cabinet = state;
@@ -313,7 +306,6 @@ const struct iolite_engine iolite_engine = {
     .size_of = size_of,
     .extend = extend,
     .write_at = write_at,
-    .read_at = read_at,
     .sync = sync_drawer,
     .unlink = unlink_drawer,
     .list = list,

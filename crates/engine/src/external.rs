@@ -43,9 +43,11 @@ pub struct ExternalEngine<const SYNCHRONOUS: bool> {
     /// Of an engine whose units are completed by threads of it.
     completions: Option<Completions>,
     threads: Vec<i32>,
-    /// The units as the engine has them: valid until they are complete.
+    /// The units as the engine has them: valid until they are complete. Their numbers are places here.
     units: Box<[abi::Unit]>,
-    in_flight: Box<[bool]>,
+    /// The worker's number of the unit in each place; `None` = it is free.
+    numbers: Box<[Option<u32>]>,
+    free: Vec<u32>,
     /// What `reap` fills in.
     done: Vec<abi::Completion>,
     names: Vec<Option<CString>>,
@@ -109,7 +111,8 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
             completions,
             threads,
             units: vec![unit; config.depth].into(),
-            in_flight: vec![false; config.depth].into(),
+            numbers: vec![None; config.depth].into(),
+            free: (0..config.depth as u32).rev().collect(),
             done: Vec::with_capacity(config.depth),
             names: vec![None; config.files],
             _told: told,
@@ -139,27 +142,34 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
     }
 
     /// The unit's answer from `queue`, as ours.
-    fn answered(&mut self, index: u32, answer: i64) -> Queued {
+    fn answered(&mut self, place: u32, answer: i64) -> Queued {
         let completed = match answer {
             abi::QUEUED if !SYNCHRONOUS => return Queued::Queued,
             abi::BUSY if !SYNCHRONOUS => Queued::Busy,
             // It has promised to complete units in the call.
             abi::QUEUED | abi::BUSY => Queued::Completed(Err(Errno(libc::EPROTO))),
-            result => Queued::Completed(self.outcome(index, result)),
+            result => Queued::Completed(self.outcome(place, result)),
         };
         if let Some(completions) = &mut self.completions
-            && !completions.take_back(index)
+            && !completions.take_back(place)
         {
             // A thread has completed it already, which is what counts.
             return Queued::Queued;
         }
-        self.in_flight[index as usize] = false;
+        self.release(place);
         completed
     }
 
+    /// A place is free again; the number of the unit that was in it, if there was one.
+    fn release(&mut self, place: u32) -> Option<u32> {
+        let number = self.numbers.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        Some(number)
+    }
+
     /// A result as an outcome. More bytes than there are were not moved.
-    fn outcome(&self, index: u32, result: i64) -> Outcome {
-        let asked = self.units[index as usize].length;
+    fn outcome(&self, place: u32, result: i64) -> Outcome {
+        let asked = self.units[place as usize].length;
         match u64::try_from(result) {
             Ok(bytes) if bytes <= asked => Ok(bytes),
             Ok(_) => Err(Errno(libc::EPROTO)),
@@ -176,7 +186,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
         let Some(reap) = self.engine.reap else { return Ok(()) };
-        let flying = self.in_flight.iter().filter(|&&in_flight| in_flight).count();
+        let flying = self.units.len() - self.free.len();
         let (min, max) = (min.min(flying), max.min(flying));
         if max == 0 {
             return Ok(());
@@ -192,14 +202,11 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
             Err(_) if answer == -libc::EINTR => 0,
             Err(_) => return Err(errno_of(answer.into())),
         };
-        for place in 0..count {
-            let abi::Completion { unit, result, .. } = self.done[place];
-            match self.in_flight.get_mut(unit as usize) {
-                Some(in_flight) if *in_flight => *in_flight = false,
-                // It is not in flight, and its buffer is not the engine's.
-                _ => return Err(Errno(libc::EPROTO)),
-            }
-            done.push(Completion { unit, outcome: self.outcome(unit, result) });
+        for completed in 0..count {
+            let abi::Completion { unit: place, result, .. } = self.done[completed];
+            // What is not in flight is not the engine's.
+            let unit = self.release(place).ok_or(Errno(libc::EPROTO))?;
+            done.push(Completion { unit, outcome: self.outcome(place, result) });
         }
         Ok(())
     }
@@ -323,22 +330,23 @@ impl<const SYNCHRONOUS: bool> Engine for ExternalEngine<SYNCHRONOUS> {
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let Some(queue) = self.engine.queue else { return Queued::Completed(Err(Errno(libc::ENOSYS))) };
-        self.units[unit.index as usize] = abi::Unit {
+        let Some(place) = self.free.pop() else { return Queued::Busy };
+        self.units[place as usize] = abi::Unit {
             buffer: unit.buffer.cast(),
             length: unit.length,
             offset: unit.offset,
-            index: unit.index,
+            index: place,
             file: unit.file,
             operation: unit.operation as u32,
             priority: unit.priority.into(),
         };
-        self.in_flight[unit.index as usize] = true;
+        self.numbers[place as usize] = Some(unit.index);
         if let Some(completions) = &mut self.completions {
-            completions.begin(unit.index);
+            completions.begin(place);
         }
         // SAFETY: the unit stays where it is, and the caller promises that its buffer is valid until it is complete.
-        let answer = unsafe { queue(self.state, &raw const self.units[unit.index as usize]) };
-        self.answered(unit.index, answer)
+        let answer = unsafe { queue(self.state, &raw const self.units[place as usize]) };
+        self.answered(place, answer)
     }
 
     fn commit(&mut self) -> Result<usize, Errno> {
@@ -361,8 +369,10 @@ impl<const SYNCHRONOUS: bool> Engine for ExternalEngine<SYNCHRONOUS> {
         let before = done.len();
         completions.reap(min, max, timeout, done)?;
         for completion in &mut done[before..] {
-            self.in_flight[completion.unit as usize] = false;
-            let asked = self.units[completion.unit as usize].length;
+            let place = completion.unit;
+            let asked = self.units[place as usize].length;
+            // What is complete was in flight.
+            completion.unit = self.release(place).ok_or(Errno(libc::EPROTO))?;
             if completion.outcome.is_ok_and(|bytes| bytes > asked) {
                 completion.outcome = Err(Errno(libc::EPROTO));
             }

@@ -45,7 +45,7 @@ pub use self::posixaio::PosixAioEngine;
 pub use self::psync::PsyncEngine;
 pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
-pub use self::registry::{Visitor, build, probe};
+pub use self::registry::{Visitor, build, probe, storage_of};
 pub use self::storage::{LocalStorage, Room, Storage, Stored};
 pub use self::sync::SyncEngine;
 pub use self::threads::threads_started_by;

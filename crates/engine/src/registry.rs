@@ -2,9 +2,10 @@
 //! ([`iolite_options::engines`]).
 
 use crate::external::{self, AnyExternal};
+use crate::storage::StorageOf;
 use crate::{
     AnyEngine, Engine, EngineConfig, EngineError, IoUringEngine, LibaioEngine, MmapEngine, NullEngine,
-    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, SyncEngine, VsyncEngine, apart,
+    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
     IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options, engine,
@@ -126,6 +127,22 @@ pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
         return apart(name, || build(name, config, Discard));
     }
     build(name, config, Discard)
+}
+
+/// The storage that the engine of this name works on: files of this machine, or its own. Makes the engine, and so may
+/// load a library and start threads.
+///
+/// # Errors
+/// Why the engine cannot be made.
+pub fn storage_of(name: &str, config: &EngineConfig) -> Result<Box<dyn Storage>, EngineError> {
+    struct Boxed;
+    impl Visitor for Boxed {
+        type Out = Box<dyn Storage>;
+        fn visit<E: Engine + 'static>(self, engine: E) -> Box<dyn Storage> {
+            Box::new(StorageOf::new(engine))
+        }
+    }
+    build(name, config, Boxed)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! What the names of an engine's files mean: how large one is, and making, reading, syncing and removing it.
+//! What the names of an engine's files mean: how large one is, and making, syncing and removing it.
 //!
 //! Files are laid out before the I/O begins, and synced and removed after it. For engines that work on files of this
 //! machine that is done by system calls ([`LocalStorage`]). An engine with a storage of its own gives the hooks itself
 //! ([`Engine::storage`](crate::Engine::storage)), so that a job on an object store is laid out, verified, synced and
 //! removed like one on files. Whoever does these things asks the trait, and never whether there is a descriptor.
 
+use crate::Engine;
 use iolite_options::Fallocate;
 use iolite_os::files::free_bytes;
 use std::fs::{File, OpenOptions};
@@ -46,7 +47,7 @@ pub trait Storage {
     fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>>;
 }
 
-/// Something in a storage, open for being laid out or read through.
+/// Something in a storage, open for being laid out.
 pub trait Stored {
     /// How many bytes it holds.
     ///
@@ -71,12 +72,6 @@ pub trait Stored {
     /// # Errors
     /// Some of them may not have been written.
     fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
-
-    /// Reads some bytes; 0 = there are no more.
-    ///
-    /// # Errors
-    /// Nothing was read.
-    fn read(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Puts it on stable storage.
     ///
@@ -108,9 +103,6 @@ impl Storage for LocalStorage {
     }
 
     fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>> {
-        if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            std::fs::create_dir_all(parent)?;
-        }
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o644);
         Ok(Box::new(options.open(name)?))
@@ -134,6 +126,44 @@ impl Storage for LocalStorage {
         }
         names.sort();
         Ok(names)
+    }
+}
+
+/// The storage of an engine that is made for nothing else.
+pub(crate) struct StorageOf<E> {
+    engine: E,
+    local: LocalStorage,
+}
+
+impl<E: Engine> StorageOf<E> {
+    pub(crate) fn new(engine: E) -> Self {
+        StorageOf { engine, local: LocalStorage }
+    }
+
+    fn storage(&mut self) -> &mut dyn Storage {
+        self.engine.storage().unwrap_or(&mut self.local)
+    }
+}
+
+impl<E: Engine> Storage for StorageOf<E> {
+    fn size(&mut self, name: &Path) -> io::Result<Option<u64>> {
+        self.storage().size(name)
+    }
+
+    fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>> {
+        self.storage().open(name)
+    }
+
+    fn sync(&mut self, name: &Path) -> io::Result<()> {
+        self.storage().sync(name)
+    }
+
+    fn unlink(&mut self, name: &Path) -> io::Result<()> {
+        self.storage().unlink(name)
+    }
+
+    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        self.storage().list(directory)
     }
 }
 
@@ -172,10 +202,6 @@ impl Stored for File {
 
     fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.write_all_at(bytes, offset)
-    }
-
-    fn read(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.read_at(bytes, offset)
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -10,6 +10,7 @@ mod external;
 mod merge;
 mod self_tests;
 mod session;
+mod stored_names;
 
 use console::Console;
 use iolite_host::ThisMachine;
@@ -123,7 +124,8 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         if run.merge_blktrace_only {
             return 0;
         }
-        if let Err(problems) = external::describe(&mut jobs) {
+        let known = external::describe(&mut jobs).and_then(|()| stored_names::look_up(&mut jobs));
+        if let Err(problems) = known {
             return refuse(name, &RunError::Problems(problems));
         }
     }

@@ -369,9 +369,10 @@ impl Scanner<'_> {
         if definition.name == "ioengine"
             && let Some(engine) = &value
         {
-            self.engine.clone_from(engine);
+            let engine = engines::name_of(engine);
+            engine.clone_into(&mut self.engine);
             if section.is_global {
-                self.defaults_engine.clone_from(engine);
+                engine.clone_into(&mut self.defaults_engine);
             }
         }
         section.settings.push(Setting {

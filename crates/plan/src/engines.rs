@@ -1,7 +1,7 @@
 //! What a job asks of its engine, and the engine cannot do.
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, ExternalOptions, UnitKind};
-use iolite_options::{JobOptions, RunOptions};
+use iolite_options::{FileType, JobOptions, LockFile, RunOptions};
 
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(
@@ -25,9 +25,6 @@ pub(crate) fn obstacles(
     if !engine.supported {
         found.push(("ioengine", format!("ioengine={name}: this engine is not supported yet")));
     }
-    if engine.facets.data == Data::OwnStorage {
-        found.push(("ioengine", format!("ioengine={name}: storages of engines are not supported yet")));
-    }
     if options.durability.atomic
         && options.pattern.rw.writes()
         && !engine.facets.can(Capability::AtomicWrites)
@@ -45,6 +42,9 @@ pub(crate) fn obstacles(
         found.push((option, message));
     }
     found.extend(of_unit(options, engine));
+    if engine.facets.data == Data::OwnStorage {
+        found.extend(of_own_storage(options, name));
+    }
     found
 }
 
@@ -67,6 +67,36 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
     })
 }
 
+/// What can be done with files of this machine only.
+fn of_own_storage(options: &JobOptions, name: &str) -> Vec<(&'static str, String)> {
+    let asked = [
+        ("pre_read", options.files.pre_read, "nothing is cached"),
+        ("lockfile", options.files.lockfile != LockFile::None, "there is no file that could be locked"),
+        (
+            "filetype",
+            !matches!(options.files.filetype, FileType::None | FileType::File),
+            "nothing is a device",
+        ),
+        (
+            "fill_device",
+            options.extent.fill_device && options.pattern.rw.reads(),
+            "nobody knows what is there when it is full",
+        ),
+        ("ioscheduler", options.placement.ioscheduler.is_some(), "there is no disk of this machine"),
+        (
+            "read_iolog_chunked",
+            options.is_replay() && options.replay.read_iolog_chunked,
+            "names are not known beforehand",
+        ),
+    ];
+    let asked = asked.into_iter().filter(|(_, asked, _)| *asked);
+    asked
+        .map(|(option, _, why)| {
+            (option, format!("{option}: the data of ioengine={name} is in a storage of its own, where {why}"))
+        })
+        .collect()
+}
+
 /// The option by which a job that writes asks for syncs.
 fn sync_asked_for(options: &JobOptions) -> Option<&'static str> {
     let writes = options.pattern.rw.changes();
@@ -75,6 +105,7 @@ fn sync_asked_for(options: &JobOptions) -> Option<&'static str> {
         ("fdatasync", options.durability.fdatasync > 0),
         ("sync_file_range", options.durability.sync_file_range.is_some()),
         ("end_fsync", options.durability.end_fsync),
+        ("end_syncfs", options.durability.end_syncfs),
         ("fsync_on_close", options.durability.fsync_on_close),
     ];
     asked.into_iter().find(|&(_, asked)| asked && writes).map(|(option, _)| option)
@@ -141,6 +172,22 @@ mod tests {
         assert_eq!(told(Some(facets), &RunOptions::default()), [""; 0]);
         let parse_only = RunOptions { parse_only: true, ..RunOptions::default() };
         assert_eq!(told(None, &parse_only), [""; 0], "nothing is loaded");
+    }
+
+    #[test]
+    fn what_needs_local_files_is_refused_to_storages() {
+        let mut own = *engine("psync").unwrap();
+        own.facets.data = Data::OwnStorage;
+        assert_eq!(told(&own, |o| o.pattern.rw = ReadWrite::RandRw), [""; 0]);
+        let [message] = &told(&own, |o| o.files.pre_read = true)[..] else { panic!("one") };
+        assert!(
+            message.starts_with("pre_read: the data of ioengine=psync is in a storage of its own"),
+            "{message}"
+        );
+        assert_eq!(told(&own, |o| o.files.lockfile = LockFile::Exclusive).len(), 1);
+        assert_eq!(told(&own, |o| o.extent.fill_device = true).len(), 1);
+        let fills = |o: &mut JobOptions| (o.extent.fill_device, o.pattern.rw) = (true, ReadWrite::Write);
+        assert_eq!(told(&own, fills), [""; 0], "a write says when there is no more room");
     }
 
     #[test]

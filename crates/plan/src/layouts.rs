@@ -1,15 +1,12 @@
 //! The layouts of all workers' files before the run: what exists, and what has to be created or extended.
 
+use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
 use crate::{layout, replay_layout};
 use iolite_host::Machine;
 use iolite_options::JobOptions;
-use iolite_options::engines::Facets;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-/// Files as earlier workers will have created them.
-type Made = HashMap<PathBuf, FileFacts>;
 
 impl Plan {
     /// The layout of every worker's files, in order. A worker finds the files as the workers before it will have
@@ -17,16 +14,25 @@ impl Plan {
     ///
     /// # Errors
     /// Everything that is wrong with the files, for all jobs.
-    pub fn layouts(&self, machine: &dyn Machine) -> Result<Vec<Layout>, Vec<Problem>> {
-        let mut made = Made::new();
+    pub fn layouts(
+        &self,
+        machine: &dyn Machine,
+        storages: &dyn Storages,
+    ) -> Result<Vec<Layout>, Vec<Problem>> {
+        let mut search = Search {
+            plan: self,
+            machine,
+            storages,
+            namespaces: Namespaces::default(),
+            known: HashMap::new(),
+        };
         let mut layouts = Vec::with_capacity(self.workers.len());
         let mut problems: Vec<Problem> = Vec::new();
         for worker in &self.workers {
-            let job = self.job_of(worker);
-            match of_worker(job, worker, &mut made, machine) {
+            match search.of_worker(worker) {
                 Ok(layout) => layouts.push(layout),
                 Err(message) => {
-                    let problem = Problem { job: job.name.clone(), origin: None, message };
+                    let problem = Problem { job: self.job_of(worker).name.clone(), origin: None, message };
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }
@@ -37,49 +43,87 @@ impl Plan {
     }
 }
 
-fn of_worker(
-    job: &JobPlan,
-    worker: &WorkerPlan,
-    made: &mut Made,
-    machine: &dyn Machine,
-) -> Result<Layout, String> {
-    let options = &job.options;
-    let facets = job.engine.facets;
-    let mut files = Vec::with_capacity(worker.files.len());
-    for path in &worker.files {
-        let found = if !(facets.has_local_files() && facets.needs_files()) {
-            FileFacts { kind: FileKind::Regular, size: None }
-        } else if let Some(made) = made.get(path) {
-            *made
-        } else {
-            facts(path, machine).map_err(|why| format!("{}: {why}", path.display()))?
-        };
-        check_kind(options, path, found)?;
-        files.push((path.clone(), found));
-    }
-    if let Some(replay) = &worker.replay {
-        let layout = replay_layout(replay, &files, facets.keeps_data())?;
-        return checked(options, layout, facets, made);
-    }
-    let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
-    let layout = layout(options, context, &files).map_err(|error| error.to_string())?;
-    checked(options, layout, facets, made)
+/// The files of all workers, one worker after the other.
+struct Search<'a> {
+    plan: &'a Plan,
+    machine: &'a dyn Machine,
+    storages: &'a dyn Storages,
+    namespaces: Namespaces,
+    /// Files as earlier workers will have created them, and what storages have told.
+    known: HashMap<(Namespace, PathBuf), FileFacts>,
 }
 
-/// The layout, if its files may be created. Later workers find them as it says.
-fn checked(options: &JobOptions, layout: Layout, facets: Facets, made: &mut Made) -> Result<Layout, String> {
-    if facets.has_local_files() && facets.needs_files() {
+impl Search<'_> {
+    fn of_worker(&mut self, worker: &WorkerPlan) -> Result<Layout, String> {
+        let job = self.plan.job_of(worker);
+        let (options, facets) = (&job.options, job.engine.facets);
+        let namespace = self.namespaces.of(job).filter(|_| facets.needs_files());
+        let mut files = Vec::with_capacity(worker.files.len());
+        for path in &worker.files {
+            let found = match namespace {
+                Some(namespace) => self.find(job, namespace, path)?,
+                None => FileFacts { kind: FileKind::Regular, size: None },
+            };
+            check_kind(options, path, found)?;
+            files.push((path.clone(), found));
+        }
+        let layout = match &worker.replay {
+            Some(replay) => replay_layout(replay, &files, facets.keeps_data())?,
+            None => {
+                let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
+                layout(options, context, &files).map_err(|error| error.to_string())?
+            }
+        };
+        match namespace {
+            Some(namespace) => self.checked(options, layout, namespace),
+            None => Ok(layout),
+        }
+    }
+
+    /// What has this name, at present or when earlier workers are over.
+    fn find(&mut self, job: &JobPlan, namespace: Namespace, path: &Path) -> Result<FileFacts, String> {
+        let key = (namespace, path.to_owned());
+        if let Some(known) = self.known.get(&key) {
+            return Ok(*known);
+        }
+        if namespace == Namespace::LOCAL {
+            return facts(path, self.machine).map_err(|why| format!("{}: {why}", path.display()));
+        }
+        self.ask(job, namespace)?;
+        self.known.get(&key).copied().ok_or_else(|| format!("{}: the storage does not tell", path.display()))
+    }
+
+    /// Asks a storage about all names of a job's workers at once: it has to be connected to.
+    fn ask(&mut self, job: &JobPlan, namespace: Namespace) -> Result<(), String> {
+        let names = self.plan.workers[self.plan.clones(job)].iter().flat_map(|worker| &worker.files);
+        let mut names: Vec<PathBuf> =
+            names.filter(|name| !self.known.contains_key(&(namespace, (*name).clone()))).cloned().collect();
+        names.sort();
+        names.dedup();
+        let found = storages::facts(job, &names, self.storages)?;
+        self.known.extend(names.into_iter().map(|name| (namespace, name)).zip(found));
+        Ok(())
+    }
+
+    /// The layout, if its files may be created. Later workers find them as it says.
+    fn checked(
+        &mut self,
+        options: &JobOptions,
+        layout: Layout,
+        namespace: Namespace,
+    ) -> Result<Layout, String> {
         for file in &layout.files {
             if !file.exists && !options.files.allow_file_create {
                 return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
             }
             // (The size of a file that fills the file system is known only afterwards.)
             if let (FileKind::Regular, Some(size), false) = (file.kind, file.extend_to, is_endless(options)) {
-                made.insert(file.path.clone(), FileFacts { kind: FileKind::Regular, size: Some(size) });
+                let made = FileFacts { kind: FileKind::Regular, size: Some(size) };
+                self.known.insert((namespace, file.path.clone()), made);
             }
         }
+        Ok(layout)
     }
-    Ok(layout)
 }
 
 /// Checks that the file has the type that the job expects (`filetype`).
@@ -124,7 +168,7 @@ mod tests {
 
     fn layouts(jobs: Vec<JobOptions>, machine: &MadeUp) -> Result<Vec<Layout>, Vec<String>> {
         let plan = Plan::build(jobs, &RunOptions::default(), machine).unwrap();
-        let layouts = plan.layouts(machine);
+        let layouts = plan.layouts(machine, &storages::NoStorages);
         layouts.map_err(|problems| problems.into_iter().map(|problem| problem.message).collect())
     }
 

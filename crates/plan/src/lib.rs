@@ -32,6 +32,7 @@ mod reporting;
 pub mod resolve;
 mod room;
 mod safety;
+mod storages;
 mod trims;
 pub mod verification;
 mod workers;
@@ -50,6 +51,7 @@ pub use priorities::MOST_PRIORITIES;
 pub(crate) use replay::replay_layout;
 pub use replay::{FileNeeds, ReplayPlan, Target};
 pub use safety::is_missing_device;
+pub use storages::{NoStorages, Storages};
 pub use workers::{Plan, WorkerPlan};
 
 use iolite_options::{JobOptions, Origin};

@@ -26,7 +26,7 @@ fn resolved(machine: &MadeUp, arguments: &str) -> Result<Vec<ResolvedWorker>, Ve
     if !impossible.is_empty() {
         return Err(impossible);
     }
-    let layouts = plan.layouts(machine).map_err(words)?;
+    let layouts = plan.layouts(machine, &iolite_plan::NoStorages).map_err(words)?;
     let rivalries = Rivalries::of(&plan, &layouts, machine).map_err(words)?;
     let workers = plan.workers.iter().zip(&layouts);
     Ok(workers

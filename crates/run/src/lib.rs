@@ -16,6 +16,7 @@ mod locked_memory;
 mod prepared;
 mod signals;
 mod spawner;
+mod storages;
 mod ticker;
 
 pub use controller::Trigger;

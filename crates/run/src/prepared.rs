@@ -1,6 +1,7 @@
 //! The checks before a run begins. They change nothing.
 
 use crate::controller::Controller;
+use crate::storages::Connected;
 use crate::{Events, Outcome, RunError, Settings};
 use iolite_host::Machine;
 use iolite_plan::verification::{self, Rivalries};
@@ -28,7 +29,7 @@ impl<'a> Prepared<'a> {
         let mut problems = probe(plan);
         problems.extend(iolite_plan::impossible(plan, machine));
         problems.extend(verification::obstacles(plan));
-        let found = plan.layouts(machine).and_then(|layouts| {
+        let found = plan.layouts(machine, &Connected).and_then(|layouts| {
             let rivalries = rivalries(plan, &layouts, machine)?;
             let owners = owners(plan, &rivalries)?;
             Ok((layouts, rivalries, owners))

@@ -1,17 +1,13 @@
 //! Creates, extends and fills the files of a job before its I/O.
 
 use iolite_content::Content;
+use iolite_engine::{LocalStorage, Storage, Stored};
 use iolite_os::explained;
-use iolite_os::files;
-use iolite_plan::resolve::Creation;
-use iolite_plan::resolve::Fallocate;
+use iolite_plan::resolve::{Creation, Data, Fallocate};
 use iolite_plan::{FileKind, FileLayout, Layout};
 use iolite_types::describe_error;
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use tracing::debug;
 
@@ -44,9 +40,25 @@ pub fn create(
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    if !rules.has_local_files {
-        return Ok(());
+    match rules.data {
+        Data::Nowhere => Ok(()),
+        Data::LocalFiles => {
+            make_directories(layout)?;
+            create_in(&mut LocalStorage, job, rules, layout, note, stop)
+        }
+        Data::OwnStorage => {
+            let (engine, config) = &rules.engine;
+            let storage = iolite_engine::storage_of(engine, config);
+            let mut storage = storage.map_err(|error| {
+                explained(&io::Error::from_raw_os_error(error.errno()), error.to_string())
+            })?;
+            create_in(&mut *storage, job, rules, layout, note, stop)
+        }
     }
+}
+
+/// Makes the directories that the files are in.
+fn make_directories(layout: &Layout) -> io::Result<()> {
     for file in &layout.files {
         if file.kind == FileKind::Regular
             && let Some(parent) = file.path.parent()
@@ -55,18 +67,29 @@ pub fn create(
             std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
         }
     }
+    Ok(())
+}
+
+/// Makes the files in this storage.
+fn create_in(
+    storage: &mut dyn Storage,
+    job: &str,
+    rules: &Creation,
+    layout: &Layout,
+    note: &mut dyn FnMut(String),
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
     if rules.on_open {
         return Ok(());
     }
-    let needed: Vec<(&FileLayout, u64)> = layout
-        .files
-        .iter()
-        .filter_map(|file| {
-            let size = file.extend_to?;
-            let present = std::fs::metadata(&file.path).map_or(0, |metadata| metadata.len());
-            (present < size).then_some((file, size))
-        })
-        .collect();
+    let mut needed: Vec<(&FileLayout, u64)> = Vec::new();
+    for file in &layout.files {
+        let Some(size) = file.extend_to else { continue };
+        let present = storage.size(&file.path).map_err(|error| named(&file.path, &error))?;
+        if present.unwrap_or(0) < size {
+            needed.push((file, size));
+        }
+    }
     if needed.is_empty() {
         return Ok(());
     }
@@ -77,7 +100,9 @@ pub fn create(
         if stop() {
             break;
         }
-        one(rules, &file.path, size, &mut content, note, stop).map_err(|error| named(&file.path, &error))?;
+        let made = storage.open(&file.path);
+        made.and_then(|mut made| one(rules, &mut *made, size, &mut content, note, stop))
+            .map_err(|error| named(&file.path, &error))?;
     }
     Ok(())
 }
@@ -98,55 +123,53 @@ fn describe(job: &str, files: &[(&FileLayout, u64)]) -> String {
 /// read it; otherwise `fallocate` decides what it holds. With `fill_device`, a full file system is a success too.
 fn one(
     rules: &Creation,
-    path: &Path,
+    file: &mut dyn Stored,
     size: u64,
     content: &mut Content,
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o644).open(path)?;
-    let metadata = file.metadata()?;
-    let present = metadata.len();
+    let present = file.size()?;
     if rules.is_filled && !rules.may_be_short {
-        // Blocks that are reserved beyond the end already belong to the file.
-        let held = present.max(metadata.blocks() * 512);
-        check_room(&file, size.saturating_sub(held))?;
+        check_room(file, size)?;
     }
-    // When filling is meant to hit the end of the room, do not check for room first.
-    if !rules.may_be_short {
-        preallocate(rules.fallocate, &file, size, note, stop)?;
+    if rules.must_extend {
+        file.extend(size, Fallocate::Truncate)?;
+    } else if !rules.may_be_short {
+        // When filling is meant to hit the end of the room, nothing is reserved first.
+        preallocate(rules.fallocate, file, size, note, stop)?;
     }
     if rules.is_filled {
-        match fill(rules, &file, present..size, content, stop) {
+        match fill(rules, file, present..size, content, stop) {
             Err(error) if rules.may_be_short && is_full(&error) => {}
             result => result?,
         }
     }
     if rules.sync && !stop() {
-        file.sync_all()?;
+        file.sync()?;
     }
     Ok(())
 }
 
-/// Checks that the file system has room for this many more bytes, before anything is written: a full file system hurts
-/// other users too.
-fn check_room(file: &File, bytes: u64) -> io::Result<()> {
-    match files::free_bytes(file)? {
-        Some(free) if bytes > free => {
-            let text = format!(
-                "{bytes} more bytes are needed, and the file system has {free} free; use a smaller size, or \
-                 fill_device=1 to take what there is"
-            );
-            Err(explained(&io::Error::from_raw_os_error(libc::ENOSPC), text))
-        }
-        _ => Ok(()),
+/// Checks that there is room for this many bytes, before anything is written: a full file system hurts other users too.
+fn check_room(file: &mut dyn Stored, size: u64) -> io::Result<()> {
+    let Some(room) = file.room()? else { return Ok(()) };
+    // Blocks that are reserved beyond the end already belong to the file.
+    let (bytes, free) = (size.saturating_sub(room.held), room.free);
+    if bytes <= free {
+        return Ok(());
     }
+    let text = format!(
+        "{bytes} more bytes are needed, and the file system has {free} free; use a smaller size, or fill_device=1 to \
+         take what there is"
+    );
+    Err(explained(&io::Error::from_raw_os_error(libc::ENOSPC), text))
 }
 
 /// Writes random data to this part of the file.
 fn fill(
     rules: &Creation,
-    file: &File,
+    file: &mut dyn Stored,
     part: Range<u64>,
     content: &mut Content,
     stop: &dyn Fn() -> bool,
@@ -160,7 +183,7 @@ fn fill(
         for (number, block_content) in (0..).zip(buffer[..length].chunks_mut(block)) {
             content.prepare_write(block_content, at + number * block as u64);
         }
-        match file.write_all_at(&buffer[..length], at) {
+        match file.write(&buffer[..length], at) {
             // A smaller part may still fit.
             Err(error) if rules.may_be_short && is_full(&error) && length > block => most = block as u64,
             result => {
@@ -182,45 +205,26 @@ fn is_full(error: &io::Error) -> bool {
 /// `posix` reports an error, because it works on every file system.
 fn preallocate(
     how: Fallocate,
-    file: &File,
+    file: &mut dyn Stored,
     size: u64,
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    let descriptor = file.as_raw_fd();
-    let length = size as libc::off_t;
     loop {
-        let errno = match how {
-            Fallocate::None => 0,
-            Fallocate::Truncate => return file.set_len(size),
-            // SAFETY: no pointers are involved.
-            Fallocate::Posix => unsafe { libc::posix_fallocate(descriptor, 0, length) },
-            Fallocate::Native => fallocate(descriptor, 0, length),
-            Fallocate::Keep => fallocate(descriptor, libc::FALLOC_FL_KEEP_SIZE, length),
-        };
-        match errno {
-            0 => return Ok(()),
+        let Err(error) = file.extend(size, how) else { return Ok(()) };
+        match error.raw_os_error().unwrap_or(0) {
+            _ if how == Fallocate::Truncate => return Err(error),
             libc::EINTR if stop() => return Ok(()),
             libc::EINTR => {}
-            errno if how == Fallocate::Posix => {
-                let error = io::Error::from_raw_os_error(errno);
+            _ if how == Fallocate::Posix => {
                 note(format!("posix_fallocate fails: {}", describe_error(&error)));
                 return Ok(());
             }
             libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL | libc::ENOSPC | libc::EDQUOT | libc::EFBIG => {
                 return Ok(());
             }
-            errno => return Err(io::Error::from_raw_os_error(errno)),
+            _ => return Err(error),
         }
-    }
-}
-
-/// The errno of fallocate(2), 0 for success.
-fn fallocate(descriptor: RawFd, mode: libc::c_int, length: libc::off_t) -> libc::c_int {
-    // SAFETY: no pointers are involved.
-    match unsafe { libc::fallocate(descriptor, mode, 0, length) } {
-        0 => 0,
-        _ => io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO),
     }
 }
 
@@ -230,12 +234,18 @@ mod tests {
     use iolite_content::Spec;
     use iolite_os::errno_of;
     use iolite_plan::resolve::CreationTime;
+    use std::os::unix::fs::MetadataExt;
 
     /// Rules for files that the job only writes (`is_filled` = false), or also reads.
     fn rules(is_filled: bool, fallocate: Fallocate) -> Creation {
         Creation {
             time: CreationTime::BeforeAll,
-            has_local_files: true,
+            data: Data::LocalFiles,
+            engine: (
+                "psync".into(),
+                iolite_engine::EngineConfig::new(iolite_options::EngineOptions::None, 1),
+            ),
+            must_extend: false,
             on_open: false,
             fallocate,
             is_filled,
@@ -248,13 +258,19 @@ mod tests {
         }
     }
 
+    fn open(path: &Path) -> Box<dyn Stored> {
+        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        Box::new(file.unwrap())
+    }
+
     #[test]
     fn a_file_grows_behind_what_it_holds() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         std::fs::write(&path, b"precious").unwrap();
         let mut content = Content::new(&Spec::random(1));
-        one(&rules(true, Fallocate::Native), &path, 5000, &mut content, &mut |_| (), &|| false).unwrap();
+        one(&rules(true, Fallocate::Native), &mut *open(&path), 5000, &mut content, &mut |_| (), &|| false)
+            .unwrap();
         let bytes = std::fs::read(&path).unwrap();
         assert_eq!(bytes.len(), 5000);
         assert_eq!(&bytes[..8], b"precious");
@@ -273,7 +289,8 @@ mod tests {
         ] {
             let path = directory.path().join(how.keyword());
             let mut content = Content::new(&Spec::random(1));
-            one(&rules(false, how), &path, 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
+            one(&rules(false, how), &mut *open(&path), 1 << 20, &mut content, &mut |_| (), &|| false)
+                .unwrap();
             assert_eq!(std::fs::metadata(&path).unwrap().len(), expected, "{how:?}");
         }
     }
@@ -287,7 +304,7 @@ mod tests {
         let mut content = Content::new(&Spec::random(1));
         // Larger than the largest possible file.
         let mut note = |text| notes.push(text);
-        one(&rules, &path, i64::MAX as u64, &mut content, &mut note, &|| false).unwrap();
+        one(&rules, &mut *open(&path), i64::MAX as u64, &mut content, &mut note, &|| false).unwrap();
         assert_eq!(notes.len(), 1);
         assert!(notes[0].starts_with("posix_fallocate fails: "), "{notes:?}");
     }
@@ -298,9 +315,15 @@ mod tests {
         let path = directory.path().join("f");
         let mut content = Content::new(&Spec::random(1));
         // More than any file system here has free, but less than the largest possible file.
-        let error =
-            one(&rules(true, Fallocate::Native), &path, 1 << 62, &mut content, &mut |_| (), &|| false)
-                .unwrap_err();
+        let error = one(
+            &rules(true, Fallocate::Native),
+            &mut *open(&path),
+            1 << 62,
+            &mut content,
+            &mut |_| (),
+            &|| false,
+        )
+        .unwrap_err();
         assert_eq!(errno_of(&error), libc::ENOSPC);
         assert!(error.to_string().contains("4611686018427387904 more bytes are needed"), "{error}");
         assert_eq!(std::fs::metadata(&path).unwrap().blocks(), 0);
@@ -312,7 +335,7 @@ mod tests {
         let path = directory.path().join("f");
         let rules = Creation { may_be_short: true, ..rules(false, Fallocate::Native) };
         let mut content = Content::new(&Spec::random(1));
-        one(&rules, &path, 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
+        one(&rules, &mut *open(&path), 1 << 20, &mut content, &mut |_| (), &|| false).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
     }
 }

@@ -272,7 +272,7 @@ pub(super) fn run<E: Engine>(
 ) -> (Arc<Arena>, Result<(), String>) {
     let machine = iolite_host::MadeUp::new();
     let plan = Plan::build(vec![options], &RunOptions::default(), &machine).expect("the plan is in order");
-    let layouts = plan.layouts(&machine).expect("the layout is in order");
+    let layouts = plan.layouts(&machine, &iolite_plan::NoStorages).expect("the layout is in order");
     run_plan(&plan, &layouts[0], clock, engine)
 }
 

@@ -4,11 +4,10 @@ mod replayed;
 mod syncing;
 
 use crate::record::TraceRecorder;
-use iolite_engine::{Engine, FileKind, FileSpec, OpenMode};
+use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, OpenMode, Storage};
 use iolite_os::explained;
 use iolite_plan::Layout;
-use iolite_plan::resolve::FileRules;
-use iolite_plan::resolve::{FadviseHint, LockFile};
+use iolite_plan::resolve::{Data, FadviseHint, FileRules, LockFile};
 use iolite_types::Direction;
 use replayed::{LiveRules, Names};
 use std::fs::File;
@@ -33,6 +32,8 @@ pub struct FileTable {
     /// The names in a live trace, for a job in which no file may have two names.
     names: Option<Names>,
     recorder: Option<TraceRecorder>,
+    /// Where the data of the engine lives.
+    data: Data,
     random: bool,
     fadvise: FadviseHint,
     invalidate: bool,
@@ -62,9 +63,10 @@ impl FileTable {
             usual: rules.mode,
             protected: Vec::new(),
             names: rules.unique_names.then(Names::default),
-            live: rules.live.as_ref().map(|live| LiveRules::new(live, rules.has_local_files)),
+            live: rules.live.as_ref().map(|live| LiveRules::new(live, rules.data == Data::LocalFiles)),
             recorder: None,
             specs,
+            data: rules.data,
             random: rules.is_random,
             fadvise: rules.advice,
             invalidate: rules.invalidate,
@@ -181,7 +183,7 @@ impl FileTable {
         }
         debug!(target: "file", "{}: closed", self.name(file));
         let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
-        self.written[file as usize] = self.modes[file as usize].write && engine.descriptor(file).is_some();
+        self.written[file as usize] = self.modes[file as usize].write && self.data != Data::Nowhere;
         self.record_close(file);
         engine.close(file)?;
         synced
@@ -218,9 +220,14 @@ impl FileTable {
     ///
     /// # Errors
     /// A file cannot be removed.
-    pub fn unlink(&self) -> io::Result<()> {
+    pub fn unlink<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
         for spec in self.specs.iter().filter(|spec| spec.kind == FileKind::Regular) {
-            match std::fs::remove_file(&spec.path) {
+            let removed = match self.data {
+                Data::LocalFiles => LocalStorage.unlink(&spec.path),
+                Data::OwnStorage => own_storage(engine)?.unlink(&spec.path),
+                Data::Nowhere => Ok(()),
+            };
+            match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
@@ -267,6 +274,11 @@ impl FileTable {
             locks.left(file);
         }
     }
+}
+
+/// The storage of an engine that has one of its own, as its facets say.
+fn own_storage<E: Engine>(engine: &mut E) -> io::Result<&mut dyn Storage> {
+    engine.storage().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))
 }
 
 /// Drops a file's data from the cache. A file that has no cache is no error.

@@ -42,7 +42,7 @@ use iolite_os::socket::Socket;
 use iolite_os::time;
 use iolite_os::{ClockSource, errno_of};
 use iolite_plan::ReplayPlan;
-use iolite_plan::resolve::{CreationTime, PassRules, ResolvedWorker};
+use iolite_plan::resolve::{CreationTime, Data, PassRules, ResolvedWorker};
 use iolite_types::Direction;
 use iolite_types::describe_error;
 use iolite_verify::{Owners, Verification};
@@ -241,10 +241,9 @@ impl Worker<'_> {
     #[inline(never)]
     fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
         let clock = self.own_clock();
-        let has_local_files = self.resolved.files.has_local_files;
-        let pool =
-            Offload::new(&self.resolved.engine_name, config, has_local_files, clock, self.control())
-                .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
+        let data = self.resolved.files.data;
+        let pool = Offload::new(&self.resolved.engine_name, config, data, clock, self.control())
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
         let set_up = self.set_up(logs)?;
         match self.replay {
             Some(plan) => self.replay(plan, pool, set_up),
@@ -255,7 +254,8 @@ impl Worker<'_> {
     /// Runs the job with the I/O of a trace.
     #[inline(never)]
     fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, set_up: SetUp<'_>) -> Result<(), Stop> {
-        let replay = Replay::new(plan, self.resolved.replay_speed, self.resolved.files.has_local_files);
+        let replay =
+            Replay::new(plan, self.resolved.replay_speed, self.resolved.files.data == Data::LocalFiles);
         self.work::<E, Replay, true>(engine, replay, set_up)
     }
 
@@ -485,7 +485,7 @@ impl Worker<'_> {
     ) -> Result<(), Stop> {
         let before = self.control().phase();
         self.control().set_phase(Phase::Syncing);
-        let synced = io_loop.files.sync_all(&io_loop.engine);
+        let synced = io_loop.files.sync_all(&mut io_loop.engine);
         self.control().set_phase(before);
         synced.map_err(|error| Stop::new("func=end_fsync", &error))?;
         if FULL {
@@ -501,7 +501,7 @@ impl Worker<'_> {
     ) -> Result<(), Stop> {
         let ResolvedWorker { name, creation, layout, .. } = self.resolved;
         io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
-        io_loop.files.unlink().map_err(|error| Stop::new("func=unlink", &error))?;
+        io_loop.files.unlink(&mut io_loop.engine).map_err(|error| Stop::new("func=unlink", &error))?;
         let mut quiet = |_| ();
         creation::create(name, creation, layout, &mut quiet, &|| self.stop_requested())
             .map_err(|error| Stop::new("func=layout", &error))?;
@@ -529,7 +529,7 @@ impl Worker<'_> {
     ) -> Result<(), Stop> {
         let mut result = Ok(());
         if self.resolved.syncs.end_syncfs {
-            let synced = io_loop.files.sync_file_systems(&io_loop.engine);
+            let synced = io_loop.files.sync_file_systems(&mut io_loop.engine);
             result = synced.map_err(|error| Stop::new("func=end_syncfs", &error));
         }
         let closed = io_loop.files.close_all(&mut io_loop.engine);
@@ -538,7 +538,7 @@ impl Worker<'_> {
         let recorded = self.finish_recording(&mut io_loop.files);
         result = result.and(recorded);
         if self.resolved.passes.unlink {
-            let removed = io_loop.files.unlink();
+            let removed = io_loop.files.unlink(&mut io_loop.engine);
             result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
         }
         result
@@ -546,7 +546,7 @@ impl Worker<'_> {
 
     /// Opens the files that are open when the job starts.
     fn open<E: Engine>(&self, files: &mut FileTable, engine: &mut E) -> Result<(), Stop> {
-        let has_local_files = self.resolved.files.has_local_files;
+        let has_local_files = self.resolved.files.data == Data::LocalFiles;
         if !has_local_files {
             // The engine opens no files, but users expect the job's files to be counted as open.
             self.control().open_files.store(files.len() as u32, Relaxed);

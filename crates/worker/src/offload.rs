@@ -8,12 +8,13 @@
 use super::usage::{self, SharedUsage};
 use iolite_engine::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome,
-    PsyncEngine, Queued, Unit, Visitor,
+    PsyncEngine, Queued, Storage, Unit, Visitor, storage_of,
 };
 use iolite_os::clock::Clock;
 use iolite_os::process;
 use iolite_os::shared::Control;
 use iolite_os::signals;
+use iolite_plan::resolve::Data;
 use std::io;
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,6 +93,8 @@ pub struct Offload<'a> {
     times: Vec<Times>,
     /// The worker's own descriptors, for advice and syncs; `None` if the engine has no local files.
     files: Option<PsyncEngine>,
+    /// The worker's own connection to a storage of the engine's own.
+    storage: Option<Box<dyn Storage>>,
     control: &'a Control,
 }
 
@@ -103,7 +106,7 @@ impl<'a> Offload<'a> {
     pub fn new(
         name: &str,
         config: &EngineConfig,
-        has_local_files: bool,
+        data: Data,
         clock: Clock,
         control: &'a Control,
     ) -> Result<Self, EngineError> {
@@ -120,7 +123,8 @@ impl<'a> Offload<'a> {
             in_flight: 0,
             early: Vec::with_capacity(depth),
             times: Vec::new(),
-            files: if has_local_files { Some(PsyncEngine::new(config)?) } else { None },
+            files: if data == Data::LocalFiles { Some(PsyncEngine::new(config)?) } else { None },
+            storage: if data == Data::OwnStorage { Some(storage_of(name, &own)?) } else { None },
             control,
         };
         for number in 0..depth as u32 {
@@ -238,6 +242,13 @@ impl Engine for Offload<'_> {
 
     fn descriptor(&self, index: u32) -> Option<RawFd> {
         self.files.as_ref().and_then(|files| files.descriptor(index))
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        match &mut self.storage {
+            Some(storage) => Some(&mut **storage),
+            None => None,
+        }
     }
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {

@@ -70,7 +70,7 @@ impl Worker<'_> {
         if goes_on && now {
             if rules.is_some_and(|rules| rules.writes) {
                 if !self.resolved.syncs.end_fsync {
-                    let synced = io_loop.files.sync_all(&io_loop.engine);
+                    let synced = io_loop.files.sync_all(&mut io_loop.engine);
                     synced.map_err(|error| Stop::new("func=fsync", &error))?;
                     io_loop.all_flushed();
                 }

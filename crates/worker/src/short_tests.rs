@@ -1,15 +1,17 @@
 //! Short I/Os, several at a time. An engine that keeps its data in memory plays a storage that often moves only half of
 //! an I/O and completes I/Os in any order.
 
-use super::delay_tests::{TimerEngine, moved, run};
+use super::delay_tests::{TimerEngine, moved, run_plan};
 use super::*;
-use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Unit};
+use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Storage, Stored, Unit};
 use iolite_options::{
-    DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, Range, ReadWrite, SizeValue,
-    Verify,
+    DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, Range, ReadWrite,
+    RunOptions, SizeValue, Verify,
 };
+use iolite_plan::Plan;
 use iolite_types::PerDirection;
 use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -118,6 +120,33 @@ impl Engine for MemoryEngine {
         done[before..].iter().for_each(|done| self.transfer(done));
         Ok(())
     }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}
+
+/// A storage of the engine's own, with one file that is there from the start and is never lost.
+impl Storage for MemoryEngine {
+    fn size(&mut self, _: &Path) -> io::Result<Option<u64>> {
+        Ok(Some(SIZE))
+    }
+
+    fn open(&mut self, _: &Path) -> io::Result<Box<dyn Stored + '_>> {
+        unreachable!("nothing has to be laid out")
+    }
+
+    fn sync(&mut self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn unlink(&mut self, _: &Path) -> io::Result<()> {
+        unreachable!("the job does not ask for it")
+    }
+
+    fn list(&mut self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        unreachable!("the job does not ask for it")
+    }
 }
 
 /// Runs a job on a storage on which every third I/O is short. Returns the measurements, how many I/Os overlapped one in
@@ -126,7 +155,12 @@ fn run_with_shorts(options: JobOptions) -> (Arc<Arena>, u64, Result<(), String>)
     let time = moved();
     let engine = MemoryEngine::new(TimerEngine::new(time, 3), options.depth.iodepth);
     let overlaps = Arc::clone(&engine.overlaps);
-    let (arena, done) = run(options, time.clock(), engine);
+    let machine = iolite_host::MadeUp::new();
+    let mut plan =
+        Plan::build(vec![options], &RunOptions::default(), &machine).expect("the plan is in order");
+    let layouts = plan.layouts(&machine, &iolite_plan::NoStorages).expect("the layout is in order");
+    plan.jobs[0].engine.facets.data = Data::OwnStorage;
+    let (arena, done) = run_plan(&plan, &layouts[0], time.clock(), engine);
     (arena, overlaps.load(Relaxed), done)
 }
 

@@ -78,7 +78,7 @@ fn run(
         plan.jobs[0].engine.facets.data = Data::Nowhere;
         plan.workers[0].files.clear();
     }
-    let layout = plan.layouts(&machine).expect("the layout is in order").remove(0);
+    let layout = plan.layouts(&machine, &iolite_plan::NoStorages).expect("the layout is in order").remove(0);
     let rules = plan.creation(&plan.workers[0], &layout);
     let mut notes = Vec::new();
     creation::create("j", &rules, &layout, &mut |note| notes.push(note), &|| false).unwrap();

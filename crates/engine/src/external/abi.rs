@@ -104,8 +104,6 @@ pub(super) struct Engine {
     pub(super) extend: Option<unsafe extern "C" fn(*mut c_void, *const c_char, u64) -> c_int>,
     pub(super) write_at:
         Option<unsafe extern "C" fn(*mut c_void, *const c_char, *const c_void, u64, u64) -> c_int>,
-    pub(super) read_at:
-        Option<unsafe extern "C" fn(*mut c_void, *const c_char, *mut c_void, u64, u64) -> c_int>,
     pub(super) sync: Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int>,
     pub(super) unlink: Option<unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int>,
     pub(super) list: Option<unsafe extern "C" fn(*mut c_void, *const c_char, Each, *mut c_void) -> c_int>,

@@ -136,7 +136,6 @@ fn facets(engine: &abi::Engine) -> Result<Facets, String> {
         ("size_of", engine.size_of.is_some() || !own),
         ("extend", engine.extend.is_some() || !own),
         ("write_at", engine.write_at.is_some() || !own),
-        ("read_at", engine.read_at.is_some() || !own),
         ("sync", engine.sync.is_some() || !own),
         ("unlink", engine.unlink.is_some() || !own),
         ("list", engine.list.is_some() || !own),

@@ -127,19 +127,6 @@ impl Stored for Open<'_> {
         checked(unsafe { write_at(self.hooks.state, self.name.as_ptr(), data, length, offset) })
     }
 
-    fn read(&mut self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let left = self.size()?.saturating_sub(offset);
-        let length = left.min(bytes.len() as u64);
-        if length == 0 {
-            return Ok(0);
-        }
-        let read_at = self.hooks.engine.read_at.ok_or_else(missing)?;
-        let data = bytes.as_mut_ptr().cast();
-        // SAFETY: name and bytes are valid through the call.
-        checked(unsafe { read_at(self.hooks.state, self.name.as_ptr(), data, length, offset) })?;
-        Ok(length as usize)
-    }
-
     fn sync(&mut self) -> io::Result<()> {
         self.hooks.sync(&self.name)
     }

@@ -31,6 +31,7 @@ mod machine;
 mod offload;
 mod offsets;
 mod order;
+mod own_storage;
 mod power_cut;
 mod priorities;
 mod profiles;

@@ -46,6 +46,11 @@ impl EngineInfo {
         self
     }
 
+    /// There is nothing open that could be synced.
+    const fn acts_on_names(self) -> Self {
+        self.unit(UnitKind::ActsOnNames).can(&[Trim, Extend])
+    }
+
     const fn completion(mut self, completion: Completion) -> Self {
         self.facets.completion = completion;
         self
@@ -112,12 +117,12 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .options(network::NET)
         .not_yet(),
     engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents).not_yet(),
-    engine("filecreate", "Creates files").unit(UnitKind::ActsOnNames).not_yet(),
-    engine("filestat", "Looks up files").unit(UnitKind::ActsOnNames).options(files::STAT).not_yet(),
-    engine("filedelete", "Deletes files").unit(UnitKind::ActsOnNames).not_yet(),
-    engine("dircreate", "Creates directories").unit(UnitKind::ActsOnNames).not_yet(),
-    engine("dirstat", "Looks up directories").unit(UnitKind::ActsOnNames).options(files::STAT).not_yet(),
-    engine("dirdelete", "Deletes directories").unit(UnitKind::ActsOnNames).not_yet(),
+    engine("filecreate", "Creates files").acts_on_names().not_yet(),
+    engine("filestat", "Looks up files").acts_on_names().options(files::STAT).not_yet(),
+    engine("filedelete", "Deletes files").acts_on_names().not_yet(),
+    engine("dircreate", "Creates directories").acts_on_names().not_yet(),
+    engine("dirstat", "Looks up directories").acts_on_names().options(files::STAT).not_yet(),
+    engine("dirdelete", "Deletes directories").acts_on_names().not_yet(),
     engine("exec", "Runs another program")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -191,6 +196,7 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("libpmem", "Persistent memory by libpmem").can(&[Sync, CopyIntoFile]).not_yet(),
     // What it is besides, its library says.
     engine("external", "An engine in a shared object (external:FILE, or a path)")
+        .completion(Completion::Engine)
         .loads_library()
         .own(|| ExternalOptions::default().into(), external::OPTIONS),
 ];

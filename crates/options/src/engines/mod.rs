@@ -116,6 +116,11 @@ pub fn engine(name: &str) -> Option<&'static EngineInfo> {
 /// The engine whose implementation is in a shared object.
 const EXTERNAL: &str = "external";
 
+/// The name of the engine that a value of `ioengine` is about, whether or not it can be used.
+pub(crate) fn name_of(value: &str) -> &str {
+    if value.contains('/') || value.split(':').next() == Some(EXTERNAL) { EXTERNAL } else { value }
+}
+
 /// The engine that a value of `ioengine` chooses, and the shared object that it is in, if it is in one: `psync`,
 /// `external:FILE`, or a path with a slash.
 ///
@@ -127,7 +132,7 @@ pub fn choose(value: &str) -> Result<(&'static EngineInfo, Option<PathBuf>), Str
     if word == EXTERNAL && library.is_empty() {
         return Err("external needs the file of the engine, as in external:./engine.so".to_owned());
     }
-    if (word == EXTERNAL || library.contains('/'))
+    if name_of(value) == EXTERNAL
         && let Some(external) = engine(EXTERNAL)
     {
         return Ok((external, Some(library.into())));

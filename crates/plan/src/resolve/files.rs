@@ -1,7 +1,8 @@
 //! How a worker's files are made, opened, advised and locked.
 
 use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan, content};
-use iolite_engine::OpenMode;
+use iolite_engine::{EngineConfig, OpenMode};
+use iolite_options::engines::{Capability, Data};
 use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,12 @@ pub enum CreationTime {
 pub struct Creation {
     /// When it happens.
     pub time: CreationTime,
-    /// The engine works on files of this machine; otherwise there is nothing to make.
-    pub has_local_files: bool,
+    /// Where the data of the engine lives.
+    pub data: Data,
+    /// The engine and what it is told, for making files in a storage of its own.
+    pub engine: (String, EngineConfig),
+    /// The engine cannot make files longer by writing to them: they are as long as they will be before the job begins.
+    pub must_extend: bool,
     /// Files are made when they are opened, so only their directories are made before.
     pub on_open: bool,
     /// How room is reserved.
@@ -47,7 +52,6 @@ pub struct Creation {
 
 pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> Creation {
     let options = &*job.options;
-    let has_local_files = job.engine.facets.has_local_files();
     let fills = fills(job);
     Creation {
         time: if options.relies_on_earlier_run() {
@@ -58,7 +62,9 @@ pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> C
         } else {
             CreationTime::ByWorker
         },
-        has_local_files,
+        data: job.engine.facets.data,
+        engine: (job.engine.name.to_owned(), EngineConfig::new(options.engine.clone(), 1)),
+        must_extend: job.engine.facets.data == Data::OwnStorage && !job.engine.facets.can(Capability::Extend),
         on_open: options.files.create_on_open,
         fallocate: options.files.fallocate,
         is_filled: options.pattern.rw.reads() || options.files.overwrite || options.files.pre_read,
@@ -84,8 +90,8 @@ fn fills(job: &JobPlan) -> bool {
 /// How files are opened, advised and locked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRules {
-    /// The engine works on files of this machine.
-    pub has_local_files: bool,
+    /// Where the data of the engine lives.
+    pub data: Data,
     /// How files are opened of which nothing else is known.
     pub mode: OpenMode,
     /// How each file of a replay is opened; empty = all in the same mode.
@@ -135,7 +141,7 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan) -> FileRules {
         create: writes && options.files.allow_file_create,
     };
     FileRules {
-        has_local_files: job.engine.facets.has_local_files(),
+        data: job.engine.facets.data,
         mode,
         modes: replay.map_or_else(Vec::new, |replay| modes(mode, replay, reads_back)),
         is_random: options.pattern.rw.is_random(),

@@ -27,6 +27,7 @@ pub use peers::{FlowRules, SizedRampRules};
 pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
 // The words of the options that a worker follows as they are.
+pub use iolite_options::engines::Data;
 pub use iolite_options::{
     ClockSource, FadviseHint, Fallocate, LockFile, MemoryKind, NumaPolicyMode, RateProcess,
 };

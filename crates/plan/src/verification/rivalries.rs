@@ -9,6 +9,7 @@
 use super::imprint::Imprint;
 use super::spec::kind;
 use super::state::path;
+use crate::storages::{Namespace, Namespaces};
 use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
 use iolite_host::{FileKey, Machine};
 use iolite_options::JobOptions;
@@ -17,7 +18,7 @@ use iolite_verify::block::Kind;
 use iolite_verify::{Extent, FileRivals, LARGEST_GRANULE, MOST_GRANULES, Rivals};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The rivals of all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +54,15 @@ impl Rivalries {
     }
 }
 
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// A file or device of this machine, whichever names it has.
+    Local(FileKey),
+    /// What has this name in a storage of an engine's own.
+    Own(Namespace, PathBuf),
+}
+
 /// A part of a file that a worker uses.
 #[derive(Clone, Copy, Debug)]
 struct Party {
@@ -77,18 +87,22 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn everywhere(&mut self, machine: &dyn Machine) {
-        let mut numbers: HashMap<FileKey, usize> = HashMap::new();
-        let mut of_path: HashMap<&Path, usize> = HashMap::new();
+        let mut numbers: HashMap<Place, usize> = HashMap::new();
+        let mut of_path: HashMap<(Namespace, &Path), usize> = HashMap::new();
+        let mut namespaces = Namespaces::default();
         let mut places: Vec<Vec<Party>> = Vec::new();
         for (worker, layout) in self.layouts.iter().enumerate() {
-            if !self.plan.job_of(&self.plan.workers[worker]).engine.facets.has_local_files() {
-                continue;
-            }
+            let job = self.plan.job_of(&self.plan.workers[worker]);
+            let Some(namespace) = namespaces.of(job) else { continue };
             let has_bytes = |file: &FileLayout| matches!(file.kind, FileKind::Regular | FileKind::Block);
             for (file, at) in layout.files.iter().enumerate().filter(|(_, file)| has_bytes(file)) {
                 let next = numbers.len();
-                let identify = || *numbers.entry(machine.key(&at.path)).or_insert(next);
-                let place = *of_path.entry(&at.path).or_insert_with(identify);
+                let key = || match namespace {
+                    Namespace::LOCAL => Place::Local(machine.key(&at.path)),
+                    own => Place::Own(own, at.path.clone()),
+                };
+                let identify = || *numbers.entry(key()).or_insert(next);
+                let place = *of_path.entry((namespace, &at.path)).or_insert_with(identify);
                 places.resize_with(numbers.len(), Vec::new);
                 let end = at.offset.saturating_add(at.length);
                 places[place].push(Party { worker, file, start: at.offset, end });
@@ -112,7 +126,7 @@ impl<'a> Search<'a> {
         for one in &self.plan.workers {
             let job = self.plan.job_of(one);
             let is_live = one.replay.as_ref().is_some_and(|replay| replay.is_live);
-            if !is_live || !checks_own(job) || !job.engine.facets.has_local_files() {
+            if !is_live || !checks_own(job) || !job.engine.facets.keeps_data() {
                 continue;
             }
             let is_rival = |other: &&WorkerPlan| {
@@ -120,7 +134,7 @@ impl<'a> Search<'a> {
                 other.index != one.index
                     && self.run_together(one.index, other.index)
                     && rival.options.changes_data()
-                    && rival.engine.facets.has_local_files()
+                    && rival.engine.facets.data == job.engine.facets.data
             };
             if let Some(rival) = self.plan.workers.iter().find(is_rival) {
                 let message = format!(
@@ -227,6 +241,11 @@ impl<'a> Search<'a> {
 
     /// Gives a file that these share a place among those whose owners are known.
     fn give_owners(&mut self, sharing: &[Party]) {
+        let is_local = |party: &Party| self.job(party).engine.facets.has_local_files();
+        if !sharing.iter().all(is_local) {
+            sharing.iter().for_each(|party| self.refuse_turns(party));
+            return;
+        }
         let smallest = sharing.iter().map(|party| self.smallest_change(party)).min();
         let Some(smallest) = smallest else { return };
         // The largest power of two that is not above it.
@@ -246,6 +265,16 @@ impl<'a> Search<'a> {
         if is_mapped {
             self.found.shared.push(extent);
         }
+    }
+
+    /// Refuses a worker that would have to take turns in a storage of its engine's own: turns are locks on local files.
+    fn refuse_turns(&mut self, party: &Party) {
+        let (name, engine) = (self.path(party), self.job(party).engine.name);
+        let message = format!(
+            "verify: several workers write to {name} at the same time, and cannot take turns where ioengine={engine} has \
+             its data; give each a part (offset, size) or a name of its own, or let them wait (stonewall, wait_for)"
+        );
+        self.refuse(party.worker, "verify", message);
     }
 
     /// Bytes of the smallest write or trim of a worker.

@@ -38,7 +38,7 @@ fn plan(jobs: &[&dyn Fn(&mut JobOptions)]) -> (Plan, Vec<Layout>, MadeUp) {
         options
     });
     let plan = Plan::build(jobs.collect(), &RunOptions::default(), &machine).expect("a valid plan");
-    let layouts = plan.layouts(&machine).expect("valid layouts");
+    let layouts = plan.layouts(&machine, &crate::NoStorages).expect("valid layouts");
     (plan, layouts, machine)
 }
 

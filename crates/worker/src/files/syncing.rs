@@ -1,9 +1,9 @@
 //! Syncs of whole files: when a file is closed, after a pass, and at the end of the job.
 
-use super::{FileTable, open_as_allowed};
-use iolite_engine::{Engine, FileKind};
+use super::{FileTable, open_as_allowed, own_storage};
+use iolite_engine::{Engine, FileKind, FileSpec};
+use iolite_plan::resolve::Data;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -12,52 +12,78 @@ impl FileTable {
     ///
     /// # Errors
     /// The first error of a sync. The other files are synced all the same.
-    pub fn sync_all<E: Engine>(&self, engine: &E) -> io::Result<()> {
+    pub fn sync_all<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
         let open = self.numbers().filter(|&file| self.open[file as usize]);
         let synced = open.map(|file| self.sync(engine, file)).fold(Ok(()), io::Result::and);
         if self.fsync_on_close {
             return synced;
         }
-        let closed = self.closed().map(|file| file.and_then(|file| sync(file.as_raw_fd())));
-        synced.and(closed.fold(Ok(()), io::Result::and))
+        let closed = self.closed().map(|spec| match self.data {
+            Data::LocalFiles => open_as_allowed(&spec.path).and_then(|file| sync(file.as_raw_fd())),
+            Data::OwnStorage => own_storage(engine)?.sync(&spec.path),
+            Data::Nowhere => Ok(()),
+        });
+        // Clones share files, and another may have removed it.
+        synced.and(closed.map(unless_it_is_gone).fold(Ok(()), io::Result::and))
     }
 
     /// Syncs an open file.
-    pub(super) fn sync<E: Engine>(&self, engine: &E, file: u32) -> io::Result<()> {
-        engine.descriptor(file).map_or(Ok(()), sync)
+    pub(super) fn sync<E: Engine>(&self, engine: &mut E, file: u32) -> io::Result<()> {
+        match self.data {
+            Data::LocalFiles => engine.descriptor(file).map_or_else(|| Err(not_open()), sync),
+            Data::OwnStorage => own_storage(engine)?.sync(&self.specs[file as usize].path),
+            Data::Nowhere => Ok(()),
+        }
     }
 
-    /// Syncs the file systems that hold the files.
+    /// Syncs the file systems that hold the files. A storage of an engine's own has none: all files that are open, or were
+    /// written, are synced there.
     ///
     /// # Errors
     /// A file cannot be opened, or its file system cannot be synced.
-    pub fn sync_file_systems<E: Engine>(&self, engine: &E) -> io::Result<()> {
+    pub fn sync_file_systems<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
         let mut done = HashSet::new();
         for file in self.numbers().filter(|&file| self.open[file as usize]) {
-            if let Some(descriptor) = engine.descriptor(file) {
-                sync_file_system(descriptor, &mut done)?;
+            match (self.data, engine.descriptor(file)) {
+                (Data::LocalFiles, Some(descriptor)) => sync_file_system(descriptor, &mut done)?,
+                (Data::LocalFiles, None) => return Err(not_open()),
+                (Data::OwnStorage | Data::Nowhere, _) => self.sync(engine, file)?,
             }
         }
-        for file in self.closed() {
-            sync_file_system(file?.as_raw_fd(), &mut done)?;
+        for spec in self.closed() {
+            let synced = match self.data {
+                Data::LocalFiles => {
+                    open_as_allowed(&spec.path).and_then(|file| sync_file_system(file.as_raw_fd(), &mut done))
+                }
+                Data::OwnStorage => own_storage(engine)?.sync(&spec.path),
+                Data::Nowhere => Ok(()),
+            };
+            unless_it_is_gone(synced)?;
         }
         Ok(())
     }
 
-    /// Reopens the files that were written and then closed.
-    fn closed(&self) -> impl Iterator<Item = io::Result<File>> {
+    /// The files that were written and closed.
+    fn closed(&self) -> impl Iterator<Item = &FileSpec> {
         let written = self.specs.iter().zip(&self.written).filter(|(_, written)| **written);
-        let storage = written.filter(|(spec, _)| matches!(spec.kind, FileKind::Regular | FileKind::Block));
-        storage.filter_map(|(spec, _)| match open_as_allowed(&spec.path) {
-            // Clones share files, so another one may have removed it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            opened => Some(opened),
-        })
+        written.map(|(spec, _)| spec).filter(|spec| matches!(spec.kind, FileKind::Regular | FileKind::Block))
     }
 
     fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
         0..self.specs.len() as u32
     }
+}
+
+fn unless_it_is_gone(synced: io::Result<()>) -> io::Result<()> {
+    match synced {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        synced => synced,
+    }
+}
+
+/// An engine that works on local files has a descriptor of each that is open.
+fn not_open() -> io::Error {
+    io::Error::from_raw_os_error(libc::EBADF)
 }
 
 fn sync(descriptor: RawFd) -> io::Result<()> {

@@ -1,0 +1,59 @@
+//! `opendir` with an engine that has a storage of its own: which names there are is asked before there is a plan, because
+//! to ask is to connect.
+
+use iolite_engine::{EngineConfig, apart, storage_of};
+use iolite_options::JobOptions;
+use iolite_options::engines::{Data, ExternalOptions, Facets, engine};
+use iolite_plan::Problem;
+use std::path::{Path, PathBuf};
+
+/// Puts the names that a storage has where jobs ask for all in a directory. They are asked for in processes of their own,
+/// and this one has to be single-threaded.
+///
+/// # Errors
+/// Why names cannot be listed, for all jobs.
+pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
+    let mut problems = Vec::new();
+    for job in jobs {
+        let is_stored = facets(job).is_some_and(|facets| facets.data == Data::OwnStorage);
+        let Some(directory) = job.files.opendir.clone().filter(|_| is_stored && !job.is_replay()) else {
+            continue;
+        };
+        match list(job, &directory) {
+            Ok(names) if names.is_empty() => {
+                let message =
+                    format!("opendir={directory}: there is nothing of a name that begins like this");
+                problems.push(Problem::of(job, "opendir", message));
+            }
+            Ok(mut names) => {
+                if job.files.nrfiles_limits_names {
+                    names.truncate(job.files.nrfiles as usize);
+                }
+                job.files.filename = names;
+                job.files.opendir = None;
+            }
+            Err(message) => {
+                problems.push(Problem::of(job, "opendir", format!("opendir={directory}: {message}")));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
+/// What the engine of a job is, as far as that is known.
+fn facets(job: &JobOptions) -> Option<Facets> {
+    match job.engine.of::<ExternalOptions>() {
+        Some(own) => own.described,
+        None => engine(&job.ioengine).map(|engine| engine.facets),
+    }
+}
+
+fn list(job: &JobOptions, directory: &str) -> Result<Vec<String>, String> {
+    let config = EngineConfig::new(job.engine.clone(), 1);
+    let listed = apart(&job.ioengine, || {
+        let names = storage_of(&job.ioengine, &config)?.list(Path::new(directory));
+        Ok(names.map_err(|error| iolite_types::describe_error(&error)))
+    });
+    let names: Vec<PathBuf> = listed.map_err(|error| error.to_string())??;
+    Ok(names.into_iter().map(|name| name.display().to_string()).collect())
+}

@@ -1,0 +1,77 @@
+//! Engines with storages of their own: what is asked of them before a run, and which names mean the same.
+
+use crate::{FileFacts, FileKind, JobPlan};
+use iolite_engine::EngineConfig;
+use iolite_options::EngineOptions;
+use iolite_options::engines::Data;
+use std::path::PathBuf;
+
+/// Who answers for storages. To ask one is to connect to it, and often to load a library; so a plan does not do it
+/// itself.
+pub trait Storages {
+    /// How many bytes each of these names holds; `None` = there is nothing of that name.
+    ///
+    /// # Errors
+    /// In words, why the storage does not tell.
+    fn sizes(
+        &self,
+        engine: &str,
+        config: &EngineConfig,
+        names: &[PathBuf],
+    ) -> Result<Vec<Option<u64>>, String>;
+}
+
+/// The storages of jobs that have none: local files, and engines that keep nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoStorages;
+
+impl Storages for NoStorages {
+    fn sizes(&self, engine: &str, _: &EngineConfig, _: &[PathBuf]) -> Result<Vec<Option<u64>>, String> {
+        Err(format!("ioengine={engine}: nobody answers for its storage"))
+    }
+}
+
+/// Where a name belongs: the same name means different things in different storages. Local files are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Namespace(usize);
+
+impl Namespace {
+    /// That of files of this machine.
+    pub(crate) const LOCAL: Namespace = Namespace(0);
+}
+
+/// The namespaces of a plan. Engines that are told the same connect to the same storage.
+#[derive(Debug, Default)]
+pub(crate) struct Namespaces(Vec<(&'static str, EngineOptions)>);
+
+impl Namespaces {
+    /// That of a job's names; `None` when they mean nothing.
+    pub(crate) fn of(&mut self, job: &JobPlan) -> Option<Namespace> {
+        match job.engine.facets.data {
+            Data::Nowhere => return None,
+            Data::LocalFiles => return Some(Namespace::LOCAL),
+            Data::OwnStorage => {}
+        }
+        let wanted = (job.engine.name, &job.options.engine);
+        let known = self.0.iter().position(|(name, options)| (*name, options) == wanted);
+        let place = known.unwrap_or_else(|| {
+            self.0.push((job.engine.name, job.options.engine.clone()));
+            self.0.len() - 1
+        });
+        Some(Namespace(place + 1))
+    }
+}
+
+/// What the names of a job are in its storage.
+///
+/// # Errors
+/// In words, why the storage does not tell.
+pub(crate) fn facts(
+    job: &JobPlan,
+    names: &[PathBuf],
+    storages: &dyn Storages,
+) -> Result<Vec<FileFacts>, String> {
+    let config = EngineConfig::new(job.options.engine.clone(), 1);
+    let sizes = storages.sizes(job.engine.name, &config, names)?;
+    Ok(sizes.into_iter().map(|size| FileFacts { kind: FileKind::Regular, size }).collect())
+}
