@@ -8,6 +8,20 @@
 //! over: as its own type where that makes a difference, and behind a pointer ([`AnyEngine`]) where it does not, so that
 //! the loop is not compiled for every engine. The controlling process asks [`probe`] first whether the engine is usable
 //! at all.
+//!
+//! # Writing an engine
+//!
+//! What an engine is, and what it can be told, is in its entry of the catalogue ([`iolite_options::engines`]), which says what
+//! else a new engine touches. Here it is one file and one line in `registry.rs`. Ready-made parts:
+//!
+//! | an engine that … | uses |
+//! |---|---|
+//! | works on local files | `file.rs`: opening, closing, syncs and trims |
+//! | completes each unit in the call | `Transfer` in `transfer.rs`, which leaves only the transfer to be written |
+//! | has a library that completes on threads of its own | [`Completions`] and [`threads_started_by`] |
+//! | has a storage of its own | [`Storage`], given by [`Engine::storage`] |
+//! | must load a library to be tried | `loads_library` in its entry, and [`apart`] |
+//! | acts on names or extents, or works without I/O | [`UnitKind`](iolite_options::engines::UnitKind), which says what is made ready for it and what its units count as |
 
 mod any;
 mod apart;
@@ -64,9 +78,9 @@ use std::time::Duration;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Unit {
-    /// Where the data is or will be; null for engines without data.
+    /// Where the data is or will be; null for work that is no I/O. Engines that move no data leave it alone.
     pub buffer: *mut u8,
-    /// Bytes to transfer, starting at `buffer` and `offset`.
+    /// Bytes to transfer, starting at `buffer` and `offset`; what the unit counts as where no data is moved.
     pub length: u64,
     /// Offset in the file, bytes.
     pub offset: u64,
@@ -84,7 +98,8 @@ pub struct Unit {
 // SAFETY: the buffer belongs to the unit's slab, which moves with the unit.
 unsafe impl Send for Unit {}
 
-/// What became of a unit: bytes transferred (0 for syncs), or an errno.
+/// What became of a unit: bytes transferred, or an errno. A sync answers 0, a unit that acts on a name or an extent its
+/// length, and a piece of work something other than 0 as long as there is more to do.
 pub type Outcome = Result<u64, Errno>;
 
 /// An error number of the operating system (`ENOSPC`, …), always positive.
@@ -195,7 +210,8 @@ pub trait Engine {
     /// Whether a unit that is completed at once took a call to the system, as trims of queueing engines do.
     const CALLS: bool = true;
 
-    /// Opens the file at `index` of the worker's list. Called before any unit names that file.
+    /// Opens the file at `index` of the worker's list, or only notes its name, if units act on names. Called before any unit
+    /// names that file.
     ///
     /// # Errors
     /// The system refuses to open it, or the engine cannot use a file of this kind. The file is closed then.
@@ -207,7 +223,8 @@ pub trait Engine {
     /// What was written may be lost. The file is closed all the same.
     fn close(&mut self, index: u32) -> io::Result<()>;
 
-    /// The descriptor of an open file, where the engine has one (advice, locks, final syncs use it).
+    /// The descriptor of an open file. Engines that work on local files have one of each; advice, locks and final syncs use
+    /// it. From others nothing follows: whether there is data to be synced is a facet of the engine.
     fn descriptor(&self, index: u32) -> Option<RawFd>;
 
     /// Told once, after the first files are open and before the first `queue`, where the units and buffers are.

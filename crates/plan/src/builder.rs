@@ -97,11 +97,8 @@ impl Builder<'_> {
         let recording = self.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
         let replays = self.find_replays(&mut options, recording)?;
         let problem = |option: &str, message: String| Problem::of(&options, option, message);
-        let mut engine = *engine(&options.ioengine)
+        let engine = chosen_engine(&options)
             .ok_or_else(|| problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)))?;
-        if let Some(own) = options.engine.of::<ExternalOptions>() {
-            engine.facets = own.described.unwrap_or(engine.facets);
-        }
         let room = self.machine.memory().obtainable();
         if let Some((option, message)) = room::exceeded(&options, self.run.parse_only, room) {
             return Err(problem(option, message));
@@ -227,7 +224,7 @@ impl Builder<'_> {
         options: &mut JobOptions,
         recording: Option<Recording>,
     ) -> Result<Vec<replay::Replay>, Problem> {
-        let Some(engine) = engine(&options.ioengine) else { return Ok(Vec::new()) };
+        let Some(engine) = chosen_engine(options) else { return Ok(Vec::new()) };
         if !options.is_replay() || self.run.parse_only {
             return Ok(Vec::new());
         }
@@ -243,10 +240,19 @@ impl Builder<'_> {
             // The trace does not exist yet, so it cannot be scanned.
             options.replay.read_iolog_chunked = true;
         }
-        let replays = replay::of_job(options, engine, self.run, recorded, self.machine)?;
+        let replays = replay::of_job(options, &engine, self.run, recorded, self.machine)?;
         options.pattern.rw = replay::all_directions(&replays);
         Ok(replays)
     }
+}
+
+/// The engine of a job. What one in a shared object is, the job has been told.
+fn chosen_engine(options: &JobOptions) -> Option<EngineInfo> {
+    let mut engine = *engine(&options.ioengine)?;
+    if let Some(own) = options.engine.of::<ExternalOptions>() {
+        engine.facets = own.described.unwrap_or(engine.facets);
+    }
+    Some(engine)
 }
 
 /// A trace that is made in the run that replays it.
