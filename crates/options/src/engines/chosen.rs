@@ -121,6 +121,18 @@ mod tests {
     }
 
     #[test]
+    fn nobody_elsewhere_can_say_what_an_external_engine_is() {
+        let described = Some(engine("psync").unwrap().facets);
+        let own = ExternalOptions { library: "./x.so".into(), described, ..ExternalOptions::default() };
+        let text = serde_json::to_string(&EngineOptions::from(own)).unwrap();
+        assert!(text.contains("./x.so") && !text.contains("described"), "{text}");
+        let forged = text.replace("\"library\"", "\"described\":{\"data\":\"Nowhere\"},\"library\"");
+        assert_ne!(forged, text);
+        let received: EngineOptions = serde_json::from_str(&forged).unwrap();
+        assert_eq!(received.of::<ExternalOptions>().unwrap().described, None);
+    }
+
+    #[test]
     fn options_travel() {
         for engine in engines() {
             let own = (engine.own)();

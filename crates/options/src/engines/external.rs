@@ -14,7 +14,9 @@ own_options! {
         /// Text that the engine is handed as it is.
         pub arguments: String,
         /// What the engine says that it is. Whoever makes a plan finds that out before, if the jobs come from somebody who
-        /// may have code of their own run on this machine: a job that is not told this is refused.
+        /// may have code of their own run on this machine: a job that is not told this is refused. It never travels, so
+        /// nobody elsewhere can claim to have been told.
+        #[serde(skip)]
         pub described: Option<Facets>,
     }
 }
