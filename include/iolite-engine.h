@@ -187,7 +187,8 @@ struct iolite_engine {
      * room for `room` bytes of words about it, with a zero at their end. */
     int (*create)(const struct iolite_worker *worker, void **state, char *why, size_t room);
     /* Ends it. Nothing is in flight that `queue` was given and the engine has not completed, except after errors: such
-     * units must not touch their buffers after this. May be NULL. */
+     * units must not touch their buffers after this, all threads of the engine have ended when it returns, and `complete`
+     * is not called again. May be NULL if units are completed in the call of `queue` (IOLITE_IN_CALL). */
     void (*destroy)(void *state);
 
     /* A file is used from now on, and is not used any more. May be NULL. */

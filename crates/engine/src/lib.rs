@@ -20,7 +20,7 @@
 //! | completes each unit in the call | `Transfer` in `transfer.rs`, which leaves only the transfer to be written |
 //! | has a library that completes on threads of its own | [`Completions`] and [`threads_started_by`] |
 //! | has a storage of its own | [`Storage`], given by [`Engine::storage`] |
-//! | must load a library to be tried | `loads_library` in its entry, and [`apart`] |
+//! | must load a library to be tried | `loads_library` in its entry, and `apart.rs` |
 //! | acts on names or extents, or works without I/O | [`UnitKind`](iolite_options::engines::UnitKind), which says what is made ready for it and what its units count as |
 
 mod any;

@@ -9,6 +9,7 @@ mod ring;
 use self::ring::{Event, EventRing};
 use crate::error::proc_number;
 use crate::file::{Files, opens_files};
+use crate::pvsync2::TransferFlags;
 use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Outcome, Queued, Unit};
 use iolite_options::engines::LibaioOptions;
 use iolite_types::Operation;
@@ -94,14 +95,14 @@ impl LibaioEngine {
     /// # Errors
     /// `AioLimit` where the system-wide limit is reached, and other refusals of io_setup(2).
     pub fn new(config: &EngineConfig, own: &LibaioOptions) -> Result<Self, EngineError> {
+        let flags = TransferFlags::new(config, false, own.nowait);
         Ok(LibaioEngine {
             context: Context::new(config.depth)?,
             files: Files::new(config),
             depth: config.depth,
             vectored: own.libaio_vectored,
-            read_flags: if own.nowait { libc::RWF_NOWAIT as u32 } else { 0 },
-            write_flags: (if own.nowait { libc::RWF_NOWAIT } else { 0 }
-                | if config.atomic { libc::RWF_ATOMIC } else { 0 }) as u32,
+            read_flags: flags.read as u32,
+            write_flags: flags.write as u32,
             blocks: Vec::new(),
             segments: Vec::new(),
             queued: Vec::with_capacity(config.depth),

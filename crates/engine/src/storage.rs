@@ -132,38 +132,39 @@ impl Storage for LocalStorage {
 /// The storage of an engine that is made for nothing else.
 pub(crate) struct StorageOf<E> {
     engine: E,
-    local: LocalStorage,
 }
 
 impl<E: Engine> StorageOf<E> {
     pub(crate) fn new(engine: E) -> Self {
-        StorageOf { engine, local: LocalStorage }
+        StorageOf { engine }
     }
 
-    fn storage(&mut self) -> &mut dyn Storage {
-        self.engine.storage().unwrap_or(&mut self.local)
+    /// Local files never stand in for a storage that the engine does not give: they would be made under the names of
+    /// its objects.
+    fn storage(&mut self) -> io::Result<&mut dyn Storage> {
+        self.engine.storage().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))
     }
 }
 
 impl<E: Engine> Storage for StorageOf<E> {
     fn size(&mut self, name: &Path) -> io::Result<Option<u64>> {
-        self.storage().size(name)
+        self.storage()?.size(name)
     }
 
     fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>> {
-        self.storage().open(name)
+        self.storage()?.open(name)
     }
 
     fn sync(&mut self, name: &Path) -> io::Result<()> {
-        self.storage().sync(name)
+        self.storage()?.sync(name)
     }
 
     fn unlink(&mut self, name: &Path) -> io::Result<()> {
-        self.storage().unlink(name)
+        self.storage()?.unlink(name)
     }
 
     fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        self.storage().list(directory)
+        self.storage()?.list(directory)
     }
 }
 

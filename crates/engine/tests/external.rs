@@ -229,7 +229,7 @@ fn broken_promises_are_errors() {
                  IOLITE_ENGINE_HEAD, .name = \"x\", .data = IOLITE_NOWHERE, .completion = {completion},
                  .create = create, .queue = queue, {}
              }};",
-            if completion == "IOLITE_ON_REAP" { ".reap = reap" } else { "" }
+            if completion == "IOLITE_ON_REAP" { ".reap = reap, .destroy = destroy" } else { "" }
         );
         let library = engine_of(&text, name, directory.path())?;
         let config = external(&library, Path::new(""), 1);
@@ -242,7 +242,8 @@ fn broken_promises_are_errors() {
     };
     let reap = |body: &str| {
         format!(
-            "{} static int reap(void *state, uint32_t min, uint32_t max, int64_t timeout, struct iolite_completion *done)
+            "{} static void destroy(void *state) {{ (void)state; }}
+             static int reap(void *state, uint32_t min, uint32_t max, int64_t timeout, struct iolite_completion *done)
              {{ (void)state, (void)min, (void)max, (void)timeout, (void)done; {body} }}",
             queue("IOLITE_QUEUED")
         )

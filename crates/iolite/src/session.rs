@@ -62,6 +62,7 @@ impl<'a> Session<'a> {
                 command: self.run.trigger.clone(),
             },
             bandwidth_log: self.run.bandwidth_log,
+            snapshot_latencies: false,
         }
     }
 

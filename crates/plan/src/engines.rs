@@ -43,7 +43,7 @@ pub(crate) fn obstacles(
     }
     found.extend(of_unit(options, engine));
     if engine.facets.data == Data::OwnStorage {
-        found.extend(of_own_storage(options, name));
+        found.extend(of_own_storage(options, engine));
     }
     found
 }
@@ -68,7 +68,9 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
 }
 
 /// What can be done with files of this machine only.
-fn of_own_storage(options: &JobOptions, name: &str) -> Vec<(&'static str, String)> {
+fn of_own_storage(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+    let name = engine.name;
+    let cannot_extend = !engine.facets.can(Capability::Extend);
     let asked = [
         ("pre_read", options.files.pre_read, "nothing is cached"),
         ("lockfile", options.files.lockfile != LockFile::None, "there is no file that could be locked"),
@@ -79,7 +81,7 @@ fn of_own_storage(options: &JobOptions, name: &str) -> Vec<(&'static str, String
         ),
         (
             "fill_device",
-            options.extent.fill_device && options.pattern.rw.reads(),
+            options.extent.fill_device && (options.pattern.rw.reads() || cannot_extend),
             "nobody knows what is there when it is full",
         ),
         ("ioscheduler", options.placement.ioscheduler.is_some(), "there is no disk of this machine"),

@@ -409,7 +409,7 @@ impl<'a> Controller<'a> {
             let job = self.plan.job_of(&self.plan.workers[worker as usize]);
             Source { job: job.name.clone(), worker }
         });
-        events(Event { at_ns: self.clock.now(), source, kind });
+        events(Event::new(self.clock.now(), source, kind));
     }
 
     fn tell_failure(&self, index: usize, error: &JobError, events: &mut Events<'_>) {

@@ -10,12 +10,23 @@ pub const EVENT_VERSION: u32 = 1;
 /// Something that happened in a run. Events come in the order in which the controller learnt of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
+    /// [`EVENT_VERSION`] of the program that tells it.
+    pub version: u32,
+    /// The machine that it happened on; `None` = this one. Whoever forwards events to another machine fills it in.
+    pub host: Option<String>,
     /// Nanoseconds since the run began.
     pub at_ns: u64,
     /// Where it happened; `None` = in the run as a whole.
     pub source: Option<Source>,
     /// What happened.
     pub kind: EventKind,
+}
+
+impl Event {
+    /// Something that happened on this machine.
+    pub fn new(at_ns: u64, source: Option<Source>, kind: EventKind) -> Event {
+        Event { version: EVENT_VERSION, host: None, at_ns, source, kind }
+    }
 }
 
 /// The worker in which something happened.
@@ -68,7 +79,7 @@ mod tests {
         ];
         for kind in kinds {
             let source = Some(Source { job: "a".into(), worker: 3 });
-            let event = Event { at_ns: u64::MAX, source, kind };
+            let event = Event::new(u64::MAX, source, kind);
             let text = serde_json::to_string(&event).unwrap();
             assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event, "{text}");
         }

@@ -369,12 +369,14 @@ impl LiveStats {
         self.consistent(|stats| stats.directions[direction].moved())
     }
 
-    /// What a direction has counted, as of one moment, and the number of resets.
-    pub fn counters(&self, direction: usize) -> (Counters, u64) {
+    /// What a direction has counted, as of one moment, and the number of resets. Latencies are copied only if they are
+    /// asked for: they are thousands of words, in cache lines that the worker writes to.
+    pub fn counters(&self, direction: usize, with_latencies: bool) -> (Counters, u64) {
         self.consistent(|stats| {
             let direction = &stats.directions[direction];
             let Moved { ios, bytes } = direction.moved();
-            (Counters { ios, bytes, latency: direction.clat.read() }, stats.resets.get())
+            let latency = if with_latencies { direction.clat.read() } else { Latency::default() };
+            (Counters { ios, bytes, latency }, stats.resets.get())
         })
     }
 
@@ -433,10 +435,10 @@ mod tests {
         assert_eq!(slat, Latency::default());
         assert_eq!(clat.moments, expected);
         assert_eq!(clat.histogram.total(), 5);
-        let (counters, resets) = stats.counters(1);
+        let (counters, resets) = stats.counters(1, true);
         assert_eq!((counters.latency, resets), (clat, 0));
         stats.reset(0);
-        assert_eq!(stats.counters(1), (Counters::default(), 1));
+        assert_eq!(stats.counters(1, true), (Counters::default(), 1));
         assert_eq!(stats.latencies(1)[1].moments.count, 0);
         assert_eq!(stats.latencies(1)[1].histogram, Histogram::default());
         assert_eq!(stats.resets.get(), 1);

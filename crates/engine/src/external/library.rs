@@ -133,6 +133,8 @@ fn facets(engine: &abi::Engine) -> Result<Facets, String> {
         ("create", engine.create.is_some()),
         ("queue", engine.queue.is_some()),
         ("reap", engine.reap.is_some() || completion != Completion::Engine),
+        // Whoever completes units later has to be stopped before their buffers go.
+        ("destroy", engine.destroy.is_some() || completion == Completion::Call),
         ("size_of", engine.size_of.is_some() || !own),
         ("extend", engine.extend.is_some() || !own),
         ("write_at", engine.write_at.is_some() || !own),

@@ -13,9 +13,8 @@ own_options! {
         pub library: PathBuf,
         /// Text that the engine is handed as it is.
         pub arguments: String,
-        /// What the engine says that it is. Whoever makes a plan finds that out before, if the jobs come from somebody who
-        /// may have code of their own run on this machine: a job that is not told this is refused. It never travels, so
-        /// nobody elsewhere can claim to have been told.
+        /// The facets that the library declares. The front end fills this in, for jobs of this machine only; a job without
+        /// it is refused. It does not travel: what comes from another machine can never name code to be loaded here.
         #[serde(skip)]
         pub described: Option<Facets>,
     }
@@ -28,3 +27,18 @@ static ARGUMENTS: Definition = option("arguments", Kind::Str, "Text that the eng
 
 /// All of them.
 pub(super) static OPTIONS: &[&Definition] = &[&ARGUMENTS];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leave_to_load_code_does_not_travel() {
+        let facets = crate::engines::engine("psync").map(|entry| entry.facets);
+        let here =
+            ExternalOptions { library: "./e.so".into(), described: facets, ..ExternalOptions::default() };
+        let text = serde_json::to_string(&here).unwrap();
+        let there: ExternalOptions = serde_json::from_str(&text).unwrap();
+        assert_eq!((there.library, there.described), (here.library, None));
+    }
+}

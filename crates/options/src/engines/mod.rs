@@ -72,6 +72,11 @@ pub struct EngineInfo {
 }
 
 impl EngineInfo {
+    /// An engine in a shared object, which is none of ours.
+    pub fn is_external(&self) -> bool {
+        self.name == EXTERNAL
+    }
+
     /// Its option of this name or alias.
     pub fn option(&self, name: &str) -> Option<&'static Definition> {
         self.options.iter().copied().find(|definition| definition.answers_to(name))

@@ -129,7 +129,8 @@ pub(super) fn rules(
         block,
         is_uniform: is_uniform(workload),
         is_durable: options.durability.sync != SyncMode::None,
-        is_copied: job.engine.facets.can(Capability::CopyIntoFile),
+        // What an engine in a file does is not known: it may copy into memory that is mapped.
+        is_copied: job.engine.facets.can(Capability::CopyIntoFile) || job.engine.is_external(),
         has_flushes: flushes || replay.is_some_and(|replay| replay.flushes),
         imprint: StateImprint::of(spec),
         files: layout

@@ -36,6 +36,26 @@ pub(super) struct Shared {
     pub(super) groups: MadeGroups,
 }
 
+impl Shared {
+    /// Decides what a worker does, now that all before it is known, and has it do that.
+    fn resolve_and_run(&self, index: usize) -> i32 {
+        let plan = &self.plan.workers[index];
+        // Files that were filled have the size that there was room for; that there is some has been seen before.
+        let rules = self.plan.creation(plan, &self.layouts[index]);
+        let filled = rules.fills.then(|| creation::reached(&rules, &self.layouts[index]).ok()).flatten();
+        let layout = filled.as_ref().unwrap_or(&self.layouts[index]);
+        let worker = Worker {
+            resolved: &Box::new(self.plan.resolve(plan, layout, self.rivalries.of_worker(index))),
+            replay: plan.replay.as_ref(),
+            arena: &self.arena,
+            messages: &self.messages,
+            clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
+            owners: &self.owners,
+        };
+        worker.run()
+    }
+}
+
 impl Work for Shared {
     fn lay_out(&self) -> i32 {
         let mut status = 0;
@@ -66,20 +86,7 @@ impl Work for Shared {
 
     fn worker(&self, worker: u32) -> i32 {
         let index = worker as usize;
-        let plan = &self.plan.workers[index];
-        // Files that were filled have the size that there was room for; that there is some has been seen before.
-        let rules = self.plan.creation(plan, &self.layouts[index]);
-        let filled = rules.fills.then(|| creation::reached(&rules, &self.layouts[index]).ok()).flatten();
-        let layout = filled.as_ref().unwrap_or(&self.layouts[index]);
-        let worker = Worker {
-            resolved: &Box::new(self.plan.resolve(plan, layout, self.rivalries.of_worker(index))),
-            replay: plan.replay.as_ref(),
-            arena: &self.arena,
-            messages: &self.messages,
-            clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
-            owners: &self.owners,
-        };
-        let run = std::panic::AssertUnwindSafe(|| worker.run());
+        let run = std::panic::AssertUnwindSafe(|| self.resolve_and_run(index));
         std::panic::catch_unwind(run).unwrap_or_else(|_| {
             let control = &self.arena.slot(index).control;
             control.errno.store(libc::EFAULT, Relaxed);

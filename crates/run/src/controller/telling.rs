@@ -97,7 +97,7 @@ impl Controller<'_> {
             ..WorkerSnapshot::default()
         };
         for direction in Direction::ALL {
-            let (counters, resets) = slot.stats.counters(direction.index());
+            let (counters, resets) = slot.stats.counters(direction.index(), self.settings.snapshot_latencies);
             snapshot.counters[direction] = counters;
             snapshot.resets = resets;
         }
