@@ -2,7 +2,7 @@
 //!
 //! Files are laid out before the I/O begins, and synced and removed after it. For engines that work on files of this
 //! machine that is done by system calls ([`LocalStorage`]). An engine with a storage of its own gives the hooks itself
-//! ([`Engine::storage`](crate::Engine::storage)), so that a job on an object store is laid out, verified, synced and
+//! ([`Engine::storage`]), so that a job on an object store is laid out, verified, synced and
 //! removed like one on files. Whoever does these things asks the trait, and never whether there is a descriptor.
 
 use crate::Engine;
