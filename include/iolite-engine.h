@@ -22,8 +22,8 @@
  *   until it returns, unless something else is said.
  * - A signal that interrupts a wait ends it: return what there is (`reap`), or -EINTR (`queue`).
  *
- * The interface has a version. A newer version may have more members at the end of its structures; those of yours that
- * an older or newer program does not know are told apart by `size`.
+ * The interface has a version. Newer versions may append members to the structures; `size` tells how many of them the
+ * other side knows.
  */
 #ifndef IOLITE_ENGINE_H
 #define IOLITE_ENGINE_H

@@ -74,7 +74,7 @@ fn apart_within<T: Serialize + DeserializeOwned>(
     }
 }
 
-/// The child: does it, tells what came of it, and ends.
+/// Child side: runs `work`, writes the result to the pipe, exits.
 fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce() -> Result<T, EngineError>) -> ! {
     // Whoever waits for the answer may be gone. SAFETY: takes nothing but integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };

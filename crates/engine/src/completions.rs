@@ -248,7 +248,7 @@ fn wake(event: RawFd) {
     unsafe { libc::write(event, (&raw const one).cast(), 8) };
 }
 
-/// Reads what was written, or will be at any moment, to wake a sleeper.
+/// Consumes the wake-up that a completer has written or is about to write, so that it cannot end the next sleep.
 fn drain(event: RawFd) {
     let mut value = 0u64;
     loop {

@@ -1,4 +1,4 @@
-//! What an engine is told when it is made.
+//! The configuration with which an engine is made.
 
 use iolite_options::EngineOptions;
 use serde::{Deserialize, Serialize};

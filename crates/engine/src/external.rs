@@ -1,7 +1,7 @@
 //! `external`: an engine in a shared object that somebody else has written, against `include/iolite-engine.h`.
 //!
-//! The library is loaded in the worker. It is trusted as far as the code that it is, and no further: what it answers is
-//! checked wherever it would harm this program.
+//! The library is loaded in the worker. Its code is trusted, its return values are not: they are validated wherever a
+//! wrong one could corrupt this process.
 
 mod abi;
 mod library;
@@ -260,7 +260,7 @@ unsafe extern "C" fn complete(completer: *mut c_void, unit: u32, result: i64) ->
     if completer.complete(unit, outcome) { 0 } else { -libc::EINVAL }
 }
 
-/// An error number with a minus sign, as it came from an engine. What is none is a broken promise.
+/// Converts a negated errno from an engine. Any other value breaks the interface's promise and becomes `EPROTO`.
 fn errno_of(result: i64) -> Errno {
     /// Larger than all of them (`MAX_ERRNO` of the kernel).
     const MOST: i64 = 4095;

@@ -135,7 +135,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         for slot in &mut self.slots {
-            // An error of a late close has nobody left to hear it; the worker closes what it cares about.
+            // Nobody can handle the error of a late close. The worker closes the files that matter before.
             let _ = close_slot(slot);
         }
     }

@@ -11,11 +11,11 @@ use iolite_options::engines::{
     IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options, engine,
 };
 
-/// Something to be done with an engine whose type is not known before the job is read.
+/// An operation on an engine whose type is known only at run time.
 pub trait Visitor {
-    /// What comes of it.
+    /// Its result.
     type Out;
-    /// Does it.
+    /// Runs it.
     fn visit<E: Engine + 'static>(self, engine: E) -> Self::Out;
 }
 
@@ -47,8 +47,8 @@ macro_rules! engines {
 
 /// Makes an engine and hands it to the visitor as what it is: what the visitor does is compiled for it.
 ///
-/// A call of its own for each engine, as all of them in one would take the stack of all of them together, in each of a
-/// thousand threads.
+/// It is not inlined: otherwise `build` would reserve the stack frames of all engines at once, in each of a thousand
+/// threads.
 #[inline(never)]
 fn hot<E: Engine + 'static, V: Visitor>(
     new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,

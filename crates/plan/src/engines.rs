@@ -1,7 +1,7 @@
 //! What a job asks of its engine, and the engine cannot do.
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, ExternalOptions, UnitKind};
-use iolite_options::{FileType, JobOptions, LockFile, RunOptions};
+use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(
@@ -53,6 +53,11 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
     let name = engine.name;
     if engine.facets.moves_data() {
         return None;
+    }
+    if engine.facets.unit == UnitKind::Works && options.depth.io_submit_mode == SubmitMode::Offload {
+        let message =
+            format!("io_submit_mode=offload: ioengine={name} issues no I/O that could be handed over");
+        return Some(("io_submit_mode", message));
     }
     let verification = &options.verification;
     if verification.is_on() || options.verification.verify_only {
@@ -190,6 +195,18 @@ mod tests {
         assert_eq!(told(&own, |o| o.extent.fill_device = true).len(), 1);
         let fills = |o: &mut JobOptions| (o.extent.fill_device, o.pattern.rw) = (true, ReadWrite::Write);
         assert_eq!(told(&own, fills), [""; 0], "a write says when there is no more room");
+        own.facets.capabilities = Capabilities::of(&[Capability::Sync, Capability::Trim]);
+        assert_eq!(told(&own, fills).len(), 1, "what cannot grow cannot be filled");
+    }
+
+    #[test]
+    fn what_only_works_hands_nothing_over() {
+        let mut works = *engine("null").unwrap();
+        works.facets.unit = UnitKind::Works;
+        let offloads = |o: &mut JobOptions| o.depth.io_submit_mode = SubmitMode::Offload;
+        let [message] = &told(&works, offloads)[..] else { panic!("one") };
+        assert!(message.starts_with("io_submit_mode=offload: ioengine=null issues no I/O"), "{message}");
+        assert_eq!(told(engine("null").unwrap(), offloads), [""; 0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How large each file is to be, and which part of it a worker may touch.
 //!
-//! Decided where and when the worker's files are about to be used, because sizes may be percentages of what is
-//! there, or be left to it. [`layout`] is a pure function of the options and of what was found.
+//! Sizes may be shares of existing files, or default to their size, so a layout is decided from facts about the files.
+//! [`layout`] is a pure function of the options and those facts.
 
 use iolite_options::engines::{Facets, UnitKind};
 use iolite_options::{JobOptions, Range, SizeValue};
@@ -244,7 +244,7 @@ impl Found<'_> {
         LayoutError::OffsetBehindEnd { path: self.name(), offset: self.offset, size }
     }
 
-    /// How long the region is: as long as it was asked for, as far as the file can be made so.
+    /// The length of the region: what was asked for, limited by what the file can hold.
     fn length(
         &self,
         options: &JobOptions,

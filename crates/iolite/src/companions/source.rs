@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Who waits so long for the other end of a pipe is told what for.
+/// After waiting this long for the other end of a pipe, the user is told what is waited for.
 const NOTICE: Duration = Duration::from_secs(2);
-/// Nobody comes any more.
+/// After this time nobody is expected at the other end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opens what the name stands for, as [`iolite_trace::open`] does. The opening of a pipe waits until somebody opens it to

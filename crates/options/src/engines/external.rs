@@ -7,7 +7,7 @@ use crate::definition::{Definition, Kind};
 use std::path::PathBuf;
 
 own_options! {
-    /// What `external` is told.
+    /// The options of `external`.
     pub struct ExternalOptions declared by OPTIONS {
         /// The shared object. A relative path begins in the current directory; it is not searched for.
         pub library: PathBuf,

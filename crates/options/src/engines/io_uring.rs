@@ -8,7 +8,7 @@ use super::shared::{HIPRI, NOWAIT, READFUA, UNCACHED, WRITEFUA, option, passed_t
 use crate::definition::{Definition, Kind};
 
 own_options! {
-    /// What `io_uring` is told.
+    /// The options of `io_uring`.
     pub struct IoUringOptions declared by OPTIONS {
         /// Poll the device for completions.
         pub hipri: bool,

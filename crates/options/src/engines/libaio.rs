@@ -8,7 +8,7 @@ use super::shared::{NOWAIT, option};
 use crate::definition::{Definition, Kind};
 
 own_options! {
-    /// What `libaio` is told.
+    /// The options of `libaio`.
     pub struct LibaioOptions declared by OPTIONS {
         /// Fetch completions from the ring without a system call. The engine always does where the kernel allows it.
         pub userspace_reap: bool,

@@ -5,7 +5,7 @@ use super::shared::option;
 use crate::definition::{Definition, Kind};
 
 own_options! {
-    /// What `mmap` is told.
+    /// The options of `mmap`.
     pub struct MmapOptions declared by OPTIONS {
         /// Ask for transparent huge pages in the mapping.
         pub thp: bool,

@@ -5,7 +5,7 @@ use super::shared::{HIPRI, NOWAIT, UNCACHED, option};
 use crate::definition::{Definition, Kind};
 
 own_options! {
-    /// What `pvsync2` is told.
+    /// The options of `pvsync2`.
     pub struct Pvsync2Options declared by OPTIONS {
         /// Poll the device for completions (RWF_HIPRI).
         pub hipri: bool,

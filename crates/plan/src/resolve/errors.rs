@@ -1,13 +1,13 @@
-//! Which errors of I/Os a job goes on after.
+//! Which I/O errors a job tolerates.
 //!
-//! A job goes on after an error when `continue_on_error` or `ignore_error` names the kind of I/O, and the error is one
-//! of those to be gone on after: what `ignore_error` lists for that kind, else `EIO` and `EILSEQ`, with which a medium
-//! says that it lost data. Anything else would come again and again.
+//! A job tolerates an error if `continue_on_error` or `ignore_error` names the kind of I/O, and the error is in the list
+//! of `ignore_error` for that kind. Without a list these are `EIO` and `EILSEQ`, with which a medium reports lost data.
+//! Any other error would occur again and again.
 
 use iolite_options::JobOptions;
 use serde::{Deserialize, Serialize};
 
-/// The errors to be gone on after when nothing else is said.
+/// The errors that are tolerated if no list is given.
 const LOST_DATA: [i32; 2] = [libc::EIO, libc::EILSEQ];
 
 /// What is done about the errors of one kind of I/O.
@@ -15,7 +15,7 @@ const LOST_DATA: [i32; 2] = [libc::EIO, libc::EILSEQ];
 pub struct Tolerance {
     /// They are counted.
     pub counts: bool,
-    /// The job goes on after these.
+    /// The errors that the job tolerates.
     pub errnos: Vec<i32>,
 }
 

@@ -83,7 +83,7 @@ pub struct ResolvedWorker {
     pub pace: Option<PaceRules>,
     /// How a depth is looked for; `None` = it is given.
     pub target: Option<TargetRules>,
-    /// The size of the blocks whose lives are told (`block_error_percentiles`), in bytes; `None` = nobody asks.
+    /// Block size for `block_error_percentiles`, in bytes; `None` = not requested.
     pub block_lives: Option<u64>,
     /// Which I/Os have a priority of their own; `None` = none.
     pub priorities: Option<PriorityRules>,

@@ -30,7 +30,7 @@ pub(super) struct Candidate {
     pub(super) wrong: Vec<usize>,
     /// How many bits differ.
     pub(super) bits: u64,
-    /// This is known to be what should be there, however far it is from what is there.
+    /// This is certainly the expected content, however much the data differs.
     pub(super) is_certain: bool,
     /// The interval is this, at least in part.
     pub(super) is_near: bool,
