@@ -93,7 +93,10 @@ fn job_files() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut seeds: Vec<Vec<u8>> = std::fs::read_dir(examples)
         .expect("there are examples")
-        .map(|entry| std::fs::read(entry.expect("they can be listed").path()).expect("and read"))
+        .map(|entry| entry.expect("they can be listed").path())
+        // Examples of engines have a directory of their own.
+        .filter(|path| path.is_file())
+        .map(|path| std::fs::read(path).expect("and read"))
         .collect();
     seeds.sort();
     fuzz("job_files", seeds, &language(), &mut |input| {

@@ -321,7 +321,8 @@ const FOREIGN: [&str; 6] = ["/proc/", "/sys/", ".so", "socket:[", "pipe:[", "[si
 fn joined(log: &str) -> Vec<String> {
     let mut halves: Vec<(&str, &str)> = Vec::new();
     let mut whole = Vec::new();
-    for line in log.lines() {
+    // A process that ends while strace lets go of it leaves a line that names no call.
+    for line in log.lines().filter(|line| !line.contains("<detached ...>")) {
         let (pid, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim_start();
         if let Some(half) = rest.strip_suffix(" <unfinished ...>") {
