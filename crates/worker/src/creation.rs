@@ -17,7 +17,7 @@ const CHUNK: usize = 1 << 20;
 /// The layout with the sizes that the files have reached, if they are filled until the file system is full.
 ///
 /// # Errors
-/// A file has no room for even one block, or its size cannot be read.
+/// No file has room for even one block. A file whose size cannot be read counts as empty.
 pub fn reached(rules: &Creation, layout: &Layout) -> io::Result<Layout> {
     let size_of = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let reached = layout.reached(rules.least, size_of);
