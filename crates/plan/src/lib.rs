@@ -50,6 +50,7 @@ pub use memory::holds_data;
 pub use priorities::MOST_PRIORITIES;
 pub(crate) use replay::replay_layout;
 pub use replay::{FileNeeds, ReplayPlan, Target};
+pub use room::buffers as too_large_buffers;
 pub use safety::is_missing_device;
 pub use storages::{NoStorages, Storages};
 pub use workers::{Plan, WorkerPlan};

@@ -28,6 +28,7 @@ mod idleness;
 mod log_tools;
 mod logs;
 mod machine;
+mod memory;
 mod offload;
 mod offsets;
 mod order;
