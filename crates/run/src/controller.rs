@@ -471,6 +471,7 @@ impl<'a> Controller<'a> {
             control.ended_ns.store(self.clock.now(), Relaxed);
         }
         control.open_files.store(0, Relaxed);
+        self.sample_last(index);
         if let Some(error) = error {
             self.tell_failure(index, &error, events);
             self.members[index].known.error.get_or_insert(error);

@@ -2,6 +2,9 @@
 //!
 //! A period counts only the time in which its direction runs (see [`LiveClock`](iolite_stats::live::LiveClock)): while
 //! a job reads back what it has written, there are no samples of its writes.
+//!
+//! Periods end at multiples of their length, however late the controller looks, and the last one is looked at when the
+//! worker has ended. So a job of two seconds has four samples of half a second.
 
 use super::Controller;
 use crate::shared::{Phase, Slot};
@@ -16,6 +19,8 @@ pub(super) struct Sampler {
     resets: u64,
     bytes: PerDirection<Mark>,
     ios: PerDirection<Mark>,
+    /// The worker has been in a phase that is sampled.
+    has_run: bool,
     /// When the next period ends; `None` = the worker is not known to run.
     due: Option<u64>,
 }
@@ -34,12 +39,17 @@ impl Mark {
     fn sample(&mut self, now: Mark, period: u64) -> Option<(u64, u64)> {
         // The clock of a direction goes back when a span ends in which nothing was issued.
         self.ran = self.ran.min(now.ran);
-        let span = now.ran.saturating_sub(self.ran);
-        if span < period {
+        if now.ran < self.end(period) {
             return None;
         }
-        let grown = now.count.saturating_sub(std::mem::replace(self, now).count);
-        (now.count > 0).then_some((grown, span))
+        let before = std::mem::replace(self, now);
+        (now.count > 0).then_some((now.count.saturating_sub(before.count), now.ran - before.ran))
+    }
+
+    /// How long the direction will have run when the period is over. (If the controller was so late that more than half
+    /// of a period is over already, that period is joined to the next.)
+    fn end(&self, period: u64) -> u64 {
+        ((self.ran + period / 2) / period + 1) * period
     }
 }
 
@@ -68,8 +78,22 @@ impl Controller<'_> {
             }
             let rules = &self.plan.job_of(&self.plan.workers[index]).sampling;
             let known = &mut member.known;
-            member.sampler.look(slot, rules, now, &mut known.bw, &mut known.iops);
+            // Ramps and final syncs have no samples.
+            let is_sampled = matches!(slot.control.phase(), Phase::Running | Phase::Verifying);
+            member.sampler.look(slot, rules, now, is_sampled, &mut known.bw, &mut known.iops);
         }
+    }
+
+    /// Takes the last samples of a worker that has ended.
+    pub(super) fn sample_last(&mut self, index: usize) {
+        let now = self.now();
+        let rules = &self.plan.job_of(&self.plan.workers[index]).sampling;
+        let slot = self.arena.slot(index);
+        let member = &mut self.members[index];
+        // When a ramp is over, counting begins anew. A worker that ended in its ramp has no samples.
+        let has_run = member.sampler.has_run || slot.stats.resets.get() > 0;
+        let known = &mut member.known;
+        member.sampler.look(slot, rules, now, has_run, &mut known.bw, &mut known.iops);
     }
 }
 
@@ -80,19 +104,19 @@ impl Sampler {
         slot: &Slot,
         rules: &SamplingRules,
         now: u64,
+        is_sampled: bool,
         bw: &mut PerDirection<Moments>,
         iops: &mut PerDirection<Moments>,
     ) {
         let SamplingRules { bandwidth_ns: bw_period, iops_ns: iops_period } = *rules;
         let mut due = now + bw_period.min(iops_period);
-        // Ramps and final syncs have no samples.
-        let is_sampled = matches!(slot.control.phase(), Phase::Running | Phase::Verifying);
         let resets = slot.stats.resets.get();
         if resets != self.resets {
             *self = Sampler { resets, ..Sampler::default() };
             *bw = PerDirection::default();
             *iops = PerDirection::default();
         }
+        self.has_run |= is_sampled;
         for direction in Direction::ALL.into_iter().filter(|_| is_sampled) {
             let (ran, bytes, ios, runs) = slot.stats.consistent(|stats| {
                 let live = &stats.directions[direction.index()];
@@ -105,7 +129,7 @@ impl Sampler {
                 iops[direction].record(per_second(grown, span));
             }
             if runs {
-                let left = |mark: Mark, period: u64| now + period - (ran - mark.ran).min(period);
+                let left = |mark: Mark, period: u64| now + mark.end(period).saturating_sub(ran);
                 due = due.min(left(self.bytes[direction], bw_period));
                 due = due.min(left(self.ios[direction], iops_period));
             }
@@ -133,15 +157,15 @@ mod tests {
         let writes = [false, true, false];
         slot.control.set_phase(Phase::Running);
         slot.stats.begin_span(writes, SECOND);
-        sampler.look(slot, &rules, 3 * SECOND, &mut bw, &mut iops);
+        sampler.look(slot, &rules, 3 * SECOND, true, &mut bw, &mut iops);
         slot.stats.end_span(writes, 4 * SECOND);
         slot.stats.begin_span(writes, 4 * SECOND);
         write.issued.add(1);
-        sampler.look(slot, &rules, 4 * SECOND + SECOND / 4, &mut bw, &mut iops);
+        sampler.look(slot, &rules, 4 * SECOND + SECOND / 4, true, &mut bw, &mut iops);
         assert!(sampler.due > Some(4 * SECOND + SECOND / 4), "{:?}", sampler.due);
         write.bytes.add(1 << 20);
         write.ios.add(10);
-        sampler.look(slot, &rules, 5 * SECOND, &mut bw, &mut iops);
+        sampler.look(slot, &rules, 5 * SECOND, true, &mut bw, &mut iops);
         assert_eq!((bw[Direction::Write].count, iops[Direction::Write].count), (1, 1));
     }
 
@@ -154,7 +178,7 @@ mod tests {
         let (mut sampler, mut bw, mut iops) =
             (Sampler::default(), PerDirection::default(), PerDirection::default());
         let mut look = |now: u64| {
-            sampler.look(slot, &rules, now, &mut bw, &mut iops);
+            sampler.look(slot, &rules, now, true, &mut bw, &mut iops);
             [(bw[Direction::Read], iops[Direction::Read]), (bw[Direction::Write], iops[Direction::Write])]
                 .map(|(bw, iops): (Moments, Moments)| (bw.count, bw.max, iops.max))
         };
@@ -176,5 +200,37 @@ mod tests {
         // After a reset, samples begin anew.
         slot.stats.reset(3 * SECOND);
         assert_eq!(look(3 * SECOND), [(0, 0, 0), (0, 0, 0)]);
+    }
+
+    /// However late each look is, two seconds have four samples of half a second, the last of which is taken when the
+    /// worker has ended.
+    #[test]
+    fn looks_that_come_late_lose_no_sample() {
+        let arena = Arena::new(1).unwrap();
+        let slot = arena.slot(0);
+        let read = &slot.stats.directions[0];
+        let rules = SamplingRules { bandwidth_ns: SECOND / 2, iops_ns: SECOND };
+        let (mut sampler, mut bw, mut iops) =
+            (Sampler::default(), PerDirection::default(), PerDirection::default());
+        let late = SECOND / 50;
+        slot.stats.begin_span([true, false, false], SECOND);
+        let mut now = SECOND;
+        for _ in 0..3 {
+            read.issued.add(1);
+            read.bytes.add(1024);
+            read.ios.add(1);
+            sampler.look(slot, &rules, now, true, &mut bw, &mut iops);
+            now = sampler.due.unwrap() + late;
+            sampler.look(slot, &rules, now, true, &mut bw, &mut iops);
+        }
+        assert_eq!((bw[Direction::Read].count, now), (3, 5 * SECOND / 2 + late));
+        slot.stats.end_span([true, false, false], 3 * SECOND);
+        sampler.look(slot, &rules, 4 * SECOND, true, &mut bw, &mut iops);
+        assert_eq!((bw[Direction::Read].count, iops[Direction::Read].count), (4, 2));
+        // A look that comes so late that the next would follow at once.
+        slot.stats.begin_span([true, false, false], 4 * SECOND);
+        sampler.look(slot, &rules, 4 * SECOND + SECOND * 9 / 10, true, &mut bw, &mut iops);
+        sampler.look(slot, &rules, 5 * SECOND, true, &mut bw, &mut iops);
+        assert_eq!(bw[Direction::Read].count, 5);
     }
 }
