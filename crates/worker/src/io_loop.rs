@@ -240,7 +240,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     self.files.refresh(&self.engine);
                     self.flight.fresh_stamp = 0;
                 }
-                Next::Done => return PassEnd::Finished,
+                Next::Done => {
+                    if FULL && self.extras.syncs.end_pass() {
+                        self.sync_what_is_due();
+                    }
+                    return PassEnd::Finished;
+                }
                 Next::Script(step) => {
                     if FULL {
                         self.follow(step);
@@ -317,6 +322,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         self.stats.directions[io.direction.index()].issued.add(1);
+        if FULL && !self.beside {
+            self.extras.syncs.issued(io.direction, io.length);
+        }
         if FULL && io.direction == Direction::Write {
             self.extras.syncs.wrote(io.file, io.offset, io.length);
         }

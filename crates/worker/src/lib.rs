@@ -335,7 +335,7 @@ impl Worker<'_> {
         let ResolvedWorker { layout, syncs, issue, .. } = self.resolved;
         let lives = |size| BlockLives::new(size, layout, &self.slot().stats.blocks);
         Ok(Box::new(Extras {
-            syncs: SyncSchedule::new(syncs),
+            syncs: SyncSchedule::new(syncs, &self.resolved.workload),
             pace: self.resolved.pace.as_ref().map(Pace::new),
             target: self.resolved.target.map(LatencyTarget::new),
             intended: issue.intended_starts.then(|| IntendedStarts::new(issue.depth as usize)),

@@ -1,7 +1,8 @@
 //! When a sync is due between two I/Os: `fsync`, `fdatasync`, `sync_file_range`.
 
 use iolite_plan::resolve::SyncRules;
-use iolite_types::Operation;
+use iolite_types::{Direction, Operation};
+use iolite_workload::Spec;
 
 /// Counts writes and says when a sync is due.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,17 @@ pub struct SyncSchedule {
     closes: bool,
     /// For each file, the range written since its last `sync_file_range` (start, end). Kept only if ranges are synced.
     written: Vec<Option<(u64, u64)>>,
+    /// How much a pass moves.
+    pass: Amount,
+    /// How much of the present pass has been issued.
+    issued: Amount,
+}
+
+/// Bytes and I/Os.
+#[derive(Clone, Copy, Debug, Default)]
+struct Amount {
+    bytes: u64,
+    ios: u64,
 }
 
 /// Due every `interval` events (0 = never).
@@ -60,9 +72,13 @@ pub struct Due {
 }
 
 impl SyncSchedule {
-    /// The schedule that these rules describe.
-    pub fn new(rules: &SyncRules) -> Self {
+    /// The schedule that these rules describe, for this workload.
+    pub fn new(rules: &SyncRules, workload: &Spec) -> Self {
+        let size = || workload.files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.length));
+        // A pass without an end of its own leaves nothing.
+        let bytes = if workload.endless { 0 } else { workload.pass_bytes.unwrap_or_else(size) };
         SyncSchedule {
+            pass: Amount { bytes, ios: workload.total_ios.unwrap_or(u64::MAX) },
             fsync: Counter::new(rules.fsync),
             fdatasync: Counter::new(rules.fdatasync),
             range: Counter::new(rules.range),
@@ -89,6 +105,22 @@ impl SyncSchedule {
         self.fsync.count();
         self.fdatasync.count();
         self.range.count();
+    }
+
+    /// Counts an issued I/O of the workload. (A trim belongs to the write that follows it.)
+    pub fn issued(&mut self, direction: Direction, length: u64) {
+        if direction != Direction::Trim {
+            self.issued.bytes = self.issued.bytes.saturating_add(length);
+            self.issued.ios += 1;
+        }
+    }
+
+    /// A pass is over. Returns whether due syncs are to be made now. Syncs come before the next I/O, so usually the last
+    /// write has none. But if bytes are left that are too few for a block, the pass ends only when the next I/O is looked
+    /// for, and as with fio, the sync comes before that.
+    pub fn end_pass(&mut self) -> bool {
+        let Amount { bytes, ios } = std::mem::take(&mut self.issued);
+        bytes < self.pass.bytes && ios < self.pass.ios
     }
 
     /// The next sync that is due, if any. Each is returned once.
@@ -137,7 +169,8 @@ mod tests {
     use super::*;
 
     fn schedule(fsync: u64, fdatasync: u64, range: u64) -> SyncSchedule {
-        SyncSchedule::new(&SyncRules { fsync, fdatasync, range, ..SyncRules::default() })
+        let rules = SyncRules { fsync, fdatasync, range, ..SyncRules::default() };
+        SyncSchedule::new(&rules, &Spec::plain(10_000, 4096))
     }
 
     #[test]
@@ -191,6 +224,23 @@ mod tests {
         assert!(schedule.due().is_some());
         assert_eq!(schedule.take_closing(), Some(1));
         assert_eq!(schedule.take_closing(), None);
+    }
+
+    #[test]
+    fn a_rest_that_is_too_small_for_a_block_does_not_end_the_pass() {
+        let mut schedule = schedule(1, 0, 0);
+        for _ in 0..2 {
+            schedule.issued(Direction::Trim, 10_000);
+            schedule.issued(Direction::Write, 4096);
+            schedule.issued(Direction::Write, 4096);
+            assert!(schedule.end_pass());
+        }
+        schedule.issued(Direction::Write, 10_000);
+        assert!(!schedule.end_pass());
+        let limited = Spec { total_ios: Some(1), ..Spec::plain(10_000, 4096) };
+        let mut schedule = SyncSchedule::new(&SyncRules::default(), &limited);
+        schedule.issued(Direction::Write, 4096);
+        assert!(!schedule.end_pass());
     }
 
     #[test]

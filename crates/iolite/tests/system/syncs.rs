@@ -123,6 +123,43 @@ fn no_sync_is_lost() {
     }
 }
 
+/// A pass that leaves fewer bytes than a block ends only when the next write is looked for, and the sync comes before
+/// that: etcd's disk check has as many syncs as writes.
+#[test]
+fn a_rest_brings_a_last_sync() {
+    let mut cases = vec![
+        ("--size=10000 --fsync=1", 2),
+        ("--size=8192 --fsync=1", 1),
+        ("--size=18000 --fsync=2", 2),
+        ("--size=22000 --fsync=2", 2),
+        ("--size=10000 --fsync=1 --rw=randwrite", 2),
+        ("--nrfiles=3 --filesize=10000 --fsync=1 --openfiles=1", 6),
+        ("--size=10000 --fsync=1 --loops=3", 6),
+        ("--size=10000 --fsync=1 --number_ios=2", 1),
+        ("--size=8192 --io_size=18000 --fsync=1", 4),
+        ("--size=10000 --io_size=16384 --fsync=1", 3),
+        ("--size=10000 --fsync=1 --ioengine=libaio --iodepth=4", 2),
+        ("--size=10000 --fsync=1 --ioengine=mmap", 2),
+        ("--size=10000 --fsync=1 --end_fsync=1", 2),
+        ("--size=10000 --fsync=1 --verify=crc32c", 2),
+        ("--size=8192 --fsync=1 --verify=crc32c", 1),
+        ("--size=20000 --fsync=1 --rw=write:4k", 2),
+    ];
+    for (line, expected) in &cases {
+        if let Some(peer) = Program::peer() {
+            assert_eq!(syncs(&peer, line), *expected, "the peer, {line}");
+        }
+    }
+    // fio counts only fsync with synchronous engines.
+    cases.extend([
+        ("--ioengine=sync --fdatasync=1 --size=220k --bs=2300", 97),
+        ("--size=10000 --sync_file_range=write:1", 2),
+    ]);
+    for (line, expected) in &cases {
+        assert_eq!(syncs(&Program::under_test(), line), *expected, "{line}");
+    }
+}
+
 /// Laps end without an end of the job.
 #[test]
 fn no_sync_is_lost_between_laps() {
