@@ -97,6 +97,14 @@ struct Destination {
 #[derive(Debug)]
 pub struct OpenError(String);
 
+impl OpenError {
+    /// The report would overwrite something that the run needs.
+    pub fn taken(path: &Path, what: &str) -> OpenError {
+        let path = path.display();
+        OpenError(format!("--output={path}: the report would go into {what}; give another name"))
+    }
+}
+
 impl std::fmt::Display for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

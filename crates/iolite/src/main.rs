@@ -15,7 +15,7 @@ mod stored_names;
 use console::Console;
 use iolite_host::ThisMachine;
 use iolite_options::{Invocation, JobOptions, NO_JOBS, RunOptions, commands};
-use iolite_plan::Plan;
+use iolite_plan::{Plan, own_files};
 use iolite_report::Program;
 use iolite_run::{HeldSignals, Prepared, RunError};
 use iolite_types::is_standard_stream;
@@ -107,6 +107,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         }
         jobs.append(&mut batch);
     }
+    let mut problems = Vec::new();
     if !run.parse_only {
         match merge::all(&mut jobs) {
             Ok(0) if run.merge_blktrace_only => {
@@ -116,44 +117,37 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
                 );
             }
             Ok(_) => {}
-            Err(why) => {
-                complain(name, &why);
+            Err(problem) if run.merge_blktrace_only => {
+                complain(name, &problem);
                 return 1;
             }
+            Err(problem) => problems.push(problem),
         }
         if run.merge_blktrace_only {
             return 0;
         }
-        let known = external::describe(&mut jobs).and_then(|()| stored_names::look_up(&mut jobs));
-        if let Err(problems) = known {
-            return refuse(name, &RunError::Problems(problems));
+        if problems.is_empty() {
+            let known = external::describe(&mut jobs).and_then(|()| stored_names::look_up(&mut jobs));
+            problems = known.err().unwrap_or_default();
         }
     }
     // Everything is decided from the same facts.
     let machine = ThisMachine::new();
-    let plan = match Plan::build(jobs, run, &machine) {
-        Ok(plan) => plan,
-        Err(problems) => return refuse(name, &RunError::Problems(problems)),
-    };
+    let (plan, found) = Plan::draft(jobs, run, &machine);
+    if problems.is_empty() {
+        problems = found;
+    }
+    if !problems.is_empty() {
+        return refuse(name, run, &plan, &machine, &RunError::Problems(problems));
+    }
     if run.parse_only {
         return 0;
     }
     let prepared = match Prepared::new(&plan, &machine) {
         Ok(prepared) => prepared,
-        Err(error) => return refuse(name, &error),
+        Err(error) => return refuse(name, run, &plan, &machine, &error),
     };
-    if let Some(path) = &run.output
-        && let Some(what) = prepared.at(path)
-    {
-        let path = path.display();
-        complain(name, &format_args!("--output={path}: the report would go into {what}; give another name"));
-        return 1;
-    }
-    let output_is_data = writes_to_output(&plan);
-    if output_is_data {
-        debug::use_standard_error();
-    }
-    let mut console = match Console::open(run, output_is_data) {
+    let mut console = match open_console(run, &plan, &machine) {
         Ok(console) => console,
         Err(error) => {
             complain(name, &error);
@@ -163,13 +157,17 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
     let mut session = Session::new(name, program(name), run, &mut console);
     session.begin(&plan);
     // Until the report is written.
-    let held = match HeldSignals::new() {
-        Ok(held) => held,
-        Err(error) => return refuse(name, &error),
-    };
-    let outcome = match prepared.perform(session.settings(), &mut |event| session.take(event)) {
-        Ok(outcome) => outcome,
-        Err(error) => return refuse(name, &error),
+    let performed = HeldSignals::new().and_then(|held| {
+        let outcome = prepared.perform(session.settings(), &mut |event| session.take(event))?;
+        Ok((held, outcome))
+    });
+    let (held, outcome) = match performed {
+        Ok(performed) => performed,
+        Err(error) => {
+            tell_refusal(name, &error);
+            session.refuse(&error.report(&plan));
+            return 1;
+        }
     };
     held.end_at_the_second(INTERRUPTED.into());
     session.end(&outcome.report);
@@ -184,6 +182,20 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
     }
 }
 
+/// Opens the place of the report, unless it is a file that the run needs.
+fn open_console(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<Console, console::OpenError> {
+    if let Some(path) = &run.output
+        && let Some(what) = own_files::at(plan, path, machine)
+    {
+        return Err(console::OpenError::taken(path, &what));
+    }
+    let output_is_data = writes_to_output(plan);
+    if output_is_data {
+        debug::use_standard_error();
+    }
+    Console::open(run, output_is_data)
+}
+
 /// Whether standard output is where some job's data goes.
 fn writes_to_output(plan: &Plan) -> bool {
     plan.workers.iter().any(|worker| {
@@ -194,10 +206,23 @@ fn writes_to_output(plan: &Plan) -> bool {
     })
 }
 
-fn refuse(name: &str, error: &RunError) -> u8 {
+/// Says why nothing runs, to a person and to programs.
+fn refuse(name: &'static str, run: &RunOptions, plan: &Plan, machine: &ThisMachine, error: &RunError) -> u8 {
+    tell_refusal(name, error);
+    if !run.parse_only && session::has_program_format(run) {
+        match open_console(run, plan, machine) {
+            Ok(mut console) => {
+                Session::new(name, program(name), run, &mut console).refuse(&error.report(plan));
+            }
+            Err(error) => complain(name, &error),
+        }
+    }
+    1
+}
+
+fn tell_refusal(name: &str, error: &RunError) {
     match error {
         RunError::Problems(problems) => problems.iter().for_each(|problem| complain(name, problem)),
         RunError::System(..) => complain(name, error),
     }
-    1
 }

@@ -4,6 +4,7 @@
 //! fails leaves nothing behind and overwrites nothing.
 
 use iolite_options::JobOptions;
+use iolite_plan::Problem;
 use iolite_trace::blk::ByteOrder;
 use iolite_trace::{MergeInput, merge};
 use std::fs::File;
@@ -13,11 +14,11 @@ use tracing::debug;
 
 /// Merges the traces of every job that asks for it. How many merged traces there are, or what is in the way of the first
 /// that cannot be made.
-pub fn all(jobs: &mut [JobOptions]) -> Result<usize, String> {
+pub fn all(jobs: &mut [JobOptions]) -> Result<usize, Problem> {
     let mut count = 0;
     for job in jobs.iter_mut().filter(|job| job.is_replay()) {
         if let Some(to) = job.replay.merge_blktrace_file.clone() {
-            one(job, Path::new(&to)).map_err(|why| named(job, &why))?;
+            one(job, Path::new(&to)).map_err(|why| problem(job, &why))?;
             job.replay.read_iolog = vec![to];
             count += 1;
         }
@@ -25,11 +26,8 @@ pub fn all(jobs: &mut [JobOptions]) -> Result<usize, String> {
     Ok(count)
 }
 
-fn named(job: &JobOptions, why: &str) -> String {
-    match job.origins.get("merge_blktrace_file") {
-        Some(origin) => format!("{origin}: {}: merge_blktrace_file: {why}", job.name),
-        None => format!("{}: merge_blktrace_file: {why}", job.name),
-    }
+fn problem(job: &JobOptions, why: &str) -> Problem {
+    Problem::of(job, "merge_blktrace_file", format!("merge_blktrace_file: {why}"))
 }
 
 fn one(job: &JobOptions, to: &Path) -> Result<(), String> {

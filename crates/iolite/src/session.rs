@@ -106,6 +106,16 @@ impl<'a> Session<'a> {
         self.write(report);
     }
 
+    /// Writes the report of a run that did not begin, in the formats that programs parse. People have read why.
+    pub fn refuse(&mut self, report: &Report) {
+        self.exporters = exporters(&RunOptions {
+            output_format: program_formats(self.run).collect(),
+            terse_version: self.run.terse_version,
+            ..RunOptions::default()
+        });
+        self.write(report);
+    }
+
     /// Why the report could not be written, if it could not.
     pub fn take_write_error(&mut self) -> Option<io::Error> {
         // A reader that has had enough of the output has what it wanted.
@@ -195,6 +205,16 @@ impl Session<'_> {
         }
         self.console.show(&text);
     }
+}
+
+/// Whether a run that did not begin has a report: one that programs parse.
+pub fn has_program_format(run: &RunOptions) -> bool {
+    program_formats(run).next().is_some()
+}
+
+fn program_formats(run: &RunOptions) -> impl Iterator<Item = OutputFormat> {
+    let formats = run.output_format.iter().copied();
+    formats.filter(|format| *format != OutputFormat::Normal)
 }
 
 /// The files whose appearance asks for a report: where users of fio know it, and beside the run's other files.

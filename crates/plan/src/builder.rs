@@ -20,6 +20,13 @@ impl Plan {
         run: &RunOptions,
         machine: &dyn Machine,
     ) -> Result<Plan, Vec<Problem>> {
+        let (plan, problems) = Plan::draft(jobs, run, machine);
+        if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    }
+
+    /// The plan as far as it can be made, and everything that is in the way. Every job of a known engine is in it, with
+    /// its clones, so that a report can say which jobs were refused.
+    pub fn draft(jobs: Vec<JobOptions>, run: &RunOptions, machine: &dyn Machine) -> (Plan, Vec<Problem>) {
         let mut builder = Builder {
             plan: Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 },
             problems: Vec::new(),
@@ -29,20 +36,19 @@ impl Plan {
             machine,
         };
         for (position, options) in jobs.into_iter().enumerate() {
-            let added = builder.add(options, position == 0);
-            builder.problems.extend(added.err());
+            builder.add(options, position == 0);
         }
         let Builder { mut plan, mut problems, .. } = builder;
         dedupe::share(&plan.jobs, &mut plan.workers);
         problems.extend(plan.refused_by(run, machine));
         problems.extend(plan.disagreements());
-        if problems.is_empty() { Ok(plan) } else { Err(problems) }
+        (plan, problems)
     }
 
     /// What the options of the run forbid.
     fn refused_by(&self, run: &RunOptions, machine: &dyn Machine) -> Vec<Problem> {
         let Some(first) = self.jobs.first() else { return Vec::new() };
-        let problem = |message| Problem { job: first.name.clone(), origin: None, message };
+        let problem = |message| Problem::of_job(&first.name, message);
         let mut found = Vec::new();
         let (workers, most) = (self.workers.len(), run.max_jobs);
         if workers > most as usize {
@@ -86,35 +92,25 @@ struct Common<'a> {
 }
 
 impl Builder<'_> {
-    /// Adds a job with its workers.
-    ///
-    /// # Errors
-    /// A problem that prevents the job from being added. (All its other problems are added to the list.)
-    fn add(&mut self, mut options: JobOptions, is_first: bool) -> Result<(), Problem> {
+    /// Adds a job with its workers. Its problems are added to the list.
+    fn add(&mut self, mut options: JobOptions, is_first: bool) {
+        let Some(engine) = chosen_engine(&options) else {
+            let message = format!("there is no I/O engine \"{}\"", options.ioengine);
+            return self.problems.push(Problem::of(&options, "ioengine", message));
+        };
         let stonewall = options.schedule.stonewall && !is_first;
-        let wave = self.plan.waves - 1 + u32::from(stonewall);
-        let awaited = self.awaited(&options);
-        let recording = self.recording_of(&options, wave, awaited.as_ref().unwrap_or(&(0..0)));
-        let replays = self.find_replays(&mut options, recording)?;
-        let problem = |option: &str, message: String| Problem::of(&options, option, message);
-        let engine = chosen_engine(&options)
-            .ok_or_else(|| problem("ioengine", format!("there is no I/O engine \"{}\"", options.ioengine)))?;
-        let room = self.machine.memory().obtainable();
-        if let Some((option, message)) = room::exceeded(&options, self.run.parse_only, room) {
-            return Err(problem(option, message));
-        }
-        self.problems.extend(check::job(&options, &engine, self.run, &replays, self.machine));
         self.group += u32::from(stonewall || (options.schedule.new_group && !is_first));
         self.plan.waves += u32::from(stonewall);
-        let wait_for = awaited.unwrap_or_else(|message| {
-            self.problems.push(problem("wait_for", message));
-            0..0
-        });
-        let seed = if options.pattern.randrepeat { options.pattern.randseed } else { self.machine.random() };
         let first_worker = self.plan.workers.len();
-        let common = Common { engine, replays: &replays, wait_for, seed };
-        if let Err((option, message)) = self.add_workers(&options, &common) {
-            self.problems.push(problem(option, message));
+        let room = self.machine.memory().obtainable();
+        if let Some((option, message)) = room::exceeded(&options, self.run.parse_only, room) {
+            self.problems.push(Problem::of(&options, option, message));
+            // One clone stands for all of those that there is no room for.
+            options.schedule.numjobs = 1;
+            let common = Common { engine, replays: &[], wait_for: 0..0, seed: 0 };
+            self.plan.workers.push(self.worker(&options, &common, 0, Vec::new()));
+        } else {
+            self.add_clones(&mut options, engine);
         }
         let is_only = !self.by_name.contains_key(&options.name);
         self.by_name.insert(options.name.clone(), (first_worker..self.plan.workers.len(), is_only));
@@ -126,7 +122,6 @@ impl Builder<'_> {
             self.place_on_machine(&mut job);
         }
         self.plan.jobs.push(job);
-        Ok(())
     }
 
     /// Adds what depends on the machine: control group, CPUs, memory nodes.
@@ -148,28 +143,64 @@ impl Builder<'_> {
     }
 
     /// Adds the clones of the job that comes next.
-    fn add_workers(&mut self, options: &JobOptions, common: &Common<'_>) -> Result<(), files::Blame> {
+    fn add_clones(&mut self, options: &mut JobOptions, engine: EngineInfo) {
+        let awaited = self.awaited(options);
+        let recording = self.recording_of(options, awaited.as_ref().unwrap_or(&(0..0)));
+        let replays = match self.find_replays(options, recording) {
+            Ok(replays) => {
+                self.problems.extend(check::job(options, &engine, self.run, &replays, self.machine));
+                replays
+            }
+            Err(problem) => {
+                self.problems.push(problem);
+                Vec::new()
+            }
+        };
+        let wait_for = awaited.unwrap_or_else(|message| {
+            self.problems.push(Problem::of(options, "wait_for", message));
+            0..0
+        });
+        let seed = if options.pattern.randrepeat { options.pattern.randseed } else { self.machine.random() };
+        let common = Common { engine, replays: &replays, wait_for, seed };
+        let mut blamed = None;
         for clone in 0..options.schedule.numjobs {
-            let index = self.plan.workers.len();
             let replay = common.replays.get(clone as usize);
-            let place = options.left_out_before.saturating_add(index as u64);
-            let seed = mix(common.seed.wrapping_add(mix(place.wrapping_add(1))));
-            let files = self.worker_files(options, &common.engine, clone, replay)?;
-            self.plan.workers.push(WorkerPlan {
-                job: self.plan.jobs.len(),
-                clone,
-                index,
-                place,
-                wave: self.plan.waves - 1,
-                wait_for: common.wait_for.clone(),
-                start_delay_ns: start_delay_ns(options, seed),
-                files,
-                seed,
-                replay: replay.map(|(replay, _)| replay.clone()),
-                shared_content: None,
+            let files = self.worker_files(options, &common.engine, clone, replay).unwrap_or_else(|blame| {
+                blamed.get_or_insert(blame);
+                Vec::new()
             });
+            self.plan.workers.push(self.worker(options, &common, clone, files));
         }
-        Ok(())
+        self.problems.extend(blamed.map(|(option, refusal)| Problem {
+            errno: refusal.errno.unwrap_or(libc::EINVAL),
+            ..Problem::of(options, option, refusal.words)
+        }));
+    }
+
+    /// A clone of the job that comes next.
+    fn worker(
+        &self,
+        options: &JobOptions,
+        common: &Common<'_>,
+        clone: u32,
+        files: Vec<PathBuf>,
+    ) -> WorkerPlan {
+        let index = self.plan.workers.len();
+        let place = options.left_out_before.saturating_add(index as u64);
+        let seed = mix(common.seed.wrapping_add(mix(place.wrapping_add(1))));
+        WorkerPlan {
+            job: self.plan.jobs.len(),
+            clone,
+            index,
+            place,
+            wave: self.plan.waves - 1,
+            wait_for: common.wait_for.clone(),
+            start_delay_ns: start_delay_ns(options, seed),
+            files,
+            seed,
+            replay: common.replays.get(clone as usize).map(|(replay, _)| replay.clone()),
+            shared_content: None,
+        }
     }
 
     /// The files of a clone, or the option that is in the way and why.
@@ -203,7 +234,7 @@ impl Builder<'_> {
     }
 
     /// The job before this one that records a trace which this one replays, if there is one.
-    fn recording_of(&self, options: &JobOptions, wave: u32, wait_for: &Range<usize>) -> Option<Recording> {
+    fn recording_of(&self, options: &JobOptions, wait_for: &Range<usize>) -> Option<Recording> {
         if !options.is_replay() {
             // This is quick for the many jobs without a trace.
             return None;
@@ -213,7 +244,7 @@ impl Builder<'_> {
         self.plan.jobs.iter().rev().find_map(|job| {
             let name = job.options.replay.write_iolog.as_ref()?;
             let trace = options.replay.read_iolog.iter().find(|trace| same(name, trace))?;
-            let is_over = self.plan.is_over_before(job, wave, wait_for);
+            let is_over = self.plan.is_over_before(job, self.plan.waves - 1, wait_for);
             Some(Recording { trace: trace.clone(), job: job.name.clone(), is_over })
         })
     }

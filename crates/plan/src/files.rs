@@ -10,24 +10,27 @@ use iolite_types::is_standard_stream;
 use std::path::{Path, PathBuf};
 
 /// The option to blame and what is wrong with it.
-pub type Blame = (&'static str, String);
+pub type Blame = (&'static str, Refusal);
 
 /// The worker's files. Looks at the disk only for `directory` (which must exist) and `opendir`.
 pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<Vec<PathBuf>, Blame> {
     for directory in &options.files.directory {
-        let blame = |why: &dyn std::fmt::Display| ("directory", format!("directory={directory}: {why}"));
-        match machine.file(Path::new(directory)) {
-            Ok(Some(found)) if found.kind == EntryKind::Directory => {}
-            Ok(Some(_)) => return Err(blame(&"this is not a directory")),
-            Ok(None) => return Err(blame(&Refusal::not_found())),
-            Err(refusal) => return Err(blame(&refusal)),
-        }
+        let refused = match machine.file(Path::new(directory)) {
+            Ok(Some(found)) if found.kind == EntryKind::Directory => continue,
+            Ok(Some(_)) => Refusal { errno: Some(libc::ENOTDIR), words: "this is not a directory".into() },
+            Ok(None) => Refusal::not_found(),
+            Err(refusal) => refusal,
+        };
+        return Err(("directory", about("directory", directory, refused)));
     }
     if let Some(directory) = &options.files.opendir {
-        let blame = |why: &dyn std::fmt::Display| ("opendir", format!("opendir={directory}: {why}"));
-        let mut files = machine.list(Path::new(directory)).map_err(|refusal| blame(&refusal))?;
+        let blame = |refusal| ("opendir", about("opendir", directory, refusal));
+        let mut files = machine.list(Path::new(directory)).map_err(blame)?;
         if files.is_empty() {
-            return Err(blame(&"there are no files in it"));
+            return Err(blame(Refusal {
+                errno: Some(libc::ENOENT),
+                words: "there are no files in it".into(),
+            }));
         }
         if options.files.nrfiles_limits_names {
             files.truncate(options.files.nrfiles as usize);
@@ -35,6 +38,11 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
         return Ok(files);
     }
     Ok(nominal(options, clone))
+}
+
+/// The refusal with the option in front.
+fn about(option: &str, value: &str, refusal: Refusal) -> Refusal {
+    Refusal { words: format!("{option}={value}: {refusal}"), ..refusal }
 }
 
 /// The names that follow from the options alone.
@@ -143,7 +151,8 @@ mod tests {
                 files: FileOptions { directory: vec![directory.into()], ..FileOptions::default() },
                 ..JobOptions::default()
             };
-            names(&options, 0, &machine).unwrap_err()
+            let (option, refusal) = names(&options, 0, &machine).unwrap_err();
+            (option, refusal.words)
         };
         let message = |text: &str| ("directory", text.to_owned());
         assert_eq!(refused("/none"), message("directory=/none: No such file or directory"));
@@ -174,6 +183,7 @@ mod tests {
             options
         };
         let message = "opendir=/empty: there are no files in it".to_owned();
-        assert_eq!(names(&empty, 0, &machine), Err(("opendir", message)));
+        let refusal = Refusal { errno: Some(libc::ENOENT), words: message };
+        assert_eq!(names(&empty, 0, &machine), Err(("opendir", refusal)));
     }
 }

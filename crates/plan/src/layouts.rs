@@ -3,7 +3,7 @@
 use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
 use crate::{layout, replay_layout};
-use iolite_host::Machine;
+use iolite_host::{Machine, Refusal};
 use iolite_options::JobOptions;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,8 +31,10 @@ impl Plan {
         for worker in &self.workers {
             match search.of_worker(worker) {
                 Ok(layout) => layouts.push(layout),
-                Err(message) => {
-                    let problem = Problem { job: self.job_of(worker).name.clone(), origin: None, message };
+                Err(refusal) => {
+                    let errno = refusal.errno.unwrap_or(libc::EINVAL);
+                    let problem =
+                        Problem { errno, ..Problem::of_job(&self.job_of(worker).name, refusal.words) };
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }
@@ -54,7 +56,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn of_worker(&mut self, worker: &WorkerPlan) -> Result<Layout, String> {
+    fn of_worker(&mut self, worker: &WorkerPlan) -> Result<Layout, Refusal> {
         let job = self.plan.job_of(worker);
         let (options, facets) = (&job.options, job.engine.facets);
         let namespace = self.namespaces.of(job).filter(|_| facets.needs_files());
@@ -64,14 +66,14 @@ impl Search<'_> {
                 Some(namespace) => self.find(job, namespace, path)?,
                 None => FileFacts { kind: FileKind::Regular, size: None },
             };
-            check_kind(options, path, found)?;
+            check_kind(options, path, found).map_err(invalid)?;
             files.push((path.clone(), found));
         }
         let layout = match &worker.replay {
-            Some(replay) => replay_layout(replay, &files, facets.keeps_data())?,
+            Some(replay) => replay_layout(replay, &files, facets.keeps_data()).map_err(invalid)?,
             None => {
                 let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
-                layout(options, context, &files).map_err(|error| error.to_string())?
+                layout(options, context, &files).map_err(|error| invalid(error.to_string()))?
             }
         };
         match namespace {
@@ -81,16 +83,19 @@ impl Search<'_> {
     }
 
     /// What has this name, at present or when earlier workers are over.
-    fn find(&mut self, job: &JobPlan, namespace: Namespace, path: &Path) -> Result<FileFacts, String> {
+    fn find(&mut self, job: &JobPlan, namespace: Namespace, path: &Path) -> Result<FileFacts, Refusal> {
         let key = (namespace, path.to_owned());
         if let Some(known) = self.known.get(&key) {
             return Ok(*known);
         }
         if namespace == Namespace::LOCAL {
-            return facts(path, self.machine).map_err(|why| format!("{}: {why}", path.display()));
+            let named =
+                |why: Refusal| Refusal { words: format!("{}: {why}", path.display()), errno: why.errno };
+            return facts(path, self.machine).map_err(named);
         }
-        self.ask(job, namespace)?;
-        self.known.get(&key).copied().ok_or_else(|| format!("{}: the storage does not tell", path.display()))
+        self.ask(job, namespace).map_err(invalid)?;
+        let untold = || invalid(format!("{}: the storage does not tell", path.display()));
+        self.known.get(&key).copied().ok_or_else(untold)
     }
 
     /// Asks a storage about all names of a job's workers at once: it has to be connected to.
@@ -111,10 +116,11 @@ impl Search<'_> {
         options: &JobOptions,
         layout: Layout,
         namespace: Namespace,
-    ) -> Result<Layout, String> {
+    ) -> Result<Layout, Refusal> {
         for file in &layout.files {
             if !file.exists && !options.files.allow_file_create {
-                return Err(format!("{} does not exist, and allow_file_create=0", file.path.display()));
+                let words = format!("{} does not exist, and allow_file_create=0", file.path.display());
+                return Err(Refusal { errno: Some(libc::ENOENT), words });
             }
             // (The size of a file that fills the file system is known only afterwards.)
             if let (FileKind::Regular, Some(size), false) = (file.kind, file.extend_to, is_endless(options)) {
@@ -124,6 +130,11 @@ impl Search<'_> {
         }
         Ok(layout)
     }
+}
+
+/// What the job asks for is not possible. The system has refused nothing.
+fn invalid(words: String) -> Refusal {
+    Refusal { errno: Some(libc::EINVAL), words }
 }
 
 /// Checks that the file has the type that the job expects (`filetype`).
@@ -142,10 +153,12 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
 }
 
 /// What has this name, or why it cannot be used.
-fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, String> {
+fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, Refusal> {
     let (kind, size) = machine.usable_file(path).map_err(|refusal| match refusal.errno {
-        Some(libc::EISDIR) => format!("{refusal}; name a file in it, or give it as directory="),
-        _ => refusal.to_string(),
+        Some(libc::EISDIR) => {
+            Refusal { words: format!("{refusal}; name a file in it, or give it as directory="), ..refusal }
+        }
+        _ => refusal,
     })?;
     Ok(FileFacts { kind, size })
 }

@@ -67,12 +67,20 @@ pub struct Problem {
     pub origin: Option<Origin>,
     /// What is wrong and what would help.
     pub message: String,
+    /// The error number for reports. It is that of the system where the system refuses something, otherwise `EINVAL`.
+    pub errno: i32,
 }
 
 impl Problem {
     /// A problem of the job with these options, for which an option is to blame.
     pub fn of(options: &JobOptions, option: &str, message: String) -> Problem {
-        Problem { job: options.name.clone(), origin: options.origins.get(option).cloned(), message }
+        let origin = options.origins.get(option).cloned();
+        Problem { origin, ..Problem::of_job(&options.name, message) }
+    }
+
+    /// A problem of the job of this name.
+    pub fn of_job(name: &str, message: String) -> Problem {
+        Problem { job: name.to_owned(), origin: None, message, errno: libc::EINVAL }
     }
 }
 

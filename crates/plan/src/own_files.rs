@@ -130,11 +130,20 @@ fn data<'a>(plan: &'a Plan, layouts: &[Layout], machine: &dyn Machine) -> HashMa
     data
 }
 
-/// What the run needs at this path, in words; `None` = nothing.
-pub fn at(plan: &Plan, layouts: &[Layout], path: &Path, machine: &dyn Machine) -> Option<String> {
+/// What the run needs at this path, in words; `None` = nothing. (A run that is refused may have no layouts.)
+pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     let key = machine.key(path);
-    let own = own_files(plan, machine).get(&key).map(Own::what);
-    own.or_else(|| data(plan, layouts, machine).get(&key).map(|name| format!("the data of job {name}")))
+    if let Some(own) = own_files(plan, machine).get(&key) {
+        return Some(own.what());
+    }
+    // A device that keeps nothing may take both.
+    if machine.usable_file(path).is_ok_and(|(kind, _)| matches!(kind, FileKind::Char | FileKind::Pipe)) {
+        return None;
+    }
+    let is_here = |worker: &&WorkerPlan| worker.files.iter().any(|file| machine.key(file) == key);
+    let local = plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files());
+    let owner = local.clone().find(is_here)?;
+    Some(format!("the data of job {}", plan.job_of(owner).options.name))
 }
 
 /// Whether the trace that a job records is replayed by others only when that is done.

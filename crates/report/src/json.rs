@@ -36,9 +36,7 @@ impl Exporter for Json {
         json.integer("timestamp", report.timestamp_ms / 1000)?;
         json.integer("timestamp_ms", report.timestamp_ms)?;
         json.text("time", &clock::local(report.timestamp_ms))?;
-        if !report.global_options.is_empty() {
-            options(&mut json, "global options", &report.global_options)?;
-        }
+        options(&mut json, "global options", &report.global_options)?;
         json.open_array("jobs")?;
         for job in &report.jobs {
             self.job(&mut json, report, job)?;
@@ -200,7 +198,11 @@ impl Json {
     }
 }
 
+/// The options of a section. A section that has none is left out.
 fn options(json: &mut Writer, key: &str, options: &[(String, String)]) -> io::Result<()> {
+    if options.is_empty() {
+        return Ok(());
+    }
     json.open(key)?;
     options.iter().try_for_each(|(name, value)| json.text(name, value))?;
     json.close()
@@ -303,14 +305,15 @@ fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {
     json.float("max_deviation", if state.slope { 0.0 } else { state.deviation() })?;
     json.float("slope", if state.slope { state.rise() } else { 0.0 })?;
     json.open("data")?;
-    let latency = (state.quantity == Quantity::Latency).then_some(("lat", Quantity::Latency));
-    let usual = [("bw", Quantity::Bandwidth), ("iops", Quantity::Iops)];
-    for (name, quantity) in usual.into_iter().chain(latency) {
-        json.integer(&format!("{name}_mean"), state.mean(quantity) as u64)?;
+    let latency = (state.quantity == Quantity::Latency).then_some(("lat_mean", "lat_ns", Quantity::Latency));
+    let (bw, iops) = (("bw_mean", "bw", Quantity::Bandwidth), ("iops_mean", "iops", Quantity::Iops));
+    for (name, _, quantity) in [bw, iops].into_iter().chain(latency) {
+        json.integer(name, state.mean(quantity) as u64)?;
     }
-    for (name, quantity) in usual.into_iter().rev().chain(latency) {
-        let values = state.window.iter().map(|measured| measured.of(quantity));
-        json.integers(name, values)?;
+    // A full window always, as with fio: zeros stand for measurements that are missing.
+    for (_, name, quantity) in [iops, bw].into_iter().chain(latency) {
+        let measured = state.window.iter().map(|measured| measured.of(quantity));
+        json.integers(name, measured.chain(std::iter::repeat(0)).take(state.size))?;
     }
     json.close()?;
     json.close()

@@ -82,12 +82,12 @@ pub fn extreme(value: u64) -> String {
     count(value, LATENCY_FIGURES)
 }
 
-/// A time in nanoseconds in the largest unit in which it is at least one: `500.00us`.
+/// A time in nanoseconds in the largest unit in which it is more than one, as with fio: `500.00us`, `1000.00ms`.
 pub fn duration(ns: u64) -> String {
     let (divisor, unit) = match ns {
-        0..1_000 => (1.0, "ns"),
-        1_000..1_000_000 => (1e3, "us"),
-        1_000_000..1_000_000_000 => (1e6, "ms"),
+        0..=1_000 => (1.0, "ns"),
+        1_001..=1_000_000 => (1e3, "us"),
+        1_000_001..=1_000_000_000 => (1e6, "ms"),
         _ => (1e9, "s"),
     };
     format!("{:.2}{unit}", ns as f64 / divisor)
@@ -288,6 +288,8 @@ mod tests {
     fn durations() {
         let shown = [0, 999, 500_000, 500_000_000, 1_500_000_000].map(duration);
         assert_eq!(shown, ["0.00ns", "999.00ns", "500.00us", "500.00ms", "1.50s"]);
+        let full = [1_000, 1_000_000, 1_000_000_000].map(duration);
+        assert_eq!(full, ["1000.00ns", "1000.00us", "1000.00ms"]);
     }
 
     proptest! {

@@ -124,7 +124,7 @@ fn job() -> BoxedStrategy<JobReport> {
                     count: n[0],
                     first: Some(First { worker: 0, value: first }),
                 }),
-                identity: Identity { block: depth, worker: group },
+                identity: Identity::of(depth, group),
                 blocks: display.intended.then(|| BlockReport {
                     states: [n[0], n[1], n[2], n[3], n[4]],
                     lifetimes: values[0].lat.histogram.clone(),

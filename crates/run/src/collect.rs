@@ -51,25 +51,44 @@ pub fn report<'a>(
     slot: impl Fn(usize) -> &'a Slot,
     known: impl Fn(usize) -> &'a Known,
 ) -> Report {
-    let plan = at.plan;
+    let jobs = reported(at.plan, |report, planned, index| {
+        measure(report, &at, planned, slot(index), known(index));
+    });
+    let whole =
+        Report { timestamp_ms: at.timestamp_ms, disks: at.disks, idleness: at.idleness, ..whole(at.plan) };
+    Report::merge([Report { jobs, ..whole }])
+}
+
+/// The report of a run that was refused: its jobs without measurements, each with the error that is in its way.
+pub fn refused(plan: &Plan, timestamp_ms: u64, error_of: impl Fn(&JobPlan) -> Option<JobError>) -> Report {
+    let jobs = reported(plan, |report, planned, _| {
+        let worker = report.identity.worker;
+        report.error = error_of(planned).map(|value| First { worker, value });
+    });
+    Report::merge([Report { timestamp_ms, jobs, ..whole(plan) }])
+}
+
+/// The reports of the workers that are to be reported, with what `fill` fills in.
+fn reported(plan: &Plan, fill: impl Fn(&mut JobReport, &JobPlan, usize)) -> Vec<JobReport> {
     let mut jobs = Vec::new();
     for (block, members) in (0..).zip(plan.reporting_blocks()) {
         for index in members.into_iter().filter(|&index| job(plan, index).report.is_reported) {
-            let identity = Identity { block, worker: index as u32 };
             let planned = job(plan, index);
-            let mut report = unmeasured(planned, identity);
-            measure(&mut report, &at, planned, slot(index), known(index));
+            let mut report = unmeasured(planned, Identity::of(block, index as u32));
+            fill(&mut report, planned, index);
             jobs.push(report);
         }
     }
-    Report::merge([Report {
-        timestamp_ms: at.timestamp_ms,
+    jobs
+}
+
+/// What a report tells of the plan as a whole.
+fn whole(plan: &Plan) -> Report {
+    Report {
         global_options: plan.jobs.last().map_or_else(Vec::new, |job| job.report.given_global.clone()),
-        jobs,
         groups: groups(plan),
-        disks: at.disks,
-        idleness: at.idleness,
-    }])
+        ..Report::default()
+    }
 }
 
 fn job(plan: &Plan, worker: usize) -> &JobPlan {

@@ -28,8 +28,9 @@ use iolite_os::{clock, message, processors, shared};
 pub use prepared::Prepared;
 pub use signals::HeldSignals;
 
-use iolite_plan::Problem;
-use iolite_stats::{Event, Report};
+use iolite_os::time;
+use iolite_plan::{Plan, Problem};
+use iolite_stats::{Event, JobError, Report};
 use iolite_types::describe_error;
 use std::io;
 use std::path::PathBuf;
@@ -73,12 +74,32 @@ pub struct Outcome {
 /// Why a run could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The jobs cannot run with these files, engines or this machine.
+    /// The jobs cannot run with these files, engines or this machine. At least one.
     #[error("the jobs cannot run as they are")]
     Problems(Vec<Problem>),
     /// The operating system refused something that every run needs.
     #[error("{0}: {words}", words = describe_error(.1))]
     System(&'static str, #[source] io::Error),
+}
+
+impl RunError {
+    /// The report of the run that did not begin: its jobs without measurements, each with the error that is in its way.
+    /// What every run needs is in the way of all.
+    pub fn report(&self, plan: &Plan) -> Report {
+        let timestamp_ms = time::wall_ns() / 1_000_000;
+        collect::refused(plan, timestamp_ms, |job| {
+            let (errno, what) = match self {
+                RunError::Problems(problems) => {
+                    let problem = problems.iter().find(|problem| problem.job == job.name)?;
+                    (problem.errno, problem.message.clone())
+                }
+                RunError::System(what, error) => {
+                    (error.raw_os_error().unwrap_or(libc::EIO), (*what).to_owned())
+                }
+            };
+            Some(JobError { errno, what: format!("func=setup: {what}") })
+        })
+    }
 }
 
 #[cfg(test)]

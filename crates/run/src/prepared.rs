@@ -7,7 +7,6 @@ use iolite_host::Machine;
 use iolite_plan::verification::{self, Rivalries};
 use iolite_plan::{Layout, Plan, Problem, own_files};
 use iolite_verify::{Demands, Owners, check_rival_state};
-use std::path::Path;
 use std::sync::Arc;
 use tracing::debug;
 
@@ -49,12 +48,6 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The file of the run at this path that must not be overwritten, in words: data of a job, a trace, a state; `None`
-    /// = there is none.
-    pub fn at(&self, path: &Path) -> Option<String> {
-        own_files::at(self.plan, &self.layouts, path, self.machine)
-    }
-
     /// Performs the plan. This process must be single-threaded: it forks.
     ///
     /// # Errors
@@ -88,7 +81,7 @@ fn rivalries(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<R
 fn owners(plan: &Plan, rivalries: &Rivalries) -> Result<Arc<Owners>, Vec<Problem>> {
     let owners = Owners::of(rivalries.shared.clone()).map_err(|error| {
         let message = format!("verify: no memory for the owners of what is shared: {error}");
-        vec![Problem { job: plan.jobs[0].name.clone(), origin: None, message }]
+        vec![Problem { errno: libc::ENOMEM, ..Problem::of_job(&plan.jobs[0].name, message) }]
     })?;
     debug!(target: "verify", "owners of what is shared: at most {} bytes", owners.bytes());
     Ok(Arc::new(owners))

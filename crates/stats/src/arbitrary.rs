@@ -115,7 +115,7 @@ pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
                 n,
                 (display, steady_state, latency_percentile),
             )| JobReport {
-                identity: Identity { block, worker },
+                identity: Identity::of(block, worker),
                 group: block / 2,
                 members: 1,
                 error: error.map(|errno| {

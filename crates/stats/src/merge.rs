@@ -6,7 +6,8 @@
 //! the same. The reasons are:
 //!
 //! - Sums are sums of integers, and extremes are extremes. (A sum that overflows stays at its largest value.)
-//! - A value that is not a sum (a name, an error) comes from the lowest-numbered worker that has one.
+//! - A value that is not a sum (a name, an error) comes from the lowest-numbered worker that has one; the options come
+//!   from the highest-numbered.
 //! - Whatever follows from the sums (latency classes, all directions together, the groups' rates) is derived again
 //!   each time.
 
@@ -63,6 +64,10 @@ impl JobReport {
     fn merge(&mut self, mut other: JobReport) {
         if other.identity < self.identity {
             std::mem::swap(self, &mut other);
+        }
+        if other.identity.last > self.identity.last {
+            self.identity.last = other.identity.last;
+            self.options = other.options;
         }
         self.members = self.members.saturating_add(other.members);
         self.error = First::of(self.error.take(), other.error);

@@ -62,12 +62,21 @@ pub struct Identity {
     pub block: u32,
     /// The worker's number, unique within the report; of merged workers, the lowest.
     pub worker: u32,
+    /// The same number; of merged workers, the highest.
+    pub last: u32,
+}
+
+impl Identity {
+    /// The identity of a single worker.
+    pub fn of(block: u32, worker: u32) -> Identity {
+        Identity { block, worker, last: worker }
+    }
 }
 
 /// The measurements of a worker, or of several that are reported as one, and how they are printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// Where it belongs. Whatever is not a sum is taken from the lowest-numbered worker.
+    /// Where it belongs. Whatever is not a sum is taken from the lowest-numbered worker, except for `options`.
     pub identity: Identity,
     /// The job's name.
     pub name: String,
@@ -87,7 +96,8 @@ pub struct JobReport {
     pub elapsed_s: u64,
     /// Seconds left of the run; `None` if unknown.
     pub eta_s: Option<u64>,
-    /// The options of the job's own section: name and text, in order.
+    /// The options of the job's own section: name and text, in order. Of merged workers, those of the highest-numbered,
+    /// as with fio.
     pub options: Vec<(String, String)>,
     /// Per direction.
     pub directions: PerDirection<DirectionReport>,

@@ -266,3 +266,95 @@ fn files_that_were_found_are_counted() {
     let run = Program::under_test().line(dir.path(), "--name=j --opendir=d --output-format=json").ok();
     Json::parse(&run.stdout);
 }
+
+/// What a job file says in `[global]` is told once, and a section without options of its own has none.
+#[test]
+fn a_section_without_options_tells_none() {
+    let dir = scratch();
+    let file = "[global]\nioengine=null\nsize=4k\n[plain]\n[writes]\nrw=write\n";
+    std::fs::write(dir.path().join("job.fio"), file).expect("a job file");
+    let run = Program::under_test().line(dir.path(), "job.fio --output-format=json").ok();
+    let report = Json::parse(&run.stdout);
+    assert_eq!(report.0["global options"], serde_json::json!({"ioengine": "null", "size": "4k"}));
+    let jobs = report.jobs();
+    assert_eq!(jobs[0].0.get("job options"), None);
+    assert_eq!(jobs[1].0["job options"], serde_json::json!({"rw": "write"}));
+}
+
+#[test]
+fn options_of_a_group_are_those_of_its_last_job() {
+    let job = "--ioengine=null --size=4k --group_reporting";
+    let report = json(&format!("--name=a {job} --numjobs=2 --name=b {job} --numjobs=2 --rw=write"));
+    let job = report.job();
+    assert_eq!((job.name(), &job.0["job options"]["name"]), ("a", &"b".into()));
+    assert_eq!(job.0["job options"]["rw"], "write");
+}
+
+/// Programs that start a run and parse its report get one, whatever is in the way of the run.
+#[test]
+fn a_run_that_cannot_begin_has_a_report() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio has a report of some of these, and error 0 in some of those");
+    }
+    let fine = "--name=fine --ioengine=null --size=4k";
+    for (fault, errno) in [
+        ("--size=4k --directory=missing", libc::ENOENT),
+        ("--size=4k --filename=missing --allow_file_create=0", libc::ENOENT),
+        ("--filename=.", libc::EISDIR),
+        ("--rw=read", libc::EINVAL),
+        ("--size=4k --opendir=missing", libc::ENOENT),
+        ("--read_iolog=missing", libc::EINVAL),
+        ("--size=4k --ioengine=io_uring --hipri", libc::EINVAL),
+        ("--size=4k --nrfiles=2000000000 --numjobs=2000", libc::EINVAL),
+    ] {
+        let dir = scratch();
+        let line = format!("--output-format=json {fine} --name=bad {fault} --description=what");
+        let run = program.line(dir.path(), &line).refused();
+        assert!(run.stderr.contains("bad: "), "{run}");
+        let report = Json::parse(&run.stdout);
+        let jobs = report.jobs();
+        assert_eq!((jobs[0].name(), jobs[0].int("error")), ("fine", 0), "{fault}");
+        assert_eq!((jobs[1].name(), jobs[1].int("error") as i32), ("bad", errno), "{fault}");
+        assert_eq!((jobs[1].ios(), jobs[1].int("job_start")), ([0; 3], 0));
+        assert_eq!(jobs[1].0["desc"], "what");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0, "{fault}");
+    }
+    // Into a file, in each format for programs, and for each clone.
+    let dir = scratch();
+    let line =
+        "--name=bad --numjobs=3 --size=4k --directory=missing --output-format=terse,json --output=report";
+    let run = program.line(dir.path(), line).refused();
+    assert_eq!(run.stdout, "");
+    let report = std::fs::read_to_string(dir.path().join("report")).expect("a report");
+    assert_eq!(Json::parse(&report).jobs().len(), 3);
+    assert_eq!(report.lines().filter(|line| line.contains(";bad;0;2;")).count(), 3, "{report}");
+    // Not into data, and not for people; options that cannot be read name no jobs.
+    let data = dir.path().join("data");
+    std::fs::write(&data, "precious").expect("a file");
+    let line = "--name=bad --filename=data --filetype=block --output-format=json --output=data";
+    program.line(dir.path(), line).refused().says("--output=data");
+    assert_eq!(std::fs::read_to_string(&data).expect("the file"), "precious");
+    for line in ["--name=bad --directory=missing", "--name=bad --bs=sideways --output-format=json"] {
+        assert_eq!(program.line(dir.path(), line).refused().stdout, "", "{line}");
+    }
+}
+
+/// Two seconds have four samples of half a second. A machine with other work may lose some, but not always.
+#[test]
+fn the_last_period_is_sampled() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("the last sample of fio depends on the release");
+    }
+    let dir = scratch();
+    let line = "--name=j --ioengine=null --size=1g --rate_iops=1000 --time_based --runtime=1 --bwavgtime=250 \
+                --iopsavgtime=1000 --output-format=json";
+    let sampled = (0..10).map(|_| {
+        let report = Json::parse(&program.line(dir.path(), line).ok().stdout);
+        (report.job().int("read.bw_samples"), report.job().int("read.iops_samples"))
+    });
+    let found: Vec<_> = sampled.take_while(|counts| *counts != (4, 1)).collect();
+    assert!(found.len() < 10, "{found:?}");
+    assert!(found.iter().all(|(bw, iops)| *bw <= 4 && *iops <= 1), "{found:?}");
+}

@@ -85,6 +85,47 @@ fn members_of_a_group_have_to_agree() {
     program.line(dir.path(), &line).ok();
 }
 
+/// Each series has one full window: with zeros for what is missing, and the last of a longer run.
+#[test]
+fn the_data_is_a_full_window() {
+    let program = Program::under_test();
+    let short = "--name=j --ioengine=null --size=1G --rate_iops=200 --time_based --ss_dur=6 --runtime=2";
+    let mut cases = vec![
+        ("--ss=iops:0.0000001", 6, &["bw", "iops"][..]),
+        ("--ss=bw:0.0000001 --ss_ramp=30", 6, &["bw", "iops"]),
+        ("--ss=iops_slope:0.0000001 --ss_dur=1", 1, &["bw", "iops"]),
+    ];
+    if !program.is_peer {
+        cases.push(("--ss=lat:0.0000001", 6, &["bw", "iops", "lat_ns"]));
+        cases.push((
+            "--ss=lat_slope:0.0000001 --ss_interval=100ms --ss_dur=1",
+            10,
+            &["bw", "iops", "lat_ns"],
+        ));
+        cases.push(("--ss=bw:0.0000001 --ss_interval=100ms --ss_dur=1", 10, &["bw", "iops"]));
+    }
+    for (more, size, series) in cases {
+        let report = run(&format!("{short} {more}"));
+        let data = report.job().0["steadystate"]["data"].as_object().expect("data").clone();
+        let means = series.iter().map(|name| format!("{}_mean", name.trim_end_matches("_ns")));
+        let mut expected: Vec<String> = series.iter().map(|name| (*name).to_owned()).chain(means).collect();
+        expected.sort();
+        let mut keys: Vec<&String> = data.keys().collect();
+        keys.sort();
+        assert_eq!(keys, expected.iter().collect::<Vec<_>>(), "{more}");
+        for name in series {
+            let values = data[*name].as_array().expect("values");
+            assert_eq!(values.len(), size, "{more}: {name}");
+            if size == 6 {
+                // In two seconds there are two measurements; a loaded machine may come to a third.
+                assert!(values[3..].iter().all(|value| *value == 0), "{more}: {values:?}");
+            }
+        }
+        let is_measured = data["bw"].as_array().expect("values").iter().any(|value| *value != 0);
+        assert_eq!(is_measured, !more.contains("ss_ramp"), "{more}: {data:?}");
+    }
+}
+
 #[test]
 fn bad_values() {
     let dir = scratch();

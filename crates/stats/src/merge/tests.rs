@@ -66,7 +66,7 @@ proptest! {
 
 fn worker(block: u32, worker: u32) -> JobReport {
     let name = format!("worker {worker}");
-    JobReport { identity: Identity { block, worker }, members: 1, name, ..JobReport::default() }
+    JobReport { identity: Identity::of(block, worker), members: 1, name, ..JobReport::default() }
 }
 
 #[test]
@@ -84,6 +84,19 @@ fn the_first_that_has_something_to_tell_tells_it() {
     assert_eq!((job.name.as_str(), job.members, job.identity.worker), ("worker 0", 4, 0));
     assert_eq!(job.error.as_ref().map(|error| (error.worker, error.value.errno)), Some((1, 28)));
     assert_eq!(job.continued_errors.map(|errors| (errors.count, errors.first_errno())), Some((4, 28)));
+}
+
+#[test]
+fn the_last_tells_its_options() {
+    let with = |number: u32| {
+        let options = vec![("bs".to_owned(), number.to_string())];
+        JobReport { options, ..worker(0, number) }
+    };
+    let inner = merged([with(3), with(1)]);
+    let report = Report::merge([inner, alone(with(2)), alone(with(0))]);
+    let job = &report.jobs[0];
+    assert_eq!((job.name.as_str(), job.options[0].1.as_str()), ("worker 0", "3"));
+    assert_eq!(job.identity, Identity { block: 0, worker: 0, last: 3 });
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// A skeleton line of 3.33 in the words of 3.42. Those of 3.41 are the same already.
+/// A skeleton line of 3.33 or 3.41 in the words of 3.42.
 pub fn in_words_of_3_42(line: &str) -> String {
     let mut line = line.to_string();
     for (theirs, ours) in NORMAL {
@@ -13,7 +13,7 @@ pub fn in_words_of_3_42(line: &str) -> String {
     line
 }
 
-/// Fragments of skeleton lines in the `normal` format: 3.33, 3.42.
+/// Fragments of skeleton lines in the `normal` format: 3.33 (some of them also 3.41), 3.42.
 const NORMAL: &[(&str, &str)] = &[
     // The number of zone resets follows writes only where zones are in use.
     ("; N zone resets", ""),
@@ -26,12 +26,12 @@ const NORMAL: &[(&str, &str)] = &[
 ];
 
 /// Whether an object of `jobs` in JSON is that of a job without statistics (`stats=0`). Here it is left out; 3.33 prints
-/// it without a name, 3.41 without its options.
+/// it without a name, 3.41 with an empty one.
 pub fn is_silent(job: &Value) -> bool {
-    job.get("jobname").is_none() || job.get("job options").is_none()
+    job.get("jobname").is_none_or(|name| name == "")
 }
 
-/// Keys that 3.42 prints in JSON and 3.33 does not, as paths of the key tree.
+/// Keys that 3.42 prints in JSON and 3.33 does not (3.41 lacks those of latency targets), as paths of the key tree.
 pub const JSON_ADDED: &[&str] = &[
     "jobs[].job_start",
     "jobs[].latency_target_ns",
