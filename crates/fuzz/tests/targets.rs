@@ -28,7 +28,7 @@ fn no_environment(_: &str) -> Option<String> {
 
 /// The outcome of a command line, with its messages.
 fn answer(words: &[OsString], mut input: &[u8]) -> String {
-    match iolite_options::parse_with(words, &no_environment, &mut input, false) {
+    match iolite_options::parse_with(words, &no_environment, &mut input, iolite_options::Name::Iolite) {
         Ok(Invocation::Run { batches, warnings, .. }) => {
             // Accepted values can be printed.
             assert!(!format!("{batches:?}").is_empty());

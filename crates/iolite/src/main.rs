@@ -14,10 +14,10 @@ mod stored_names;
 
 use console::Console;
 use iolite_host::ThisMachine;
-use iolite_options::{Invocation, JobOptions, NO_JOBS, RunOptions, commands};
+use iolite_options::{Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
 use iolite_plan::{Plan, own_files};
 use iolite_report::Program;
-use iolite_run::{HeldSignals, Prepared, RunError};
+use iolite_run::{HeldSignals, Outcome, Prepared, RunError};
 use iolite_types::is_standard_stream;
 use session::Session;
 use std::ffi::OsString;
@@ -28,29 +28,31 @@ use std::process::ExitCode;
 
 /// The exit status when a signal ended the run, as users of fio know it.
 const INTERRUPTED: u8 = 128;
+/// The highest exit status that counts failed jobs: those above it have meanings of their own in a shell. (fio's own
+/// count wraps, so that 256 failed jobs are a success.)
+const MOST_FAILURES: usize = 125;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
-    let program = args.next().unwrap_or_default();
-    let name =
-        if Path::new(&program).file_name().is_some_and(|name| name == "fio") { "fio" } else { "iolite" };
+    let name = Name::of(&args.next().unwrap_or_default());
     let args: Vec<OsString> = args.collect();
     if let Some(companion) = commands::called_by(&args) {
-        return companions::run(name, companion, &args[1..]);
+        return companions::run(name.word(), companion, &args[1..]);
     }
     debug::set_up(iolite_options::run_options(&args));
-    match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name == "fio") {
-        Ok(Invocation::Print { text, status }) => answer(name, &text, status),
+    match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name) {
+        Ok(Invocation::Print { text, status }) => answer(name.word(), &text, status),
         Ok(Invocation::NoJobs { usage }) => {
-            let status = answer(name, &usage, 1);
+            let status = answer(name.word(), &usage, 1);
             complain(name, &NO_JOBS);
             status
         }
-        Ok(Invocation::Test(test)) => self_tests::run(name, &test),
-        Ok(Invocation::InflateLog(file)) => inflate(name, &file),
+        Ok(Invocation::Test(test)) => self_tests::run(name.word(), &test),
+        Ok(Invocation::InflateLog(file)) => inflate(name.word(), &file),
         Ok(Invocation::Run { batches, run, warnings }) => {
-            warnings.iter().for_each(|warning| complain(name, &warning.as_warning()));
-            ExitCode::from(run_all(name, batches, &run))
+            let warnings: String =
+                warnings.iter().map(|warning| diagnostic(name, &warning.as_warning())).collect();
+            ExitCode::from(run_all(name, batches, &run, warnings))
         }
         Err(errors) => {
             errors.iter().for_each(|error| complain(name, error));
@@ -87,19 +89,41 @@ fn answer(name: &str, text: &str, status: u8) -> ExitCode {
 }
 
 /// Who says what to whom: diagnostics go to standard error, with the program's name.
-fn complain(name: &str, what: &dyn Display) {
-    console::print_error(&format!("{name}: {}\n", iolite_types::without_error_numbers(&what.to_string())));
+fn complain(name: impl Display, what: &dyn Display) {
+    console::print_error(&diagnostic(name, what));
 }
 
-fn program(name: &str) -> Program {
-    let own = concat!("iolite-", env!("CARGO_PKG_VERSION"));
-    Program { version: if name == "fio" { format!("fio-3.42 ({own})") } else { own.to_owned() } }
+fn diagnostic(name: impl Display, what: &dyn Display) -> String {
+    format!("{name}: {}\n", iolite_types::without_error_numbers(&what.to_string()))
 }
 
-/// Runs all jobs; the exit status.
+fn program(name: Name) -> Program {
+    Program { version: name.version().to_owned(), own_version: name.own_version().to_owned() }
+}
+
+/// Runs all jobs, and tells the warnings about the input where they are expected; the exit status.
+///
+/// Who calls `fio` takes any line on standard error for a failure. There, warnings are lines of the normal report, as
+/// fio's own notices are, and reports for programs are without them. Only of a run that is refused, standard error has
+/// them too, because they may explain why.
+fn run_all(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, mut warnings: String) -> u8 {
+    if !name.is_strict() {
+        console::print_error(&std::mem::take(&mut warnings));
+    }
+    let status = run_jobs(name, batches, run, &mut warnings);
+    // There was no report to have them.
+    if status != 0 {
+        console::print_error(&warnings);
+    } else if run.output_format.contains(&OutputFormat::Normal) && console::print(&warnings).is_err() {
+        return 1;
+    }
+    status
+}
+
+/// Runs all jobs; the exit status. The report takes the warnings.
 ///
 /// Several job files are one run with one report, in which each file waits for the one before.
-fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) -> u8 {
+fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warnings: &mut String) -> u8 {
     let mut jobs = Vec::new();
     for (position, mut batch) in batches.into_iter().enumerate() {
         if let Some(first) = batch.first_mut() {
@@ -111,10 +135,8 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
     if !run.parse_only {
         match merge::all(&mut jobs) {
             Ok(0) if run.merge_blktrace_only => {
-                complain(
-                    name,
-                    &"warning: --merge-blktrace-only: no job has merge_blktrace_file and read_iolog",
-                );
+                let what = "warning: --merge-blktrace-only: no job has merge_blktrace_file and read_iolog";
+                *warnings += &diagnostic(name, &what);
             }
             Ok(_) => {}
             Err(problem) if run.merge_blktrace_only => {
@@ -155,7 +177,7 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         }
     };
     let mut session = Session::new(name, program(name), run, &mut console);
-    session.begin(&plan);
+    session.begin(&plan, &std::mem::take(warnings));
     // Until the report is written.
     let performed = HeldSignals::new().and_then(|held| {
         let outcome = prepared.perform(session.settings(), &mut |event| session.take(event))?;
@@ -175,8 +197,16 @@ fn run_all(name: &'static str, batches: Vec<Vec<JobOptions>>, run: &RunOptions) 
         complain(name, &format_args!("the report cannot be written: {error}"));
         return 1;
     }
+    exit_status(name, &outcome)
+}
+
+/// What the run's end means to its caller.
+fn exit_status(name: Name, outcome: &Outcome) -> u8 {
     match outcome {
         outcome if outcome.signal.is_some() => INTERRUPTED,
+        outcome if outcome.failed && name.is_strict() => {
+            outcome.failures.clamp(1, MOST_FAILURES).try_into().unwrap_or(u8::MAX)
+        }
         outcome if outcome.failed => 1,
         _ => 0,
     }
@@ -207,7 +237,7 @@ fn writes_to_output(plan: &Plan) -> bool {
 }
 
 /// Says why nothing runs, to a person and to programs.
-fn refuse(name: &'static str, run: &RunOptions, plan: &Plan, machine: &ThisMachine, error: &RunError) -> u8 {
+fn refuse(name: Name, run: &RunOptions, plan: &Plan, machine: &ThisMachine, error: &RunError) -> u8 {
     tell_refusal(name, error);
     if !run.parse_only && session::has_program_format(run) {
         match open_console(run, plan, machine) {
@@ -220,7 +250,7 @@ fn refuse(name: &'static str, run: &RunOptions, plan: &Plan, machine: &ThisMachi
     1
 }
 
-fn tell_refusal(name: &str, error: &RunError) {
+fn tell_refusal(name: Name, error: &RunError) {
     match error {
         RunError::Problems(problems) => problems.iter().for_each(|problem| complain(name, problem)),
         RunError::System(..) => complain(name, error),

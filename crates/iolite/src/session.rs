@@ -1,9 +1,9 @@
 //! One run as its user sees it: the announcement, notes and status lines on the way, the report.
 
 use crate::act;
-use crate::complain;
 use crate::console::{self, Console};
-use iolite_options::{EtaWhen, IdleProfile, OutputFormat, RunOptions};
+use crate::diagnostic;
+use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
 use iolite_plan::{JobPlan, Plan};
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Tells what happens, in the formats that were asked for.
 pub struct Session<'a> {
-    name: &'static str,
+    name: Name,
     program: Program,
     run: &'a RunOptions,
     console: &'a mut Console,
@@ -29,7 +29,7 @@ pub struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// A session that writes to this console.
-    pub fn new(name: &'static str, program: Program, run: &'a RunOptions, console: &'a mut Console) -> Self {
+    pub fn new(name: Name, program: Program, run: &'a RunOptions, console: &'a mut Console) -> Self {
         Session {
             exporters: exporters(run),
             name,
@@ -71,12 +71,12 @@ impl<'a> Session<'a> {
         self.run.output_format.contains(&OutputFormat::Normal)
     }
 
-    /// Announces the jobs.
-    pub fn begin(&mut self, plan: &Plan) {
+    /// Announces the jobs, behind warnings about the input that are lines of the report.
+    pub fn begin(&mut self, plan: &Plan, warnings: &str) {
         if !self.is_readable() {
             return;
         }
-        let mut text = String::new();
+        let mut text = warnings.to_owned();
         for job in &plan.jobs {
             if job.found_files {
                 text += &header::files_found(plan.workers[job.first_worker].files.len());
@@ -147,9 +147,10 @@ impl Session<'_> {
     pub fn take(&mut self, event: Event) {
         match event.kind {
             EventKind::Note(text) => self.note(&text),
-            EventKind::Warning(text) => {
+            EventKind::Warning(text) => self.warning(&text),
+            EventKind::Trouble(text) => {
                 self.clear_line();
-                complain(self.name, &text);
+                console::print_error(&diagnostic(self.name, &text));
             }
             EventKind::WrongData(text) => {
                 self.clear_line();
@@ -181,6 +182,17 @@ impl Session<'_> {
         if self.is_readable() {
             self.clear_line();
             self.console.write(format!("{text}\n").as_bytes());
+        }
+    }
+
+    /// Nothing has failed, so a program that calls `fio` finds nothing on standard error.
+    fn warning(&mut self, text: &str) {
+        self.clear_line();
+        let line = diagnostic(self.name, &text);
+        if !self.name.is_strict() {
+            console::print_error(&line);
+        } else if self.is_readable() {
+            self.console.write(line.as_bytes());
         }
     }
 

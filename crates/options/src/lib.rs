@@ -14,6 +14,7 @@ pub mod help;
 mod job;
 mod jobfile;
 pub mod manual;
+mod name;
 mod needs;
 mod parse;
 pub mod profiles;
@@ -35,6 +36,7 @@ mod wrap;
 
 pub use engines::EngineOptions;
 pub use job::*;
+pub use name::Name;
 pub use parse::{NO_JOBS, parse, parse_with, run_options};
 pub use run::*;
 pub use typed::*;

@@ -7,13 +7,12 @@ use crate::profiles::Profile;
 use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
 use crate::sys::MachineFacts;
-use crate::{Diagnostic, Invocation, JobOptions, Origin, OutputFormat, RunOptions, help, showcmd, usage};
+use crate::{
+    Diagnostic, Invocation, JobOptions, Name, Origin, OutputFormat, RunOptions, help, showcmd, usage,
+};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Read;
-
-/// The version of the language: the one that fio reports.
-const LANGUAGE: &str = "fio-3.42";
 
 /// Parses a command line, without the program's name.
 ///
@@ -24,9 +23,9 @@ const LANGUAGE: &str = "fio-3.42";
 pub fn parse(
     args: &[OsString],
     environment: &dyn Fn(&str) -> Option<String>,
-    invoked_as_fio: bool,
+    name: Name,
 ) -> Result<Invocation, Vec<Diagnostic>> {
-    parse_with(args, environment, &mut std::io::stdin(), invoked_as_fio)
+    parse_with(args, environment, &mut std::io::stdin(), name)
 }
 
 /// [`parse`] with a given standard input.
@@ -37,10 +36,10 @@ pub fn parse_with(
     args: &[OsString],
     environment: &dyn Fn(&str) -> Option<String>,
     standard_input: &mut dyn Read,
-    invoked_as_fio: bool,
+    name: Name,
 ) -> Result<Invocation, Vec<Diagnostic>> {
     let surroundings = Surroundings { environment, facts: MachineFacts::of_this_machine(), standard_input };
-    parse_in(args, surroundings, invoked_as_fio)
+    parse_in(args, surroundings, name)
 }
 
 /// The options of the run on this command line. `--debug` has to be known before parsing starts, because parsing is
@@ -55,9 +54,8 @@ pub fn run_options(args: &[OsString]) -> RunOptions {
 pub(crate) fn parse_in(
     args: &[OsString],
     mut surroundings: Surroundings<'_>,
-    invoked_as_fio: bool,
+    name: Name,
 ) -> Result<Invocation, Vec<Diagnostic>> {
-    let program = if invoked_as_fio { "fio" } else { "iolite" };
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
     let Scanned { mut asked, mut sections, files } =
@@ -65,7 +63,7 @@ pub(crate) fn parse_in(
     let profile = asked.profile.take();
     if let Some(question) = asked.question.take() {
         let profile = profile.map(|chosen| chosen.profile);
-        return if errors.is_empty() { Ok(answer(&question, program, profile)) } else { Err(errors) };
+        return if errors.is_empty() { Ok(answer(&question, name, profile)) } else { Err(errors) };
     }
     if let Some(profile) = profile.filter(|_| errors.is_empty()) {
         errors.extend(jobs_beside_profile(&sections, &files));
@@ -105,13 +103,13 @@ pub(crate) fn parse_in(
     if asked.showcmd {
         // The defaults of the command line apply to the first file.
         let mut defaults: Vec<&Section> = sections.iter().filter(|section| section.is_global).collect();
-        let lines = files
-            .iter()
-            .map(|file| showcmd::render(program, &std::mem::take(&mut defaults), &selected(file, &asked)));
+        let lines = files.iter().map(|file| {
+            showcmd::render(name.word(), &std::mem::take(&mut defaults), &selected(file, &asked))
+        });
         return Ok(Invocation::Print { text: lines.collect(), status: 0 });
     }
     if batches.is_empty() && !asked.run.parse_only {
-        return no_jobs(warnings, program);
+        return no_jobs(warnings, name);
     }
     if asked.append_terse && !asked.run.output_format.contains(&OutputFormat::Terse) {
         asked.run.output_format.push(OutputFormat::Terse);
@@ -258,27 +256,27 @@ fn tidy(mut diagnostics: Vec<Diagnostic>, mut paths: Vec<String>) -> Vec<Diagnos
 /// The text that fio prints when there is nothing to do.
 pub const NO_JOBS: &str = "No job(s) defined";
 
-fn no_jobs(mut warnings: Vec<Diagnostic>, program: &str) -> Result<Invocation, Vec<Diagnostic>> {
+fn no_jobs(mut warnings: Vec<Diagnostic>, name: Name) -> Result<Invocation, Vec<Diagnostic>> {
     if warnings.is_empty() {
-        return Ok(Invocation::NoJobs { usage: usage::usage(program, &version(program)) });
+        return Ok(Invocation::NoJobs { usage: usage::usage(name) });
     }
     warnings.push(Diagnostic { origin: None, message: NO_JOBS.to_owned() });
     Err(warnings)
 }
 
-fn answer(question: &Question, program: &str, profile: Option<&Profile>) -> Invocation {
+fn answer(question: &Question, name: Name, profile: Option<&Profile>) -> Invocation {
     let (text, status) = match question {
-        Question::Version => (format!("{}\n", version(program)), 0),
-        Question::Help => (usage::usage(program, &version(program)), 0),
-        Question::CommandHelp(name) => {
+        Question::Version => (format!("{}\n", name.version()), 0),
+        Question::Help => (usage::usage(name), 0),
+        Question::CommandHelp(option) => {
             let help = match profile {
-                Some(profile) => help::profile_help(profile, name.as_deref()),
-                None => help::command_help(name.as_deref()),
+                Some(profile) => help::profile_help(profile, option.as_deref()),
+                None => help::command_help(option.as_deref()),
             };
             (help.text, help.status)
         }
-        Question::EngineHelp(name) => {
-            let help = help::engine_help(name.as_deref());
+        Question::EngineHelp(engine) => {
+            let help = help::engine_help(engine.as_deref());
             (help.text, help.status)
         }
         Question::SelfTest(test) => return Invocation::Test(test.clone()),
@@ -286,10 +284,4 @@ fn answer(question: &Question, program: &str, profile: Option<&Profile>) -> Invo
         Question::DebugCategories => (format!("debug categories: {}, all\n", DEBUG_CATEGORIES.join(", ")), 0),
     };
     Invocation::Print { text, status }
-}
-
-/// The output of `--version`.
-fn version(program: &str) -> String {
-    let own = concat!("iolite-", env!("CARGO_PKG_VERSION"));
-    if program == "fio" { format!("{LANGUAGE} ({own})") } else { own.to_owned() }
 }

@@ -7,7 +7,7 @@
 mod act;
 mod tiobench;
 
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Given, Kind};
 use crate::section::{Section, Setting};
 use crate::sys::MachineFacts;
 use crate::values::{SECOND, integer, time};
@@ -39,6 +39,35 @@ pub static ALL: &[Profile] = &[tiobench::PROFILE, act::PROFILE];
 /// The profile of this name.
 pub fn find(name: &str) -> Option<&'static Profile> {
     ALL.iter().find(|profile| profile.name == name)
+}
+
+/// The profile that has an option of this name, and the option.
+pub(crate) fn find_option(name: &str) -> Option<(&'static Profile, &'static Definition)> {
+    ALL.iter().find_map(|profile| Some((profile, profile.option(name)?)))
+}
+
+/// An option of a profile that is given for a job. fio takes it, and does nothing with it; many published job files have
+/// `threads=1`.
+///
+/// # Errors
+/// The value is none of its kind.
+pub(crate) fn ignore(given: &mut Given<'_>) -> Result<(), String> {
+    match given.definition.kind {
+        Kind::Flag if given.text.is_none() => {}
+        Kind::Int | Kind::Flag | Kind::Bool => {
+            // The limits are the profile's.
+            integer(given.required()?, given.kb_base, &mut given.notes)?;
+        }
+        Kind::Time => {
+            // A duration below 0 is one for fio, too.
+            let text = given.required()?;
+            time(text.strip_prefix('-').unwrap_or(text), SECOND, &mut given.notes)?;
+        }
+        _ => {}
+    }
+    let profile = find_option(given.definition.name).map_or("", |(profile, _)| profile.name);
+    given.notes.push(format!("is an option of --profile={profile}, and has no effect in a job"));
+    Ok(())
 }
 
 impl Profile {

@@ -1,10 +1,10 @@
 //! All options of the language: looking one up by name, and applying a value to a job.
 
-use crate::definition::{Definition, Given, Kind, Status};
+use crate::definition::{Definition, Given, Kind, Scope, Status};
 use crate::engines::{self, EngineInfo};
 use crate::spelling::closest;
 use crate::values;
-use crate::{Diagnostic, JobOptions, Origin, defs, rules};
+use crate::{Diagnostic, JobOptions, Origin, defs, profiles, rules};
 
 /// Every job option, in the order of the help.
 pub fn job_options() -> impl Iterator<Item = &'static Definition> {
@@ -18,9 +18,12 @@ pub fn run_options() -> impl Iterator<Item = (&'static str, Status)> {
         .map(|option| (option.name, if option.land.is_some() { Status::Works } else { Status::NotYet }))
 }
 
-/// The option of this name or alias, of every job or of this engine.
+/// The option of this name or alias: of every job or of this engine; else one of fio's past, or of a profile.
 pub fn find(name: &str, engine: &str) -> Option<&'static Definition> {
-    find_job(name).or_else(|| engines::engine(engine)?.option(name))
+    find_job(name)
+        .or_else(|| engines::engine(engine)?.option(name))
+        .or_else(|| defs::PAST.iter().find(|definition| definition.answers_to(name)))
+        .or_else(|| profiles::find_option(name).map(|(_, definition)| definition))
 }
 
 /// The job option of this name or alias.
@@ -63,6 +66,7 @@ pub fn apply(
     let mut given = Given { definition, text, kb_base: job.measurement.kb_base, notes: Vec::new() };
     match definition.land {
         Some(land) => land.put(job, &mut given).map_err(diagnostic)?,
+        None if definition.scope == Scope::Profile => profiles::ignore(&mut given).map_err(diagnostic)?,
         None if asks_for_nothing(definition, text) => {}
         None => return Err(diagnostic(format!("option {} is not supported yet", definition.name))),
     }

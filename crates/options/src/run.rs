@@ -61,8 +61,6 @@ pub struct RunOptions {
     pub warnings_fatal: bool,
     /// `--idle-prof`
     pub idle_prof: Option<IdleProfile>,
-    /// `--max-jobs`: the limit on the number of workers.
-    pub max_jobs: u32,
     /// `--aux-path`: the directory for files that the run itself makes.
     pub aux_path: Option<PathBuf>,
     /// `--profile`: the name of the profile that made the jobs.
@@ -94,7 +92,6 @@ impl Default for RunOptions {
             merge_blktrace_only: false,
             warnings_fatal: false,
             idle_prof: None,
-            max_jobs: 4096,
             aux_path: None,
             profile: None,
             debug: DebugWish::default(),

@@ -216,7 +216,8 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "append-terse",
         'f',
-        NoArgument,
+        // fio takes a value, whatever it is, and does nothing with it.
+        Optional("anything"),
         &["Report in the terse format as well"],
         Some(|asked, _| {
             asked.append_terse = true;
@@ -271,7 +272,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "max-jobs",
         'j',
         Required("number"),
-        &["Run no more workers than this (default 4096)"],
+        &["Accepted and not needed: as many workers run as there are jobs"],
         Some(max_jobs),
     ),
     option(
@@ -497,12 +498,8 @@ fn eta(asked: &mut Asked, value: &str) -> Result<(), String> {
 }
 
 fn max_jobs(asked: &mut Asked, value: &str) -> Result<(), String> {
-    match value.parse() {
-        Ok(number) if number > 0 => asked.run.max_jobs = number,
-        _ => {
-            let kept = asked.run.max_jobs;
-            asked.notes.push(format!("not a number of jobs; ignored, the limit stays {kept}"));
-        }
+    if value.parse::<u64>().is_err() {
+        asked.notes.push("not a number of jobs; ignored".to_owned());
     }
     Ok(())
 }

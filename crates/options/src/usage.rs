@@ -1,16 +1,22 @@
 //! The text of `--help`.
 
-use crate::commands;
 use crate::run_options::{self, Argument};
+use crate::{Name, commands};
 use std::fmt::Write;
 
 /// The column at which descriptions start.
 const INDENT: usize = 32;
 
 /// The whole help page.
-pub(crate) fn usage(program: &str, version: &str) -> String {
+pub(crate) fn usage(program: Name) -> String {
+    let speaker = match program {
+        Name::Iolite => String::new(),
+        // Everything else says that this is fio, because scripts parse it. Here a person reads.
+        Name::Fio => format!("This is {}, which speaks the language of fio.\n", program.own_version()),
+    };
     let mut text = format!(
         "{version}\n\
+         {speaker}\
          Measures what storage does under a workload that you describe.\n\
          \n\
          Usage: {program} [options] [job options] [job files]\n\
@@ -22,7 +28,8 @@ pub(crate) fn usage(program: &str, version: &str) -> String {
          are defaults for the jobs that follow. Several job files run one after the other;\n\
          - is standard input. --cmdhelp lists the job options, --enghelp the I/O engines.\n\
          \n\
-         Options:\n"
+         Options:\n",
+        version = program.version()
     );
     let (works, not_yet): (Vec<_>, Vec<_>) =
         run_options::ALL.iter().partition(|option| option.land.is_some());
@@ -65,7 +72,7 @@ mod tests {
 
     #[test]
     fn every_option_is_described_on_lines_that_fit() {
-        let text = usage("iolite", "iolite-1.2.3");
+        let text = usage(Name::Iolite);
         for option in run_options::ALL {
             assert!(text.contains(&format!("--{}", option.name)), "{} is missing", option.name);
         }

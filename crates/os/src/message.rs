@@ -13,8 +13,10 @@ pub enum Message {
     Phase(u32),
     /// A line for the user, like "Laying out IO file".
     Note(u32, String),
-    /// A warning for the user, for example about a failed I/O or a file.
+    /// A warning for the user: something is suspicious, and nothing has failed.
     Warning(u32, String),
+    /// Something went wrong, for example with an I/O or a file.
+    Trouble(u32, String),
     /// A report about data that is not what was written.
     WrongData(u32, String),
     /// The job failed with this errno. The text says what failed.
@@ -36,6 +38,7 @@ impl Message {
             Message::ThreadOver(worker) => (4, *worker, 0, ""),
             Message::WentOn(worker, errno, text) => (5, *worker, *errno, text.as_str()),
             Message::WrongData(worker, text) => (6, *worker, 0, text.as_str()),
+            Message::Trouble(worker, text) => (7, *worker, 0, text.as_str()),
         };
         let mut bytes = Vec::with_capacity(9 + text.len().min(MOST_TEXT));
         bytes.push(tag);
@@ -68,6 +71,7 @@ impl Message {
             3 => Message::Failed(worker, errno, text),
             5 => Message::WentOn(worker, errno, text),
             6 => Message::WrongData(worker, text),
+            7 => Message::Trouble(worker, text),
             _ => Message::ThreadOver(worker),
         }))
     }
@@ -85,6 +89,7 @@ mod tests {
             Message::Note(1, "a: Laying out IO file (1 file / 1MiB)".into()),
             Message::Failed(2, 28, "write".into()),
             Message::Warning(3, String::new()),
+            Message::Trouble(3, "io_u error".into()),
             Message::WrongData(3, "md5: verify failed\n       Expected CRC: 0".into()),
             Message::WentOn(3, 5, "read".into()),
             Message::ThreadOver(4),

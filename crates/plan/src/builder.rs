@@ -50,12 +50,6 @@ impl Plan {
         let Some(first) = self.jobs.first() else { return Vec::new() };
         let problem = |message| Problem::of_job(&first.name, message);
         let mut found = Vec::new();
-        let (workers, most) = (self.workers.len(), run.max_jobs);
-        if workers > most as usize {
-            let message =
-                format!("{workers} jobs are more than the limit of {most}; raise it with --max-jobs");
-            found.push(problem(message));
-        }
         if run.parse_only {
             return found;
         }
@@ -70,6 +64,10 @@ impl Plan {
 
 /// The workers of the latest job of each name, and whether it is the only job of that name.
 type ByName = HashMap<String, (Range<usize>, bool)>;
+
+/// The most workers on a system that does not tell how many threads it has room for: what the kernel's numbers of
+/// processes have room for.
+const MOST_WORKERS: u64 = 1 << 22;
 
 /// A plan that is being made.
 struct Builder<'a> {
@@ -103,7 +101,9 @@ impl Builder<'_> {
         self.plan.waves += u32::from(stonewall);
         let first_worker = self.plan.workers.len();
         let room = self.machine.memory().obtainable();
-        if let Some((option, message)) = room::exceeded(&options, self.run.parse_only, room) {
+        let exceeded = room::exceeded(&options, self.run.parse_only, room)
+            .or_else(|| Some(("numjobs", self.more_than_there_may_be(&options)?)));
+        if let Some((option, message)) = exceeded {
             self.problems.push(Problem::of(&options, option, message));
             // One clone stands for all of those that there is no room for.
             options.schedule.numjobs = 1;
@@ -140,6 +140,16 @@ impl Builder<'_> {
                 self.problems.push(job.problem("numa_mem_policy", message));
             }
         }
+    }
+
+    /// Why the workers of this job are more than the system has room for. fio knows no such limit: as many run as there
+    /// are jobs, whatever `--max-jobs` says.
+    fn more_than_there_may_be(&self, options: &JobOptions) -> Option<String> {
+        let most = self.machine.limits().threads.unwrap_or(MOST_WORKERS);
+        let workers = self.plan.workers.len() as u64 + u64::from(options.schedule.numjobs);
+        (workers > most).then(|| {
+            format!("{workers} workers are more than the {most} threads that this system has room for")
+        })
     }
 
     /// Adds the clones of the job that comes next.
@@ -314,7 +324,7 @@ fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_host::MadeUp;
+    use iolite_host::{Limits, MadeUp};
     use iolite_options::ExtentOptions;
 
     fn job(name: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
@@ -413,10 +423,14 @@ mod tests {
     }
 
     #[test]
-    fn more_workers_than_allowed() {
-        let run = RunOptions { max_jobs: 3, ..RunOptions::default() };
-        let problems =
-            Plan::build(vec![job("a", |o| o.schedule.numjobs = 4)], &run, &MadeUp::new()).unwrap_err();
-        assert!(problems[0].message.contains("--max-jobs"));
+    fn more_workers_than_there_is_room_for() {
+        let jobs = || vec![job("a", |o| o.schedule.numjobs = 5000), job("b", |o| o.schedule.numjobs = 5000)];
+        let run = RunOptions::default();
+        let with = |threads| MadeUp::new().with_limits(Limits { threads, ..Limits::default() });
+        assert_eq!(Plan::build(jobs(), &run, &with(Some(10_000))).unwrap().workers.len(), 10_000);
+        let problems = Plan::build(jobs(), &run, &with(Some(9_999))).unwrap_err();
+        assert!(problems[0].message.contains("10000 workers are more than the 9999 threads"), "{problems:?}");
+        let many = vec![job("a", |o| o.schedule.numjobs = u32::MAX)];
+        assert!(Plan::build(many, &run, &with(None)).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Command lines are resolved on machines that nobody here has: no test looks at this one.
 
 use iolite_host::{InUse, Machine, MadeUp, ZoneModel, Zones};
-use iolite_options::{Invocation, parse_with};
+use iolite_options::{Invocation, Name, parse_with};
 use iolite_plan::resolve::ResolvedWorker;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{FileKind, Plan};
@@ -15,8 +15,8 @@ const TIB: u64 = 1 << 40;
 /// What each worker does, or what is in the way.
 fn resolved(machine: &MadeUp, arguments: &str) -> Result<Vec<ResolvedWorker>, Vec<String>> {
     let arguments: Vec<OsString> = arguments.split_whitespace().map(OsString::from).collect();
-    let parsed =
-        parse_with(&arguments, &|_| None, &mut std::io::empty(), false).expect("the language is known");
+    let parsed = parse_with(&arguments, &|_| None, &mut std::io::empty(), Name::Iolite)
+        .expect("the language is known");
     let Invocation::Run { mut batches, run, .. } = parsed else { panic!("jobs are to run") };
     let words = |problems: Vec<iolite_plan::Problem>| {
         problems.into_iter().map(|problem| problem.message).collect::<Vec<String>>()

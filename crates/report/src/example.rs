@@ -10,7 +10,7 @@ use iolite_types::{Direction, PerDirection};
 /// The text of a report in a format.
 pub fn text(exporter: &dyn Exporter, report: &Report) -> String {
     let mut out = Vec::new();
-    let program = Program { version: "iolite-0.1.0".into() };
+    let program = Program { version: "fio-3.42".into(), own_version: "iolite-0.1.0".into() };
     exporter.write(report, &program, &mut out).expect("memory takes everything");
     String::from_utf8(out).expect("text")
 }

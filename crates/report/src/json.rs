@@ -33,6 +33,7 @@ impl Exporter for Json {
         let mut json = Writer::new(out);
         json.open_root()?;
         json.text("fio version", &program.version)?;
+        json.text("iolite version", &program.own_version)?;
         json.integer("timestamp", report.timestamp_ms / 1000)?;
         json.integer("timestamp_ms", report.timestamp_ms)?;
         json.text("time", &clock::local(report.timestamp_ms))?;

@@ -32,8 +32,10 @@ use std::io;
 /// The program that reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Name and version in one word or two: `iolite-0.1.0`, or `fio-3.42 (iolite-0.1.0)`.
+    /// Name and version in one word, where programs look for them: `iolite-0.1.0`, or `fio-3.42`.
     pub version: String,
+    /// Who really speaks, whatever the name: `iolite-0.1.0`.
+    pub own_version: String,
 }
 
 /// An output format.

@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn fields_in_order() {
         let line = lines(TerseVersion::V3, &example::mixed()).remove(0);
-        let start = ["3", "iolite-0.1.0", "mix", "0", "0", "656880", "218887", "54721", "3001"];
+        let start = ["3", "fio-3.42", "mix", "0", "0", "656880", "218887", "54721", "3001"];
         assert_eq!(line[..9], start);
         assert_eq!(line[17..19], ["1.000000%=20", "50.000000%=20"]);
         assert_eq!(line[19..22], ["99.000000%=199", "0%=0", "0%=0"]);

@@ -1,7 +1,7 @@
 //! Compares reports with those of the peer: fio runs with two formats at once, its JSON is parsed into a [`Report`],
 //! and the reports made from that must be the text that fio printed, in both formats.
 //!
-//! The installed fio is older than the one whose layout is used here; [`as_newer`] and [`NEWER_KEYS`] are the complete
+//! The installed fio is older than the one whose layout is used here, and has none of our keys; [`as_newer`] and [`NEWER_KEYS`] are the complete
 //! list of differences. Without fio, the tests are skipped and say so.
 
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
@@ -12,8 +12,14 @@ use serde_json::Value;
 use std::process::Command;
 
 /// Keys that only the newer JSON has.
-const NEWER_KEYS: [&str; 5] =
-    ["job_start", "latency_target_ns", "latency_window_us", "read_sectors", "write_sectors"];
+const NEWER_KEYS: [&str; 6] = [
+    "iolite version",
+    "job_start",
+    "latency_target_ns",
+    "latency_window_us",
+    "read_sectors",
+    "write_sectors",
+];
 
 /// The output of a run of the peer, separated by format.
 struct Told {
@@ -303,7 +309,10 @@ fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) {
     let mut display = Display { synchronous: false, ..Display::default() };
     adapt(&mut display);
     let report = report(&json, &display);
-    let program = Program { version: json["fio version"].as_str().expect("a version").into() };
+    let program = Program {
+        version: json["fio version"].as_str().expect("a version").into(),
+        own_version: String::new(),
+    };
     let ours = |exporter: &dyn Exporter| {
         let mut out = Vec::new();
         exporter.write(&report, &program, &mut out).expect("memory takes everything");

@@ -242,12 +242,12 @@ impl<'a> Controller<'a> {
             self.log_bandwidth(true, events);
         }
         let report = self.report();
-        let failed = self.clock_lost
-            || self.bandwidth_log.has_failed()
-            || self.members.iter().any(|member| {
-                member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
-            });
-        Ok(Outcome { report, failed, signal: self.signal })
+        let has_failed = |member: &&Member| {
+            member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
+        };
+        let failures = self.members.iter().filter(has_failed).count();
+        let failed = self.clock_lost || self.bandwidth_log.has_failed() || failures > 0;
+        Ok(Outcome { report, failed, failures, signal: self.signal })
     }
 
     /// Has the files laid out; false = the run ends here.
@@ -389,7 +389,7 @@ impl<'a> Controller<'a> {
                         // The clock of all other workers has stopped.
                         self.clock_lost = true;
                         let text = "the thread that kept the time (gtod_cpu) is gone: the run ends";
-                        self.tell(None, EventKind::Warning(text.to_owned()), events);
+                        self.tell(None, EventKind::Trouble(text.to_owned()), events);
                         (0..self.members.len()).for_each(|index| self.terminate(index));
                     }
                 }
@@ -424,6 +424,7 @@ impl<'a> Controller<'a> {
                 Message::Phase(_) => {}
                 Message::Note(worker, text) => self.tell(Some(worker), EventKind::Note(text), events),
                 Message::Warning(worker, text) => self.tell(Some(worker), EventKind::Warning(text), events),
+                Message::Trouble(worker, text) => self.tell(Some(worker), EventKind::Trouble(text), events),
                 Message::WrongData(worker, text) => {
                     self.tell(Some(worker), EventKind::WrongData(text), events);
                 }

@@ -65,8 +65,10 @@ pub type Events<'a> = dyn FnMut(Event) + 'a;
 pub struct Outcome {
     /// The report.
     pub report: Report,
-    /// A job ended with an error, or was killed.
+    /// A job ended with an error, or was killed; or something that the run itself was asked for has failed.
     pub failed: bool,
+    /// How many workers ended with an error, or were killed.
+    pub failures: usize,
     /// The signal that ended the run, if one did.
     pub signal: Option<i32>,
 }

@@ -43,8 +43,10 @@ pub struct Source {
 pub enum EventKind {
     /// A line for the report's reader: "a: Laying out IO file (1 file / 1MiB)".
     Note(String),
-    /// Something went wrong in one I/O or file.
+    /// Something is suspicious or other than expected, and nothing has failed.
     Warning(String),
+    /// Something went wrong: in one I/O or file, or in the run.
+    Trouble(String),
     /// Data that was checked is not what was written: a report of several lines.
     WrongData(String),
     /// A worker ended with an error.

@@ -110,7 +110,7 @@ impl Worker<'_> {
         }
         if let Err(error) = state.remove() {
             let text = format!("verify state {} cannot be removed: {error}", path.display());
-            Message::Warning(self.number(), text).send(self.messages);
+            Message::Trouble(self.number(), text).send(self.messages);
         }
     }
 }

@@ -9,13 +9,13 @@ impl Worker<'_> {
     pub(super) fn tell(&self, failure: Failure, file: Option<String>, trouble: Option<String>) -> Stop {
         if failure.missed == Some(Missed::Script) {
             let line = format!("{}: {}", self.resolved.name, trouble.unwrap_or_default());
-            Message::Warning(self.number(), line).send(self.messages);
+            Message::Trouble(self.number(), line).send(self.messages);
             return Stop { errno: failure.errno.0, what: "func=read_iolog".into() };
         }
         if let Some(Missed::Rate(pace::Missed { option, asked, got })) = failure.missed {
             let unit = if option == "rate_min" { "B/s" } else { "IOPS" };
             let line = format!("{}: {option}={asked} not met, got {got} {unit}", self.resolved.name);
-            Message::Warning(self.number(), line).send(self.messages);
+            Message::Trouble(self.number(), line).send(self.messages);
             return Stop { errno: failure.errno.0, what: format!("func={option}") };
         }
         let Some(Attempt { operation, offset, length, .. }) = failure.attempt else {
@@ -32,7 +32,7 @@ impl Worker<'_> {
             let line = format!(
                 "latency of {latency} nsec exceeds max_latency={limit}us: {file} {name} offset={offset}, buflen={length}"
             );
-            Message::Warning(self.number(), line).send(self.messages);
+            Message::Trouble(self.number(), line).send(self.messages);
             return Stop { errno: failure.errno.0, what: format!("file={file}, func=max_latency") };
         }
         Stop { errno: failure.errno.0, what: failed_operation(&file, operation) }

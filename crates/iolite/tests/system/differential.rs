@@ -488,11 +488,11 @@ fn comparable(line: &str, report: &str, is_peer: bool, counts: Counts) -> Vec<St
     lines
 }
 
-/// The key tree, without what only 3.42 has.
+/// The key tree, without what only 3.42 has, and what only we have.
 fn tree(json: &Json) -> Vec<String> {
     let added = |entry: &String| {
         let (path, _) = entry.rsplit_once(' ').expect("an entry has a type");
-        peer_differences::JSON_ADDED.contains(&path)
+        peer_differences::JSON_ADDED.contains(&path) || peer_differences::JSON_OWN.contains(&path)
     };
     json.tree().into_iter().filter(|entry| !added(entry)).collect()
 }

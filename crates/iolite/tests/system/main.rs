@@ -6,6 +6,7 @@
 //! `IOLITE_TEST_PROGRAM=/usr/bin/fio cargo test -p iolite --test system` puts another program under the
 //! same tests: that is how the expectations written here were checked against fio itself.
 
+mod as_fio;
 mod cli;
 mod common;
 mod companions;

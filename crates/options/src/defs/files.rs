@@ -1,8 +1,8 @@
 //! Files: their names, sizes, how they are made and how they take turns.
 
-use crate::definition::{Category, Definition, Kind, Limits};
+use crate::definition::{Category, Definition, Given, Kind, Limits};
 use crate::values::{file_service, names, range, size};
-use crate::{Fallocate, SizeValue};
+use crate::{Fallocate, Range, SizeValue};
 
 const fn files(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Files, kind, help)
@@ -81,11 +81,7 @@ pub static SIZES: &[Definition] =
         files("filesize", Kind::Str, "Size of each file; from a range, each file gets its own")
             .limits(Limits::OnlyMin(1))
             .lands(|job, given| {
-                let sizes = range(given.required()?, given.kb_base, true, &mut given.notes)?;
-                if sizes.low == 0 {
-                    return Err("must be at least 1".to_owned());
-                }
-                job.extent.filesize = Some(sizes);
+                job.extent.filesize = Some(ranges_as_one(given)?);
                 Ok(())
             }),
         files("file_append", Kind::Bool, "Start at the end of each file")
@@ -125,6 +121,24 @@ pub static SIZES: &[Definition] =
                     .to_owned()),
             }),
     ];
+
+/// The range from the smallest to the largest of a list of sizes and ranges: fio takes each for the range of a direction,
+/// and draws from all of them together.
+fn ranges_as_one(given: &mut Given<'_>) -> Result<Range, String> {
+    let mut all: Option<Range> = None;
+    for part in given.required()?.split(',').filter(|part| !part.trim().is_empty()) {
+        let Range { low, high } = range(part, given.kb_base, true, &mut given.notes)?;
+        if low == 0 {
+            return Err("must be at least 1".to_owned());
+        }
+        all =
+            Some(all.map_or(Range { low, high }, |all| Range {
+                low: all.low.min(low),
+                high: all.high.max(high),
+            }));
+    }
+    all.ok_or_else(|| "needs a value".to_owned())
+}
 
 /// 0 is no size.
 fn some_size(size: SizeValue) -> Option<SizeValue> {

@@ -62,13 +62,15 @@ pub static LATENCIES: &[Definition] = &[
     measurement("gtod_reduce", Kind::Bool, "Take as few times as possible: sets all four disable options")
         .default("0")
         .lands(|job, given| {
-            // The order of the options matters: a later disable_… takes precedence.
-            let reduce = given.boolean()?;
-            job.measurement.gtod_reduce = reduce;
-            job.measurement.disable_lat = reduce;
-            job.measurement.disable_clat = reduce;
-            job.measurement.disable_slat = reduce;
-            job.measurement.disable_bw = reduce;
+            // The order of the options matters: a later disable_… takes precedence. A later gtod_reduce=0 asks for
+            // nothing, as in fio, and leaves in force what came before.
+            if given.boolean()? {
+                job.measurement.gtod_reduce = true;
+                job.measurement.disable_lat = true;
+                job.measurement.disable_clat = true;
+                job.measurement.disable_slat = true;
+                job.measurement.disable_bw = true;
+            }
             Ok(())
         }),
     measurement("disable_lat", Kind::Bool, "Do not measure total latencies")

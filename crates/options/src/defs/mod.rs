@@ -31,6 +31,7 @@ mod job;
 mod logs;
 mod measurement;
 mod own;
+mod past;
 mod pattern;
 mod placement;
 mod rates;
@@ -42,6 +43,7 @@ use crate::definition::Definition;
 
 #[cfg(test)]
 pub(crate) use own::OWN;
+pub(crate) use past::PAST;
 
 /// Every job option, in the order in which the help lists them: those of fio, then our own.
 pub static ALL: &[&[Definition]] = &[

@@ -116,7 +116,13 @@ pub static FLOW: &[Definition] = &[
         .under("flow_id")
         .default("0")
         .range(0, 1000)
-        .lands(put!(rates.flow, number())),
+        .lands(|job, given| {
+            // Old job files have weights with opposite signs for jobs that keep in step.
+            let text = given.required()?;
+            given.text = Some(text.strip_prefix('-').unwrap_or(text));
+            job.rates.flow = given.number()?;
+            Ok(())
+        }),
     rates("flow_sleep", Kind::Int, "How long a job that is ahead sleeps, in µs")
         .under("flow_id")
         .default("0")

@@ -242,7 +242,10 @@ fn the_last_of_two_opposites_counts() {
         ),
         (true, false, true, true)
     );
-    assert!(!accepted(&["disable_lat=1", "gtod_reduce=0"]).measurement.disable_lat);
+    // gtod_reduce=0 asks for nothing.
+    assert!(accepted(&["disable_lat=1", "gtod_reduce=0"]).measurement.disable_lat);
+    let job = accepted(&["gtod_reduce=1", "disable_lat=0", "gtod_reduce=0"]);
+    assert_eq!((job.measurement.disable_lat, job.measurement.disable_clat), (false, true));
     assert!(accepted(&["bsrange=1k-2k", "bssplit=4k/50:8k"]).pattern.bsrange.is_none());
     assert!(accepted(&["bssplit=4k/50:8k", "bsrange=1k-2k"]).pattern.bssplit.is_none());
 }

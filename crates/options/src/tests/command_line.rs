@@ -174,8 +174,11 @@ fn an_engine_has_to_be_chosen_before_its_options() {
 fn words_that_are_not_text() {
     use std::os::unix::ffi::OsStringExt;
     let word = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-    let found =
-        invoke_as(&[word(b"--name=a\xff"), word(b"--bs"), word(b"\xff"), word(b"/none\xff")], "", false);
+    let found = invoke_as(
+        &[word(b"--name=a\xff"), word(b"--bs"), word(b"\xff"), word(b"/none\xff")],
+        "",
+        Name::Iolite,
+    );
     let found = found.unwrap_err();
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(found.iter().all(|line| line.contains('\u{fffd}')), "{found:?}");

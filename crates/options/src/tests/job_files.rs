@@ -269,3 +269,60 @@ fn a_log_without_a_name_keeps_the_one_from_the_defaults() {
     let names = [&logs.write_iops_log, &logs.write_bw_log, &logs.write_lat_log].map(|name| name.as_deref());
     assert_eq!(names, [Some("L"), Some(""), Some("")]);
 }
+
+#[test]
+fn options_of_the_past_and_of_profiles_are_accepted() {
+    let old = "[a]\nverifysort=1\nverifysort_nr=1024\nflow_watermark=100\n";
+    let profiles = "threads=1\nblock=4k\nnumruns=0\ndir=/nowhere\nload=2\ndevice-names=x,y\ntest-duration=10s\nprep\n\
+                    threads-per-queue=4\nread-req-num-512-blocks=3\nlarge-block-op-kbytes=-1\n";
+    let ran = run_with(&["-"], &format!("{old}{profiles}"));
+    assert_eq!(ran.warnings.len(), 14, "{:?}", ran.warnings);
+    assert_eq!(ran.warnings[0], "-:2:12: verifysort=1: option verifysort is deprecated, and has no effect");
+    assert_eq!(
+        ran.warnings[3],
+        "-:5:9: threads=1: is an option of --profile=tiobench, and has no effect in a job"
+    );
+    // They are reported like all others.
+    assert!(ran.batches[0][0].given.contains(&("threads".to_owned(), "1".to_owned())));
+    // And the same on a command line, where they are no abbreviations of others.
+    let ran = run(&["--name=a", "--threads=1", "--dir", "x", "--verifysort_nr=5", "--prep"]);
+    assert_eq!(ran.warnings.len(), 4, "{:?}", ran.warnings);
+    assert!(ran.batches[0][0].files.directory.is_empty());
+    for (line, why) in [
+        ("rwmixcycle=5", "rwmixread"),
+        ("percentage_sequential=5", "percentage_random"),
+        ("threads=many", "not a number"),
+        ("load", "requires a value"),
+    ] {
+        let told = errors_with(&["-"], &format!("[a]\n{line}\n"));
+        assert!(told.len() == 1 && told[0].contains(why), "{told:?}");
+    }
+}
+
+#[test]
+fn a_list_of_file_sizes_is_a_range() {
+    let sizes = |text: &str| {
+        let ran = run_with(&["-"], &format!("[a]\nfilesize={text}\n"));
+        ran.batches[0][0].extent.filesize.map(|sizes| (sizes.low >> 10, sizes.high >> 10))
+    };
+    for (text, range) in [
+        ("256k,512k", (256, 512)),
+        ("256k-512k", (256, 512)),
+        ("512k,256k", (256, 512)),
+        ("256k,512k,1m", (256, 1024)),
+        ("256k,512k-1m", (256, 1024)),
+        ("256k-512k,1m-2m", (256, 2048)),
+        ("256k,", (256, 256)),
+    ] {
+        assert_eq!(sizes(text), Some(range), "{text}");
+    }
+    assert!(errors_with(&["-"], "[a]\nfilesize=4k,0\n")[0].contains("at least 1"));
+}
+
+#[test]
+fn weights_of_a_flow_may_be_negative() {
+    let ran = run(&["--name=a", "--flow=-8", "--name=b", "--flow=1"]);
+    assert_eq!([0, 1].map(|index| ran.batches[0][index].rates.flow), [8, 1]);
+    assert!(ran.warnings.is_empty(), "{:?}", ran.warnings);
+    assert_eq!(errors(&["--name=a", "--flow=1001"]).len(), 1);
+}

@@ -20,17 +20,17 @@ use tempfile::TempDir;
 
 const FACTS: MachineFacts = MachineFacts { page_size: 4096, memory_mebibytes: 24105, cpus: 2 };
 
-fn invoke_as(words: &[OsString], input: &str, as_fio: bool) -> Result<Invocation, Vec<String>> {
+fn invoke_as(words: &[OsString], input: &str, name: Name) -> Result<Invocation, Vec<String>> {
     let mut input = input.as_bytes();
     let environment = |name: &str| (name == "SIZE").then(|| "64m".to_owned());
     let surroundings =
         Surroundings { environment: &environment, facts: FACTS, standard_input: &mut input as &mut dyn Read };
-    parse_in(words, surroundings, as_fio).map_err(|errors| errors.iter().map(Diagnostic::to_string).collect())
+    parse_in(words, surroundings, name).map_err(|errors| errors.iter().map(Diagnostic::to_string).collect())
 }
 
 fn invoke(words: &[&str], input: &str) -> Result<Invocation, Vec<String>> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    invoke_as(&words, input, false)
+    invoke_as(&words, input, Name::Iolite)
 }
 
 struct Ran {

@@ -44,7 +44,7 @@ proptest! {
     fn any_bytes_have_an_answer(words in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..12), 0..5)) {
         use std::os::unix::ffi::OsStringExt;
         let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).filter(|word| !is_device(word)).collect();
-        let _ = invoke_as(&words, "", false);
+        let _ = invoke_as(&words, "", Name::Iolite);
     }
 
     #[test]

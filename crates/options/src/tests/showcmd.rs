@@ -14,7 +14,7 @@ fn the_layout_is_that_of_fio() {
             0
         )
     );
-    let as_fio = invoke_as(&["--showcmd", "-"].map(OsString::from), "[a]\nthread\n", true);
+    let as_fio = invoke_as(&["--showcmd", "-"].map(OsString::from), "[a]\nthread\n", Name::Fio);
     assert_eq!(as_fio, Ok(Invocation::Print { text: "fio --name=a --thread \n".into(), status: 0 }));
 }
 

@@ -60,7 +60,7 @@ fn read_file(path: &str) -> Result<Vec<u8>, String> {
 /// Appends the number at the start of the text, and returns the rest of the text.
 fn number<'a>(pieces: &mut Vec<PatternPiece>, text: &'a str) -> Result<&'a str, String> {
     if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        let end = hex.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(hex.len());
+        let end = end_of_digits(hex, |c| c.is_ascii_hexdigit());
         if end == 0 {
             return Err("0x has no hexadecimal digit behind it".to_owned());
         }
@@ -72,17 +72,29 @@ fn number<'a>(pieces: &mut Vec<PatternPiece>, text: &'a str) -> Result<&'a str, 
         push_bytes(pieces, &bytes)?;
         return Ok(&hex[end..]);
     }
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let end = text.len() - digits.len() + digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    // As strtol(3) reads it: behind blanks and a sign.
+    let signed = text.trim_start();
+    let digits = signed.strip_prefix(['-', '+']).unwrap_or(signed);
+    let end = text.len() - digits.len() + end_of_digits(digits, |c| c.is_ascii_digit());
     if end == text.len() - digits.len() {
         return Err(format!("\"{text}\" is neither a number, 0x…, \"text\", 'file' nor %o"));
     }
-    let value: i32 =
-        text[..end].parse().map_err(|_| format!("{} does not fit into 32 bits", &text[..end]))?;
+    let value: i32 = text[..end]
+        .trim_start()
+        .parse()
+        .map_err(|_| format!("{} does not fit into 32 bits", &text[..end]))?;
     let bytes = value.to_le_bytes();
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
     push_bytes(pieces, &bytes[..used])?;
     Ok(&text[end..])
+}
+
+/// Where a number ends: at the first character that is no digit of it, or where the next number begins with `0x`.
+fn end_of_digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
+    let end = text.find(|c| !is_digit(c)).unwrap_or(text.len());
+    // The digit before an x belongs to it.
+    let next = text[end..].starts_with(['x', 'X']) && end > 1 && text[..end].ends_with('0');
+    if next { end - 1 } else { end }
 }
 
 /// Appends bytes to the last piece if that consists of bytes, otherwise as a piece of their own.
@@ -129,6 +141,12 @@ mod tests {
             ("-2147483648", b"\0\0\0\x80"),
             ("12\"a\"0x10", b"\x0ca\x10"),
             ("\"a\"-12", b"a\xf4\xff\xff\xff"),
+            ("\"abcd\"-120xdeadface", b"abcd\xf4\xff\xff\xff\xde\xad\xfa\xce"),
+            ("0x120x34", b"\x12\x34"),
+            ("0x1200x34", b"\x01\x20\x34"),
+            ("10x5", b"\x01\x05"),
+            ("+5", b"\x05"),
+            ("1+2 3 -1", b"\x01\x02\x03\xff\xff\xff\xff"),
         ] {
             assert_eq!(pattern(text), Ok(vec![PatternPiece::Bytes(bytes.to_vec())]), "{text}");
         }
@@ -158,6 +176,8 @@ mod tests {
             ("%x", "only format is %o"),
             ("2147483648", "32 bits"),
             ("\"a\" \"b\"", "neither a number"),
+            ("1+", "neither a number"),
+            ("0x12 0x34", "neither a number"),
         ] {
             let error = pattern(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

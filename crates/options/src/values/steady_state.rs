@@ -21,13 +21,11 @@ pub fn steady_state(
     if limit.is_empty() {
         return Err(format!("needs a limit behind the criterion: {word}:5% or {word}:5"));
     }
-    if let Some(percent) = limit.strip_suffix('%') {
-        return Ok(SteadyState { criterion, limit: number(percent)?, percent: true });
-    }
     if let Some((percent, rest)) = limit.split_once('%') {
-        return Err(format!(
-            "\"{rest}\" behind the percent sign means nothing; did you mean {word}:{percent}%?"
-        ));
+        if !rest.is_empty() {
+            notes.push(format!("\"{rest}\" behind the percent sign is ignored"));
+        }
+        return Ok(SteadyState { criterion, limit: number(percent)?, percent: true });
     }
     let limit = match (criterion, number(limit)) {
         (_, Ok(limit)) => limit,
@@ -81,8 +79,19 @@ mod tests {
         assert!(read("iops:-5").unwrap_err().contains("negative"));
         assert!(read("iops:-5%").unwrap_err().contains("negative"));
         assert!(read("iops:many").is_err());
-        assert!(read("iops:1%x").unwrap_err().contains("did you mean iops:1%?"));
-        assert!(read("lat:1%ms").unwrap_err().contains("did you mean lat:1%?"));
+        assert!(read("iops:%").is_err());
+    }
+
+    #[test]
+    fn text_behind_the_percent_sign_is_ignored() {
+        let keywords = find_job("steadystate").unwrap().keywords;
+        for (text, limit, noted) in
+            [("iops:1%", 1.0, 0), ("iops:10%%", 10.0, 1), ("iops:0.3%x", 0.3, 1), ("iops:5% ", 5.0, 0)]
+        {
+            let mut notes = Vec::new();
+            let state = steady_state(text, keywords, 1024, &mut notes).unwrap();
+            assert_eq!((state.limit, state.percent, notes.len()), (limit, true, noted), "{text}");
+        }
     }
 
     proptest! {

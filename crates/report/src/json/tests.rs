@@ -19,7 +19,8 @@ fn the_frame() {
     let mut report = Report { timestamp_ms: 1_795_178_022_069, ..Report::default() };
     report.global_options = vec![("bs".into(), "4k".into()), ("thread".into(), String::new())];
     let expected = r#"{
-  "fio version" : "iolite-0.1.0",
+  "fio version" : "fio-3.42",
+  "iolite version" : "iolite-0.1.0",
   "timestamp" : 1795178022,
   "timestamp_ms" : 1795178022069,
   "time" : "(local time)",

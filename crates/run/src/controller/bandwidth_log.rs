@@ -98,7 +98,7 @@ impl Controller<'_> {
         }
         if let Err((name, error)) = self.bandwidth_log.write(now, bytes) {
             let text = format!("{name} cannot be written any more: {error}");
-            self.tell(None, EventKind::Warning(text), events);
+            self.tell(None, EventKind::Trouble(text), events);
             // The jobs go on. The exit status will say that writing failed.
             self.bandwidth_log = BandwidthLog { failed: true, ..BandwidthLog::default() };
         }

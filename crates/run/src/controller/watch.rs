@@ -133,7 +133,7 @@ impl Controller<'_> {
         if self.watch.is_pulled(now, &mut problems) {
             self.pull_trigger(events);
         }
-        problems.into_iter().for_each(|problem| self.tell(None, EventKind::Warning(problem), events));
+        problems.into_iter().for_each(|problem| self.tell(None, EventKind::Trouble(problem), events));
     }
 
     /// Ends the run and starts the command.
@@ -143,11 +143,11 @@ impl Controller<'_> {
         for state in kept_states(self.plan) {
             if let Err(error) = iolite_verify::state::sync(&state) {
                 let problem = format!("{}: {error}", state.display());
-                self.tell(None, EventKind::Warning(problem), events);
+                self.tell(None, EventKind::Trouble(problem), events);
             }
         }
         if let Err(problem) = self.watch.start_command() {
-            self.tell(None, EventKind::Warning(problem), events);
+            self.tell(None, EventKind::Trouble(problem), events);
         }
         (0..self.members.len()).for_each(|index| self.terminate(index));
     }
@@ -155,7 +155,7 @@ impl Controller<'_> {
     /// Waits for the command that the trigger started.
     pub(super) fn finish_trigger(&mut self, events: &mut Events<'_>) {
         if let Some(problem) = self.watch.finish_command() {
-            self.tell(None, EventKind::Warning(problem), events);
+            self.tell(None, EventKind::Trouble(problem), events);
         }
     }
 }

@@ -140,11 +140,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let demands = self.files.path(file).and_then(|path| ThisMachine::new().direct_io(path));
         let advice = alignment::advice(demands, offset, length, memory);
         let line = format!("direct I/O on file {}: {advice}", self.files.name(file));
-        Message::Warning(self.errors.worker, line).send(self.errors.messages);
+        Message::Trouble(self.errors.worker, line).send(self.errors.messages);
     }
 
     fn tell(&self, attempt: Attempt, errno: Errno, why: &str) {
         let line = io_error_line(&self.files.name(attempt.file), &attempt, errno, why);
-        Message::Warning(self.errors.worker, line).send(self.errors.messages);
+        Message::Trouble(self.errors.worker, line).send(self.errors.messages);
     }
 }

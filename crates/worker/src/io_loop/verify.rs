@@ -421,7 +421,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.files.name(io.file),
             describe_error(error)
         );
-        Message::Warning(self.errors.worker(), text).send(self.errors.messages());
+        Message::Trouble(self.errors.worker(), text).send(self.errors.messages());
     }
 
     /// A read met the end of the file. If it checks written data, the data beyond the end is lost. Returns whether it

@@ -31,6 +31,9 @@ pub fn is_silent(job: &Value) -> bool {
     job.get("jobname").is_none_or(|name| name == "")
 }
 
+/// Keys of our own that a job of fio's language has in JSON, as paths of the key tree.
+pub const JSON_OWN: &[&str] = &["iolite version"];
+
 /// Keys that 3.42 prints in JSON and 3.33 does not (3.41 lacks those of latency targets), as paths of the key tree.
 pub const JSON_ADDED: &[&str] = &[
     "jobs[].job_start",

@@ -40,6 +40,19 @@ impl Program {
         }
     }
 
+    /// The program under test as scripts made for fio find it: through a link in `dir` that is called `fio`.
+    pub fn called_fio(dir: &Path) -> Program {
+        let program = Program::under_test();
+        if program.is_peer {
+            return program;
+        }
+        let path = dir.join("fio");
+        if !path.exists() {
+            std::os::unix::fs::symlink(&program.path, &path).expect("a link can be made");
+        }
+        Program { path, is_peer: false }
+    }
+
     /// A fio to compare with: the first of [`Program::peers`]. That there is none is recorded: what would be compared is
     /// skipped.
     pub fn peer() -> Option<Program> {
@@ -103,10 +116,14 @@ impl Program {
     }
 }
 
+/// Whether this is a real fio. Iolite under that name says the same version, and who it is only in its help.
 fn is_fio(path: &Path) -> bool {
-    let Ok(output) = Command::new(path).arg("--version").stdin(Stdio::null()).output() else { return false };
-    let version = String::from_utf8_lossy(&output.stdout).into_owned();
-    version.starts_with("fio-3.") && !version.contains("iolite")
+    let told = |word: &str| {
+        let output = Command::new(path).arg(word).stdin(Stdio::null()).output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    told("--version").is_some_and(|version| version.starts_with("fio-3."))
+        && told("--help").is_some_and(|help| !help.contains("iolite"))
 }
 
 /// A program that was started.

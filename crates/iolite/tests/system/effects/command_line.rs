@@ -54,13 +54,7 @@ pub const TABLE: &[Effect] = &[
     row("bandwidth-log", JOB, ABSENT, "", Names),
     test!("inflate-log", logs::compressed_logs_go_both_ways),
     row("idle-prof", JOB, ABSENT, "system", Says("CPU idleness")),
-    row(
-        "max-jobs",
-        "--name=j --ioengine=null --size=4k --numjobs=2",
-        "2",
-        "1",
-        Refused("raise it with --max-jobs"),
-    ),
+    Effect::None("max-jobs", "as in fio, as many workers run as there are jobs, whatever number it gives"),
     Effect::None(
         "alloc-size",
         "memory for shared state is sized from the jobs, so there is nothing to reserve",

@@ -1,0 +1,197 @@
+//! Under the name `fio`: what scripts depend on is as fio has it, compared with each fio that is here.
+//!
+//! They parse the version (see `cli`), take any line on standard error for a failure, and count the failed jobs by the
+//! exit status.
+
+use crate::common::{Json, Program, scratch};
+use std::fs;
+
+/// Jobs that fio accepts without a word on standard error. Iolite warns of each. Each runs in a directory of its own.
+const ACCEPTED: &[&str] = &[
+    "--name=j --ioengine=null --size=64k --rwmixread=70",
+    "--name=j --ioengine=psync --size=64k --iodepth=16",
+    "--name=j --ioengine=null --size=1048576.0",
+    "--name=j --ioengine=null --size=64k --log_avg_msec=100",
+    "--name=j --ioengine=null --size=64k --threads=1 --block=4k --numruns=1 --dir=x --load=1",
+    "--name=j --ioengine=null --size=64k --device-names=x --test-duration=1 --prep --threads-per-queue=2",
+    "--name=j --ioengine=null --size=64k --verifysort=1 --verifysort_nr=7 --flow_watermark=3",
+    "--name=j --ioengine=null --size=64k --flow=-1 --name=k --ioengine=null --size=64k --flow=-2",
+    "--name=j --ioengine=null --size=64k --steadystate=iops:10%% --steadystate_duration=2",
+    "--name=j --ioengine=null --size=64k --steadystate=iops_slope:0.3%x --steadystate_duration=2",
+    "--name=j --ioengine=null --size=64k --gtod_reduce=1 --gtod_reduce=0",
+    "--name=j --ioengine=null --size=64k --disable_lat=1 --gtod_reduce=0",
+    "--max-jobs=1 --name=j --ioengine=null --size=64k --numjobs=5",
+    "--eta=sometimes --name=j --ioengine=null --size=64k",
+    "--append-terse=3 --name=j --ioengine=null --size=64k",
+    "--name=j --rw=write --filesize=256k,512k --nrfiles=2",
+    "--name=j --rw=write --size=64k --verify=crc32c --verify_interval=1000",
+    "--name=j --rw=randwrite --size=64k --verify=crc32c --experimental_verify=1",
+    "--name=j --ioengine=null --size=64k --exec_postrun=false",
+    "--name=j --ioengine=null --size=64k --ramp_time=10",
+    "--name=j --filename=f --size=64k --ioscheduler=none",
+];
+
+/// What a program says to a line in a format: exit status, standard error, and its standard output.
+fn told(program: &Program, format: &str, line: &str) -> (i32, String, String) {
+    let dir = scratch();
+    let run = program.line(dir.path(), &format!("--output-format={format} {line}"));
+    (run.code(), run.stderr.clone(), run.stdout)
+}
+
+#[test]
+fn standard_error_is_empty_where_that_of_fio_is() {
+    let links = scratch();
+    let ours = Program::called_fio(links.path());
+    let mut different = Vec::new();
+    for &line in ACCEPTED {
+        let (status, error, text) = told(&ours, "json", line);
+        if (status, error.as_str()) != (0, "") {
+            different.push(format!("{line}: exit status {status}\n{error}"));
+        }
+        // What is parsed has nothing else in it.
+        assert!(text.starts_with('{') || ours.is_peer || line.contains("terse"), "{line}: {text}");
+        for peer in Program::peers() {
+            let (status, error, _) = told(&peer, "json", line);
+            assert_eq!(
+                (status, error.as_str()),
+                (0, ""),
+                "{} {line}: not a case for this table",
+                peer.version()
+            );
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn warnings_are_lines_of_the_normal_report() {
+    let links = scratch();
+    let (ours, fio) = (Program::under_test(), Program::called_fio(links.path()));
+    if ours.is_peer {
+        return;
+    }
+    let line = "--name=j --ioengine=null --size=64k --verifysort=1 --rwmixread=70";
+    let warnings = ["option verifysort is deprecated", "rwmixread: has no effect without a mix"];
+    let (_, error, text) = told(&ours, "normal", line);
+    assert!(
+        warnings.iter().all(|warning| error.contains(warning) && !text.contains(warning)),
+        "{error}{text}"
+    );
+    let (_, error, text) = told(&fio, "normal", line);
+    assert_eq!(error, "");
+    let (before, _) = text.split_once("\nfio-3.42\n").expect("a version");
+    assert!(
+        warnings
+            .iter()
+            .all(|warning| before.contains("fio: command line: warning: ") && before.contains(warning)),
+        "{text}"
+    );
+    // Those that come on the way.
+    let (_, error, text) = told(&fio, "normal", "--name=j --ioengine=null --size=64k --ramp_time=10");
+    assert!(error.is_empty() && text.contains("\nfio: j: ended within its ramp"), "{error}{text}");
+    // Of a run that is refused they may explain why.
+    let (status, error, _) =
+        told(&fio, "normal", "--rwmixread=70 --name=j --filename=no/x/ --size=4k --allow_file_create=0");
+    assert!(status == 1 && error.contains("has no effect without a mix"), "{error}");
+    let (status, error, text) = told(&fio, "normal", &format!("--parse-only {line}"));
+    assert_eq!((status, error.as_str()), (0, ""));
+    assert!(text.contains(warnings[0]), "{text}");
+    // What the user makes an error is one.
+    let (status, error, _) = told(&fio, "json", &format!("--warnings-fatal {line}"));
+    assert!(status == 1 && error.contains(warnings[0]), "{error}");
+}
+
+/// Jobs that fail, with others that do not, and what fio exits with.
+const FAILING: &[(i32, &str)] = &[
+    (1, "--name=a --filename=/dev/full --rw=write --size=4k"),
+    (3, "--filename=/dev/full --rw=write --size=4k --name=a --name=b --name=c"),
+    (3, "--name=a --filename=/dev/full --rw=write --size=4k --numjobs=3"),
+    (3, "--name=a --filename=/dev/full --rw=write --size=4k --numjobs=3 --group_reporting"),
+    (3, "--name=a --filename=/dev/full --rw=write --size=4k --numjobs=3 --thread"),
+    (2, "--size=4k --name=a --filename=/dev/full --rw=write --numjobs=2 --name=c --ioengine=null"),
+    (1, "--name=a --ioengine=null --size=4m --max_latency=1ns --name=b --ioengine=null --size=4k"),
+];
+
+#[test]
+fn the_exit_status_counts_failed_jobs() {
+    let links = scratch();
+    let programs: Vec<Program> =
+        [Program::called_fio(links.path())].into_iter().chain(Program::peers()).collect();
+    for program in &programs {
+        for &(status, line) in FAILING {
+            assert_eq!(told(program, "json", line).0, status, "{}: {line}", program.path.display());
+        }
+    }
+    let ours = Program::under_test();
+    if ours.is_peer {
+        return;
+    }
+    // Under its own name, a failure is a failure.
+    assert_eq!(told(&ours, "json", FAILING[1].1).0, 1);
+    // fio's count wraps to 0 here.
+    let many = "--name=a --filename=/dev/full --rw=write --size=4k --numjobs=256 --thread --group_reporting";
+    assert_eq!(told(&programs[0], "json", many).0, 125);
+}
+
+/// Two settings of an option, of which fio has the earlier one stay in force.
+#[test]
+fn gtod_reduce_stays() {
+    let links = scratch();
+    let programs: Vec<Program> =
+        [Program::called_fio(links.path())].into_iter().chain(Program::peers()).collect();
+    for program in &programs {
+        let counts = |options: &str| {
+            let line = format!("--name=j --ioengine=null --size=4k {options}");
+            let json = Json::parse(&told(program, "json", &line).2);
+            ["clat_ns", "lat_ns"].map(|kind| json.job().int(&format!("read.{kind}.N")))
+        };
+        assert_eq!(counts("--gtod_reduce=1 --gtod_reduce=0"), [0, 0], "{}", program.path.display());
+        assert_eq!(counts("--disable_lat=1 --gtod_reduce=0"), [1, 0]);
+        assert_eq!(counts("--gtod_reduce=1 --disable_lat=0 --gtod_reduce=0"), [0, 1]);
+        assert_eq!(counts("--gtod_reduce=0"), [1, 1]);
+    }
+}
+
+/// Patterns whose parts follow each other without anything between them.
+const PATTERNS: &[&str] = &[
+    "\"abcd\"-120xdeadface",
+    "0x120x34",
+    "0x1200x34",
+    "10x5",
+    "12-13",
+    "-12-13",
+    "12\"a\"",
+    "\"a\"\"b\"",
+    "12'part'34",
+    "0xab'part'0x1",
+    "-1\"x\"0x1",
+    "\"x\"-1-2'part'0x12-3",
+    "65536-10xfface",
+    "1+2 3 -4",
+];
+
+#[test]
+fn parts_of_patterns_need_no_separators() {
+    let links = scratch();
+    let programs: Vec<Program> =
+        [Program::called_fio(links.path())].into_iter().chain(Program::peers()).collect();
+    for pattern in PATTERNS {
+        for options in ["buffer_pattern=@", "verify=pattern\nverify_pattern=@\ndo_verify=0"] {
+            let written = |program: &Program| {
+                let dir = scratch();
+                let job = format!(
+                    "[j]\nfilename=f\nrw=write\nbs=128\nsize=256\n{}\n",
+                    options.replace('@', pattern)
+                );
+                fs::write(dir.path().join("job.fio"), job).expect("a job file can be written");
+                fs::write(dir.path().join("part"), b"FILE\x01").expect("a file can be written");
+                program.line(dir.path(), "--output-format=json job.fio").ok();
+                fs::read(dir.path().join("f")).expect("it was written")
+            };
+            let ours = written(&programs[0]);
+            for peer in &programs[1..] {
+                assert_eq!(ours, written(peer), "{}: {pattern} in {options}", peer.version());
+            }
+        }
+    }
+}

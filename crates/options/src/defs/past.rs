@@ -1,0 +1,27 @@
+//! Options of fio's past. Some are accepted, because old job files have them, and have no effect. Those without which a
+//! job would mean something else are refused, with a word on what replaced them. No help lists them.
+
+use crate::definition::{Category, Definition, Kind, LandInJob};
+
+const fn past(name: &'static str, kind: Kind, help: &'static str, land: LandInJob) -> Definition {
+    Definition::job(name, Category::Job, kind, help).standing_alone().lands(land)
+}
+
+/// fio says this much of them, whatever their value.
+const DEPRECATED: LandInJob = |_, given| {
+    given.notes.push(format!("option {} is deprecated, and has no effect", given.definition.name));
+    Ok(())
+};
+
+/// All that fio 3.42 still knows by name.
+pub static PAST: &[Definition] = &[
+    past("verifysort", Kind::Str, "Read back in the order of offsets", DEPRECATED),
+    past("verifysort_nr", Kind::Str, "How many blocks are sorted at a time", DEPRECATED),
+    past("flow_watermark", Kind::Str, "How far a job may get ahead in its flow", DEPRECATED),
+    past("percentage_sequential", Kind::Str, "Percent of the I/Os that are sequential", |_, _| {
+        Err("fio has this option no more; give percentage_random, which is 100 minus this".to_owned())
+    }),
+    past("rwmixcycle", Kind::Str, "How often a mix changes its direction", |_, _| {
+        Err("fio has this option no more; rwmixread and rwmixwrite alone say how a mix goes".to_owned())
+    }),
+];

@@ -1,0 +1,92 @@
+//! The name under which the program was called, and what follows from it.
+//!
+//! Scripts that call `fio` depend on what fio says: they parse its version, and they take any line on standard error for a
+//! failure. So a program called `fio` speaks as fio does, to the letter. Under its own name it says more.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+
+/// The version of Iolite.
+const OWN_VERSION: &str = concat!("iolite-", env!("CARGO_PKG_VERSION"));
+/// The version of fio whose language is spoken, as that says it: scripts parse what follows the dash.
+const LANGUAGE: &str = "fio-3.42";
+
+/// What the program was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// `iolite`, or anything that is not `fio`.
+    Iolite,
+    /// `fio`, through a link of that name.
+    Fio,
+}
+
+impl Name {
+    /// The name in the path by which the program was called.
+    pub fn of(program: &OsStr) -> Name {
+        if Path::new(program).file_name().is_some_and(|name| name == "fio") {
+            Name::Fio
+        } else {
+            Name::Iolite
+        }
+    }
+
+    /// The name, as messages begin with it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Name::Iolite => "iolite",
+            Name::Fio => "fio",
+        }
+    }
+
+    /// The name and version in one word, where programs look for them: `iolite-0.1.0`, or `fio-3.42`.
+    pub const fn version(self) -> &'static str {
+        match self {
+            Name::Iolite => OWN_VERSION,
+            Name::Fio => LANGUAGE,
+        }
+    }
+
+    /// Who really speaks, whatever the name: `iolite-0.1.0`.
+    pub const fn own_version(self) -> &'static str {
+        OWN_VERSION
+    }
+
+    /// Whether scripts expect fio: standard error is empty where fio's is, and exit statuses are fio's.
+    pub const fn is_strict(self) -> bool {
+        matches!(self, Name::Fio)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_of_that_name_are_fio() {
+        let of = |path: &str| Name::of(OsStr::new(path));
+        for (path, name) in [
+            ("fio", Name::Fio),
+            ("/usr/local/bin/fio", Name::Fio),
+            ("iolite", Name::Iolite),
+            ("./fio-3.42", Name::Iolite),
+            ("/opt/fio/iolite", Name::Iolite),
+            ("", Name::Iolite),
+        ] {
+            assert_eq!(of(path), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_version_of_fio_can_be_parsed() {
+        let (program, number) = Name::Fio.version().split_once('-').unwrap();
+        assert_eq!(program, "fio");
+        assert!(number.parse::<f64>().is_ok_and(|number| number > 3.0), "{number}");
+    }
+}
