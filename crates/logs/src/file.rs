@@ -16,6 +16,8 @@ pub(crate) struct LogFile {
     outlet: Outlet,
     columns: Columns,
     form: Form,
+    /// Entries have the time of issue if there is a column for it; otherwise it is 0.
+    has_issue_time: bool,
     /// Lines to be written. The buffer grows only for histograms, whose lines may be longer than any buffer.
     lines: Vec<u8>,
     used: usize,
@@ -28,10 +30,26 @@ pub(crate) struct LogFile {
 
 impl LogFile {
     /// A log of which nothing has been written yet.
-    pub fn new(path: PathBuf, outlet: Outlet, columns: Columns, form: Form, room: usize) -> LogFile {
-        let lines = if form == Form::Text { vec![0; room.max(2 * LONGEST_LINE)] } else { Vec::new() };
-        let (entries, held) = (Vec::new(), Vec::new());
-        LogFile { path, outlet, columns, form, lines, used: 0, entries, held, held_bytes: 0 }
+    pub fn new(
+        kind: LogKind,
+        path: PathBuf,
+        outlet: Outlet,
+        columns: Columns,
+        form: Form,
+        room: usize,
+    ) -> LogFile {
+        LogFile {
+            path,
+            outlet,
+            columns,
+            form,
+            has_issue_time: kind.has_issue_time(),
+            lines: if form == Form::Text { vec![0; room.max(2 * LONGEST_LINE)] } else { Vec::new() },
+            used: 0,
+            entries: Vec::new(),
+            held: Vec::new(),
+            held_bytes: 0,
+        }
     }
 
     /// Adds an entry: the line from `maker`, or in compressed form the entry from `sample`.
@@ -47,10 +65,12 @@ impl LogFile {
             if self.lines.len() - self.used < LONGEST_LINE {
                 self.write_lines()?;
             }
-            self.used += maker.put(&mut self.lines[self.used..], value, most);
+            self.used += maker.put(&mut self.lines[self.used..], value, most, self.has_issue_time);
             return Ok(());
         }
-        packed::put(&mut self.entries, &Sample { value, most, ..sample() }, self.columns);
+        let sample = sample();
+        let issue_ns = if self.has_issue_time { sample.issue_ns } else { 0 };
+        packed::put(&mut self.entries, &Sample { value, most, issue_ns, ..sample }, self.columns);
         self.compress_what_is_enough()
     }
 
@@ -138,11 +158,11 @@ pub(crate) type Table = [Option<LogFile>; 6];
 /// A table with an open file for each of these logs.
 pub(crate) fn open_all(
     files: &[(LogKind, PathBuf)],
-    open: impl Fn(PathBuf) -> Result<LogFile, LogError>,
+    open: impl Fn(LogKind, PathBuf) -> Result<LogFile, LogError>,
 ) -> Result<Table, LogError> {
     let mut table = Table::default();
     for (kind, path) in files {
-        table[kind.index()] = Some(open(path.clone())?);
+        table[kind.index()] = Some(open(*kind, path.clone())?);
     }
     Ok(table)
 }

@@ -30,6 +30,13 @@ impl LogKind {
         self as usize
     }
 
+    /// Whether an entry of a single I/O has the time when that was issued: its value begins or ends with it. (In fio's
+    /// logs as well: "this field has valid values in completion latency log file (clat), or submit latency log file
+    /// (slat)".)
+    pub const fn has_issue_time(self) -> bool {
+        matches!(self, LogKind::Submission | LogKind::Completion)
+    }
+
     /// The part of the file's name that stands for the kind.
     pub const fn suffix(self) -> &'static str {
         match self {

@@ -14,7 +14,8 @@ pub struct Columns {
     pub offset: bool,
     /// The priority itself, instead of whether it is a real-time priority (`log_prio`).
     pub priority: bool,
-    /// The time of issue (`log_issue_time`).
+    /// The time of issue (`log_issue_time`). Only submission and completion latencies have one; in the lines of other
+    /// kinds it is 0.
     pub issue: bool,
     /// The largest value of a window after the mean (`log_window_value=both`).
     pub both: bool,
@@ -37,7 +38,7 @@ pub struct Sample {
     pub offset: u64,
     /// The I/O priority: class and level.
     pub priority: u16,
-    /// Time of issue in nanoseconds from the log's zero; 0 for a window.
+    /// Time of issue in nanoseconds from the log's zero; 0 for a window, and for a value that does not begin with it.
     pub issue_ns: u64,
 }
 
@@ -60,6 +61,8 @@ pub(crate) struct LineMaker {
     head_from: u64,
     tail: [u8; LONG_TAIL],
     tail_length: usize,
+    /// Where the time of issue begins in the tail, if there is such a column.
+    issue_at: usize,
     /// The direction, length and priority for which `tail` begins with the right columns.
     stem: (Direction, u64, u16),
     stem_length: usize,
@@ -80,6 +83,7 @@ impl LineMaker {
             head_from: 0,
             tail: [0; LONG_TAIL],
             tail_length: 0,
+            issue_at: 0,
             stem: (Direction::Read, 0, 0),
             stem_length: 0,
             priority: [0; 8],
@@ -145,14 +149,16 @@ impl LineMaker {
         at += self.priority_length;
         if self.columns.issue {
             at = put_bytes(&mut self.tail, at, b", ");
+            self.issue_at = at;
             at += decimal::put(&mut self.tail[at..], issue);
         }
         self.tail_length = put_bytes(&mut self.tail, at, b"\n");
     }
 
     /// Writes a line to the beginning of `out`, which must have room for [`LONGEST_LINE`]. Returns its length.
+    /// `has_issue`: the time of issue is that of the I/O, and not 0.
     #[inline(always)]
-    pub fn put(&self, out: &mut [u8], value: u64, most: u64) -> usize {
+    pub fn put(&self, out: &mut [u8], value: u64, most: u64, has_issue: bool) -> usize {
         out[..HEAD].copy_from_slice(&self.head);
         let mut at = self.head_length;
         at += decimal::put(&mut out[at..], value);
@@ -164,6 +170,9 @@ impl LineMaker {
             out[at..at + SHORT_TAIL].copy_from_slice(&self.tail[..SHORT_TAIL]);
         } else {
             out[at..at + LONG_TAIL].copy_from_slice(&self.tail);
+        }
+        if self.columns.issue && !has_issue {
+            return put_bytes(out, at + self.issue_at, b"0\n");
         }
         at + self.tail_length
     }
@@ -214,7 +223,7 @@ mod tests {
         maker.at(nanoseconds);
         let direction = Direction::ALL[sample.direction as usize];
         maker.of(direction, sample.length, sample.priority, sample.offset, sample.issue_ns);
-        let length = maker.put(&mut out, sample.value, sample.most);
+        let length = maker.put(&mut out, sample.value, sample.most, true);
         String::from_utf8(out[..length].to_vec()).unwrap()
     }
 
@@ -248,6 +257,21 @@ mod tests {
         let line = made(&mut LineMaker::new(columns), &sample, huge);
         assert_eq!(line, sample.line(columns));
         assert!(line.len() <= LONGEST_LINE);
+    }
+
+    #[test]
+    fn a_line_without_a_time_of_issue_has_a_zero() {
+        let columns = Columns { offset: true, issue: true, ..Columns::default() };
+        let mut maker = LineMaker::new(columns);
+        let mut out = [0; LONGEST_LINE];
+        maker.at(9 * MILLISECOND);
+        maker.of(Direction::Write, 4096, 0, 8192, 8_765_432);
+        let mut line = |has_issue| {
+            let length = maker.put(&mut out, 77, 0, has_issue);
+            String::from_utf8(out[..length].to_vec()).unwrap()
+        };
+        assert_eq!(line(false), "9, 77, 1, 4096, 8192, 0, 0\n");
+        assert_eq!(line(true), "9, 77, 1, 4096, 8192, 0, 8765432\n");
     }
 
     fn any_sample() -> impl Strategy<Value = (u64, u64, u64, u32, u64, u64, u64)> {

@@ -86,11 +86,12 @@ impl Recorder {
     ) -> Result<Recorder, LogError> {
         // Four bytes for each entry of the queue. So both shrink together if there are many workers.
         let room = queue::room(settings.room);
-        let open = |path: PathBuf| {
+        let open = |kind, path: PathBuf| {
             // Workers append to a shared file; a worker's own file is truncated.
             let outlet = Outlet::open(&path, settings.shared, cancelled)
                 .map_err(|error| LogError::at(&path, error))?;
-            Ok(LogFile::new(path, outlet, settings.columns, settings.form, (room * 4).min(256 << 10)))
+            let room = (room * 4).min(256 << 10);
+            Ok(LogFile::new(kind, path, outlet, settings.columns, settings.form, room))
         };
         let files = file::open_all(&settings.files, open)?;
         let (full, histograms) = RingBuffer::new(SPARE_HISTOGRAMS + 3);

@@ -126,12 +126,13 @@ fn each_form_says_the_same() {
     let text = |form, name: &str| {
         let dir = dir.path().join(name);
         fs::create_dir(&dir).unwrap();
-        let mut settings = settings(&dir, &[LogKind::Completion, LogKind::Histogram]);
+        const KINDS: [LogKind; 3] = [LogKind::Completion, LogKind::Total, LogKind::Histogram];
+        let mut settings = settings(&dir, &KINDS);
         settings.form = form;
         settings.histogram_ns = 1_000_000;
         settings.columns = Columns { issue: true, ..settings.columns };
         recorded(&settings, (0..5_000).map(io));
-        [LogKind::Completion, LogKind::Histogram].map(|kind| fs::read(path(&dir, kind)).unwrap())
+        KINDS.map(|kind| fs::read(path(&dir, kind)).unwrap())
     };
     let plain = text(Form::Text, "text");
     assert_eq!(text(Form::Held { stream: 1024 }, "held"), plain);
@@ -141,6 +142,32 @@ fn each_form_says_the_same() {
         lines
     });
     assert_eq!(packed, plain);
+}
+
+/// The time of issue is where latencies of submission end and those of completion begin. Other values have nothing to do
+/// with it.
+#[test]
+fn only_latencies_that_have_to_do_with_it_have_a_time_of_issue() {
+    let columns = |average_ns| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = settings(dir.path(), &LogKind::VALUES);
+        settings.columns.issue = true;
+        settings.average_ns = average_ns;
+        recorded(&settings, (1..5_000).map(io));
+        LogKind::VALUES.map(|kind| {
+            let text = fs::read_to_string(path(dir.path(), kind)).unwrap();
+            assert!(!text.is_empty(), "{kind:?}");
+            text.lines().map(|line| line.split(", ").last().unwrap().parse().unwrap()).collect::<Vec<u64>>()
+        })
+    };
+    let [bandwidth, iops, submission, completion, total] = columns(0);
+    let issued = |some: fn(&Io) -> bool| {
+        let ios = (1..5_000).map(io).filter(some);
+        ios.map(|io| io.issue - 1_000_000).collect::<Vec<u64>>()
+    };
+    assert_eq!((submission, completion), (issued(|io| io.queued), issued(|_| true)));
+    assert!([bandwidth, iops, total].iter().flatten().all(|&time| time == 0));
+    assert!(columns(1_000_000).iter().flatten().all(|&time| time == 0), "averages");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use crate::common::program::{Finished, Running, is_full};
 use crate::common::{Json, Program, files_in, is_root, scratch};
+use iolite_testing::{partly_skipped, this_test};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -253,7 +255,7 @@ pub fn times_of_another_clock() {
         run(dir.path(), &format!("{job} {more}"));
         // One millisecond of rounding either way.
         let between = before - 1..=milliseconds(clock) + 1;
-        for line in log(dir.path(), "x_lat.1.log") {
+        for line in log(dir.path(), "x_clat.1.log") {
             assert!(between.contains(&line[0]), "{between:?} {line:?}");
             // It was issued before it was done, and both are counted from the same zero.
             let issued = line.get(5).map(|ns| ns / 1_000_000);
@@ -275,16 +277,45 @@ fn priorities_and_times_of_issue() {
     run(dir.path(), &format!("{job} --prioclass=2 --prio=5 --log_prio=1"));
     let text = fs::read_to_string(dir.path().join("x_lat.1.log")).unwrap();
     assert!(text.lines().all(|line| line.split(", ").nth(4) == Some("0x4005")), "{text}");
-    let (lat, clat) = (log(dir.path(), "x_lat.1.log"), log(dir.path(), "x_clat.1.log"));
-    for (lat, clat) in lat.iter().zip(&clat) {
-        assert_eq!(lat[5], clat[5], "an I/O is issued once");
-        assert_eq!(
-            (clat[5] + clat[1]) / 1_000_000,
-            clat[0],
-            "done when it was issued, and its latency later"
-        );
+    for clat in log(dir.path(), "x_clat.1.log") {
+        let done = (clat[5] + clat[1]) / 1_000_000;
+        assert_eq!(done, clat[0], "done when it was issued, and its latency later");
     }
-    assert!(lat.is_sorted_by_key(|line| line[5]));
+}
+
+/// The time of issue is that of the I/O in the logs whose values begin or end with it, and 0 in the others.
+#[test]
+fn times_of_issue_are_where_fio_has_them() {
+    let job = format!(
+        "--name=j {QUEUED} --bs=16k --write_lat_log=x --write_bw_log=x --write_iops_log=x --log_offset=1 --log_issue_time=1"
+    );
+    let kinds = ["slat", "clat", "lat", "bw", "iops"];
+    for program in [vec![ours()], Program::peers()].concat() {
+        if program.is_peer && program.version() == "fio-3.33" {
+            partly_skipped(&this_test!(), "log_issue_time came after fio 3.33");
+            continue;
+        }
+        let dir = scratch();
+        let columns = |more: &str| {
+            program.line(dir.path(), &format!("{job} {more}")).ok();
+            kinds.map(|kind| {
+                let lines = log(dir.path(), &format!("x_{kind}.1.log"));
+                // An incomplete window of bandwidth or IOPS is left out by fio.
+                assert!(
+                    (!lines.is_empty() || !more.is_empty()) && lines.iter().all(|line| line.len() == 7),
+                    "{kind} {lines:?}"
+                );
+                lines.iter().map(|line| line[6]).collect::<Vec<u64>>()
+            })
+        };
+        let [slat, clat, others @ ..] = columns("");
+        let set = |times: &[u64]| times.iter().copied().collect::<BTreeSet<u64>>();
+        assert!(slat.iter().any(|&time| time > 0), "{} {slat:?}", program.version());
+        assert_eq!(set(&slat), set(&clat), "an I/O is issued once");
+        assert!(others.iter().flatten().all(|&time| time == 0), "{} {others:?}", program.version());
+        let averages = columns("--log_avg_msec=1");
+        assert!(averages.iter().flatten().all(|&time| time == 0), "{} {averages:?}", program.version());
+    }
 }
 
 #[test]
