@@ -3,7 +3,7 @@
 use crate::load_error::LoadError;
 use crate::question::SavedWrites;
 use crate::rules::Load;
-use crate::state::{Saved, SavedFile, StateError, StateImprint};
+use crate::state::{Saved, SavedFile, StateError, StateImprint, StateNames};
 use iolite_types::Direction;
 use iolite_workload::Io;
 use std::io;
@@ -26,24 +26,26 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Loads a state.
+    /// Loads a state. `None`: there is none, but others of the same run are there. So its worker has read everything back,
+    /// or has written nothing.
     ///
     /// # Errors
     ///
-    /// It is missing, cannot be read, is damaged, or is not one of this job.
-    pub fn load(load: &Load) -> Result<Demands, LoadError> {
-        let failed = |error| match error {
-            StateError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-                LoadError::missing(&load.path)
+    /// It is missing, and so are all others; it cannot be read, is damaged, or is not one of this job.
+    pub fn load(load: &Load) -> Result<Option<Demands>, LoadError> {
+        let failed = |error| LoadError::State(load.path.clone(), error);
+        let saved = match Saved::open(&load.path) {
+            Err(StateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                let has_company = load.company.iter().any(StateNames::any_exists);
+                return if has_company { Ok(None) } else { Err(LoadError::missing(&load.path)) };
             }
-            error => LoadError::State(load.path.clone(), error),
+            saved => saved.map_err(failed)?,
         };
-        let saved = Saved::open(&load.path).map_err(failed)?;
         check_job(load, &saved)?;
         let files = (0..saved.setup.files.len() as u32).map(|file| saved.file(file, load.policy));
         let files: Vec<SavedFile> = files.collect::<Result<_, _>>().map_err(failed)?;
         check_blocks(load, &saved, &files)?;
-        Ok(Demands {
+        Ok(Some(Demands {
             seed: saved.setup.seed,
             number: saved.setup.number,
             issued: saved.issued,
@@ -52,7 +54,7 @@ impl Demands {
             largest: load.largest,
             file: 0,
             block: 0,
-        })
+        }))
     }
 
     /// How many places are left.

@@ -13,6 +13,8 @@ pub struct Keeper {
     recorder: Recorder,
     /// For each unit, the file that it flushes and what that will cover.
     flushes: Vec<Option<(u32, Covered)>>,
+    /// The file is left behind even if everything has been checked.
+    stays: bool,
 }
 
 impl Keeper {
@@ -39,7 +41,7 @@ impl Keeper {
             files: keep.files.clone(),
         };
         let recorder = Recorder::create(&keep.path, &setup)?;
-        Ok(Keeper { recorder, flushes: vec![None; rules.depth as usize] })
+        Ok(Keeper { recorder, flushes: vec![None; rules.depth as usize], stays: keep.is_asked_for })
     }
 
     /// A write is about to be issued with this unit.
@@ -83,13 +85,13 @@ impl Keeper {
         self.recorder.flushed(file, covered);
     }
 
-    /// Removes the file: everything has been checked.
+    /// Removes the file, unless it is to stay: everything has been checked.
     ///
     /// # Errors
     ///
     /// Those of the file system.
     pub fn remove(self) -> io::Result<()> {
-        self.recorder.remove()
+        if self.stays { Ok(()) } else { self.recorder.remove() }
     }
 
     /// Bytes of the file.

@@ -1,6 +1,6 @@
 //! Why a state cannot be loaded.
 
-use crate::state::StateError;
+use crate::state::{StateError, is_state_name};
 use std::path::{Path, PathBuf};
 
 /// Why a state cannot be loaded.
@@ -57,12 +57,12 @@ fn hint(path: &Path) -> String {
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with("local-") && name.ends_with("-verify.state"))
+        .filter(|name| is_state_name(name.as_ref()))
         .collect();
     if others.is_empty() {
         return format!(
             "nor is that of another job in {}. --aux-path names the directory that the interrupted run kept it in; a job \
-             that has read everything back leaves none",
+             that has read everything back leaves one only with verify_state_save=1",
             directory.display()
         );
     }

@@ -71,9 +71,22 @@ impl ReadBack {
         }))
     }
 
-    /// What a saved state requires.
-    pub(crate) fn demands(demands: Demands) -> ReadBack {
-        ReadBack::new(Kind::Demands(demands))
+    /// What a saved state requires; `None` = nothing.
+    pub(crate) fn demands(demands: Option<Demands>) -> ReadBack {
+        ReadBack::new(demands.map_or(Kind::Nothing, Kind::Demands))
+    }
+
+    /// The seed and the number of the job that wrote what is read back, if a state names it.
+    pub(crate) fn writer(&self) -> Option<(u64, u16)> {
+        match &self.kind {
+            Kind::Demands(demands) => Some((demands.seed, demands.number)),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing is ever read back.
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self.kind, Kind::Nothing)
     }
 
     /// Whether the job's own reads are checked.

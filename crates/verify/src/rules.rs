@@ -3,7 +3,7 @@
 use crate::block::Spec;
 use crate::earlier::Alike;
 use crate::rivals::Rivals;
-use crate::state::{Policy, StateFile, StateImprint};
+use crate::state::{Policy, StateFile, StateImprint, StateNames};
 use iolite_workload::history::Need;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -117,8 +117,9 @@ pub enum StateRules {
 pub struct Keep {
     /// The file.
     pub path: PathBuf,
-    /// The job must not run without a state (`verify_state_save=1` was given).
-    pub is_required: bool,
+    /// `verify_state_save=1` was given: the job must not run without a state, and it leaves the state behind even if
+    /// everything was read back.
+    pub is_asked_for: bool,
     /// `verify`, as it was given.
     pub method: String,
     /// Bytes of a block: all offsets (within their region) and lengths of writes are multiples of it.
@@ -154,6 +155,9 @@ pub struct Load {
     pub largest: u64,
     /// A command that runs before the job may bring the state (`exec_prerun`).
     pub comes_later: bool,
+    /// The states that the workers of the run load, this one among them. If there are any, a worker without one left
+    /// nothing to be checked.
+    pub company: Vec<StateNames>,
 }
 
 /// Trims of blocks that were written (`trim_percentage`).

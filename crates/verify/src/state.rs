@@ -28,6 +28,7 @@ mod entry;
 mod file;
 mod layout;
 mod mapping;
+mod names;
 mod recorder;
 mod saved;
 mod setup;
@@ -35,6 +36,7 @@ mod table;
 
 pub use file::{Accepted, Demand, InFlight, Policy, SavedFile, Summary};
 pub use layout::Covered;
+pub use names::{StateNames, is_state_name};
 pub use recorder::Recorder;
 pub use saved::{Saved, StateError};
 pub use setup::{Setup, StateFile, StateImprint};

@@ -21,7 +21,7 @@ use iolite_types::Direction;
 use iolite_workload::history::Written;
 use iolite_workload::{Error, Io};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -130,22 +130,18 @@ impl Verification {
         owners: &Arc<Owners>,
     ) -> Result<Verification, SetupError> {
         let units = rules.depth as usize;
-        let demands = match &rules.state {
-            StateRules::Load(load) => Some(Demands::load(load)?),
-            _ => None,
+        let read_back = match &rules.state {
+            StateRules::Load(load) => ReadBack::demands(Demands::load(load)?),
+            _ => ReadBack::of(&rules.read_back, workload)?,
         };
         // A state names the job that wrote; its blocks have that job's seeds.
-        let (seed, writer) = demands.as_ref().map_or((rules.seed, rules.number), |it| (it.seed, it.number));
+        let (seed, writer) = read_back.writer().unwrap_or((rules.seed, rules.number));
         let checker = checker(rules, seed, writer)?;
-        let read_back = match demands {
-            Some(demands) => ReadBack::demands(demands),
-            None => ReadBack::of(&rules.read_back, workload)?,
-        };
         let pool = match rules.threads {
             0 => None,
             count => Some(Pool::start(count, &rules.thread_cpus, units, &checker)?),
         };
-        let (state, warning) = begin_state(rules)?;
+        let (state, warning) = begin_state(rules, &read_back)?;
         Ok(Verification {
             checker,
             pool,
@@ -405,18 +401,30 @@ fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> 
     })
 }
 
-/// Begins the state file. If none is required, that there can be none is only a warning.
-fn begin_state(rules: &Rules) -> Result<(Option<Keeper>, Option<String>), SetupError> {
+/// Begins the state file. If none was asked for, that there can be none is only a warning. So is that there is none to be
+/// loaded.
+fn begin_state(rules: &Rules, read_back: &ReadBack) -> Result<(Option<Keeper>, Option<String>), SetupError> {
     match &rules.state {
-        StateRules::None | StateRules::Load(_) => Ok((None, None)),
+        StateRules::None => Ok((None, None)),
+        StateRules::Load(load) => {
+            Ok((None, read_back.is_nothing().then(|| nothing_left(&rules.job, &load.path))))
+        }
         StateRules::Impossible { message, is_required: true } => Err(SetupError::NoState(message.clone())),
         StateRules::Impossible { message, is_required: false } => Ok((None, Some(message.clone()))),
         StateRules::Keep(keep) => match Keeper::begin(keep, rules) {
             Ok(keeper) => Ok((Some(keeper), None)),
-            Err(error) if keep.is_required => Err(SetupError::Save(keep.path.clone(), error)),
+            Err(error) if keep.is_asked_for => Err(SetupError::Save(keep.path.clone(), error)),
             Err(error) => Ok((None, Some(no_state(&rules.job, keep, &error)))),
         },
     }
+}
+
+fn nothing_left(job: &str, path: &Path) -> String {
+    format!(
+        "{job}: there is no {}, so nothing is left to check here: whoever kept it has read everything back, or has written \
+         nothing (verify_state_save=1 in the job that writes keeps it)",
+        path.display()
+    )
 }
 
 fn no_state(job: &str, keep: &Keep, error: &io::Error) -> String {

@@ -190,6 +190,30 @@ fn files_of_ours_are_read_by_fio() {
     }
 }
 
+/// Releases from 3.41 on have the header that is written here without being asked.
+#[test]
+fn files_are_exchanged_with_the_newer_releases_as_they_are() {
+    for peer in Program::peers().into_iter().filter(|peer| peer.version() != "fio-3.33") {
+        for kind in ["md5", "crc64", "crc32", "crc32c", "crc16", "crc7", "sha1", "sha3-256", "xxhash", "meta"]
+        {
+            for (from, to) in [(&peer, &Program::under_test()), (&Program::under_test(), &peer)] {
+                let dir = scratch();
+                let run = |program: &Program, more: &str| {
+                    let job = "--name=v --filename=data --size=64k --bs=16k --verify_interval=4k --verify_state_save=0";
+                    program.line(dir.path(), &format!("{job} --verify={kind} {more}"))
+                };
+                run(from, "--rw=randwrite --do_verify=0").ok();
+                run(to, "--rw=read").ok();
+                let mut bytes = fs::read(dir.path().join("data")).unwrap();
+                // Of the offset in the last header.
+                bytes[(60 << 10) + 17] ^= 0x40;
+                fs::write(dir.path().join("data"), bytes).unwrap();
+                assert_ne!(run(to, "--rw=read --verify_fatal=1").code(), 0, "{kind} {}", from.version());
+            }
+        }
+    }
+}
+
 /// A job that repeats in its mind what fio wrote insists on the order of its writes, and on seeds only when it is told to: they
 /// are fio's own.
 #[test]

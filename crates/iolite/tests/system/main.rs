@@ -43,6 +43,7 @@ mod reporting;
 mod seeds;
 mod sharing;
 mod signals;
+mod states;
 mod status;
 mod steady_state;
 mod syncs;

@@ -38,7 +38,7 @@ pub fn rules(
         reads_back: options.reads_back(),
         read_back: read_back(options, workload, replay),
         earlier: earlier(options, workload, replay),
-        state: state::rules(job, worker, layout, workload, &spec),
+        state: state::rules(plan, worker, layout, workload, &spec),
         trims: trims.then_some(TrimRules {
             percentage: wanted.trim_percentage,
             every: wanted.trim_backlog,

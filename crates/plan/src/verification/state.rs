@@ -7,9 +7,10 @@ use iolite_options::engines::Capability;
 use iolite_options::{JobOptions, SyncMode, VerifyPolicy};
 use iolite_types::Direction;
 use iolite_verify::block::{Kind, Spec};
-use iolite_verify::state::{Policy, StateFile, StateImprint};
+use iolite_verify::state::{Policy, StateFile, StateImprint, StateNames};
 use iolite_verify::{Keep, Load, StateRules};
 use iolite_workload::history::{Need, is_uniform};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Why there is no state of some workloads.
@@ -44,16 +45,31 @@ pub fn kept_states(plan: &Plan) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The state that a worker loads whose job loads one.
-pub(super) fn loads(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> Option<Load> {
+pub(super) fn loads(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<Load> {
+    let job = plan.job_of(worker);
     let workload = workload_spec(job, worker, layout);
     let spec = spec_of(&job.options, &workload)?;
-    Some(load(job, worker, layout, &workload, &spec))
+    Some(load(plan, worker, layout, &workload, &spec))
 }
 
 /// The name of a worker's state file.
 pub(super) fn path(job: &JobPlan, worker: &WorkerPlan) -> PathBuf {
-    let name = job.options.name.replace('/', ".");
-    job.auxiliary.join(format!("local-{name}-{}-verify.state", worker.place))
+    names(job, worker.place..worker.place + 1).at(worker.place)
+}
+
+fn names(job: &JobPlan, places: Range<u64>) -> StateNames {
+    StateNames { directory: job.auxiliary.clone(), job: job.options.name.clone(), places }
+}
+
+/// The states that the workers of a plan load.
+fn loaded_states(plan: &Plan) -> Vec<StateNames> {
+    let of_job = |job: &JobPlan| {
+        let clones = &plan.workers[plan.clones(job)];
+        let places = clones.first()?.place..clones.last()?.place + 1;
+        Some(names(job, places))
+    };
+    let loads = |job: &&JobPlan| job.options.loads_state() && !job.options.files.create_only;
+    plan.jobs.iter().filter(loads).filter_map(of_job).collect()
 }
 
 /// Whether the job keeps a state, if it can be kept.
@@ -89,15 +105,16 @@ pub(super) fn table_block(workload: &iolite_workload::Spec) -> Option<u64> {
 
 /// What a worker does with a state.
 pub(super) fn rules(
-    job: &JobPlan,
+    plan: &Plan,
     worker: &WorkerPlan,
     layout: &Layout,
     workload: &iolite_workload::Spec,
     spec: &Spec,
 ) -> StateRules {
+    let job = plan.job_of(worker);
     let options = &*job.options;
     if options.loads_state() {
-        return StateRules::Load(load(job, worker, layout, workload, spec));
+        return StateRules::Load(load(plan, worker, layout, workload, spec));
     }
     if !keeps_state(job) {
         return StateRules::None;
@@ -124,7 +141,7 @@ pub(super) fn rules(
         options.durability.fsync > 0 || options.durability.fdatasync > 0 || options.durability.end_fsync;
     StateRules::Keep(Keep {
         path,
-        is_required,
+        is_asked_for: is_required,
         method: options.verification.verify.keyword().to_owned(),
         block,
         is_uniform: is_uniform(workload),
@@ -146,12 +163,13 @@ pub(super) fn rules(
 }
 
 fn load(
-    job: &JobPlan,
+    plan: &Plan,
     worker: &WorkerPlan,
     layout: &Layout,
     workload: &iolite_workload::Spec,
     spec: &Spec,
 ) -> Load {
+    let job = plan.job_of(worker);
     let options = &*job.options;
     let sizes = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max());
     Load {
@@ -162,6 +180,7 @@ fn load(
         files: layout.files.iter().map(|file| file.path.display().to_string()).collect(),
         largest: sizes.max().unwrap_or(0),
         comes_later: options.schedule.exec_prerun.is_some(),
+        company: loaded_states(plan),
     }
 }
 

@@ -60,7 +60,7 @@ fn a_job_that_writes_once_repeats_its_generator_and_keeps_a_state() {
     assert!(rules.writes && rules.reads_back && rules.earlier.is_none());
     assert_eq!(rules.read_back, ReadBackRules::AtEnd(Need::Replay));
     let StateRules::Keep(keep) = rules.state else { panic!("{:?}", rules.state) };
-    assert_eq!((keep.block, keep.is_uniform, keep.is_required), (4096, true, false));
+    assert_eq!((keep.block, keep.is_uniform, keep.is_asked_for), (4096, true, false));
     assert_eq!((keep.files[0].name.as_str(), keep.files[0].length), (DISK, 64 << 20));
     assert!(keep.path.ends_with("local-one-0-verify.state"));
     let twice = rules_of(|o| {

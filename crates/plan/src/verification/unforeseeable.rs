@@ -75,7 +75,7 @@ fn of_worker(
     }
     if options.loads_state() {
         // A command that runs before the job may bring the state.
-        let load = state::loads(job, worker, layout).filter(|load| !load.comes_later)?;
+        let load = state::loads(plan, worker, layout).filter(|load| !load.comes_later)?;
         return Some(("verify_state_load", format!("verify_state_load: {}", load_error(&load)?)));
     }
     let has_no_table = || table_block(&workload_spec(job, worker, layout)).is_none();
