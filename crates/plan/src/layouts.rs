@@ -2,7 +2,7 @@
 
 use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
-use crate::{layout, replay_layout};
+use crate::{layout, offsets, replay_layout};
 use iolite_host::{Machine, Refusal};
 use iolite_options::JobOptions;
 use std::collections::HashMap;
@@ -30,7 +30,12 @@ impl Plan {
         let mut problems: Vec<Problem> = Vec::new();
         for worker in &self.workers {
             match search.of_worker(worker) {
-                Ok(layout) => layouts.push(layout),
+                Ok(layout) => {
+                    let options = &self.job_of(worker).options;
+                    let misfit = offsets::regions(options, &layout);
+                    problems.extend(misfit.map(|(option, message)| Problem::of(options, option, message)));
+                    layouts.push(layout);
+                }
                 Err(refusal) => {
                     let errno = refusal.errno.unwrap_or(libc::EINVAL);
                     let problem =

@@ -1,6 +1,7 @@
 //! Checks that the other options of a job allow its zones or its preconditioning.
 
-use iolite_options::{JobOptions, RandomDistribution, ReadWrite, ZoneMode};
+use crate::Layout;
+use iolite_options::{JobOptions, RandomDistribution, RandomGenerator, ReadWrite, ZoneMode};
 use iolite_types::Direction;
 
 /// What stands in the way: the option to blame, and why.
@@ -26,12 +27,20 @@ fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
         return None;
     }
     let writes = Direction::Write;
+    let pattern = &options.pattern;
+    let other_generator =
+        options.is_set("random_generator") && pattern.random_generator != RandomGenerator::Lfsr;
+    let wants_map = options.is_set("norandommap") && !pattern.norandommap;
     let several_sizes = options.block_size(writes).only().is_none();
     let align = options.pattern.ba[writes];
     let why = if options.pattern.rw != ReadWrite::RandWrite || options.pattern.rw_modifier.0 > 1 {
         "needs rw=randwrite"
     } else if several_sizes {
         "needs a single block size"
+    } else if other_generator {
+        "needs random_generator=lfsr, or none given"
+    } else if wants_map {
+        "writes some blocks again, and does not go with norandommap=0"
     } else if options.pattern.percentage_random[writes] < 100 {
         "does not go with percentage_random"
     } else if options.pattern.random_distribution != RandomDistribution::Random {
@@ -46,9 +55,51 @@ fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
     Some(("sprandom", format!("sprandom=1: {why}")))
 }
 
+/// Why the regions of `sprandom` do not fit into the files, with the option to blame. A write cache that holds a whole
+/// region merges the two writes of a block, so that nothing is invalidated.
+pub(crate) fn regions(options: &JobOptions, layout: &Layout) -> Option<(&'static str, String)> {
+    let (cache, regions) = (options.pattern.spr_cs, u64::from(options.pattern.spr_num_regions));
+    if !options.pattern.sprandom {
+        return None;
+    }
+    let file = match &layout.files[..] {
+        [file] => file,
+        _ => return Some(("sprandom", "sprandom=1: goes with a single file only".to_owned())),
+    };
+    if regions == 0 {
+        return Some((
+            "spr_num_regions",
+            "sprandom=1: spr_num_regions=0: there has to be a region".to_owned(),
+        ));
+    }
+    if cache == 0 {
+        return None;
+    }
+    let path = file.path.display();
+    let flash = (file.length as f64 * (1.0 + options.pattern.spr_op.max(0.0))) as u64;
+    match flash.saturating_sub(1) / cache {
+        0 => Some((
+            "spr_cs",
+            format!(
+                "sprandom=1: spr_cs={cache} is a cache as large as the whole flash of {path} ({flash} bytes), and it has to \
+                 be smaller than a region"
+            ),
+        )),
+        most if regions > most => Some((
+            if options.is_set("spr_num_regions") { "spr_num_regions" } else { "spr_cs" },
+            format!(
+                "sprandom=1: {regions} regions are too many for spr_cs={cache}: a region has to be larger than the cache, and \
+                 the flash of {path} ({flash} bytes) has room for {most} such regions; use spr_num_regions={most} or fewer"
+            ),
+        )),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::FileLayout;
     use iolite_options::{PatternOptions, Range, ReadWriteModifier, Skew, SkewLaw};
     use iolite_types::PerDirection;
 
@@ -84,6 +135,25 @@ mod tests {
             spr(&|o| o.pattern.rw_modifier = ReadWriteModifier(8)),
             ["sprandom=1: needs rw=randwrite"]
         );
+        let given = |o: &mut JobOptions, option: &str| {
+            o.origins.insert(option.to_owned(), iolite_options::Origin::CommandLine(1));
+        };
+        assert_eq!(
+            spr(&|o| given(o, "random_generator")),
+            ["sprandom=1: needs random_generator=lfsr, or none given"]
+        );
+        assert_eq!(
+            spr(&|o| given(o, "norandommap")),
+            ["sprandom=1: writes some blocks again, and does not go with norandommap=0"]
+        );
+        assert_eq!(
+            spr(&|o| {
+                (o.pattern.random_generator, o.pattern.norandommap) = (RandomGenerator::Lfsr, true);
+                given(o, "random_generator");
+                given(o, "norandommap");
+            }),
+            [""; 0]
+        );
         let sizes = PerDirection::all(Range { low: 4096, high: 8192 });
         assert_eq!(spr(&|o| o.pattern.bsrange = Some(sizes)), ["sprandom=1: needs a single block size"]);
         let half = PerDirection::all(50);
@@ -104,5 +174,44 @@ mod tests {
             spr(&|o| o.pattern.ba = PerDirection::all(512)),
             ["sprandom=1: does not go with a blockalign other than the block size"]
         );
+    }
+
+    /// 8 MiB and a quarter of it: 10 MiB of flash.
+    #[test]
+    fn regions_are_larger_than_the_cache() {
+        let file = |path: &str, length| FileLayout {
+            path: path.into(),
+            kind: iolite_types::FileKind::Regular,
+            exists: true,
+            offset: 0,
+            length,
+            extend_to: None,
+            is_whole: true,
+        };
+        let layout = Layout { files: vec![file("small", 8 << 20)], pass_bytes: None };
+        let several = Layout { files: vec![file("a", 8 << 20), file("b", 8 << 20)], pass_bytes: None };
+        let mut options = JobOptions::default();
+        options.pattern.sprandom = true;
+        let refused = |options: &JobOptions, layout| regions(options, layout).map(|(_, message)| message);
+        assert_eq!(refused(&options, &several).unwrap(), "sprandom=1: goes with a single file only");
+        options.pattern.spr_num_regions = 0;
+        assert!(refused(&options, &layout).unwrap().contains("spr_num_regions=0"));
+        let found = |cache: u64, count| {
+            let mut options = JobOptions::default();
+            (options.pattern.sprandom, options.pattern.spr_op) = (true, 0.25);
+            (options.pattern.spr_cs, options.pattern.spr_num_regions) = (cache, count);
+            regions(&options, &layout).map(|(option, message)| {
+                assert_eq!(option, "spr_cs", "the other one was not given");
+                message
+            })
+        };
+        assert_eq!((found(0, 1_000_000), found(2 << 20, 4), found((2 << 20) - 1, 5)), (None, None, None));
+        let many = found(2 << 20, 5).unwrap();
+        assert!(
+            many.contains("5 regions are too many for spr_cs=2097152") && many.contains("for 4 such"),
+            "{many}"
+        );
+        let large = found(10 << 20, 1).unwrap();
+        assert!(large.contains("a cache as large as the whole flash of small (10485760 bytes)"), "{large}");
     }
 }

@@ -98,7 +98,6 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         zones: strided_zones(options),
         precondition: options.pattern.sprandom.then(|| iolite_workload::Precondition {
             over_provisioning: options.pattern.spr_op,
-            cache: options.pattern.spr_cs,
             regions: u64::from(options.pattern.spr_num_regions),
         }),
         sequential_skip: if random { 0 } else { modifier },

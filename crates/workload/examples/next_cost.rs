@@ -46,7 +46,7 @@ fn main() {
     let zoned = vec![zone(60, 10.0), zone(30, 20.0), zone(8, 30.0), zone(2, 40.0)];
     let zoned = Distribution::Zones(PerDirection::all(zoned));
     let sequence = Distribution::Sequence { blocks: vec![3, 1, 0, 2], stride: true };
-    let device = Precondition { over_provisioning: 0.15, cache: 0, regions: 100 };
+    let device = Precondition { over_provisioning: 0.15, regions: 100 };
     let zones = StridedZones { size: 1 << 20, range: 1 << 20, skip: 1 << 20 };
     let terabyte = vec![Region { offset: 0, length: 1 << 40 }];
     let shapes = [

@@ -156,7 +156,7 @@ impl Coverage {
             },
             Strategy::Regions(block) => {
                 let device = spec.precondition.expect("the strategy is chosen by it");
-                let regions = Regions::new(device, length / block, block, keys.next_u64());
+                let regions = Regions::new(device, length / block, keys.next_u64());
                 Kind::Regions { block, regions: Box::new(regions) }
             }
         };

@@ -20,7 +20,8 @@
 //! the number of blocks that region i has to lose. Writing the regions one after the other writes each block at least
 //! once, in random order, and leaves each region with the validity that flash of its age should have. Within a region,
 //! new blocks come first, and blocks that are written again come after them. So two writes of a block are about one
-//! region apart, and a write cache does not merge them; this is why no region is smaller than the cache (`spr_cs`).
+//! region apart, and a write cache does not merge them as long as each region is larger than the cache (`spr_cs`). Who
+//! makes the regions sees to that.
 
 use crate::{Precondition, permutation::Permutation};
 
@@ -61,14 +62,11 @@ fn validity_at_cleaning(ratio: f64) -> f64 {
 }
 
 impl Regions {
-    /// The writes for `blocks` blocks of `size` bytes, in the order that `key` selects.
-    pub(crate) fn new(device: Precondition, blocks: u64, size: u64, key: u64) -> Self {
+    /// The writes for `blocks` blocks, in the order that `key` selects.
+    pub(crate) fn new(device: Precondition, blocks: u64, key: u64) -> Self {
         let ratio = 1.0 + device.over_provisioning.max(0.0);
         let writes = (blocks as f64 * ratio).round() as u64;
-        let mut regions = device.regions.clamp(1, blocks.max(1));
-        if let Some(most) = (u128::from(writes) * u128::from(size)).checked_div(u128::from(device.cache)) {
-            regions = regions.min(u64::try_from(most).unwrap_or(u64::MAX)).max(1);
-        }
+        let regions = device.regions.clamp(1, blocks.max(1));
         let amplification = 1.0 / (1.0 - validity_at_cleaning(ratio));
         let mut pass = Regions {
             order: Permutation::new(blocks, key),
@@ -159,11 +157,11 @@ mod tests {
     use super::*;
 
     fn device(over_provisioning: f64, regions: u64) -> Precondition {
-        Precondition { over_provisioning, cache: 0, regions }
+        Precondition { over_provisioning, regions }
     }
 
     fn writes(device: Precondition, blocks: u64) -> Vec<u64> {
-        let mut regions = Regions::new(device, blocks, 4096, 5);
+        let mut regions = Regions::new(device, blocks, 5);
         std::iter::from_fn(|| regions.next()).collect()
     }
 
@@ -224,18 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_makes_regions_larger() {
-        let with_cache =
-            |cache| Regions::new(Precondition { cache, ..device(0.5, 100) }, 1000, 4096, 1).regions;
-        assert_eq!(with_cache(0), 100);
-        assert_eq!(with_cache(15 * 4096), 100);
-        assert_eq!(with_cache(150 * 4096), 10);
-        assert_eq!(with_cache(1 << 40), 1);
-    }
-
-    #[test]
     fn another_pass_has_another_order() {
-        let mut regions = Regions::new(device(0.15, 10), 1000, 4096, 1);
+        let mut regions = Regions::new(device(0.15, 10), 1000, 1);
         let first: Vec<u64> = std::iter::from_fn(|| regions.next()).collect();
         regions.rekey(2);
         let second: Vec<u64> = std::iter::from_fn(|| regions.next()).collect();

@@ -210,8 +210,6 @@ pub struct StridedZones {
 pub struct Precondition {
     /// Flash beyond the addressable capacity, as a fraction of that capacity; more than 0.
     pub over_provisioning: f64,
-    /// Size of the write cache in bytes.
-    pub cache: u64,
-    /// The number of parts that the flash is divided into, at least 1.
+    /// The number of parts that the flash is divided into, at least 1. Each should be larger than the device's write cache.
     pub regions: u64,
 }

@@ -2,8 +2,8 @@
 //! beside fio where it knows the option as well.
 
 use crate::common::trace::{Call, io_calls};
-use crate::common::{Program, scratch, words};
-use iolite_testing::skip;
+use crate::common::{Json, Program, scratch, words};
+use iolite_testing::{partly_skipped, skip, this_test};
 use std::collections::BTreeMap;
 
 const K: u64 = 1024;
@@ -273,9 +273,54 @@ pub fn preconditioning() {
     assert!(all.abs_diff(2048 * 150 / 100) < 50, "{all} writes");
     let (apart, _) = traced!(measure("--spr_num_regions=10"));
     assert!((200.0..400.0).contains(&apart), "{apart}");
-    // Regions of at least 2 MiB: 9440k / 2048k leaves four of them, with 590 writes each.
-    let (apart, _) = traced!(measure("--spr_cs=2m"));
+    // Four regions have 590 writes each, and each is larger than 2 MiB.
+    let (apart, _) = traced!(measure("--spr_cs=2m --spr_num_regions=4"));
     assert!((500.0..900.0).contains(&apart), "{apart}");
+    let dir = scratch();
+    let line = "--name=j --filename=f --rw=randwrite --size=8m --sprandom=1";
+    let refused = Program::under_test().line(dir.path(), &format!("{line} --spr_cs=2m")).refused();
+    refused.says("100 regions are too many for spr_cs=2097152").says("use spr_num_regions=4 or fewer");
+    let refused =
+        Program::under_test().line(dir.path(), &format!("{line} --spr_num_regions=1 --spr_cs=16m")).refused();
+    refused.says("a cache as large as the whole flash");
+    assert!(!dir.path().join("f").exists());
+}
+
+/// What fio refuses beside preconditioning is refused, and what it takes is taken; it writes about as much.
+#[test]
+fn preconditioning_beside_other_options() {
+    for (more, is_taken) in [
+        ("", true),
+        ("--random_generator=lfsr --norandommap=1", true),
+        ("--spr_num_regions=10", true),
+        ("--spr_op=0.5", true),
+        ("--random_generator=tausworthe", false),
+        ("--random_generator=tausworthe64", false),
+        ("--norandommap=0", false),
+        ("--spr_num_regions=0", false),
+        ("--nrfiles=2", false),
+        ("--rw=write", false),
+        ("--rw=randread", false),
+    ] {
+        let mut written = Vec::new();
+        for program in [vec![Program::under_test()], Program::peers()].concat() {
+            if program.version() == "fio-3.33" {
+                partly_skipped(&this_test!(), "sprandom came after fio 3.33");
+                continue;
+            }
+            let dir = scratch();
+            let line = format!("--name=j --rw=randwrite --size=8m --sprandom=1 --output-format=json {more}");
+            let run = program.line(dir.path(), &line);
+            assert_eq!(run.code() == 0, is_taken, "{more}: {run}");
+            if is_taken {
+                written.push(Json::parse(&run.stdout).job().ios()[1]);
+            }
+        }
+        assert!(
+            written.iter().all(|&writes| writes.abs_diff(written[0]) < written[0] / 50),
+            "{more}: {written:?}"
+        );
+    }
 }
 
 /// Files are as popular as in fio. Four fifths and more of the I/O goes to the first of 16 under zipf.

@@ -196,7 +196,7 @@ fn trims_and_their_writes_stay_together_in_zones() {
 
 #[test]
 fn preconditioning_ends_by_itself_and_passes_differ() {
-    let device = Precondition { over_provisioning: 0.25, cache: 0, regions: 20 };
+    let device = Precondition { over_provisioning: 0.25, regions: 20 };
     let writes = Mix::Single(Direction::Write);
     let spec = Spec { mix: writes, precondition: Some(device), ..random(4096 * K) };
     let mut generator = iolite_workload::new(&spec).unwrap();
