@@ -148,6 +148,9 @@ impl<'a> Assembler<'a> {
             }
             return None;
         }
+        if definition.name == "steadystate" {
+            tracing::debug!(target: "parse", "set steady state {}", job.measurement.steadystate.threshold());
+        }
         Some((definition.name.to_owned(), value.unwrap_or_default().trim().to_owned()))
     }
 }

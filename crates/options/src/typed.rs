@@ -315,6 +315,20 @@ pub struct SteadyState {
     pub percent: bool,
 }
 
+impl SteadyState {
+    /// What the limit was understood as, in fio's words; latencies in the same manner.
+    pub fn threshold(&self) -> String {
+        use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
+        let limit = self.limit;
+        match self.criterion {
+            _ if self.percent => format!("threshold to {limit:.6}%"),
+            Iops | IopsSlope => format!("IOPS threshold to {limit:.6}"),
+            Bw | BwSlope => format!("BW threshold to {}", limit as u64),
+            Lat | LatSlope => format!("latency threshold to {} ns", limit as u64),
+        }
+    }
+}
+
 /// `continue_on_error`: the kinds of I/O after whose errors a job goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorKinds {

@@ -48,6 +48,13 @@ impl WorkerPlan {
     pub fn number(&self) -> u16 {
         self.place.wrapping_add(1) as u16
     }
+
+    /// What it chooses at random, with the seed of these choices.
+    pub fn seeds(&self) -> Vec<(&'static str, u64)> {
+        let streams = iolite_workload::stream_seeds(self.seed);
+        // The worker's seed itself gives what is not drawn from a stream.
+        streams.into_iter().chain([("order of blocks, sizes of files, content", self.seed)]).collect()
+    }
 }
 
 impl Plan {

@@ -28,7 +28,7 @@ use crate::{
     coverage::{Coverage, Strategy, directions, random_size, sequential_size},
     offset::Tables,
     place::Place,
-    rng::Rng,
+    rng::{Rng, SplitMix64},
     rotation::Rotation,
     sizes::Sizes,
     strided::Strides,
@@ -45,7 +45,15 @@ pub(crate) struct Streams {
     pub(crate) jumps: Rng,
 }
 
+/// What is chosen at random, with the seed of its choices, for a worker with this seed. The position in the list is the
+/// number of the stream that the choices are drawn from.
+pub fn stream_seeds(seed: u64) -> [(&'static str, u64); 5] {
+    let kinds = ["reads and writes of a mix", "offsets", "block sizes", "files", "which I/Os are random"];
+    std::array::from_fn(|stream| (kinds[stream], SplitMix64::seed_of(seed, stream as u64)))
+}
+
 impl Streams {
+    /// The streams in the order of [`stream_seeds`].
     pub(crate) fn new(seed: u64) -> Self {
         let stream = |number| Rng::stream(seed, number);
         Streams { mix: stream(0), offsets: stream(1), lengths: stream(2), files: stream(3), jumps: stream(4) }

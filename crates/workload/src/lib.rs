@@ -23,7 +23,7 @@ mod strided;
 mod unvisited;
 
 pub use fast::{FastGenerator, fast};
-pub use general::General;
+pub use general::{General, stream_seeds};
 pub use iolite_types::BlockSize;
 pub use place::Place;
 pub use spec::*;

@@ -24,8 +24,12 @@ impl SplitMix64 {
 
     /// The `stream`th of many independent sequences of the same seed.
     pub fn stream(seed: u64, stream: u64) -> Self {
-        let mut streams = SplitMix64::new(stream);
-        SplitMix64::new(seed ^ streams.next_u64())
+        SplitMix64::new(SplitMix64::seed_of(seed, stream))
+    }
+
+    /// The seed of the `stream`th of these sequences.
+    pub fn seed_of(seed: u64, stream: u64) -> u64 {
+        seed ^ SplitMix64::new(stream).next_u64()
     }
 
     /// The next number.

@@ -1,6 +1,7 @@
 //! `--debug`: every category tells something, and what programs read stays free of it.
 
 use crate::common::{Json, Program, scratch};
+use iolite_testing::{partly_skipped, this_test};
 
 /// The lines of a category.
 fn lines<'a>(output: &'a str, category: &str) -> Vec<&'a str> {
@@ -57,6 +58,67 @@ fn one_job_of_several() {
         let told = lines(&run.stdout, "io");
         assert!(told.iter().any(|line| line.contains("file=g")), "{run}");
         assert!(!told.iter().any(|line| line.contains("file=f")), "{run}");
+    }
+}
+
+/// What a `steadystate` was understood as is told in fio's words.
+#[test]
+fn a_steady_state_is_told_as_it_was_understood() {
+    let told = |program: &Program, wish: &str| {
+        let dir = scratch();
+        let line = format!("--debug=parse --name=j --ioengine=null --size=4k --steadystate={wish}");
+        let run = program.line(dir.path(), &line).ok();
+        let told = lines(&run.stdout, "parse").into_iter().filter_map(|line| {
+            let at = line.find("set steady state ")?;
+            Some(line[at..].to_owned())
+        });
+        told.collect::<Vec<_>>()
+    };
+    let ours = Program::under_test();
+    for (wish, words) in [
+        ("iops:10", "set steady state IOPS threshold to 10.000000"),
+        ("iops_slope:1.5", "set steady state IOPS threshold to 1.500000"),
+        ("iops:0.1%", "set steady state threshold to 0.100000%"),
+        ("bw_slope:5%", "set steady state threshold to 5.000000%"),
+        ("bw:12", "set steady state BW threshold to 12"),
+        ("bw_slope:10k", "set steady state BW threshold to 10240"),
+    ] {
+        assert_eq!(told(&ours, wish), [words], "{wish}");
+        for peer in Program::peers() {
+            assert_eq!(told(&peer, wish), [words], "{} {wish}", peer.version());
+        }
+    }
+    assert_eq!(told(&ours, "lat:500us"), ["set steady state latency threshold to 500000 ns"]);
+}
+
+/// Each kind of choice has a seed of its own. They repeat unless they are told not to.
+#[test]
+fn seeds_of_choices_are_told() {
+    let seeds = |program: &Program, more: &str| {
+        let dir = scratch();
+        let line = format!("--debug=random --name=j --ioengine=null --size=16k --rw=randread {more}");
+        let run = program.line(dir.path(), &line).ok();
+        let seed = |line: &&str| -> Option<String> {
+            let (number, seed) = line.split_once("rand_seeds[")?.1.split_once("]=")?;
+            let seed = seed.split_whitespace().next()?;
+            (number.parse::<u32>().is_ok() && seed.parse::<u64>().is_ok()).then(|| format!("{number} {seed}"))
+        };
+        let found: Vec<String> = lines(&run.stdout, "random").iter().filter_map(seed).collect();
+        assert!(found.len() > 4, "{run}");
+        found
+    };
+    for program in [vec![Program::under_test()], Program::peers()].concat() {
+        if program.version() == "fio-3.33" {
+            partly_skipped(&this_test!(), "fio 3.33 does not list its seeds");
+            continue;
+        }
+        let usual = seeds(&program, "");
+        assert_eq!(usual, seeds(&program, ""), "{}", program.version());
+        let [other, chance, again] =
+            ["--randseed=7", "--randrepeat=0", "--randrepeat=0"].map(|it| seeds(&program, it));
+        let all = [&usual, &other, &chance, &again];
+        let different: std::collections::BTreeSet<_> = all.into_iter().flatten().collect();
+        assert_eq!(different.len(), 4 * usual.len(), "{}: {all:?}", program.version());
     }
 }
 
