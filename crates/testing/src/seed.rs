@@ -59,6 +59,11 @@ impl Luck {
         Luck(seed())
     }
 
+    /// The sequence that begins with this seed, which nothing else decides and nobody prints.
+    pub fn of(seed: u64) -> Luck {
+        Luck(seed)
+    }
+
     /// The next number, of 64 random bits.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -82,7 +87,7 @@ impl Default for Luck {
 #[test]
 fn the_same_seed_draws_the_same() {
     let draw = |seed| {
-        let mut luck = Luck(seed);
+        let mut luck = Luck::of(seed);
         [luck.draw(), luck.draw(), luck.below(10)]
     };
     assert_eq!(draw(5), draw(5));

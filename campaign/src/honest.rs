@@ -1,0 +1,100 @@
+//! Verified jobs that nothing happens to: everything is right, and that is what they have to say, in the run that writes
+//! and in a later one.
+
+use crate::jobs::{any_engine, any_method, sometimes};
+use crate::reading::{jobs, tells_of_damage};
+use crate::trial::{Stop, Trial};
+
+/// Performs one trial. Every I/O that is read back is something that could be a false alarm.
+pub fn perform(trial: &mut Trial) -> Result<(), Stop> {
+    trial.expect_files(&["data", "v.*", "*-verify.state"]);
+    let line = job(trial);
+    let run = trial.run(&format!("{line} --output-format=json --eta=never"))?;
+    let Ok(report) = jobs(&run.stdout) else {
+        // What cannot be verified is refused, and nothing is written then.
+        match run.code() {
+            Some(1) if run.stdout.is_empty() && !run.stderr.is_empty() => trial.moot(),
+            _ => trial.wrong(format!("no report: {run}")),
+        }
+        return Ok(());
+    };
+    if run.code() != Some(0) || tells_of_damage(&run.said()) || report.iter().any(|job| job.error != 0) {
+        trial.false_alarm(run.to_string());
+        return Ok(());
+    }
+    if report.iter().map(|job| job.ios[1]).sum::<u64>() == 0 {
+        trial.wrong(format!("nothing was written: {run}"));
+    }
+    // Whatever its state or its choices say, a later run has to agree.
+    let again = trial.run(&format!("{line} --verify_only --output-format=json --eta=never"))?;
+    if tells_of_damage(&again.said()) || (again.code() != Some(0) && jobs(&again.stdout).is_ok()) {
+        trial.false_alarm(format!("later: {again}"));
+    }
+    Ok(())
+}
+
+/// A verified job.
+fn job(trial: &mut Trial) -> String {
+    let method = any_method(trial);
+    let size = trial.one_of(&["256k", "1m", "1m", "3m"]);
+    let rw = trial.one_of(&["write", "randwrite", "randwrite", "rw", "randrw", "randrw --rwmixread=80"]);
+    let mut line = format!("--name=v --size={size} --rw={rw} {} {}", method.options, any_engine(trial));
+    line += match trial.between(0, 5) {
+        0 => " --bs=4k",
+        1 => " --bs=16k",
+        2 => " --bs=64k --verify_interval=4k",
+        3 => " --bsrange=4k-32k",
+        4 => " --bssplit=4k/60:12k/20:64k/20",
+        _ => " --bs=8k --blockalign=4k",
+    };
+    line += match trial.between(0, 5) {
+        0 | 1 => " --filename=data",
+        2 => " --numjobs=3",
+        3 => " --filename=data --numjobs=2",
+        4 => " --nrfiles=3",
+        _ => " --nrfiles=4 --openfiles=2 --file_service_type=random",
+    };
+    line += &sometimes(
+        trial,
+        4,
+        &["--norandommap", "--norandommap --io_size=2m", "--random_generator=tausworthe64"],
+    );
+    line += &sometimes(
+        trial,
+        5,
+        &["--random_distribution=zipf:1.1", "--random_distribution=normal:20", "--percentage_random=50"],
+    );
+    line += &sometimes(trial, 4, &["--loops=2", "--loops=3", "--time_based --runtime=300ms"]);
+    line += &sometimes(
+        trial,
+        4,
+        &["--verify_backlog=16", "--verify_backlog=7 --verify_backlog_batch=3", "--verify_async=2"],
+    );
+    line += &sometimes(trial, 4, &["--fsync=8", "--fdatasync=5", "--end_fsync=1", "--sync=1"]);
+    line += &sometimes(
+        trial,
+        6,
+        &["--thread", "--mem=shm", "--mem=mmap", "--mem=mmapshared", "--iomem_align=8k"],
+    );
+    line += &sometimes(
+        trial,
+        6,
+        &["--buffer_compress_percentage=50", "--refill_buffers", "--zero_buffers", "--dedupe_percentage=30"],
+    );
+    line += &sometimes(
+        trial,
+        8,
+        &["--randrepeat=0", "--verify_header_format=3.33", "--io_submit_mode=offload", "--verify_fatal=1"],
+    );
+    line += &sometimes(
+        trial,
+        8,
+        &["--rate_iops=2000 --number_ios=200", "--thinktime=100", "--number_ios=33", "--iodepth_batch=4"],
+    );
+    line += &sometimes(
+        trial,
+        8,
+        &["--fallocate=none", "--fallocate=posix", "--overwrite=1", "--create_serialize=0"],
+    );
+    line
+}

@@ -1,0 +1,94 @@
+//! Faults at random, over and over, and whether the program tells each of them: it is true if it finds every fault,
+//! raises no false alarm, and leaves nothing behind.
+//!
+//!     scripts/campaign [OPTIONS]
+//!
+//! A campaign consists of trials. Each belongs to a part ([`parts::Part`]), and makes all its choices from a seed of its
+//! own, which follows from the campaign's seed and its number. So a trial that found something can be repeated alone
+//! (`--seed N --trial PART:NUMBER`): with the same job and the same fault, although what the machine does meanwhile is
+//! another.
+
+mod arguments;
+mod damage;
+mod disks;
+mod honest;
+mod jobs;
+mod kills;
+mod parts;
+mod processes;
+mod reading;
+mod running;
+mod signals;
+mod tally;
+mod trial;
+
+use arguments::Arguments;
+use parts::Part;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tally::Tally;
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse(std::env::args().skip(1)) {
+        Ok(Some(arguments)) => run(&arguments),
+        Ok(None) => {
+            print!("{}", arguments::USAGE);
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => Err(message),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("iolite-campaign: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the campaign. Returns whether all was well.
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    let program = arguments.program()?;
+    let seed = arguments.seed.unwrap_or_else(|| iolite_testing::Luck::new().below(1 << 32));
+    let mut tally = Tally::default();
+    if let Some((part, number)) = arguments.trial {
+        tally.add(part, number, trial::perform(part, number, seed, &program, arguments));
+        return Ok(tally.told(&program, seed, Duration::ZERO));
+    }
+    let parts = able(&arguments.parts, &mut tally);
+    let began = Instant::now();
+    let end = began + Duration::from_secs(60 * arguments.minutes);
+    println!("seed {seed}, {} minutes, {}", arguments.minutes, program.display());
+    let next = AtomicU64::new(0);
+    let tally = Mutex::new(tally);
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.parallel {
+            scope.spawn(|| {
+                while Instant::now() < end && !parts.is_empty() {
+                    let turn = next.fetch_add(1, Relaxed);
+                    let part = parts[(turn % parts.len() as u64) as usize];
+                    let number = turn / parts.len() as u64;
+                    let outcome = trial::perform(part, number, seed, &program, arguments);
+                    tally.lock().expect("no trial panics with it").add(part, number, outcome);
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().expect("no trial panics with it");
+    Ok(tally.told(&program, seed, began.elapsed()))
+}
+
+/// The parts that can be tried here. Why others cannot is noted.
+fn able(parts: &[Part], tally: &mut Tally) -> Vec<Part> {
+    let mut able = Vec::new();
+    for &part in parts {
+        match part.obstacle() {
+            None => able.push(part),
+            Some(reason) => tally.skip(part, &reason),
+        }
+    }
+    able
+}

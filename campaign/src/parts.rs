@@ -1,0 +1,65 @@
+//! The parts of a campaign.
+
+use crate::trial::{Stop, Trial};
+use crate::{damage, disks, honest, kills, signals};
+
+/// What is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// SIGKILL at random moments of every process of a run.
+    Kills,
+    /// Bytes and blocks of verified files are changed.
+    Damage,
+    /// Verified jobs that nothing happens to.
+    Honest,
+    /// Signals in bursts.
+    Signals,
+    /// Full disks.
+    Disks,
+}
+
+impl Part {
+    /// All parts, in the order in which they are tried.
+    pub const ALL: [Part; 5] = [Part::Kills, Part::Damage, Part::Honest, Part::Signals, Part::Disks];
+
+    /// The part with this name.
+    pub fn named(name: &str) -> Result<Part, String> {
+        let known = Part::ALL.into_iter().find(|part| part.name() == name);
+        known.ok_or_else(|| {
+            format!("there is no part \"{name}\", only {}", Part::ALL.map(Part::name).join(", "))
+        })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Kills => "kills",
+            Part::Damage => "damage",
+            Part::Honest => "honest",
+            Part::Signals => "signals",
+            Part::Disks => "disks",
+        }
+    }
+
+    /// Why it cannot be tried here; `None` = it can.
+    pub fn obstacle(self) -> Option<String> {
+        match self {
+            Part::Disks => disks::obstacle(),
+            Part::Kills | Part::Damage | Part::Honest | Part::Signals => None,
+        }
+    }
+
+    /// Performs one trial.
+    ///
+    /// # Errors
+    /// It ended early, because something is wrong (which has been noted).
+    pub fn perform(self, trial: &mut Trial) -> Result<(), Stop> {
+        match self {
+            Part::Kills => kills::perform(trial),
+            Part::Damage => damage::perform(trial),
+            Part::Honest => honest::perform(trial),
+            Part::Signals => signals::perform(trial),
+            Part::Disks => disks::perform(trial),
+        }
+    }
+}
