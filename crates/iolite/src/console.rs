@@ -4,11 +4,12 @@
 //! Names of jobs and files may hold anything. Control characters among it, which could make a terminal do what nobody
 //! asked for, are shown as `\x1b`; JSON has its own way of writing them.
 
+use crate::destination::Destination;
 use iolite_options::RunOptions;
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Writes text to standard output. A reader that has had enough (a closed pipe) is no error.
 pub fn print(text: &str) -> io::Result<()> {
@@ -68,6 +69,25 @@ pub struct Console {
     error: Option<io::Error>,
 }
 
+/// How much of reports was taken until now, in parts. (Of this process: it has one report.)
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// The size of the parts in which reports are written, so that it is seen whether they are taken.
+const PART: usize = 64 << 10;
+
+/// How much of the report was taken until now: something that grows.
+pub fn taken() -> u64 {
+    TAKEN.load(Relaxed)
+}
+
+fn write_in_parts(to: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+    for part in bytes.chunks(PART) {
+        to.write_all(part)?;
+        TAKEN.fetch_add(1, Relaxed);
+    }
+    to.flush()
+}
+
 /// The stream for what is not written to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
@@ -78,19 +98,10 @@ enum Stream {
 impl Stream {
     fn write(self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Stream::Output => {
-                let mut out = io::stdout().lock();
-                out.write_all(bytes).and_then(|()| out.flush())
-            }
-            Stream::Error => io::stderr().lock().write_all(bytes),
+            Stream::Output => write_in_parts(&mut io::stdout().lock(), bytes),
+            Stream::Error => write_in_parts(&mut io::stderr().lock(), bytes),
         }
     }
-}
-
-struct Destination {
-    file: File,
-    /// What the file held before is kept until there is something to replace it.
-    fresh: bool,
 }
 
 /// The output file cannot be used.
@@ -98,10 +109,10 @@ struct Destination {
 pub struct OpenError(String);
 
 impl OpenError {
-    /// The report would overwrite something that the run needs.
+    /// The report would do this to something that the run needs.
     pub fn taken(path: &Path, what: &str) -> OpenError {
         let path = path.display();
-        OpenError(format!("--output={path}: the report would go into {what}; give another name"))
+        OpenError(format!("--output={path}: the report would {what}; give another name"))
     }
 }
 
@@ -115,9 +126,8 @@ impl Console {
     /// Opens what `--output` names. `output_is_data`: a job writes its data to standard output.
     pub fn open(run: &RunOptions, output_is_data: bool) -> Result<Console, OpenError> {
         let open = |path: &Path| {
-            let file = File::options().write(true).create(true).truncate(false).open(path);
-            let file = file.map_err(|error| OpenError(format!("--output={}: {error}", path.display())))?;
-            Ok(Destination { file, fresh: true })
+            Destination::open(path)
+                .map_err(|error| OpenError(format!("--output={}: {error}", path.display())))
         };
         let file = run.output.as_deref().map(open).transpose()?;
         let stream = if output_is_data { Stream::Error } else { Stream::Output };
@@ -129,11 +139,32 @@ impl Console {
         let bytes = harmless(bytes);
         let result = match &mut self.file {
             None => self.stream.write(&bytes),
-            Some(destination) => destination.write(&bytes),
+            Some(destination) => destination.write(&bytes, write_in_parts),
         };
         if let Err(error) = result {
             self.error.get_or_insert(error);
         }
+    }
+
+    /// Writes the last part of the report, which is complete then.
+    ///
+    /// # Errors
+    /// The first error of all parts. If the report cannot go to its file, this part goes to standard output: it is not
+    /// lost.
+    pub fn write_last(&mut self, bytes: &[u8]) -> Result<(), LastError> {
+        self.write(bytes);
+        let written = self.error.take().map_or(Ok(()), Err);
+        let completed = written.and_then(|()| self.file.as_mut().map_or(Ok(()), Destination::complete));
+        // A reader that has had enough of the output has what it wanted.
+        unless_closed(completed).map_err(|error| {
+            let Some(file) = &self.file else { return LastError { error, what_then: "" } };
+            let _ = self.stream.write(&harmless(bytes));
+            let what_then = match file.keeps_old() {
+                true => "; it is on standard output, and the old one is kept",
+                false => "; it is on standard output",
+            };
+            LastError { error, what_then }
+        })
     }
 
     /// Writes to the terminal, past the report. That nobody can see it is no error.
@@ -149,43 +180,29 @@ impl Console {
         }
     }
 
-    /// The first error of writing, if there was one.
-    pub fn take_error(&mut self) -> Option<io::Error> {
-        self.error.take()
-    }
-
     /// Whether the report goes to a file.
     pub fn is_file(&self) -> bool {
         self.file.is_some()
     }
 }
 
-impl Destination {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if std::mem::take(&mut self.fresh) && self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
-        }
-        self.file.write_all(bytes)
+/// The report cannot be written.
+#[derive(Debug)]
+pub struct LastError {
+    error: io::Error,
+    /// Where it is instead.
+    what_then: &'static str,
+}
+
+impl std::fmt::Display for LastError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the report cannot be written: {}{}", self.error, self.what_then)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_old_report_is_kept_until_there_is_a_new_one() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("report");
-        std::fs::write(&path, "a long old report").unwrap();
-        let run = RunOptions { output: Some(path.clone()), ..RunOptions::default() };
-        let mut console = Console::open(&run, false).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a long old report");
-        console.write(b"new");
-        console.write(b"er");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "newer");
-        assert!(console.take_error().is_none());
-    }
 
     #[test]
     fn control_characters_are_shown() {

@@ -6,6 +6,7 @@ mod act;
 mod companions;
 mod console;
 mod debug;
+mod destination;
 mod external;
 mod merge;
 mod self_tests;
@@ -187,14 +188,17 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
         Ok(performed) => performed,
         Err(error) => {
             tell_refusal(name, &error);
-            session.refuse(&error.report(&plan));
+            if let Err(error) = session.refuse(&error.report(&plan)) {
+                complain(name, &error);
+            }
             return 1;
         }
     };
-    held.end_at_the_second(INTERRUPTED.into());
-    session.end(&outcome.report);
-    if let Some(error) = session.take_write_error() {
-        complain(name, &format_args!("the report cannot be written: {error}"));
+    held.give_up_when_asked(outcome.requests, console::taken, INTERRUPTED.into(), move || {
+        complain(name, &"the report is given up: nobody takes it");
+    });
+    if let Err(error) = session.end(&outcome.report) {
+        complain(name, &error);
         return 1;
     }
     exit_status(name, &outcome)
@@ -214,10 +218,15 @@ fn exit_status(name: Name, outcome: &Outcome) -> u8 {
 
 /// Opens the place of the report, unless it is a file that the run needs.
 fn open_console(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<Console, console::OpenError> {
-    if let Some(path) = &run.output
-        && let Some(what) = own_files::at(plan, path, machine)
-    {
-        return Err(console::OpenError::taken(path, &what));
+    if let Some(path) = &run.output {
+        if let Some(what) = own_files::at(plan, path, machine) {
+            return Err(console::OpenError::taken(path, &format!("go into {what}")));
+        }
+        let beside = destination::beside(path);
+        if let Some(what) = own_files::at(plan, &beside, machine) {
+            let place = format!("grow in {}, which is {what}", beside.display());
+            return Err(console::OpenError::taken(path, &place));
+        }
     }
     let output_is_data = writes_to_output(plan);
     if output_is_data {
@@ -242,7 +251,11 @@ fn refuse(name: Name, run: &RunOptions, plan: &Plan, machine: &ThisMachine, erro
     if !run.parse_only && session::has_program_format(run) {
         match open_console(run, plan, machine) {
             Ok(mut console) => {
-                Session::new(name, program(name), run, &mut console).refuse(&error.report(plan));
+                let written =
+                    Session::new(name, program(name), run, &mut console).refuse(&error.report(plan));
+                if let Err(error) = written {
+                    complain(name, &error);
+                }
             }
             Err(error) => complain(name, &error),
         }

@@ -1,7 +1,7 @@
 //! One run as its user sees it: the announcement, notes and status lines on the way, the report.
 
 use crate::act;
-use crate::console::{self, Console};
+use crate::console::{self, Console, LastError};
 use crate::diagnostic;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
 use iolite_plan::{JobPlan, Plan};
@@ -10,7 +10,6 @@ use iolite_report::live::LiveLine;
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_run::{Settings, Trigger};
 use iolite_stats::{Event, EventKind, JobError, Report, Snapshot};
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -90,7 +89,10 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the final report.
-    pub fn end(&mut self, report: &Report) {
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn end(&mut self, report: &Report) -> Result<(), LastError> {
         let erased = self.live.erase();
         if !erased.is_empty() {
             self.console.show(&erased);
@@ -103,33 +105,35 @@ impl<'a> Session<'a> {
                 console::print_error(&slices.text());
             }
         }
-        self.write(report);
+        let text = self.text_of(report);
+        self.console.write_last(&text)
     }
 
     /// Writes the report of a run that did not begin, in the formats that programs parse. People have read why.
-    pub fn refuse(&mut self, report: &Report) {
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn refuse(&mut self, report: &Report) -> Result<(), LastError> {
         self.exporters = exporters(&RunOptions {
             output_format: program_formats(self.run).collect(),
             terse_version: self.run.terse_version,
             ..RunOptions::default()
         });
-        self.write(report);
-    }
-
-    /// Why the report could not be written, if it could not.
-    pub fn take_write_error(&mut self) -> Option<io::Error> {
-        // A reader that has had enough of the output has what it wanted.
-        self.console.take_error().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
-    }
-
-    fn write(&mut self, report: &Report) {
-        for exporter in &self.exporters {
-            let mut bytes = Vec::new();
-            // Writing to memory does not fail.
-            if exporter.write(report, &self.program, &mut bytes).is_ok() {
-                self.console.write(&bytes);
-            }
+        if self.exporters.is_empty() {
+            return Ok(());
         }
+        let text = self.text_of(report);
+        self.console.write_last(&text)
+    }
+
+    /// A report in the formats that were asked for.
+    fn text_of(&self, report: &Report) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for exporter in &self.exporters {
+            // Writing to memory does not fail.
+            let _ = exporter.write(report, &self.program, &mut bytes);
+        }
+        bytes
     }
 
     /// Makes room for a line in place of the status line.
@@ -161,7 +165,8 @@ impl Session<'_> {
             EventKind::Snapshot(snapshot) => self.snapshot(&snapshot),
             EventKind::Status(report) => {
                 self.clear_line();
-                self.write(&report);
+                let text = self.text_of(&report);
+                self.console.write(&text);
             }
             EventKind::Slice(report) => {
                 if let Some(slices) = &mut self.slices {

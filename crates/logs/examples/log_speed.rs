@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p iolite-logs --example log_speed [DIRECTORY]
 
-use iolite_logs::{Cancelled, Columns, Form, Io, LogKind, Recorder, Settings, WindowValue};
+use iolite_logs::{Columns, Form, Io, Job, LogKind, Recorder, Settings, WindowValue};
 use iolite_types::Direction;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn settings(dir: &Path, kinds: &[LogKind], columns: Columns, form: Form) -> Sett
 fn measure(what: &str, settings: &Settings) {
     let began = Instant::now();
     let mut recorder =
-        Recorder::start(settings, &Cancelled::when(|| false), || Ok(())).expect("logs can be opened");
+        Recorder::start(settings, &Job::stopping_when(|| false), || Ok(())).expect("logs can be opened");
     recorder.begin(0);
     for number in 0..COUNT {
         let start = number * 100;

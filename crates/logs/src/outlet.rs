@@ -3,13 +3,12 @@
 //! Nothing here blocks in the kernel waiting for the reader of a pipe. So a job that is asked to stop does stop, and
 //! data that nobody reads is dropped then.
 
-use std::fmt;
+use crate::Job;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,38 +18,26 @@ const LOOK: Duration = Duration::from_millis(20);
 /// While the job is asked to stop, a pipe that takes nothing for this long is given up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A check for whether the job is asked to stop.
-#[derive(Clone)]
-pub struct Cancelled(Arc<dyn Fn() -> bool + Send + Sync>);
-
-impl Cancelled {
-    /// A check that calls `asked`.
-    pub fn when(asked: impl Fn() -> bool + Send + Sync + 'static) -> Cancelled {
-        Cancelled(Arc::new(asked))
-    }
-}
-
-impl fmt::Debug for Cancelled {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "Cancelled({})", (self.0)())
-    }
-}
-
 /// An open log.
 #[derive(Debug)]
 pub struct Outlet {
     file: File,
-    cancelled: Cancelled,
+    job: Job,
 }
 
 impl Outlet {
+    /// The job that the log is of.
+    pub fn job(&self) -> &Job {
+        &self.job
+    }
+
     /// Opens a log, and keeps its content if `keep` is true. A pipe is opened only when it has a reader; this waits for
     /// one.
     ///
     /// # Errors
     ///
     /// The error of opening the file; `EINTR` if the job was asked to stop before the pipe had a reader.
-    pub fn open(path: &Path, keep: bool, cancelled: &Cancelled) -> io::Result<Outlet> {
+    pub fn open(path: &Path, keep: bool, job: &Job) -> io::Result<Outlet> {
         let mut options = OpenOptions::new();
         options.create(true).custom_flags(libc::O_NONBLOCK);
         if keep {
@@ -60,11 +47,11 @@ impl Outlet {
         }
         loop {
             match options.open(path) {
-                Ok(file) => return Ok(Outlet { file, cancelled: cancelled.clone() }),
+                Ok(file) => return Ok(Outlet { file, job: job.clone() }),
                 Err(error) if has_no_reader(path, &error) => {}
                 Err(error) => return Err(error),
             }
-            if (cancelled.0)() {
+            if job.is_stopping() {
                 return Err(io::Error::from_raw_os_error(libc::EINTR));
             }
             thread::sleep(LOOK);
@@ -85,10 +72,11 @@ impl Outlet {
                 Ok(count) => {
                     bytes = &bytes[count..];
                     moved = Instant::now();
+                    self.job.wrote();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if moved.elapsed() > PATIENCE && (self.cancelled.0)() {
+                    if moved.elapsed() > PATIENCE && self.job.is_stopping() {
                         return Err(given_up(bytes.len()));
                     }
                     wait_writable(&self.file)?;

@@ -5,7 +5,8 @@
 //! sleeps until a part of the queue is full or some time has passed: entries in batches cost both sides less than
 //! single ones, and a slow job is not disturbed by frequent wake-ups.
 
-use crate::LogError;
+use crate::job::Holding;
+use crate::{Job, LogError};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use std::io;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub trait Sink: Send + 'static {
     /// As for [`Sink::take`].
     fn flush(&mut self) -> Result<(), LogError>;
 
-    /// Writes everything to the file; no more entries follow.
+    /// Writes everything to the file. More entries may follow if the job had to save what was in memory.
     ///
     /// # Errors
     ///
@@ -89,7 +90,7 @@ pub(crate) fn room(wanted: usize) -> usize {
 }
 
 impl<T: Send + 'static> Queue<T> {
-    /// Starts the thread, which first calls `prepare`, and waits until that returns.
+    /// Starts the thread, which writes for this job and first calls `prepare`, and waits until that returns.
     ///
     /// # Errors
     ///
@@ -97,12 +98,13 @@ impl<T: Send + 'static> Queue<T> {
     pub fn start<S: Sink<Entry = T>>(
         wanted: usize,
         sink: S,
+        job: Job,
         prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
     ) -> Result<Queue<T>, LogError> {
         let room = room(wanted);
         let (entries, taken) = RingBuffer::new(room);
         let signs = Arc::new(Signs::default());
-        let writer = spawn(Writing { taken, sink, signs: Arc::clone(&signs) }, prepare)?;
+        let writer = spawn(Writing { taken, sink, signs: Arc::clone(&signs), job }, prepare)?;
         let wake_every = (room / 4).max(1);
         Ok(Queue {
             entries,
@@ -192,28 +194,35 @@ struct Writing<S: Sink> {
     taken: Consumer<S::Entry>,
     sink: S,
     signs: Arc<Signs>,
+    job: Job,
 }
 
 impl<S: Sink> Writing<S> {
     /// Writes until the worker sends no more.
-    fn run(mut self) -> Result<(), LogError> {
-        let written = self.write_all();
+    fn run(mut self, mut holding: Holding) -> Result<(), LogError> {
+        let written = self.write_all(&mut holding);
         if written.is_err() {
             self.signs.failed.store(true, Ordering::Release);
         }
         written
     }
 
-    fn write_all(&mut self) -> Result<(), LogError> {
+    fn write_all(&mut self, holding: &mut Holding) -> Result<(), LogError> {
         let enough = self.taken.buffer().capacity() / 8;
         let mut flushed = Instant::now();
         loop {
             // Read before the queue is emptied, so that no entry before the end is missed.
             let over = self.signs.over.load(Ordering::Acquire);
+            let must_save = self.job.must_save();
             let count = self.take()?;
             self.sink.take_others()?;
             if over {
                 return self.sink.finish();
+            }
+            if must_save {
+                // The worker hangs or is slow. If it goes on, so do its logs.
+                self.sink.finish()?;
+                holding.saved();
             }
             if flushed.elapsed() >= FLUSH {
                 self.sink.flush()?;
@@ -246,11 +255,16 @@ fn spawn<S: Sink>(
     let thread = thread::Builder::new()
         .name("iolite-log".into())
         .spawn(move || {
-            let result = prepare();
-            let failed = result.is_err();
-            // `spawn` waits for the result below.
-            let _ = tell.send(result);
-            if failed { Ok(()) } else { writing.run() }
+            let holding = match prepare() {
+                Ok(()) => Holding::new(writing.job.clone()),
+                Err(error) => {
+                    // `spawn` waits for the result below.
+                    let _ = tell.send(Err(error));
+                    return Ok(());
+                }
+            };
+            let _ = tell.send(Ok(()));
+            writing.run(holding)
         })
         .map_err(|error| LogError::new("the log writer cannot be started", error))?;
     match prepared.recv() {

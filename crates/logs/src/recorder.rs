@@ -3,11 +3,12 @@
 //! The worker puts one small entry per I/O (or per window) into a [`Queue`]. A thread of the same process formats the
 //! entries as lines and writes them. At the end, the recorder reports how long the worker had to wait for the thread.
 
+use crate::Job;
 use crate::file::{self, LogFile};
 use crate::histogram::Counts;
 use crate::item::{Done, Io, Item};
 use crate::line::{Columns, LineMaker};
-use crate::outlet::{Cancelled, Outlet};
+use crate::outlet::Outlet;
 use crate::queue::{self, Queue};
 use crate::windows::{WindowValue, Windows};
 use crate::writer::Writer;
@@ -74,22 +75,22 @@ pub struct Recorder {
 
 impl Recorder {
     /// Opens the files and starts the writer, which first calls `prepare`. This waits for the readers of pipes unless
-    /// the job is `cancelled`.
+    /// the job is to stop.
     ///
     /// # Errors
     ///
     /// A file cannot be opened, the thread cannot be started, or `prepare` fails.
     pub fn start(
         settings: &Settings,
-        cancelled: &Cancelled,
+        job: &Job,
         prepare: impl FnOnce() -> Result<(), LogError> + Send + 'static,
     ) -> Result<Recorder, LogError> {
         // Four bytes for each entry of the queue. So both shrink together if there are many workers.
         let room = queue::room(settings.room);
         let open = |kind, path: PathBuf| {
             // Workers append to a shared file; a worker's own file is truncated.
-            let outlet = Outlet::open(&path, settings.shared, cancelled)
-                .map_err(|error| LogError::at(&path, error))?;
+            let outlet =
+                Outlet::open(&path, settings.shared, job).map_err(|error| LogError::at(&path, error))?;
             let room = (room * 4).min(256 << 10);
             Ok(LogFile::new(kind, path, outlet, settings.columns, settings.form, room))
         };
@@ -114,7 +115,7 @@ impl Recorder {
         };
         let values = LogKind::VALUES.into_iter().any(has);
         Ok(Recorder {
-            queue: Queue::start(room, writer, prepare)?,
+            queue: Queue::start(room, writer, job.clone(), prepare)?,
             each: values && settings.average_ns == 0,
             windows: (values && settings.average_ns > 0)
                 .then(|| Windows::new(settings.average_ns, settings.shown)),

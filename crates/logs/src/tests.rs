@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-fn never() -> Cancelled {
-    Cancelled::when(|| false)
+fn never() -> Job {
+    Job::stopping_when(|| false)
 }
 
 fn settings(dir: &Path, kinds: &[LogKind]) -> Settings {
@@ -247,11 +247,11 @@ fn a_pipe_without_a_reader_can_be_called_off() {
     let settings = Settings { files: vec![(LogKind::Total, path)], ..settings(dir.path(), &[]) };
     let looks = Arc::new(AtomicU32::new(0));
     let theirs = Arc::clone(&looks);
-    let cancelled = Cancelled::when(move || theirs.fetch_add(1, Ordering::Relaxed) > 3);
-    let error = Recorder::start(&settings, &cancelled, || Ok(())).unwrap_err();
+    let job = Job::stopping_when(move || theirs.fetch_add(1, Ordering::Relaxed) > 3);
+    let error = Recorder::start(&settings, &job, || Ok(())).unwrap_err();
     assert_eq!((error.error.raw_os_error(), looks.load(Ordering::Relaxed)), (Some(libc::EINTR), 5));
     let _held = hold();
-    Recorder::start(&settings, &Cancelled::when(|| true), || Ok(())).unwrap().finish(0).unwrap();
+    Recorder::start(&settings, &Job::stopping_when(|| true), || Ok(())).unwrap().finish(0).unwrap();
 }
 
 #[test]
@@ -262,8 +262,8 @@ fn what_nobody_takes_is_given_up_with_the_job_and_not_before() {
     let settings = Settings { files: vec![(LogKind::Total, path)], ..settings(dir.path(), &[]) };
     let off = Arc::new(AtomicBool::new(false));
     let theirs = Arc::clone(&off);
-    let cancelled = Cancelled::when(move || theirs.load(Ordering::Relaxed));
-    let mut recorder = Recorder::start(&settings, &cancelled, || Ok(())).unwrap();
+    let job = Job::stopping_when(move || theirs.load(Ordering::Relaxed));
+    let mut recorder = Recorder::start(&settings, &job, || Ok(())).unwrap();
     recorder.begin(1_000_000);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -294,7 +294,7 @@ fn a_slow_reader_gets_everything_of_a_job_that_is_called_off() {
         }
         taken
     });
-    let mut recorder = Recorder::start(&settings, &Cancelled::when(|| true), || Ok(())).unwrap();
+    let mut recorder = Recorder::start(&settings, &Job::stopping_when(|| true), || Ok(())).unwrap();
     drop(held);
     recorder.begin(1_000_000);
     assert!((0..50_000).map(io).all(|io| recorder.record(&io)));

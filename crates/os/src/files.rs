@@ -1,5 +1,6 @@
 //! Facts about files and file systems: statx(2), free space.
 
+use crate::error::check;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -38,4 +39,24 @@ pub fn free_bytes(file: &std::fs::File) -> io::Result<Option<u64>> {
     let privileged = unsafe { libc::geteuid() } == 0;
     let blocks = if privileged { facts.f_bfree } else { facts.f_bavail };
     Ok(Some(blocks.saturating_mul(facts.f_frsize)))
+}
+
+/// Locks a file for this process alone until it is closed; `WouldBlock` = another process has locked it.
+///
+/// # Errors
+/// See flock(2).
+pub fn try_lock(file: &std::fs::File) -> io::Result<()> {
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
+}
+
+/// Reserves room for so many bytes from the beginning of a file. Its content and size stay as they are.
+///
+/// # Errors
+/// `Unsupported` = the file system cannot reserve; otherwise see fallocate(2).
+pub fn reserve(file: &std::fs::File, bytes: u64) -> io::Result<()> {
+    // SAFETY: no pointers are involved.
+    let result =
+        unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, bytes as libc::off_t) };
+    check(result).map(drop)
 }

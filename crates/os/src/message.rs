@@ -52,10 +52,10 @@ impl Message {
     /// Receives the next message; `None` = there is none now.
     ///
     /// # Errors
-    /// The socket cannot be read.
+    /// `UnexpectedEof` if nobody is left who could send one. Otherwise the socket cannot be read.
     pub fn receive(socket: &Socket) -> io::Result<Option<Message>> {
         let mut buffer = [0; 9 + MOST_TEXT];
-        let Some(length) = socket.try_receive(&mut buffer)? else { return Ok(None) };
+        let Some(length) = socket.try_receive_or_end(&mut buffer)? else { return Ok(None) };
         let bytes = &buffer[..length];
         let (Some(&tag), Some(worker), Some(errno)) = (bytes.first(), bytes.get(1..5), bytes.get(5..9))
         else {
@@ -99,5 +99,7 @@ mod tests {
             assert_eq!(Message::receive(&other).unwrap(), Some(message));
         }
         assert_eq!(Message::receive(&other).unwrap(), None);
+        drop(one);
+        assert_eq!(Message::receive(&other).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

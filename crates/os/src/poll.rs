@@ -27,3 +27,10 @@ pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Re
         _ => Ok(()),
     }
 }
+
+/// Whether a write to this descriptor would not wait.
+pub fn is_writable(descriptor: RawFd) -> bool {
+    let mut polled = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: there is one structure, which is valid during the call.
+    unsafe { libc::poll(&raw mut polled, 1, 0) == 1 }
+}

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::error::check;
+use crate::usage::Usage;
 
 /// Forks. The child runs `body` and exits with its result (101 after a panic). It neither returns to the caller's code
 /// nor runs the parent's exit handlers.
@@ -69,27 +70,53 @@ pub enum ChildEnd {
     Killed(i32),
 }
 
-/// Reaps a child that has ended, if there is one. Does not wait.
-pub fn reap_child() -> Option<(libc::pid_t, ChildEnd)> {
-    let mut status = 0;
-    // SAFETY: the pointer is valid.
-    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
-    if pid <= 0 {
-        return None;
+impl ChildEnd {
+    /// From the status that wait(2) gives.
+    fn of(status: libc::c_int) -> ChildEnd {
+        if libc::WIFSIGNALED(status) {
+            ChildEnd::Killed(libc::WTERMSIG(status))
+        } else {
+            ChildEnd::Exited(libc::WEXITSTATUS(status))
+        }
     }
-    let end = if libc::WIFSIGNALED(status) {
-        ChildEnd::Killed(libc::WTERMSIG(status))
-    } else {
-        ChildEnd::Exited(libc::WEXITSTATUS(status))
-    };
-    Some((pid, end))
 }
 
-/// Waits until this child has ended.
-pub fn wait_for_child(pid: libc::pid_t) {
+impl std::fmt::Display for ChildEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ChildEnd::Exited(status) => write!(f, "ended with status {status}"),
+            ChildEnd::Killed(signal) => write!(f, "killed by signal {signal}"),
+        }
+    }
+}
+
+/// Reaps a child that has ended, if there is one, and tells what it has used. Does not wait.
+pub fn reap_child() -> Option<(libc::pid_t, ChildEnd, Usage)> {
+    let mut status = 0;
+    // SAFETY: the structure is plain data, valid as zeros, and the pointers are valid.
+    let (pid, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage), usage)
+    };
+    (pid > 0).then(|| (pid, ChildEnd::of(status), Usage::from(&usage)))
+}
+
+/// How this child has ended; `None` = it has not, or somebody else has waited for it. Does not wait.
+pub fn reap(pid: libc::pid_t) -> Option<ChildEnd> {
     let mut status = 0;
     // SAFETY: the pointer is valid.
-    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0
-        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-    {}
+    let found = unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
+    (found == pid).then(|| ChildEnd::of(status))
+}
+
+/// Waits until this child has ended. Returns how, unless somebody else has waited for it.
+pub fn wait_for_child(pid: libc::pid_t) -> Option<ChildEnd> {
+    let mut status = 0;
+    // SAFETY: the pointer is valid.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
+        if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return None;
+        }
+    }
+    Some(ChildEnd::of(status))
 }

@@ -78,6 +78,9 @@ pub mod attention {
     pub const TERMINATE: u32 = 1;
     /// Publish the resources used so far.
     pub const USAGE: u32 = 2;
+    /// Write to the disk what is still in memory: the worker may be killed soon. (For the threads that write its logs;
+    /// the worker itself may hang.)
+    pub const SAVE: u32 = 4;
 }
 
 /// The words shared by the controller and one worker.
@@ -113,6 +116,11 @@ pub struct Control {
     pub ramp_bytes: AtomicU64,
     /// How long the worker's I/O waited for its logs, in nanoseconds. Written by the worker.
     pub log_wait_ns: AtomicU64,
+    /// How many of the threads that write its logs have something in memory that is not in their files. They count
+    /// themselves when they begin, and no more when they have ended or have answered [`attention::SAVE`].
+    pub unsaved: AtomicU32,
+    /// Counts the writes of these threads, so that it is seen whether the disk takes what they write.
+    pub log_writes: AtomicU64,
     /// User CPU time, µs. Written by the worker.
     pub user_us: AtomicU64,
     /// System CPU time, µs. Written by the worker.
@@ -145,6 +153,11 @@ impl Control {
     /// Whether the worker has to stop.
     pub fn terminating(&self) -> bool {
         self.attention.load(Acquire) & attention::TERMINATE != 0
+    }
+
+    /// Whether the worker may be killed soon, so that what is in memory has to be written now.
+    pub fn must_save(&self) -> bool {
+        self.attention.load(Acquire) & attention::SAVE != 0
     }
 
     /// The worker's phase.

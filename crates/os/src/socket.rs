@@ -29,11 +29,25 @@ impl Socket {
     /// # Errors
     /// The other end is gone, or the message is too long.
     pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        self.send_with(bytes, 0)
+    }
+
+    /// Sends one message unless there is no room for it now.
+    ///
+    /// # Errors
+    /// As for [`Socket::send`].
+    pub fn send_if_there_is_room(&self, bytes: &[u8]) -> io::Result<()> {
+        match self.send_with(bytes, libc::MSG_DONTWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+            result => result,
+        }
+    }
+
+    fn send_with(&self, bytes: &[u8], flags: libc::c_int) -> io::Result<()> {
+        let flags = flags | libc::MSG_NOSIGNAL;
         loop {
             // SAFETY: the buffer is valid for its length.
-            let sent = unsafe {
-                libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL)
-            };
+            let sent = unsafe { libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
             if sent >= 0 {
                 return Ok(());
             }
@@ -81,17 +95,6 @@ impl Socket {
                 Err(io::ErrorKind::UnexpectedEof.into())
             }
             Err(error) => Err(error),
-        }
-    }
-
-    /// The length of the next message; `None` = there is none now, or the other end is gone.
-    ///
-    /// # Errors
-    /// The socket cannot be read.
-    pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        match self.try_receive_or_end(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            result => result,
         }
     }
 

@@ -70,13 +70,19 @@ fn of(whom: libc::c_int) -> Usage {
         libc::getrusage(whom, &raw mut usage);
         usage
     };
-    let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-    Usage {
-        user_us: microseconds(usage.ru_utime),
-        system_us: microseconds(usage.ru_stime),
-        context_switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
-        major_faults: usage.ru_majflt as u64,
-        minor_faults: usage.ru_minflt as u64,
+    Usage::from(&usage)
+}
+
+impl From<&libc::rusage> for Usage {
+    fn from(usage: &libc::rusage) -> Usage {
+        let microseconds = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+        Usage {
+            user_us: microseconds(usage.ru_utime),
+            system_us: microseconds(usage.ru_stime),
+            context_switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
+            major_faults: usage.ru_majflt as u64,
+            minor_faults: usage.ru_minflt as u64,
+        }
     }
 }
 

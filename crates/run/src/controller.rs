@@ -2,8 +2,10 @@
 
 mod bandwidth_log;
 mod children;
+mod ends;
 mod samples;
 mod steady;
+mod stopping;
 mod telling;
 mod watch;
 mod waves;
@@ -15,21 +17,24 @@ use crate::disk::Disks;
 use crate::idle::IdleMeter;
 use crate::locked_memory::LockedMemory;
 use crate::message::Message;
-use crate::shared::{Arena, Phase, attention};
+use crate::shared::Arena;
+use crate::signals::Requests;
 use crate::spawner::{Answer, Order, Spawner};
 use crate::ticker::Ticker;
 use crate::{Events, Outcome, RunError, Settings, signals};
 use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_host::Machine;
+use iolite_os::errno_of;
 use iolite_os::poll;
 use iolite_os::process::ChildEnd;
 use iolite_os::signals::SignalQueue;
 use iolite_os::socket::Socket;
 use iolite_os::time;
 use iolite_plan::verification::Rivalries;
-use iolite_plan::{ExitWhat, Layout, Plan};
+use iolite_plan::{Layout, Plan};
 use iolite_stats::{Event, EventKind, JobError, Source};
+use iolite_types::describe_error;
 use iolite_verify::Owners;
 use samples::Sampler;
 use std::io;
@@ -38,6 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use steady::SteadyGroup;
+use stopping::Signs;
 use tracing::debug;
 use watch::Watch;
 
@@ -59,7 +65,7 @@ enum End {
     Failed,
     /// By a signal.
     Killed,
-    /// It never began, because the run ended before.
+    /// It never began, because somebody asked the run to end before.
     Skipped,
 }
 
@@ -81,6 +87,12 @@ struct Member {
     ordered: bool,
     released: bool,
     end: Option<End>,
+    /// Why it was asked to end before its time, if that is an error.
+    cut_short: Option<JobError>,
+    /// Why it was killed, if this program has done that.
+    doom: Option<JobError>,
+    /// Signs of life after it was asked to stop.
+    signs: Signs,
     /// The earliest time to start it, in nanoseconds of the clock.
     not_before: u64,
     sampler: Sampler,
@@ -105,8 +117,8 @@ pub struct Controller<'a> {
     disks: Disks,
     /// A thread of the thread host keeps the time for all workers.
     keeps_time: bool,
-    /// That thread has died, which ends the run.
-    clock_lost: bool,
+    /// The run lacks something that was asked for and is no worker: it is no success.
+    impaired: bool,
     /// Held until the run is over.
     _locked: LockedMemory,
     members: Vec<Member>,
@@ -122,8 +134,15 @@ pub struct Controller<'a> {
     /// When workers were last started.
     looked_at: u64,
     signal: Option<i32>,
+    requests: Requests,
+    /// What hangs is given up.
+    gives_up: bool,
     laid_out: bool,
+    /// When the process that lays out files was killed because it hung; 0 = it was not.
+    layout_killed: u64,
     spawner_gone: bool,
+    /// Nobody is left who could send messages.
+    deaf: bool,
     /// When the status line, a report on the way and a slice are due; `u64::MAX` = never.
     next_eta: u64,
     next_status: u64,
@@ -182,7 +201,7 @@ impl<'a> Controller<'a> {
         Ok(Controller {
             idle_meter,
             keeps_time: ticker.is_some(),
-            clock_lost: false,
+            impaired: false,
             members: vec![Member::default(); plan.workers.len()],
             steady_groups: SteadyGroup::all(plan),
             plan,
@@ -203,8 +222,12 @@ impl<'a> Controller<'a> {
             wave_begun: now,
             looked_at: now,
             signal: None,
+            requests: Requests::none(),
+            gives_up: false,
             laid_out: false,
+            layout_killed: 0,
             spawner_gone: false,
+            deaf: false,
             next_eta: after(settings.eta_interval),
             next_status: after(settings.status_interval),
             next_slice: after(settings.slice_interval),
@@ -214,76 +237,68 @@ impl<'a> Controller<'a> {
         })
     }
 
-    /// Runs everything to the end.
-    pub fn run(mut self, events: &mut Events<'_>) -> Result<Outcome, RunError> {
-        let system = |error| RunError::System("the run cannot be controlled", error);
-        let goes_on = self.lay_out(events).map_err(system)?;
-        // Laying out files is not measured.
-        self.disks.begin();
-        self.begun = self.now();
-        if goes_on {
-            self.idle_meter.iter().for_each(IdleMeter::begin);
-            self.begin_wave();
-            self.watch.begin(self.now());
-            while !self.is_over() {
-                self.start_what_may_start().map_err(system)?;
-                self.wait().map_err(system)?;
-                self.handle(events).map_err(system)?;
-                self.interrupt().map_err(system)?;
-                self.sample();
-                self.watch_steadiness();
-                self.tell_on_the_way(events);
-                self.look_around(events);
-                self.log_bandwidth(false, events);
-                self.advance();
-            }
-            self.idle_meter.iter().for_each(IdleMeter::end);
-            self.finish_trigger(events);
-            self.log_bandwidth(true, events);
+    /// Runs everything to the end. Whatever happens on the way is an error of those that it ends, and what was measured
+    /// until then is reported.
+    pub fn run(mut self, events: &mut Events<'_>) -> Outcome {
+        if let Err(error) = self.control(events) {
+            let text = format!("the run cannot be controlled: {}", describe_error(&error));
+            self.tell(None, EventKind::Trouble(text), events);
+            self.spawner.end();
+            self.fail_all(&JobError { errno: errno_of(&error), what: "func=control".into() }, events);
         }
+        self.idle_meter.iter().for_each(IdleMeter::end);
+        self.finish_trigger(events);
+        self.log_bandwidth(true, events);
         let report = self.report();
         let has_failed = |member: &&Member| {
             member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
         };
         let failures = self.members.iter().filter(has_failed).count();
-        let failed = self.clock_lost || self.bandwidth_log.has_failed() || failures > 0;
-        Ok(Outcome { report, failed, failures, signal: self.signal })
+        let failed = self.impaired || self.bandwidth_log.has_failed() || failures > 0;
+        Outcome { report, failed, failures, signal: self.signal, requests: self.requests }
     }
 
-    /// Has the files laid out; false = the run ends here.
-    fn lay_out(&mut self, events: &mut Events<'_>) -> io::Result<bool> {
+    fn control(&mut self, events: &mut Events<'_>) -> io::Result<()> {
+        let laid_out = self.lay_out(events);
+        // Laying out files is not measured.
+        self.disks.begin();
+        self.begun = self.now();
+        laid_out?;
+        if self.is_over() {
+            return Ok(());
+        }
+        self.idle_meter.iter().for_each(IdleMeter::begin);
+        self.begin_wave();
+        self.watch.begin(self.now());
+        while !self.is_over() {
+            self.start_what_may_start()?;
+            self.wait()?;
+            self.handle(events)?;
+            self.interrupt(events)?;
+            self.sample();
+            self.watch_steadiness();
+            self.tell_on_the_way(events);
+            self.look_around(events);
+            self.log_bandwidth(false, events);
+            self.advance();
+        }
+        Ok(())
+    }
+
+    /// Has the files laid out.
+    fn lay_out(&mut self, events: &mut Events<'_>) -> io::Result<()> {
         self.order(Order::LayOut)?;
-        loop {
+        while !self.laid_out && !self.spawner_gone {
             self.wait_until(self.next_interrupt)?;
-            self.handle_signals(events);
+            self.handle(events)?;
             if self.signal.is_some() {
                 // Files that are laid out stay. Nothing has run yet.
                 self.skip_the_rest();
                 self.expect_stops();
             }
-            self.handle_messages(events)?;
-            match self.answer(events)? {
-                Some(Answer::LaidOut(end)) => {
-                    self.handle_messages(events)?;
-                    self.laid_out = true;
-                    if let ChildEnd::Killed(signal) = end {
-                        self.end_worker(0, End::Killed, Some(killed(signal)), events);
-                        self.skip_the_rest();
-                    }
-                    // Workers without their files are over. The others run.
-                    for index in 0..self.members.len() {
-                        if self.members[index].known.error.is_some() && self.members[index].end.is_none() {
-                            self.end_worker(index, End::Failed, None, events);
-                        }
-                    }
-                    return Ok(!self.is_over());
-                }
-                Some(Answer::NotStarted(_, errno)) => return Err(io::Error::from_raw_os_error(errno)),
-                _ if self.is_over() && self.spawner_gone => return Ok(false),
-                _ => {}
-            }
-            self.interrupt()?;
+            self.interrupt(events)?;
         }
+        Ok(())
     }
 
     fn now(&self) -> u64 {
@@ -293,30 +308,6 @@ impl<'a> Controller<'a> {
     /// The time until `due`; `None` = forever.
     fn until(&self, due: u64) -> Option<Duration> {
         (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(self.now())))
-    }
-
-    /// The spawner's next answer. If the spawner has died, all workers have died with it.
-    fn answer(&mut self, events: &mut Events<'_>) -> io::Result<Option<Answer>> {
-        match self.spawner.answer() {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                self.handle_messages(events)?;
-                self.spawner_gone = true;
-                for index in 0..self.members.len() {
-                    let member = &self.members[index];
-                    match member.end {
-                        None if member.ordered => {
-                            let error =
-                                JobError { errno: libc::ECHILD, what: "func=spawner: it was killed".into() };
-                            self.end_worker(index, End::Killed, Some(error), events);
-                        }
-                        None => self.members[index].end = Some(End::Skipped),
-                        Some(_) => {}
-                    }
-                }
-                Ok(None)
-            }
-            result => result,
-        }
     }
 
     /// Sends an order to the spawner. (If it has died, the end of its answers says so.)
@@ -364,7 +355,10 @@ impl<'a> Controller<'a> {
     }
 
     fn wait_until(&self, due: u64) -> io::Result<()> {
-        let descriptors = [self.spawner.descriptor(), self.messages.as_raw_fd(), self.signals.as_raw_fd()];
+        let mut descriptors = vec![self.signals.as_raw_fd()];
+        // Sockets whose other ends are gone are always readable.
+        descriptors.extend((!self.spawner_gone).then(|| self.spawner.descriptor()));
+        descriptors.extend((!self.deaf).then(|| self.messages.as_raw_fd()));
         poll::wait_readable(&descriptors, self.until(due))
     }
 
@@ -376,29 +370,15 @@ impl<'a> Controller<'a> {
             self.handle_messages(events)?;
             match answer {
                 Answer::Process(worker, end) => self.ended(worker as usize, end, events),
-                Answer::ThreadHost(end) => {
-                    let threads: Vec<usize> = (0..self.members.len())
-                        .filter(|&index| {
-                            let worker = &self.plan.workers[index];
-                            let member = &self.members[index];
-                            self.plan.job_of(worker).thread && member.ordered && member.end.is_none()
-                        })
-                        .collect();
-                    threads.into_iter().for_each(|index| self.ended(index, end, events));
-                    if self.keeps_time {
-                        // The clock of all other workers has stopped.
-                        self.clock_lost = true;
-                        let text = "the thread that kept the time (gtod_cpu) is gone: the run ends";
-                        self.tell(None, EventKind::Trouble(text.to_owned()), events);
-                        (0..self.members.len()).for_each(|index| self.terminate(index));
-                    }
-                }
-                Answer::NotStarted(worker, errno) => {
-                    let error = JobError { errno, what: "func=fork".into() };
-                    self.end_worker(worker as usize, End::Failed, Some(error), events);
-                }
-                Answer::LaidOut(_) => {}
+                Answer::ThreadHost(end) => self.thread_host_ended(end, events),
+                Answer::NotStarted(worker, errno) => self.not_started(worker, errno, events),
+                Answer::LaidOut(end) => self.layout_ended(end, events),
+                Answer::Helper(end) => self.helper_ended(end, events),
             }
+        }
+        if self.deaf && !self.spawner_gone {
+            // Nobody can be heard any more: not even that a thread has ended.
+            self.lose_spawner(events)?;
         }
         Ok(())
     }
@@ -418,8 +398,21 @@ impl<'a> Controller<'a> {
         self.tell(Some(index as u32), kind, events);
     }
 
+    fn next_message(&mut self) -> io::Result<Option<Message>> {
+        if self.deaf {
+            return Ok(None);
+        }
+        match Message::receive(&self.messages) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.deaf = true;
+                Ok(None)
+            }
+            result => result,
+        }
+    }
+
     fn handle_messages(&mut self, events: &mut Events<'_>) -> io::Result<()> {
-        while let Some(message) = Message::receive(&self.messages)? {
+        while let Some(message) = self.next_message()? {
             match message {
                 Message::Phase(_) => {}
                 Message::Note(worker, text) => self.tell(Some(worker), EventKind::Note(text), events),
@@ -442,134 +435,4 @@ impl<'a> Controller<'a> {
         }
         Ok(())
     }
-
-    /// Handles the end of a worker's process or thread.
-    fn ended(&mut self, index: usize, end: ChildEnd, events: &mut Events<'_>) {
-        if self.members[index].end.is_some() {
-            return;
-        }
-        let finished = self.arena.slot(index).control.phase() == Phase::Exited;
-        match end {
-            ChildEnd::Killed(signal) => {
-                self.end_worker(index, End::Killed, Some(killed(signal)), events);
-            }
-            _ if self.members[index].known.error.is_some() => {
-                self.end_worker(index, End::Failed, None, events);
-            }
-            _ if finished => self.end_worker(index, End::Done, None, events),
-            ChildEnd::Exited(_) => {
-                let error = JobError { errno: libc::EAGAIN, what: "func=start".into() };
-                self.end_worker(index, End::Failed, Some(error), events);
-            }
-        }
-    }
-
-    fn end_worker(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {
-        debug!(target: "process", job = index + 1, "worker {} {}", index + 1, end.in_words());
-        let control = &self.arena.slot(index).control;
-        // This is set even for a worker that never began, because others read it to see whether to wait.
-        if control.ended_ns.load(Relaxed) == 0 {
-            control.ended_ns.store(self.clock.now(), Relaxed);
-        }
-        control.open_files.store(0, Relaxed);
-        self.sample_last(index);
-        if let Some(error) = error {
-            self.tell_failure(index, &error, events);
-            self.members[index].known.error.get_or_insert(error);
-        }
-        self.members[index].end = Some(end);
-        let rules = self.plan.job_of(&self.plan.workers[index]).end;
-        if let Some(whom) = rules.ended_by(matches!(end, End::Failed | End::Killed)) {
-            self.exit_others(index, whom);
-        }
-    }
-
-    /// Ends other workers with this one (`exitall`).
-    fn exit_others(&mut self, index: usize, what: ExitWhat) {
-        let group = self.plan.job_of(&self.plan.workers[index]).group;
-        for other in 0..self.members.len() {
-            let worker = &self.plan.workers[other];
-            let concerned = match what {
-                ExitWhat::All => true,
-                ExitWhat::Stonewall => worker.wave == self.wave,
-                ExitWhat::Group => self.plan.job_of(worker).group == group,
-            };
-            if concerned {
-                self.terminate(other);
-            }
-        }
-    }
-
-    /// Asks a worker to finish. A worker that has not begun is skipped.
-    fn terminate(&mut self, index: usize) {
-        let member = &mut self.members[index];
-        if member.end.is_some() {
-            return;
-        }
-        debug!(target: "process", job = index + 1, "worker {} is asked to stop", index + 1);
-        if member.ordered {
-            self.arena.slot(index).control.ask(attention::TERMINATE);
-            self.expect_stops();
-        } else {
-            member.end = Some(End::Skipped);
-        }
-    }
-
-    /// Workers have been asked to stop.
-    fn expect_stops(&mut self) {
-        self.next_interrupt = self.next_interrupt.min(self.now() + STOP_PATIENCE_NS);
-    }
-
-    /// Interrupts workers that were asked to stop a while ago and still run.
-    fn interrupt(&mut self) -> io::Result<()> {
-        if self.now() < self.next_interrupt {
-            return Ok(());
-        }
-        let is_awaited =
-            |index: usize| self.members[index].end.is_none() && self.arena.slot(index).control.terminating();
-        let laying_out = !self.laid_out;
-        if laying_out || (0..self.members.len()).any(is_awaited) {
-            self.next_interrupt = self.now() + STOP_PATIENCE_NS;
-            return self.order(Order::Interrupt);
-        }
-        self.next_interrupt = u64::MAX;
-        Ok(())
-    }
-
-    fn skip_the_rest(&mut self) {
-        for index in 0..self.members.len() {
-            self.arena.slot(index).control.ask(attention::TERMINATE);
-            self.members[index].end.get_or_insert(End::Skipped);
-        }
-    }
-
-    fn handle_signals(&mut self, events: &mut Events<'_>) {
-        while let Some(signal) = self.signals.next() {
-            debug!(target: "process", "signal {signal}");
-            if signal == libc::SIGUSR1 {
-                let report = self.fresh_report();
-                self.tell(None, EventKind::Status(Box::new(report)), events);
-                continue;
-            }
-            if self.signal.is_some() {
-                // The second signal ends the run at once. What was measured is in the arena and is reported.
-                self.spawner.finish();
-                for member in &mut self.members {
-                    member.end.get_or_insert(End::Killed);
-                }
-                continue;
-            }
-            self.tell(None, EventKind::Terminating(signal), events);
-            self.signal = Some(signal);
-            (0..self.members.len()).for_each(|index| self.terminate(index));
-        }
-    }
-}
-
-fn killed(signal: i32) -> JobError {
-    let why = match signal {
-        libc::SIGBUS => ": a mapped file became shorter, or its medium failed",
-        _ => "",
-    };
-    JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}{why}") }
 }

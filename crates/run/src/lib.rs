@@ -26,7 +26,7 @@ use iolite_os::processors::run_when_idle;
 pub use iolite_os::processors::{processors, run_on};
 use iolite_os::{clock, message, processors, shared};
 pub use prepared::Prepared;
-pub use signals::HeldSignals;
+pub use signals::{HeldSignals, Requests};
 
 use iolite_os::time;
 use iolite_plan::{Plan, Problem};
@@ -71,6 +71,8 @@ pub struct Outcome {
     pub failures: usize,
     /// The signal that ended the run, if one did.
     pub signal: Option<i32>,
+    /// What signals have asked for until now.
+    pub requests: Requests,
 }
 
 /// Why a run could not begin.

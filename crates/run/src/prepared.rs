@@ -54,7 +54,8 @@ impl<'a> Prepared<'a> {
     /// The operating system refuses something that every run needs. Failures of jobs are part of the outcome.
     pub fn perform(self, settings: Settings, events: &mut Events<'_>) -> Result<Outcome, RunError> {
         let Prepared { plan, machine, layouts, rivalries, owners } = self;
-        Controller::start(plan, machine, layouts, (rivalries, owners), settings)?.run(events)
+        let controller = Controller::start(plan, machine, layouts, (rivalries, owners), settings)?;
+        Ok(controller.run(events))
     }
 }
 

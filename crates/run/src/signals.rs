@@ -1,14 +1,77 @@
 //! The signals that a run acts on.
+//!
+//! Signals that come within a second of the first are one request to end: GNU `timeout` signals its child and then the
+//! group of it, and a terminal may signal a whole pipeline. A later one means that something hangs, which is given up
+//! then.
 
 use crate::RunError;
-use iolite_os::poll::wait_readable;
+use iolite_os::poll::{is_writable, wait_readable};
 use iolite_os::signals::SignalQueue;
 use std::os::fd::AsRawFd;
 use std::process;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// The signals that end a run, and the one that asks for a report.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
+
+/// Signals that follow the first one within this time mean the same.
+const ONE_REQUEST: Duration = Duration::from_secs(1);
+
+/// A report of which nothing is taken for this long is given up, if that was asked for.
+const REPORT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// To end.
+    End,
+    /// The same as the one before.
+    Again,
+    /// To give up what hangs.
+    GiveUp,
+}
+
+/// Tells the requests in signals.
+#[derive(Clone, Copy, Debug)]
+pub struct Requests {
+    /// When the first signal was taken.
+    first: Option<Instant>,
+    /// When it was last seen that no signal waits. What comes later was sent later.
+    seen_none: Instant,
+}
+
+impl Requests {
+    /// Nothing has been asked for.
+    pub(crate) fn none() -> Requests {
+        Requests { first: None, seen_none: Instant::now() }
+    }
+
+    /// What the signal asks for that was taken now.
+    pub(crate) fn take(&mut self, now: Instant) -> Request {
+        match self.first {
+            None => {
+                self.first = Some(now);
+                Request::End
+            }
+            // Whoever takes signals may have been busy: not when one was taken counts, but when it was sent.
+            Some(first) if self.seen_none >= first + ONE_REQUEST => Request::GiveUp,
+            Some(_) => Request::Again,
+        }
+    }
+
+    /// No signal waits now.
+    pub(crate) fn seen_none(&mut self, now: Instant) {
+        self.seen_none = now;
+    }
+
+    /// When to look whether signals wait, so that the next one is known to be a new request; `None` = that does not
+    /// matter.
+    fn look_at(&self) -> Option<Instant> {
+        let due = self.first? + ONE_REQUEST;
+        (self.seen_none < due).then_some(due)
+    }
+}
 
 /// As long as this value lives, the signals that a run handles do not end the process.
 ///
@@ -28,26 +91,86 @@ impl HeldSignals {
         Ok(HeldSignals { queue: queue()? })
     }
 
-    /// The run is over, but writing its report may block (if nobody reads the other end of a pipe). One more
-    /// terminating signal is ignored, and the second one ends this process with `status`.
-    pub fn end_at_the_second(self, status: i32) {
+    /// The run is over, after these requests, but writing its report may block (if nobody reads the other end of a pipe).
+    /// One more request to end changes nothing, because that is what happens. The next one ends this process with
+    /// `status`, as soon as `taken`, which grows with what is taken of the report, has not changed for a second. That is
+    /// told by `tell`, if standard error can be written to.
+    pub fn give_up_when_asked(
+        self,
+        mut requests: Requests,
+        taken: impl Fn() -> u64 + Send + 'static,
+        status: i32,
+        tell: impl FnOnce() + Send + 'static,
+    ) {
         // If the thread cannot be started, the signals stay blocked, and the report is still written.
         let _ = thread::Builder::new().spawn(move || {
-            let mut asked = 0;
-            while asked < 2 {
-                if wait_readable(&[self.queue.as_raw_fd()], None).is_err() {
+            while !self.is_given_up(&mut requests) {
+                let left = requests.look_at().map(|due| due.saturating_duration_since(Instant::now()));
+                if wait_readable(&[self.queue.as_raw_fd()], left).is_err() {
                     return;
                 }
-                asked += std::iter::from_fn(|| self.queue.next())
-                    .filter(|&signal| signal != libc::SIGUSR1)
-                    .count();
+            }
+            let mut before = taken();
+            loop {
+                thread::sleep(REPORT_PATIENCE);
+                let now = taken();
+                if now == before {
+                    break;
+                }
+                before = now;
+            }
+            if is_writable(libc::STDERR_FILENO) {
+                tell();
             }
             process::exit(status)
         });
+    }
+
+    /// Takes the signals that wait: whether one of them asks to give up.
+    fn is_given_up(&self, requests: &mut Requests) -> bool {
+        while let Some(signal) = self.queue.next() {
+            if signal != libc::SIGUSR1 && requests.take(Instant::now()) == Request::GiveUp {
+                return true;
+            }
+        }
+        requests.seen_none(Instant::now());
+        false
     }
 }
 
 /// A queue of these signals.
 pub(crate) fn queue() -> Result<SignalQueue, RunError> {
     SignalQueue::new(&SIGNALS).map_err(|error| RunError::System("signals cannot be received", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_close_together_are_one_request() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let mut requests = Requests::none();
+        requests.seen_none(at(0));
+        assert_eq!(requests.take(at(1)), Request::End);
+        assert_eq!(requests.take(at(3)), Request::Again);
+        requests.seen_none(at(4));
+        // Taken late, but it may have been sent right after the first.
+        assert_eq!(requests.take(at(5000)), Request::Again);
+        requests.seen_none(at(5001));
+        assert_eq!(requests.take(at(5002)), Request::GiveUp);
+        assert_eq!(requests.take(at(5003)), Request::GiveUp);
+    }
+
+    #[test]
+    fn after_a_second_it_is_looked_whether_signals_wait() {
+        let mut requests = Requests::none();
+        assert_eq!(requests.look_at(), None);
+        let begin = Instant::now();
+        requests.take(begin);
+        assert_eq!(requests.look_at(), Some(begin + ONE_REQUEST));
+        requests.seen_none(begin + ONE_REQUEST);
+        assert_eq!(requests.look_at(), None);
+    }
 }

@@ -8,6 +8,7 @@ use iolite_os::poll;
 use iolite_os::process::{self, ChildEnd};
 use iolite_os::signals::{self, SignalQueue};
 use iolite_os::socket::Socket;
+use iolite_os::usage::Usage;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -28,6 +29,19 @@ pub enum Order {
     MeasureIdleness,
     /// Interrupt workers that were asked to stop.
     Interrupt,
+    /// Kill what hangs.
+    Kill(Victim),
+}
+
+/// What can be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// The process that lays out files.
+    Layout,
+    /// The process of this worker.
+    Process(u32),
+    /// The process of all thread workers.
+    ThreadHost,
 }
 
 /// What the spawner answers.
@@ -41,7 +55,12 @@ pub enum Answer {
     ThreadHost(ChildEnd),
     /// This worker could not be started, because of this errno.
     NotStarted(u32, i32),
+    /// A process that measures has ended.
+    Helper(ChildEnd),
 }
+
+/// The number in [`Answer::NotStarted`] of what is no worker: the layout, or who keeps the time.
+pub const NO_WORKER: u32 = u32::MAX;
 
 const MESSAGE: usize = 16;
 
@@ -73,6 +92,9 @@ impl Order {
             Order::Interrupt => encode([3, 0, 0, 0]),
             Order::KeepTime => encode([4, 0, 0, 0]),
             Order::MeasureIdleness => encode([5, 0, 0, 0]),
+            Order::Kill(Victim::Layout) => encode([6, 0, 0, 0]),
+            Order::Kill(Victim::Process(worker)) => encode([7, worker as i32, 0, 0]),
+            Order::Kill(Victim::ThreadHost) => encode([8, 0, 0, 0]),
         }
     }
 
@@ -84,6 +106,9 @@ impl Order {
             [3, ..] => Some(Order::Interrupt),
             [4, ..] => Some(Order::KeepTime),
             [5, ..] => Some(Order::MeasureIdleness),
+            [6, ..] => Some(Order::Kill(Victim::Layout)),
+            [7, worker, ..] => Some(Order::Kill(Victim::Process(worker as u32))),
+            [8, ..] => Some(Order::Kill(Victim::ThreadHost)),
             _ => None,
         }
     }
@@ -96,6 +121,7 @@ impl Answer {
             Answer::Process(worker, end) => (1, worker, end),
             Answer::ThreadHost(end) => (2, 0, end),
             Answer::NotStarted(worker, errno) => (3, worker, ChildEnd::Exited(errno)),
+            Answer::Helper(end) => (4, 0, end),
         };
         match end {
             ChildEnd::Exited(status) => encode([tag, worker as i32, 0, status]),
@@ -111,6 +137,7 @@ impl Answer {
             1 => Some(Answer::Process(worker as u32, end)),
             2 => Some(Answer::ThreadHost(end)),
             3 => Some(Answer::NotStarted(worker as u32, value)),
+            4 => Some(Answer::Helper(end)),
             _ => None,
         }
     }
@@ -122,6 +149,8 @@ pub trait Work: Send + Sync {
     fn lay_out(&self) -> i32;
     /// Runs this worker; the exit status.
     fn worker(&self, worker: u32) -> i32;
+    /// Called when the process of a worker was killed, with what it had used: it could not say so itself.
+    fn killed(&self, worker: u32, used: Usage);
     /// Called when a thread worker has ended.
     fn thread_over(&self, worker: u32);
     /// Whether this worker was asked to stop, and may be blocked so that it does not notice.
@@ -139,10 +168,14 @@ pub trait Work: Send + Sync {
 /// How long killed processes are waited for.
 const DYING_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often the controller looks whether the spawner is gone.
+const DYING_LOOK: Duration = Duration::from_millis(1);
+
 /// The controller's end.
 pub struct Spawner {
     socket: Socket,
-    pid: libc::pid_t,
+    /// `None` = it has been waited for.
+    pid: Option<libc::pid_t>,
 }
 
 impl Spawner {
@@ -163,7 +196,7 @@ impl Spawner {
             work.clean_up();
             status
         })?;
-        Ok(Spawner { socket: mine, pid })
+        Ok(Spawner { socket: mine, pid: Some(pid) })
     }
 
     /// Sends an order.
@@ -171,7 +204,11 @@ impl Spawner {
     /// # Errors
     /// `BrokenPipe` = the spawner has died; all else is what the operating system refuses.
     pub fn order(&self, order: Order) -> io::Result<()> {
-        self.socket.send(&order.encode())
+        match order {
+            // It is repeated. A spawner that hangs must not make the controller hang.
+            Order::Interrupt => self.socket.send_if_there_is_room(&order.encode()),
+            _ => self.socket.send(&order.encode()),
+        }
     }
 
     /// The next answer, if there is one now.
@@ -189,16 +226,12 @@ impl Spawner {
         self.socket.as_raw_fd()
     }
 
-    /// Makes the spawner kill everything that it started, and end.
-    pub fn finish(&self) {
+    /// Makes the spawner kill everything that it started, and end. Returns how it has ended, the first time. Then no
+    /// process of the run is left, so that files are closed and CPUs are idle for whatever comes next; except for those
+    /// that the kernel cannot kill yet.
+    pub fn end(&mut self) -> Option<ChildEnd> {
+        let pid = self.pid.take()?;
         self.socket.finish_sending();
-    }
-}
-
-impl Drop for Spawner {
-    /// Returns when no process of the run is left, so that files are closed and CPUs are idle for whatever comes next.
-    fn drop(&mut self) {
-        self.finish();
         let patience = Instant::now() + DYING_PATIENCE * 2;
         while let Some(left) = patience.checked_duration_since(Instant::now()) {
             // The remaining answers do not matter, but the spawner must be able to send them.
@@ -210,8 +243,21 @@ impl Drop for Spawner {
                 break;
             }
         }
-        signals::kill(self.pid, libc::SIGKILL);
-        process::wait_for_child(self.pid);
+        // It is gone or is about to go. If it was not reached, it must not outlive the run.
+        while Instant::now() < patience {
+            if let Some(end) = process::reap(pid) {
+                return Some(end);
+            }
+            std::thread::sleep(DYING_LOOK);
+        }
+        signals::kill(pid, libc::SIGKILL);
+        process::wait_for_child(pid)
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -234,7 +280,7 @@ fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
             break 1;
         }
         while signals.next().is_some() {}
-        if tell_ends(socket, &mut children, &mut threads).is_err() {
+        if tell_ends(socket, &**work, &mut children, &mut threads).is_err() {
             break 1;
         }
         match obey(socket, work, &mut children, &mut threads) {
@@ -249,21 +295,27 @@ fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
 }
 
 /// Reports children that have ended.
-fn tell_ends(
+fn tell_ends<W: Work>(
     socket: &Socket,
+    work: &W,
     children: &mut HashMap<libc::pid_t, Child>,
     threads: &mut Option<Socket>,
 ) -> io::Result<()> {
-    while let Some((pid, end)) = process::reap_child() {
+    while let Some((pid, end, used)) = process::reap_child() {
         let answer = match children.remove(&pid) {
             Some(Child::Layout) => Answer::LaidOut(end),
-            Some(Child::Worker(worker)) => Answer::Process(worker, end),
+            Some(Child::Worker(worker)) => {
+                if let ChildEnd::Killed(_) = end {
+                    work.killed(worker, used);
+                }
+                Answer::Process(worker, end)
+            }
             Some(Child::ThreadHost) => {
                 *threads = None;
                 Answer::ThreadHost(end)
             }
-            // If a helper ends, only its measurement is missing.
-            Some(Child::Helper) | None => continue,
+            Some(Child::Helper) => Answer::Helper(end),
+            None => continue,
         };
         socket.send(&answer.encode())?;
     }
@@ -294,7 +346,7 @@ fn end_all(signals: &SignalQueue, mut children: HashMap<libc::pid_t, Child>) {
     children.keys().for_each(|&pid| signals::kill(pid, libc::SIGKILL));
     let patience = Instant::now() + DYING_PATIENCE;
     while !children.is_empty() {
-        while let Some((pid, _)) = process::reap_child() {
+        while let Some((pid, ..)) = process::reap_child() {
             children.remove(&pid);
         }
         let Some(left) = patience.checked_duration_since(Instant::now()) else { return };
@@ -318,7 +370,7 @@ fn carry_out<W: Work + 'static>(
                 process::die_with_parent(parent);
                 work.lay_out()
             })
-            .map_err(|error| (u32::MAX, error))?;
+            .map_err(|error| (NO_WORKER, error))?;
             children.insert(pid, Child::Layout);
         }
         Order::Process(worker) => {
@@ -330,7 +382,7 @@ fn carry_out<W: Work + 'static>(
             children.insert(pid, Child::Worker(worker));
         }
         Order::Thread(_) | Order::KeepTime => {
-            let worker = if let Order::Thread(worker) = order { worker } else { u32::MAX };
+            let worker = if let Order::Thread(worker) = order { worker } else { NO_WORKER };
             if threads.is_none() {
                 let (mine, its) = Socket::pair().map_err(|error| (worker, error))?;
                 let pid = process::fork(|| {
@@ -350,7 +402,7 @@ fn carry_out<W: Work + 'static>(
                 process::die_with_parent(parent);
                 work.measure_idleness()
             })
-            .map_err(|error| (u32::MAX, error))?;
+            .map_err(|error| (NO_WORKER, error))?;
             children.insert(pid, Child::Helper);
         }
         Order::Interrupt => {
@@ -367,8 +419,17 @@ fn carry_out<W: Work + 'static>(
             }
             if let Some(host) = threads {
                 // If the host has died, so have its threads. Its end is about to be reported.
-                let _ = host.send(&order.encode());
+                let _ = host.send_if_there_is_room(&order.encode());
             }
+        }
+        Order::Kill(victim) => {
+            // None of these has been reaped, so the numbers cannot belong to other processes.
+            let doomed = children.iter().filter(|(_, child)| match (victim, child) {
+                (Victim::Layout, Child::Layout) | (Victim::ThreadHost, Child::ThreadHost) => true,
+                (Victim::Process(worker), Child::Worker(other)) => worker == *other,
+                _ => false,
+            });
+            doomed.for_each(|(&pid, _)| signals::kill(pid, libc::SIGKILL));
         }
     }
     Ok(())
@@ -423,6 +484,9 @@ mod tests {
             Order::Interrupt,
             Order::KeepTime,
             Order::MeasureIdleness,
+            Order::Kill(Victim::Layout),
+            Order::Kill(Victim::Process(7)),
+            Order::Kill(Victim::ThreadHost),
         ] {
             assert_eq!(Order::decode(&order.encode()), Some(order));
         }
@@ -431,6 +495,7 @@ mod tests {
             Answer::Process(9, ChildEnd::Killed(11)),
             Answer::ThreadHost(ChildEnd::Exited(0)),
             Answer::NotStarted(4, 12),
+            Answer::Helper(ChildEnd::Killed(9)),
         ] {
             assert_eq!(Answer::decode(&answer.encode()), Some(answer));
         }

@@ -4,12 +4,13 @@ use super::files::FileTable;
 use super::placement::keep_off;
 use super::record::TraceRecorder;
 use super::{Stop, Worker};
-use iolite_logs::{Cancelled, LogError, Outlet, Recorder, Settings};
+use iolite_logs::{Job, JobSigns, LogError, Outlet, Recorder, Settings};
 use iolite_os::message::Message;
 use iolite_os::processors;
+use iolite_os::shared::{Arena, Control};
 use iolite_os::time;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::time::Duration;
 
 /// The files that are written while a job runs.
@@ -31,11 +32,11 @@ impl Worker<'_> {
             // The worker's time at which the other clock showed zero. The plan has checked that the other clock exists.
             let zero = rules.epoch.map(|clock| self.own_clock().now().wrapping_sub(time::clock_ns(clock)));
             let settings = Settings { zero, ..settings.clone() };
-            let entries = Recorder::start(&settings, &self.cancelled(), self.place_of_writers());
+            let entries = Recorder::start(&settings, &self.job_of_logs(), self.place_of_writers());
             started.entries = Some(entries.map_err(|error| self.not_opened("log", &error))?);
         }
         if let Some(path) = &rules.trace {
-            let outlet = Outlet::open(path.as_ref(), true, &self.cancelled())
+            let outlet = Outlet::open(path.as_ref(), true, &self.job_of_logs())
                 .map_err(|error| self.not_opened("write_iolog", &LogError::new(path, error)))?;
             let trace = TraceRecorder::start(path, outlet, self.clock, rules.room, self.place_of_writers());
             started.trace = Some(trace.map_err(|error| failed("write_iolog", &error))?);
@@ -43,10 +44,9 @@ impl Worker<'_> {
         Ok(started)
     }
 
-    /// Whether this worker is asked to stop, as a closure that does not borrow from the worker.
-    fn cancelled(&self) -> Cancelled {
-        let (arena, index) = (Arc::clone(self.arena), self.resolved.index);
-        Cancelled::when(move || arena.slot(index).control.terminating())
+    /// This worker, as the threads know it that write its logs.
+    fn job_of_logs(&self) -> Job {
+        Job::new(Signs { arena: Arc::clone(self.arena), worker: self.resolved.index })
     }
 
     /// A log cannot be opened. If the job was asked to stop, the cause may be a pipe without a reader.
@@ -97,6 +97,40 @@ impl Worker<'_> {
             let text = format!("{name}: waited {seconds:.3}s for its {what} written more slowly than it ran");
             Message::Note(self.number(), text).send(self.messages);
         }
+    }
+}
+
+/// The signs between a worker's controller and the threads that write its logs.
+struct Signs {
+    arena: Arc<Arena>,
+    worker: usize,
+}
+
+impl Signs {
+    fn control(&self) -> &Control {
+        &self.arena.slot(self.worker).control
+    }
+}
+
+impl JobSigns for Signs {
+    fn is_stopping(&self) -> bool {
+        self.control().terminating()
+    }
+
+    fn must_save(&self) -> bool {
+        self.control().must_save()
+    }
+
+    fn holds(&self) {
+        self.control().unsaved.fetch_add(1, AcqRel);
+    }
+
+    fn saved(&self) {
+        self.control().unsaved.fetch_sub(1, AcqRel);
+    }
+
+    fn wrote(&self) {
+        self.control().log_writes.fetch_add(1, Relaxed);
     }
 }
 

@@ -61,8 +61,9 @@ impl TraceRecorder {
         let lines = TextWriter::new(Vec::with_capacity(BUFFER + 4096), TextVersion::V3)
             .map_err(|error| LogError::new(name, error))?;
         let (names, named) = mpsc::channel();
+        let job = outlet.job().clone();
         let recording = Recording { name: name.to_owned(), outlet, lines, named, files: Vec::new() };
-        Ok(TraceRecorder { queue: Queue::start(room, recording, prepare)?, names, clock, began: 0 })
+        Ok(TraceRecorder { queue: Queue::start(room, recording, job, prepare)?, names, clock, began: 0 })
     }
 
     /// The job starts now. What was recorded before counts as time 0.
@@ -173,10 +174,10 @@ impl Sink for Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_logs::Cancelled;
+    use iolite_logs::Job;
 
     fn recorder(path: &Path) -> TraceRecorder {
-        let outlet = Outlet::open(path, true, &Cancelled::when(|| false)).unwrap();
+        let outlet = Outlet::open(path, true, &Job::stopping_when(|| false)).unwrap();
         TraceRecorder::start(path.to_str().unwrap(), outlet, Clock::calibrate(), 64, || Ok(())).unwrap()
     }
 

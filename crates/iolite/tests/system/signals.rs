@@ -2,6 +2,7 @@
 
 use crate::common::program::{Finished, Running, is_full, send, waiting};
 use crate::common::{Json, Program, scratch};
+use iolite_testing::{engine_of, or_skip};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -52,7 +53,7 @@ fn deaths(run: &Finished) -> usize {
 }
 
 /// Whether these processes, readers of the file `f`, have read for a while: I/Os of theirs have been counted.
-fn have_read(pids: &[i32]) -> bool {
+pub fn have_read(pids: &[i32]) -> bool {
     let read = |pid: &i32| -> Option<u64> {
         let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
         counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
@@ -210,7 +211,7 @@ fn reporting_into_a_pipe(dir: &Path) -> (Running, fs::File) {
 fn late_signals_cost_no_report() {
     let dir = scratch();
     let (mut running, mut pipe) = reporting_into_a_pipe(dir.path());
-    for signal in [libc::SIGUSR1, libc::SIGINT] {
+    for signal in [libc::SIGUSR1, libc::SIGINT, libc::SIGTERM] {
         running.signal(signal);
     }
     // The end of the report is what closes the last bracket in the first column.
@@ -230,22 +231,135 @@ fn late_signals_cost_no_report() {
 fn a_report_that_nobody_reads_can_be_left() {
     let dir = scratch();
     let (running, _pipe) = reporting_into_a_pipe(dir.path());
-    running.signal(libc::SIGINT);
-    // Two that wait at once would be one.
-    running.signal(libc::SIGTERM);
-    assert_eq!(running.wait().code(), 128);
+    let run = insist(running);
+    assert_eq!(run.code(), 128);
+    assert!(run.stderr.contains("the report is given up: nobody takes it"), "{run}");
 }
 
+/// GNU `timeout` signals its child, and then the child's group: that is one request to end.
 #[test]
-fn a_second_interrupt_ends_at_once() {
+fn two_signals_close_together_lose_nothing() {
+    for mode in ["--thread=0", "--thread=1"] {
+        let dir = scratch();
+        fs::write(dir.path().join("f"), vec![1; 1 << 20]).unwrap();
+        // The log takes its time: it is a pipe whose reader begins only when the run is to end.
+        let log = dir.path().join("st_lat.1.log");
+        make_pipe(&log);
+        let held = hold_pipe(&log);
+        let logs = "--write_lat_log=st --disable_slat=1 --disable_clat=1 --log_entries=100000";
+        let line = format!("{LONG} {mode} {logs} --rate_iops=20000 --output-format=json");
+        let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+        running.wait_until("the log waits for its reader", |_| is_full(&held));
+        let reader = fs::File::open(&log).expect("a pipe can be opened");
+        for _ in 0..2 {
+            running.signal(libc::SIGTERM);
+        }
+        // They are different signals too: two of one kind that wait at once are one.
+        running.signal(libc::SIGINT);
+        drop(held);
+        let lines = std::io::read_to_string(reader).expect("a log is text").lines().count() as u64;
+        let run = running.wait();
+        assert_eq!(run.code(), 128, "{run}");
+        let json = Json::parse(&run.stdout);
+        assert_eq!((json.job().ios()[0], json.job().int("error")), (lines, 0), "{mode}: {run}");
+    }
+}
+
+/// Signals until the run ends.
+fn insist(mut running: Running) -> Finished {
+    let mut signals = 0;
+    while !running.has_ended() {
+        running.signal(libc::SIGINT);
+        signals += 1;
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    assert!(signals > 1, "one was enough");
+    running.wait()
+}
+
+/// Whoever asks again means it: what hangs is killed, and told. The others are not touched.
+#[test]
+fn what_hangs_is_given_up_at_a_later_signal() {
+    for mode in ["--thread=0", "--thread=1"] {
+        let dir = scratch();
+        let line = format!(
+            "{LONG} {mode} --write_lat_log=hangs --name=other --filename=g --rw=read --size=1M --time_based \
+             --runtime=100 --write_lat_log=other --output-format=json"
+        );
+        let running = start_on_f(dir.path(), &line);
+        let file = dir.path().canonicalize().unwrap().join("f");
+        for pid in workers_on(&running, &file) {
+            send(pid, libc::SIGSTOP);
+        }
+        let run = insist(running);
+        assert_eq!(run.code(), 128, "{run}");
+        let run = run.says("func=given up: it hung while it was running");
+        assert!(run.stderr.contains("long: what its logs have in memory is lost"), "{run}");
+        let json = Json::parse(&run.stdout);
+        let [long, other] = &json.jobs()[..] else { panic!("two jobs: {run}") };
+        assert!(long.int("error") != 0 && long.ios()[0] > 0, "{run}");
+        assert_eq!(other.int("error"), 0, "{run}");
+        let log = fs::read_to_string(dir.path().join("other_lat.2.log")).unwrap();
+        assert_eq!(log.lines().count() as u64, other.ios()[0], "{run}");
+    }
+}
+
+/// A worker that hangs has logs in memory, which the disk takes.
+#[test]
+fn what_is_in_memory_of_a_worker_that_hangs_is_kept() {
+    let text = "#include \"iolite-engine.h\"\n#include <unistd.h>\n\
+        static int create(const struct iolite_worker *worker, void **state, char *why, size_t room)\n\
+        { (void)worker; (void)why; (void)room; *state = 0; return 0; }\n\
+        static int64_t queue(void *state, const struct iolite_unit *unit)\n\
+        { static int done; (void)state; while (done == 1000) pause(); done++; return unit->length; }\n\
+        const struct iolite_engine iolite_engine = { IOLITE_ENGINE_HEAD, .name = \"x\", .data = IOLITE_NOWHERE,\n\
+            .create = create, .queue = queue };";
     let dir = scratch();
-    let running = start_on_f(dir.path(), LONG);
-    running.signal(libc::SIGINT);
-    // The process may be gone already, having obeyed the first: it is not reaped yet, so this reaches
-    // nobody else.
-    running.signal(libc::SIGINT);
-    let run = running.wait();
-    assert_ne!(run.status.code(), Some(0), "{run}");
+    or_skip!(engine_of(text, "hangs", dir.path()));
+    for (mode, form) in [
+        ("--thread=0", ""),
+        ("--thread=1", ""),
+        ("--thread=0", "--log_compression=1m"),
+        ("--thread=0", "--log_compression=1m --log_store_compressed=1"),
+    ] {
+        let logs = format!("--write_lat_log=l --disable_slat=1 --disable_clat=1 {form} --write_iolog=trace");
+        let _ = fs::remove_file(dir.path().join("trace"));
+        let line = format!(
+            "--name=j --ioengine=./hangs.so --size=1g --bs=4k {mode} {logs} --eta=always --output-format=json"
+        );
+        let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+        running.wait_until("it hangs", |running| running.output().contains("[r=0KiB/s]"));
+        let run = insist(running);
+        assert_eq!(run.code(), 128, "{run}");
+        let run = run.says("func=given up: it hung while it was running");
+        // The status line is in front of it.
+        let report = &run.stdout[run.stdout.find("{\n").expect("a report")..];
+        assert_eq!(Json::parse(report).job().ios()[0], 1000, "{run}");
+        let log = match form.contains("store") {
+            true => Program::under_test().line(dir.path(), "--inflate-log=l_lat.1.log.fz").ok().stdout,
+            false => fs::read_to_string(dir.path().join("l_lat.1.log")).unwrap(),
+        };
+        assert_eq!(log.lines().count(), 1000, "{mode} {form}");
+        let trace = fs::read_to_string(dir.path().join("trace")).unwrap();
+        let ios = trace.lines().filter(|line| line.contains(" read ")).count();
+        // The one that hangs was issued.
+        assert!((1000..=1001).contains(&ios), "{mode} {form}: {ios}");
+    }
+}
+
+/// So is a trigger's command that does not end.
+#[test]
+fn a_trigger_that_hangs_is_given_up() {
+    let dir = scratch();
+    let words =
+        ["--trigger-timeout=0", "--trigger=touch begun; exec sleep 1000", "--name=j", "--ioengine=null"];
+    let words = words.into_iter().chain(["--size=1M", "--time_based", "--runtime=100"]);
+    let mut running = Program::under_test().start(dir.path(), words);
+    running.wait_until("the command", |_| dir.path().join("begun").exists());
+    let run = insist(running);
+    assert_eq!(run.code(), 128, "{run}");
+    assert!(run.stderr.contains("did not end, and is given up"), "{run}");
+    assert!(run.stdout.contains("Run status group 0"), "{run}");
 }
 
 #[test]
@@ -286,6 +400,7 @@ fn a_killed_worker_is_reported_and_the_others_are_kept() {
     let jobs = json.jobs();
     assert_eq!((jobs[0].name(), jobs[1].name()), ("victim", "other"));
     assert!(jobs[0].ios()[0] > 0, "what the victim did until then is kept: {run}");
+    assert!(jobs[0].float("usr_cpu") + jobs[0].float("sys_cpu") > 0.0, "and what it used: {run}");
     assert_eq!((jobs[1].int("error"), jobs[1].ios()), (0, [256, 0, 0]));
 }
 

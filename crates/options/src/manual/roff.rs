@@ -241,7 +241,16 @@ fn ending(page: &mut Page) {
     page.item("128", "A signal ended the run; the report of what was measured until then was written.");
     page.section("signals");
     page.item("SIGUSR1", "Prints a report of what was measured so far.");
-    page.item("SIGINT, SIGTERM", "End the run: jobs stop, and the report is written.");
+    page.item(
+        "SIGINT, SIGTERM",
+        "End the run: jobs stop, and the report is written. Signals that follow within a second mean the same. A later one gives \
+         up what hangs, and the run says what that was.",
+    );
+    page.section("files");
+    page.item(
+        "FILE.unfinished",
+        "The report of a run whose --output=FILE replaces an old one, until it is complete.",
+    );
     page.section("examples");
     page.text("Random reads of 4 KiB, 16 at a time, for ten seconds:");
     page.example(&[

@@ -9,6 +9,7 @@ use crate::spawner::Work;
 use crate::ticker::Ticker;
 use iolite_os::signals;
 use iolite_os::socket::Socket;
+use iolite_os::usage::Usage;
 use iolite_plan::resolve::CreationTime;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
@@ -76,6 +77,10 @@ impl Work for Shared {
             }
             if let Err(error) = made {
                 let errno = iolite_os::errno_of(&error);
+                if errno == libc::EINTR && stop() {
+                    // It was interrupted because it was asked to stop. That is no failure.
+                    continue;
+                }
                 control.errno.store(errno, Relaxed);
                 Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);
                 status = 1;
@@ -95,6 +100,20 @@ impl Work for Shared {
             control.set_phase(Phase::Exited);
             101
         })
+    }
+
+    fn killed(&self, worker: u32, used: Usage) {
+        let control = &self.arena.slot(worker as usize).control;
+        // If it was asked on the way, it has published a part of that.
+        for (published, used) in [
+            (&control.user_us, used.user_us),
+            (&control.system_us, used.system_us),
+            (&control.context_switches, used.context_switches),
+            (&control.major_faults, used.major_faults),
+            (&control.minor_faults, used.minor_faults),
+        ] {
+            published.fetch_max(used, Relaxed);
+        }
     }
 
     fn thread_over(&self, worker: u32) {

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// The time between two looks for files.
 const LOOK_NS: u64 = 100_000_000;
 
+/// The time between two looks whether the trigger's command has ended, when nothing else is left to do.
+const COMMAND_LOOK: Duration = Duration::from_millis(10);
+
 /// What ends the run early, and the command to run then.
 #[derive(Clone, Debug, Default)]
 pub struct Trigger {
@@ -105,6 +108,21 @@ impl Watch {
         Ok(())
     }
 
+    /// Whether the trigger's command is still running.
+    fn command_runs(&mut self) -> bool {
+        self.command.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// Does not wait for the trigger's command any longer. Says so.
+    fn give_up_command(&mut self) -> Option<String> {
+        let mut child = self.command.take()?;
+        let command = self.trigger.command.as_deref().unwrap_or_default();
+        match child.kill().and_then(|()| child.wait()) {
+            Ok(_) => Some(format!("the trigger \"{command}\" did not end, and is given up")),
+            Err(error) => Some(format!("the trigger \"{command}\": {error}")),
+        }
+    }
+
     /// Waits for the trigger's command, and says what went wrong with it.
     fn finish_command(&mut self) -> Option<String> {
         let mut child = self.command.take()?;
@@ -154,7 +172,15 @@ impl Controller<'_> {
 
     /// Waits for the command that the trigger started.
     pub(super) fn finish_trigger(&mut self, events: &mut Events<'_>) {
-        if let Some(problem) = self.watch.finish_command() {
+        while self.watch.command_runs() && !self.gives_up {
+            std::thread::sleep(COMMAND_LOOK);
+            self.handle_signals(events);
+        }
+        let problem = match self.watch.command_runs() {
+            true => self.watch.give_up_command(),
+            false => self.watch.finish_command(),
+        };
+        if let Some(problem) = problem {
             self.tell(None, EventKind::Trouble(problem), events);
         }
     }

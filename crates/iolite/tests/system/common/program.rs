@@ -171,6 +171,12 @@ impl Running {
         send(self.pid(), signal);
     }
 
+    /// Whether the process that was started has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.check_patience("its end");
+        self.child.try_wait().expect("a child can be waited for").is_some()
+    }
+
     /// Wait until `condition` holds; a program that ends first, or never gets there, fails the test.
     pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Running) -> bool) {
         while !condition(self) {

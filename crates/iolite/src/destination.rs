@@ -1,0 +1,264 @@
+//! The file that a report goes to (`--output`).
+//!
+//! A report that is there is replaced, not begun: whatever ends the run, the old report is there until the new one is
+//! complete. Until then the new one grows in a file beside it, whose name ends in `.unfinished`; whoever follows that
+//! file (`tail -f`) sees all of it, because in the end it takes the place of the old one. A file that is empty, or was
+//! not there, has nothing to lose: there the report grows in the file itself.
+
+use iolite_os::files;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// What the name of a file ends in while it is not complete.
+const UNFINISHED: &str = ".unfinished";
+
+/// The file beside this one in which its new content grows. (The one that a link leads to is meant.)
+pub fn beside(path: &Path) -> PathBuf {
+    let mut name = OsString::from(std::fs::canonicalize(path).as_deref().unwrap_or(path));
+    name.push(UNFINISHED);
+    PathBuf::from(name)
+}
+
+/// A file that a report goes to.
+#[derive(Debug)]
+pub struct Destination {
+    way: Way,
+}
+
+/// How the report gets into the file.
+#[derive(Debug)]
+enum Way {
+    /// It grows there.
+    InPlace { file: File, is_fresh: bool },
+    /// It grows beside it, and takes its place in the end.
+    Beside { file: File, path: PathBuf, target: PathBuf },
+    /// Nothing can take the place of the file (its directory cannot be written to, it has several names, or it is
+    /// somebody else's). The report grows in memory.
+    Held { file: File, report: Vec<u8> },
+    /// All is done.
+    Complete,
+}
+
+impl Destination {
+    /// Opens the file, and changes nothing that is in it.
+    ///
+    /// # Errors
+    /// The file cannot be opened for writing.
+    pub fn open(path: &Path) -> io::Result<Destination> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        let found = file.metadata()?;
+        // What is named like /dev/stdout is the business of whoever has opened it.
+        let is_foreign = path.starts_with("/dev") || path.starts_with("/proc");
+        let way = if !found.is_file() || found.len() == 0 || is_foreign {
+            Way::InPlace { file, is_fresh: true }
+        } else {
+            replacement(path, &found).unwrap_or(Way::Held { file, report: Vec::new() })
+        };
+        Ok(Destination { way })
+    }
+
+    /// Adds a part of the report.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(
+        &mut self,
+        part: &[u8],
+        write: impl Fn(&mut dyn Write, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match &mut self.way {
+            Way::InPlace { file, is_fresh } => {
+                if std::mem::take(is_fresh) && file.metadata()?.is_file() {
+                    file.set_len(0)?;
+                }
+                write(file, part)
+            }
+            Way::Beside { file, .. } => write(file, part),
+            Way::Held { report, .. } => {
+                report.extend_from_slice(part);
+                Ok(())
+            }
+            Way::Complete => Ok(()),
+        }
+    }
+
+    /// The report is complete: what is in the file now is replaced by it.
+    ///
+    /// # Errors
+    /// It cannot be replaced. Then it is as it was.
+    pub fn complete(&mut self) -> io::Result<()> {
+        match &mut self.way {
+            Way::InPlace { .. } | Way::Complete => Ok(()),
+            Way::Beside { file, path, target } => {
+                // Some file systems tell only now that there was no room; and a power cut must not leave an empty file.
+                file.sync_data()?;
+                std::fs::rename(path, target)
+            }
+            Way::Held { file, report } => overwrite(file, report),
+        }?;
+        self.way = Way::Complete;
+        Ok(())
+    }
+
+    /// Whether the file still has its old report.
+    pub fn keeps_old(&self) -> bool {
+        matches!(self.way, Way::Beside { .. } | Way::Held { .. })
+    }
+}
+
+impl Drop for Destination {
+    /// A run that could not begin has no report.
+    fn drop(&mut self) {
+        if let Way::Beside { path, .. } = &self.way {
+            // If it cannot be removed, the next run takes it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A file that can take the place of the one at this path; `None` = there can be none.
+fn replacement(path: &Path, old: &std::fs::Metadata) -> Option<Way> {
+    if old.nlink() > 1 {
+        return None;
+    }
+    let target = std::fs::canonicalize(path).ok()?;
+    let path = beside(path);
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(&path).ok()?;
+    // If it was there: another run may write to it, or it is what a killed run has left.
+    files::try_lock(&file).ok()?;
+    let new = file.metadata().ok()?;
+    if !new.is_file() || (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        if new.len() == 0 {
+            let _ = std::fs::remove_file(&path);
+        }
+        return None;
+    }
+    file.set_len(0).ok()?;
+    file.set_permissions(std::fs::Permissions::from_mode(old.mode())).ok()?;
+    Some(Way::Beside { file, path, target })
+}
+
+/// Replaces the content of a file. If there is no room for the new one, the old one stays.
+fn overwrite(file: &mut File, report: &[u8]) -> io::Result<()> {
+    match files::reserve(file, report.len() as u64) {
+        // Not every file system can do that.
+        Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
+        _ => {}
+    }
+    file.write_all(report)?;
+    file.set_len(report.len() as u64)?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn write(to: &mut Destination, part: &str) {
+        to.write(part.as_bytes(), |file, part| file.write_all(part)).unwrap();
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_old_report_is_kept_until_the_new_one_is_complete() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report");
+        fs::write(&path, "a long old report").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let mut to = Destination::open(&path).unwrap();
+        write(&mut to, "new");
+        write(&mut to, "er");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a long old report");
+        // Whoever follows it has the file open.
+        let mut followed = File::open(beside(&path)).unwrap();
+        to.complete().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "newer");
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(names(directory.path()), ["report"]);
+        assert_eq!(io::read_to_string(&mut followed).unwrap(), "newer");
+    }
+
+    #[test]
+    fn a_new_report_grows_where_it_belongs() {
+        let directory = tempfile::tempdir().unwrap();
+        for begin in [None, Some("")] {
+            let path = directory.path().join("report");
+            begin.map_or(Ok(()), |text| fs::write(&path, text)).unwrap();
+            let mut to = Destination::open(&path).unwrap();
+            write(&mut to, "new");
+            assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+            to.complete().unwrap();
+            assert_eq!(names(directory.path()), ["report"]);
+            fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_report_leaves_no_trace() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report");
+        fs::write(&path, "old").unwrap();
+        let mut to = Destination::open(&path).unwrap();
+        write(&mut to, "the beginning of");
+        drop(to);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(names(directory.path()), ["report"]);
+    }
+
+    #[test]
+    fn links_stay_links_and_what_a_killed_run_has_left_is_taken() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        fs::create_dir(path("reports")).unwrap();
+        fs::write(path("reports/first"), "old").unwrap();
+        fs::write(path("reports/first.unfinished"), "what a killed run had to say").unwrap();
+        std::os::unix::fs::symlink("reports/first", path("latest")).unwrap();
+        let mut to = Destination::open(&path("latest")).unwrap();
+        write(&mut to, "new");
+        to.complete().unwrap();
+        assert!(fs::symlink_metadata(path("latest")).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(path("reports/first")).unwrap(), "new");
+        assert_eq!(names(&path("reports")), ["first"]);
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_overwritten_in_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let old = "old, and longer than what follows";
+        fs::write(path("report"), old).unwrap();
+        // Another run is writing to the file beside it; and the report has a second name.
+        let other = Destination::open(&path("report")).unwrap();
+        fs::write(path("one"), old).unwrap();
+        fs::hard_link(path("one"), path("two")).unwrap();
+        for name in ["report", "one"] {
+            let mut to = Destination::open(&path(name)).unwrap();
+            write(&mut to, "new");
+            assert_eq!(fs::read_to_string(path(name)).unwrap(), old);
+            to.complete().unwrap();
+            assert_eq!(fs::read_to_string(path(name)).unwrap(), "new");
+        }
+        assert_eq!(fs::read_to_string(path("two")).unwrap(), "new");
+        drop(other);
+    }
+
+    #[test]
+    fn what_is_no_file_gets_the_report_as_it_comes() {
+        let mut to = Destination::open(Path::new("/dev/full")).unwrap();
+        let error = to.write(b"new", |file, part| file.write_all(part)).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
+        assert!(!to.keeps_old());
+    }
+}

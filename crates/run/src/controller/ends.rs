@@ -1,0 +1,280 @@
+//! How workers end.
+//!
+//! Each worker that was planned runs to its end, or somebody asked for another end (a signal, `exitall`, a trigger, a
+//! steady state), or it has an error that says what came in between: nothing ends silently.
+
+use super::{Controller, End, Events, Member};
+use crate::shared::{Phase, attention};
+use crate::spawner::{Answer, NO_WORKER};
+use iolite_os::poll;
+use iolite_os::process::ChildEnd;
+use iolite_plan::ExitWhat;
+use iolite_stats::{EventKind, JobError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tracing::debug;
+
+/// How long processes that were killed may still have something to say.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+impl Member {
+    /// Why it was killed, if that is known.
+    pub(super) fn why_killed(&mut self) -> Option<JobError> {
+        self.doom.take().or_else(|| self.cut_short.take())
+    }
+}
+
+/// How a worker ends, and its error, unless that is known already.
+type Verdict = (End, Option<JobError>);
+
+impl Controller<'_> {
+    /// The spawner's next answer.
+    pub(super) fn answer(&mut self, events: &mut Events<'_>) -> io::Result<Option<Answer>> {
+        if self.spawner_gone {
+            return Ok(None);
+        }
+        match self.spawner.answer() {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.lose_spawner(events)?;
+                Ok(None)
+            }
+            result => result,
+        }
+    }
+
+    /// The spawner has died, or cannot be reached. All that it started dies with it.
+    pub(super) fn lose_spawner(&mut self, events: &mut Events<'_>) -> io::Result<()> {
+        self.spawner_gone = true;
+        let what = match self.spawner.end() {
+            // That was because of this.
+            None | Some(ChildEnd::Exited(0)) => "func=spawner: the connection to it was lost".to_owned(),
+            Some(end) => format!("func=spawner: {end}"),
+        };
+        let patience = Instant::now() + LAST_WORDS;
+        // When all are gone, so are the other ends of this socket.
+        while !self.deaf
+            && let Some(left) = patience.checked_duration_since(Instant::now())
+        {
+            poll::wait_readable(&[self.messages.as_raw_fd()], Some(left))?;
+            self.handle_messages(events)?;
+        }
+        self.fail_all(&JobError { errno: libc::ECHILD, what }, events);
+        Ok(())
+    }
+
+    /// The run cannot go on. Workers that have finished keep their ends; the others are gone, with what they had
+    /// measured until now, or never begin.
+    pub(super) fn fail_all(&mut self, error: &JobError, events: &mut Events<'_>) {
+        for index in 0..self.members.len() {
+            let member = &mut self.members[index];
+            if member.end.is_some() {
+                continue;
+            }
+            let (end, error) = match self.arena.slot(index).control.phase() {
+                Phase::Exited => self.verdict(index, ChildEnd::Exited(0)),
+                _ => (End::Killed, Some(member.why_killed().unwrap_or_else(|| error.clone()))),
+            };
+            self.note_end(index, end, error, events);
+        }
+    }
+
+    /// The process that lays out files has ended.
+    pub(super) fn layout_ended(&mut self, end: ChildEnd, events: &mut Events<'_>) {
+        self.laid_out = true;
+        let has_told = self.members.iter().any(|member| member.known.error.is_some());
+        match end {
+            ChildEnd::Exited(0) => {}
+            ChildEnd::Exited(1) if has_told => {}
+            ChildEnd::Exited(_) | ChildEnd::Killed(_) => {
+                let errno = if let ChildEnd::Killed(_) = end { libc::EINTR } else { libc::ECHILD };
+                self.fail_all(&JobError { errno, what: format!("func=layout: {end}") }, events);
+            }
+        }
+        // Workers without their files are over. The others run.
+        for index in 0..self.members.len() {
+            if self.members[index].known.error.is_some() && self.members[index].end.is_none() {
+                self.end_worker(index, End::Failed, None, events);
+            }
+        }
+    }
+
+    /// Something could not be started.
+    pub(super) fn not_started(&mut self, worker: u32, errno: i32, events: &mut Events<'_>) {
+        let error = JobError { errno, what: "func=fork".into() };
+        if worker == NO_WORKER {
+            // No worker can do without it.
+            self.laid_out = true;
+            self.fail_all(&error, events);
+        } else {
+            self.end_worker(worker as usize, End::Failed, Some(error), events);
+        }
+    }
+
+    /// The process of the thread workers has ended, and of the thread that keeps the time.
+    pub(super) fn thread_host_ended(&mut self, end: ChildEnd, events: &mut Events<'_>) {
+        for index in 0..self.members.len() {
+            if self.is_thread(index) && self.members[index].ordered {
+                self.ended(index, end, events);
+            }
+        }
+        if self.keeps_time {
+            // The clock of all other workers has stopped.
+            self.impaired = true;
+            let text = "the thread that kept the time (gtod_cpu) is gone: the run ends";
+            self.tell(None, EventKind::Trouble(text.to_owned()), events);
+            self.cut_short("func=gtod_cpu: the thread that kept the time is gone", events);
+        }
+    }
+
+    /// A process that measures has ended before its time.
+    pub(super) fn helper_ended(&mut self, end: ChildEnd, events: &mut Events<'_>) {
+        if self.idle_meter.take().is_some() {
+            self.impaired = true;
+            let text = format!("--idle-prof: the process that measures is gone ({end}): nothing is reported");
+            self.tell(None, EventKind::Trouble(text), events);
+        }
+    }
+
+    /// Ends all workers before their time. That is an error of each.
+    fn cut_short(&mut self, why: &str, events: &mut Events<'_>) {
+        let error = JobError { errno: libc::ECANCELED, what: why.to_owned() };
+        for index in 0..self.members.len() {
+            let member = &mut self.members[index];
+            match member.end {
+                Some(_) => {}
+                None if member.ordered => {
+                    member.cut_short.get_or_insert_with(|| error.clone());
+                    self.terminate(index);
+                }
+                None => {
+                    self.arena.slot(index).control.ask(attention::TERMINATE);
+                    self.note_end(index, End::Failed, Some(error.clone()), events);
+                }
+            }
+        }
+        if !self.laid_out {
+            self.expect_stops();
+        }
+    }
+
+    pub(super) fn is_thread(&self, index: usize) -> bool {
+        self.plan.job_of(&self.plan.workers[index]).thread
+    }
+
+    /// Handles the end of a worker's process or thread.
+    pub(super) fn ended(&mut self, index: usize, end: ChildEnd, events: &mut Events<'_>) {
+        if self.members[index].end.is_none() {
+            let (end, error) = self.verdict(index, end);
+            self.end_worker(index, end, error, events);
+        }
+    }
+
+    /// What the end of its process or thread means for a worker.
+    fn verdict(&mut self, index: usize, end: ChildEnd) -> Verdict {
+        let control = &self.arena.slot(index).control;
+        let (phase, errno) = (control.phase(), control.errno.load(Relaxed));
+        let member = &mut self.members[index];
+        match (phase, end) {
+            // What became of its process afterwards does not matter.
+            (Phase::Exited, _) if member.known.error.is_some() => (End::Failed, None),
+            (Phase::Exited, _) if errno != 0 => {
+                let what = "func=worker: what has failed could not be told".to_owned();
+                (End::Failed, Some(JobError { errno, what }))
+            }
+            (Phase::Exited, _) => match member.cut_short.take() {
+                None => (End::Done, None),
+                error => (End::Failed, error),
+            },
+            (_, ChildEnd::Killed(signal)) => {
+                (End::Killed, Some(member.why_killed().unwrap_or_else(|| killed(signal))))
+            }
+            (_, ChildEnd::Exited(_)) if member.known.error.is_some() => (End::Failed, None),
+            (Phase::Planned, ChildEnd::Exited(_)) => {
+                (End::Failed, Some(JobError { errno: libc::EAGAIN, what: "func=start".into() }))
+            }
+            (_, end) => {
+                let what = format!("func=worker: {end} while it was {}", phase.in_words());
+                (End::Failed, Some(JobError { errno: libc::ECHILD, what }))
+            }
+        }
+    }
+
+    /// A worker has ended, and others with it if its job says so.
+    pub(super) fn end_worker(
+        &mut self,
+        index: usize,
+        end: End,
+        error: Option<JobError>,
+        events: &mut Events<'_>,
+    ) {
+        self.note_end(index, end, error, events);
+        let rules = self.plan.job_of(&self.plan.workers[index]).end;
+        if let Some(whom) = rules.ended_by(matches!(end, End::Failed | End::Killed)) {
+            self.exit_others(index, whom);
+        }
+    }
+
+    fn note_end(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {
+        debug!(target: "process", job = index + 1, "worker {} {}", index + 1, end.in_words());
+        let control = &self.arena.slot(index).control;
+        // This is set even for a worker that never began, because others read it to see whether to wait.
+        if control.ended_ns.load(Relaxed) == 0 {
+            control.ended_ns.store(self.clock.now(), Relaxed);
+        }
+        control.open_files.store(0, Relaxed);
+        self.sample_last(index);
+        if let Some(error) = error {
+            self.tell_failure(index, &error, events);
+            self.members[index].known.error.get_or_insert(error);
+        }
+        self.members[index].end = Some(end);
+    }
+
+    /// Ends other workers with this one (`exitall`).
+    fn exit_others(&mut self, index: usize, what: ExitWhat) {
+        let group = self.plan.job_of(&self.plan.workers[index]).group;
+        for other in 0..self.members.len() {
+            let worker = &self.plan.workers[other];
+            let concerned = match what {
+                ExitWhat::All => true,
+                ExitWhat::Stonewall => worker.wave == self.wave,
+                ExitWhat::Group => self.plan.job_of(worker).group == group,
+            };
+            if concerned {
+                self.terminate(other);
+            }
+        }
+    }
+
+    /// Asks a worker to finish. A worker that has not begun is skipped.
+    pub(super) fn terminate(&mut self, index: usize) {
+        let member = &mut self.members[index];
+        if member.end.is_some() {
+            return;
+        }
+        debug!(target: "process", job = index + 1, "worker {} is asked to stop", index + 1);
+        if member.ordered {
+            self.arena.slot(index).control.ask(attention::TERMINATE);
+            self.expect_stops();
+        } else {
+            member.end = Some(End::Skipped);
+        }
+    }
+
+    pub(super) fn skip_the_rest(&mut self) {
+        for index in 0..self.members.len() {
+            self.arena.slot(index).control.ask(attention::TERMINATE);
+            self.members[index].end.get_or_insert(End::Skipped);
+        }
+    }
+}
+
+fn killed(signal: i32) -> JobError {
+    let why = match signal {
+        libc::SIGBUS => ": a mapped file became shorter, or its medium failed",
+        _ => "",
+    };
+    JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}{why}") }
+}
