@@ -5,11 +5,16 @@
 //! full size first; a unit beyond the end of what is mapped is short.
 //!
 //! With `direct` each unit is followed by msync(2); a sync is an msync of everything mapped.
+//!
+//! Pages that cannot be had (the file system is full, the medium cannot be read, somebody has cut the file off) raise
+//! SIGBUS, which says nothing of the reason. Such a unit is done again by a system call, whose result is the unit's, and
+//! what was mapped is mapped anew for the next one.
 
 use crate::file::{Files, device_size};
-use crate::transfer::{Transfer, has_files};
+use crate::transfer::{Transfer, has_files, retry};
 use crate::{AccessPattern, EngineConfig, EngineError, Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
 use iolite_options::engines::MmapOptions;
+use iolite_os::faults;
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
@@ -132,6 +137,35 @@ impl MmapEngine {
         }
     }
 
+    /// Does a unit that met missing pages by a system call. The mapping is given up: it no longer shows the file.
+    ///
+    /// # Safety
+    /// The unit's buffer is valid for its length.
+    #[cold]
+    unsafe fn transfer_unmapped(&mut self, unit: &Unit, write: bool) -> Outcome {
+        let Some(Some(mapped)) = self.mapped.get_mut(unit.file as usize) else {
+            return Err(Errno(libc::EBADF));
+        };
+        unmap(&mut mapped.mapping);
+        let length = unit.length.min(mapped.end.saturating_sub(unit.offset)) as usize;
+        // What is copied needs no alignment, and neither must this.
+        without_direct_io(self.files.raw(unit.file))?;
+        let moved = retry(&self.files, unit.file, |descriptor| {
+            let offset = unit.offset as i64;
+            // SAFETY: the caller promises that the buffer is valid for at least this length.
+            unsafe {
+                match write {
+                    true => libc::pwrite(descriptor, unit.buffer.cast(), length, offset),
+                    false => libc::pread(descriptor, unit.buffer.cast(), length, offset),
+                }
+            }
+        })?;
+        if self.direct && write {
+            self.files.control(&Unit { operation: Operation::DataSync, ..*unit })?;
+        }
+        Ok(moved)
+    }
+
     /// Waits until a range of the mapping is on the storage.
     fn flush(&self, address: *mut u8, length: u64) -> Result<(), Errno> {
         let inside_page = address as u64 % self.page;
@@ -148,6 +182,7 @@ impl Transfer for MmapEngine {
     has_files!();
 
     fn opened(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        faults::catch()?;
         let end = mappable_end(self.files.raw(index), spec, mode)?;
         let protection = match (mode.read, mode.write) {
             (true, true) => libc::PROT_READ | libc::PROT_WRITE,
@@ -192,13 +227,15 @@ impl Transfer for MmapEngine {
             // A write that has no room at all would be tried again for ever if it were only short.
             return if write && unit.length > 0 { Err(Errno(libc::ENOSPC)) } else { Ok(0) };
         }
-        if write {
+        let (from, to) = if write { (unit.buffer, address) } else { (address, unit.buffer) };
+        let is_complete = faults::guarded(address, length as usize, || {
             // SAFETY: both ranges have this length: the caller promises the buffer's, the mapping was checked.
             // They are different memory, the mapping being ours alone.
-            unsafe { std::ptr::copy_nonoverlapping(unit.buffer, address, length as usize) };
-        } else {
-            // SAFETY: as above.
-            unsafe { std::ptr::copy_nonoverlapping(address, unit.buffer, length as usize) };
+            unsafe { std::ptr::copy_nonoverlapping(from, to, length as usize) };
+        });
+        if !is_complete {
+            // SAFETY: the caller promises what this needs.
+            return unsafe { self.transfer_unmapped(unit, write) };
         }
         if self.direct {
             self.flush(address, length)?;
@@ -237,6 +274,18 @@ fn mappable_end(descriptor: RawFd, spec: &FileSpec, mode: OpenMode) -> io::Resul
             Ok(if spec.size == 0 { size } else { spec.size.min(size) })
         }
     }
+}
+
+/// Lets system calls on this descriptor go through the page cache.
+fn without_direct_io(descriptor: RawFd) -> Result<(), Errno> {
+    // SAFETY: these take nothing but integers.
+    unsafe {
+        let flags = libc::fcntl(descriptor, libc::F_GETFL);
+        if flags < 0 || libc::fcntl(descriptor, libc::F_SETFL, flags & !libc::O_DIRECT) < 0 {
+            return Err(Errno::last());
+        }
+    }
+    Ok(())
 }
 
 fn file_size(descriptor: RawFd) -> io::Result<u64> {
@@ -317,6 +366,49 @@ mod tests {
             assert_eq!(answer, Queued::Completed(Ok(expected.len() as u64)), "{offset}+{length}");
             assert_eq!(&buffer[..expected.len()], expected, "{offset}+{length}");
             assert!(engine.mapped[0].unwrap().mapping.unwrap().length <= 16384);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for_by_a_system_call() {
+        let page = 4096u64;
+        for direct in [false, true] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("f");
+            std::fs::write(&path, vec![1; 4 * page as usize]).unwrap();
+            let mut engine =
+                MmapEngine::new(&EngineConfig { direct, ..config() }, &MmapOptions::default()).unwrap();
+            let spec = FileSpec { path: path.clone(), kind: FileKind::Regular, size: 4 * page };
+            engine.open(0, &spec, OpenMode { read: true, write: true, ..OpenMode::default() }).unwrap();
+            let mut buffer = vec![0; 2 * page as usize];
+            let mut queue = |operation, offset, buffer: &mut [u8]| {
+                let unit = Unit {
+                    buffer: buffer.as_mut_ptr(),
+                    length: buffer.len() as u64,
+                    offset,
+                    index: 0,
+                    file: 0,
+                    operation,
+                    priority: 0,
+                };
+                // SAFETY: the buffer lives through the call.
+                unsafe { engine.queue(&unit) }
+            };
+            assert_eq!(queue(Operation::Read, 0, &mut buffer), Queued::Completed(Ok(2 * page)));
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(page).unwrap();
+            // There is one page, then nothing.
+            assert_eq!(queue(Operation::Read, 0, &mut buffer), Queued::Completed(Ok(page)));
+            assert_eq!(queue(Operation::Read, 2 * page, &mut buffer), Queued::Completed(Ok(0)));
+            // As with the other engines, a write makes the file longer.
+            buffer.fill(7);
+            assert_eq!(queue(Operation::Write, 2 * page, &mut buffer), Queued::Completed(Ok(2 * page)));
+            assert_eq!(queue(Operation::Read, page, &mut buffer), Queued::Completed(Ok(2 * page)));
+            assert!(
+                buffer[..page as usize].iter().all(|&byte| byte == 0)
+                    && buffer[page as usize..].iter().all(|&byte| byte == 7)
+            );
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), 4 * page);
         }
     }
 

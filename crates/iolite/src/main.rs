@@ -18,7 +18,7 @@ use iolite_host::ThisMachine;
 use iolite_options::{Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
 use iolite_plan::{Plan, own_files};
 use iolite_report::Program;
-use iolite_run::{HeldSignals, Outcome, Prepared, RunError};
+use iolite_run::{HeldSignals, Outcome, Prepared, RunError, survive_size_limit};
 use iolite_types::is_standard_stream;
 use session::Session;
 use std::ffi::OsString;
@@ -37,6 +37,8 @@ fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let name = Name::of(&args.next().unwrap_or_default());
     let args: Vec<OsString> = args.collect();
+    // Where that fails, a limit of file sizes kills, as it does elsewhere.
+    let _ = survive_size_limit();
     if let Some(companion) = commands::called_by(&args) {
         return companions::run(name.word(), companion, &args[1..]);
     }

@@ -29,8 +29,8 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
                 if job.files.nrfiles_limits_names {
                     names.truncate(job.files.nrfiles as usize);
                 }
+                // (`opendir` stays: files that were found are treated as such.)
                 job.files.filename = names;
-                job.files.opendir = None;
             }
             Err(message) => {
                 problems.push(Problem::of(job, "opendir", format!("opendir={directory}: {message}")));

@@ -61,6 +61,11 @@ impl JobOptions {
         !self.replay.read_iolog.is_empty()
     }
 
+    /// Whether the job's files are those that are found in a directory, and so somebody else's.
+    pub fn finds_files(&self) -> bool {
+        self.files.opendir.is_some() && !self.is_replay()
+    }
+
     /// Whether the job verifies what an earlier run has written, using the state that the run left behind.
     pub fn loads_state(&self) -> bool {
         self.verification.is_on() && self.verification.verify_state_load

@@ -180,7 +180,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "readonly",
         'r',
         NoArgument,
-        &["Refuse every job that writes or trims"],
+        &["Change nothing: refuse every job that would write, trim, make, extend or remove anything"],
         Some(|asked, _| {
             asked.run.readonly = true;
             Ok(())

@@ -1,13 +1,14 @@
 //! The small unsafe room: what Iolite asks of the operating system, behind safe functions.
 //!
 //! One module for each thing that is wrapped: the system's clocks ([`time`]) and the clock of a run ([`clock`]), memory
-//! mappings ([`memory`]) and the memory that the processes of a run share ([`shared`]), futexes ([`futex`]), sockets
-//! ([`socket`]) and the messages that go through them ([`message`]), waiting for descriptors ([`poll`]), signals
+//! mappings ([`memory`]), pages of mapped files that are missing ([`faults`]) and the memory that the processes of a run
+//! share ([`shared`]), futexes ([`futex`]), sockets ([`socket`]) and the messages that go through them ([`message`]), waiting for descriptors ([`poll`]), signals
 //! ([`signals`]), processes ([`process`]), what they use of the machine ([`usage`]) and which processors they run on
 //! ([`processors`]), facts about files ([`files`]). Nothing here knows what a job is.
 
 pub mod clock;
 pub mod error;
+pub mod faults;
 pub mod files;
 pub mod futex;
 pub mod memory;

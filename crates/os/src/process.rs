@@ -61,6 +61,16 @@ pub fn allow_many_files() {
     }
 }
 
+/// The largest size in bytes that this process can give a file (`ulimit -f`); `None` = there is no limit.
+pub fn file_size_limit() -> Option<u64> {
+    // SAFETY: the structure is plain data, valid as zeros, and filled in by a call that succeeds.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        let is_known = libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) == 0;
+        (is_known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    }
+}
+
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildEnd {

@@ -86,6 +86,24 @@ pub fn become_interruptible() -> io::Result<()> {
     Ok(())
 }
 
+/// Lets writes beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, in this process and in what it forks,
+/// instead of being killed by SIGXFSZ. Programs that are started have the system's usual handling.
+///
+/// # Errors
+/// The handler cannot be installed.
+pub fn survive_size_limit() -> io::Result<()> {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    // SAFETY: the structure is plain data, valid as zeros. The handler does nothing, so it is safe at any moment. (An
+    // ignored signal would stay ignored in programs that are started.)
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        check(libc::sigaction(libc::SIGXFSZ, &raw const action, ptr::null_mut()))?;
+    }
+    Ok(())
+}
+
 /// Interrupts the system call of a thread of this process. Does nothing if the thread has ended.
 pub fn interrupt_thread(thread: libc::pid_t) {
     // SAFETY: no pointers are involved. The call only reaches threads of this process.

@@ -28,7 +28,7 @@ impl Plan {
     /// its clones, so that a report can say which jobs were refused.
     pub fn draft(jobs: Vec<JobOptions>, run: &RunOptions, machine: &dyn Machine) -> (Plan, Vec<Problem>) {
         let mut builder = Builder {
-            plan: Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1 },
+            plan: Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1, readonly: run.readonly },
             problems: Vec::new(),
             by_name: ByName::new(),
             group: 0,

@@ -4,10 +4,10 @@
 //! on the engine and on the command line.
 
 use crate::replay::Replay;
-use crate::safety::{self, what_changes};
+use crate::safety;
 use crate::{
     Plan, Problem, abilities, affinity, amounts, dedupe, limits, logs, measuring, memory, offsets, placement,
-    priorities, rates, replay,
+    priorities, rates, readonly, replay,
 };
 use iolite_host::Machine;
 use iolite_options::engines::EngineInfo;
@@ -33,7 +33,9 @@ pub fn job(
         measuring::obstacles,
     ];
     let mut obstacles = crate::engines::obstacles(options, engine, run);
-    obstacles.extend(readonly_forbids(options, run, replays));
+    if run.readonly {
+        obstacles.extend(readonly::obstacles(options, engine, replays, machine));
+    }
     obstacles.extend(of_options.iter().flat_map(|obstacles| obstacles(options)));
     // The language can be checked anywhere; whether this machine can run the job is another question.
     if !run.parse_only {
@@ -66,37 +68,18 @@ fn of_replay(options: &JobOptions, replays: &[Replay], machine: &dyn Machine) ->
     found
 }
 
-/// Why `--readonly` forbids the job.
-fn readonly_forbids(options: &JobOptions, run: &RunOptions, replays: &[Replay]) -> Option<Obstacle> {
-    (run.readonly && options.pattern.rw.changes()).then(|| {
-        let blamed = if replays.is_empty() { "rw" } else { "read_iolog" };
-        let what = what_changes(options, replays);
-        (blamed, format!("{what} would change data, and --readonly forbids that"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
+    use iolite_options::SizeValue;
     use iolite_options::engines::engine;
-    use iolite_options::{ReadWrite, SizeValue};
 
     fn messages(change: impl FnOnce(&mut JobOptions), run: RunOptions) -> Vec<String> {
         let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
         change(&mut options);
         let engine = engine(&options.ioengine).unwrap();
         job(&options, engine, &run, &[], &MadeUp::new()).into_iter().map(|problem| problem.message).collect()
-    }
-
-    #[test]
-    fn readonly_forbids_changes_only() {
-        let readonly = || RunOptions { readonly: true, ..RunOptions::default() };
-        assert_eq!(messages(|o| o.pattern.rw = ReadWrite::RandRead, readonly()), [""; 0]);
-        assert_eq!(messages(|o| o.pattern.rw = ReadWrite::RandWrite, readonly()).len(), 1);
-        // The other problem is that regular files cannot be trimmed.
-        let trims = messages(|o| o.pattern.rw = ReadWrite::Trim, readonly());
-        assert!(trims.len() == 2 && trims.iter().any(|text| text.contains("--readonly")), "{trims:?}");
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl JobPlan {
             first_worker: 0,
             clones: options.schedule.numjobs,
             thread: options.schedule.thread,
-            found_files: options.files.opendir.is_some() && !options.is_replay(),
+            found_files: options.finds_files(),
             end: EndRules::of(&options),
             report: ReportRules::of(&options),
             limits: limits(&options),

@@ -44,6 +44,36 @@ pub struct Layout {
     pub files: Vec<FileLayout>,
     /// Bytes to move in one pass, where that is not the sum of the files' lengths.
     pub pass_bytes: Option<u64>,
+    /// The files that were found (`opendir`) and that it does not use.
+    pub left_out: LeftOut,
+}
+
+/// Files that were found and have no room for one block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// How many of them are empty.
+    pub empty: u64,
+    /// How many others there are.
+    pub short: u64,
+    /// The smallest block, in bytes.
+    pub block: u64,
+}
+
+impl LeftOut {
+    /// What is to be told about them; `None` = there are none.
+    pub fn in_words(&self) -> Option<String> {
+        let &LeftOut { empty, short, block } = self;
+        let files = |count| if count == 1 { "file is" } else { "files are" };
+        match (empty, short) {
+            (0, 0) => None,
+            (_, 0) => Some(format!("{empty} {} left out: empty", files(empty))),
+            (0, _) => Some(format!("{short} {} left out: less than one block ({block} bytes)", files(short))),
+            _ => Some(format!(
+                "{} files are left out: {empty} empty, {short} with less than one block ({block} bytes)",
+                empty + short
+            )),
+        }
+    }
 }
 
 impl Layout {
@@ -66,7 +96,20 @@ impl Layout {
             (length >= min_block).then(|| FileLayout { length, extend_to, ..file.clone() })
         };
         let files: Vec<FileLayout> = self.files.iter().filter_map(clipped).collect();
-        Layout { files, pass_bytes: self.pass_bytes }
+        Layout { files, ..self.clone() }
+    }
+
+    /// The layout after its regular files have been removed: all of them have to be made.
+    pub fn removed(&self) -> Layout {
+        let missing = |file: &FileLayout| match file.kind {
+            FileKind::Regular => {
+                let end = file.offset.saturating_add(file.length);
+                let extend_to = file.extend_to.or(file.exists.then_some(end));
+                FileLayout { exists: false, extend_to, ..file.clone() }
+            }
+            _ => file.clone(),
+        };
+        Layout { files: self.files.iter().map(missing).collect(), ..self.clone() }
     }
 
     /// Bytes of one pass.
@@ -118,6 +161,14 @@ pub enum LayoutError {
         /// Its length.
         length: u64,
     },
+    /// Of the files that were found, none has room for a block.
+    #[error("opendir={directory}: there is nothing to work on; {}", .left_out.in_words().unwrap_or_default())]
+    NothingFound {
+        /// The directory.
+        directory: String,
+        /// What there is.
+        left_out: LeftOut,
+    },
     /// Not one block fits.
     #[error("{path}: the {length} bytes to work on are less than the smallest block size, {block}")]
     SmallerThanBlock {
@@ -148,17 +199,47 @@ pub fn layout(
     context: LayoutContext,
     files: &[(PathBuf, FileFacts)],
 ) -> Result<Layout, LayoutError> {
+    let mut left_out = LeftOut { block: options.smallest_block(), ..LeftOut::default() };
+    let keeps_sizes = keeps_sizes(options, context);
+    let is_used =
+        |(_, facts): &&(PathBuf, FileFacts)| !keeps_sizes || has_room(options, context, facts, &mut left_out);
+    let used: Vec<_> = files.iter().filter(is_used).collect();
+    if used.is_empty() && !files.is_empty() {
+        let directory = options.files.opendir.clone().unwrap_or_default();
+        return Err(LayoutError::NothingFound { directory, left_out });
+    }
     let mut seed = context.seed;
-    let laid_out = files
+    let laid_out = used
         .iter()
         .map(|(path, facts)| {
             seed = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-            one(options, context, seed, files.len() as u64, path, *facts)
+            one(options, context, seed, used.len() as u64, path, *facts)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let mut layout = Layout { files: laid_out, pass_bytes: None };
+    let mut layout = Layout { files: laid_out, pass_bytes: None, left_out };
     layout.pass_bytes = pass_bytes(options, &layout);
     Ok(layout)
+}
+
+/// Whether files stay as large as they are, because they were found: they are somebody else's. A job that writes may
+/// make them longer where it says how large files are to be, or that it appends.
+fn keeps_sizes(options: &JobOptions, context: LayoutContext) -> bool {
+    let says_sizes = options.extent.file_append || options.extent.filesize.is_some();
+    options.finds_files() && context.facets.needs_files() && !(options.pattern.rw.writes() && says_sizes)
+}
+
+/// Whether a file of its present size has room for one block. Those that do not are counted.
+fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, left_out: &mut LeftOut) -> bool {
+    let (real, block) = (facts.size.unwrap_or(0), options.smallest_block());
+    let start =
+        if options.extent.file_append { real } else { start_offset(options, context.clone, real, block) };
+    let has_room = real.saturating_sub(start) >= block;
+    match real {
+        _ if has_room => {}
+        0 => left_out.empty += 1,
+        _ => left_out.short += 1,
+    }
+    has_room
 }
 
 /// `io_size`, or `size` where `filesize` has taken over its other meaning.
@@ -195,7 +276,7 @@ fn one(
         });
     }
     let offset = start_offset(options, context.clone, real, min_block);
-    let found = Found { path, facts, real, offset };
+    let found = Found { path, facts, real, offset, keeps_size: keeps_sizes(options, context) };
     let length = found.length(options, seed, count, min_block)?;
     let offset = if options.extent.file_append && facts.kind == FileKind::Regular { real } else { offset };
     let needs_data = facts.kind == FileKind::Regular && context.facets.needs_files();
@@ -223,6 +304,8 @@ struct Found<'a> {
     /// Its size, 0 where it has none.
     real: u64,
     offset: u64,
+    /// It stays as large as it is.
+    keeps_size: bool,
 }
 
 impl Found<'_> {
@@ -252,7 +335,7 @@ impl Found<'_> {
         count: u64,
         min_block: u64,
     ) -> Result<u64, LayoutError> {
-        let fixed_size = self.facts.kind == FileKind::Block;
+        let fixed_size = self.facts.kind == FileKind::Block || self.keeps_size;
         if fixed_size && self.offset >= self.real {
             return Err(self.behind_end(self.real));
         }
@@ -411,6 +494,77 @@ mod tests {
             o.extent.offset = SizeValue::Bytes(MIB);
         });
         assert_eq!(grown.unwrap().files[0].extend_to, Some(6 * MIB));
+    }
+
+    /// Lengths of regions, sizes to extend to, and what is left out, of files of these sizes that were found.
+    fn found(
+        sizes: &[u64],
+        change: impl Fn(&mut JobOptions),
+    ) -> Result<(Vec<u64>, Vec<Option<u64>>, LeftOut), LayoutError> {
+        let facts: Vec<_> = sizes.iter().map(|&size| regular(Some(size))).collect();
+        let layout = run(&facts, 0, |o| {
+            o.files.opendir = Some("d".into());
+            change(o);
+        })?;
+        let lengths = layout.files.iter().map(|file| file.length).collect();
+        Ok((lengths, layout.files.iter().map(|file| file.extend_to).collect(), layout.left_out))
+    }
+
+    #[test]
+    fn found_files_stay_as_large_as_they_are() {
+        let sizes = [9, MIB, 0, 10_000, 4096];
+        let out = LeftOut { empty: 1, short: 1, block: 4096 };
+        let kept = |lengths: &[u64]| Ok((lengths.to_vec(), vec![None; lengths.len()], out));
+        for rw in [ReadWrite::RandRead, ReadWrite::Write, ReadWrite::RandRw] {
+            let of = |change: &dyn Fn(&mut JobOptions)| {
+                found(&sizes, |o| {
+                    o.pattern.rw = rw;
+                    change(o);
+                })
+            };
+            assert_eq!(of(&|_| ()), kept(&[MIB, 10_000, 4096]));
+            assert_eq!(of(&size(30_000)), kept(&[10_000, 10_000, 4096]), "each of three has a share");
+            assert_eq!(of(&size(1 << 40)), kept(&[MIB, 10_000, 4096]));
+            assert_eq!(of(&|o| o.extent.fill_device = true), kept(&[MIB, 10_000, 4096]));
+            assert_eq!(
+                of(&|o| o.extent.size = Some(SizeValue::Percent(50))).map(|found| found.2),
+                Err(LayoutError::SmallerThanBlock { path: "f4".into(), length: 2048, block: 4096 })
+            );
+        }
+    }
+
+    #[test]
+    fn found_files_grow_only_where_a_writer_says_how_large_they_are() {
+        let filesize = |o: &mut JobOptions| o.extent.filesize = Some(Range { low: MIB, high: MIB });
+        let writes = |o: &mut JobOptions| o.pattern.rw = ReadWrite::Write;
+        let sizes = [4096, 0];
+        let limited = found(&sizes, filesize).unwrap();
+        assert_eq!((limited.0, limited.1, limited.2.empty), (vec![4096], vec![None], 1));
+        let grown = found(&sizes, |o| {
+            filesize(o);
+            writes(o);
+        });
+        assert_eq!(grown.unwrap().1, [Some(MIB), Some(MIB)]);
+        let appended = found(&sizes, |o| {
+            size(2 * MIB)(o);
+            writes(o);
+            o.extent.file_append = true;
+        });
+        assert_eq!(appended.unwrap().1, [Some(MIB + 4096), Some(MIB)]);
+        // A reader finds nothing behind the end.
+        let nothing = found(&sizes, |o| o.extent.file_append = true).unwrap_err();
+        let text = "opendir=d: there is nothing to work on; 2 files are left out: 1 empty, 1 with less than one block \
+                    (4096 bytes)";
+        assert_eq!(nothing.to_string(), text);
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        let words = |empty, short| LeftOut { empty, short, block: 512 }.in_words();
+        assert_eq!(words(0, 0), None);
+        assert_eq!(words(1, 0).unwrap(), "1 file is left out: empty");
+        assert_eq!(words(2, 0).unwrap(), "2 files are left out: empty");
+        assert_eq!(words(0, 1).unwrap(), "1 file is left out: less than one block (512 bytes)");
     }
 
     #[test]

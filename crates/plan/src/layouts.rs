@@ -2,7 +2,7 @@
 
 use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
-use crate::{layout, offsets, replay_layout};
+use crate::{layout, offsets, readonly, replay_layout};
 use iolite_host::{Machine, Refusal};
 use iolite_options::JobOptions;
 use std::collections::HashMap;
@@ -127,6 +127,10 @@ impl Search<'_> {
                 let words = format!("{} does not exist, and allow_file_create=0", file.path.display());
                 return Err(Refusal { errno: Some(libc::ENOENT), words });
             }
+            // What an earlier run has written is not laid out.
+            if self.plan.readonly && !options.relies_on_earlier_run() {
+                readonly::check(file).map_err(|words| Refusal { errno: Some(libc::EPERM), words })?;
+            }
             // (The size of a file that fills the file system is known only afterwards.)
             if let (FileKind::Regular, Some(size), false) = (file.kind, file.extend_to, is_endless(options)) {
                 let made = FileFacts { kind: FileKind::Regular, size: Some(size) };
@@ -234,6 +238,29 @@ mod tests {
             o.files.filetype = FileType::Block;
         };
         assert_eq!(refused("/f", &device), ["filetype=block: /f is not of that type"]);
+    }
+
+    #[test]
+    fn under_readonly_files_are_used_as_they_are() {
+        let machine = MadeUp::new().with_file("/f", 9).with_file("/large", 1 << 20);
+        let found = |file, change: &dyn Fn(&mut JobOptions)| {
+            let job = job(file, |o| {
+                o.extent.size = Some(SizeValue::Bytes(1 << 20));
+                change(o);
+            });
+            let run = RunOptions { readonly: true, ..RunOptions::default() };
+            let plan = Plan::build(vec![job], &run, &machine).unwrap();
+            let layouts = plan.layouts(&machine, &storages::NoStorages);
+            layouts.err().map(|problems| problems[0].message.clone())
+        };
+        assert_eq!(found("/large", &|_| ()), None);
+        let extended = "/f would be extended to 1048576 bytes, and --readonly forbids that; a smaller size= leaves it as \
+                        it is";
+        assert_eq!(found("/f", &|_| ()).unwrap(), extended);
+        let missing = "/new does not exist, and --readonly forbids that it is made";
+        assert_eq!(found("/new", &|_| ()).unwrap(), missing);
+        assert_eq!(found("/new", &|o| o.files.create_on_open = true).unwrap(), missing);
+        assert_eq!(found("/new", &|o| o.ioengine = "null".into()), None);
     }
 
     #[test]

@@ -13,12 +13,15 @@ pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'s
     else {
         return Vec::new();
     };
-    if !holds_data(machine, Path::new(name)) {
-        return Vec::new();
-    }
+    let path = Path::new(name);
+    let what = match machine.file(path) {
+        Ok(Some(found)) if found.is_block_device() => "is a block device",
+        _ if holds_data(machine, path) => "is not empty",
+        _ => return Vec::new(),
+    };
     let message = format!(
-        "mem=mmapshared:{name}: this file is not empty, and buffers would overwrite it; name an empty file, or one \
-         that does not exist"
+        "mem=mmapshared:{name}: this file {what}, and buffers would overwrite it; name an empty file, or one that does \
+         not exist"
     );
     vec![("mem", message)]
 }
@@ -32,6 +35,15 @@ pub fn holds_data(machine: &dyn Machine, path: &Path) -> bool {
     is_filled && !is_on(FileSystem::HUGE_PAGES) && !is_on(FileSystem::SYSFS)
 }
 
+/// Whether a worker would make this file, or give it a size, to have its buffers in it. (Files of hugetlbfs are memory.)
+pub(crate) fn is_made(machine: &dyn Machine, path: &Path) -> bool {
+    let found = machine.file(path).ok().flatten();
+    let is_made = found.is_none_or(|found| found.kind == EntryKind::Regular && found.bytes == 0);
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = if found.is_some() { path } else { parent };
+    is_made && !machine.file_system(place).is_ok_and(|found| found.magic == FileSystem::HUGE_PAGES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +54,7 @@ mod tests {
     fn what_a_file_holds_is_kept() {
         let machine =
             MadeUp::new().with_file("/empty", 0).with_file("/full", 4).with_file("/sys/bus/memory", 4);
+        let machine = machine.with_block_device("/dev/disk", 1 << 30);
         let found = |mem, name: &str| {
             let mem_file = Some(name.to_owned());
             obstacles(
@@ -55,6 +68,8 @@ mod tests {
         assert_eq!(found(MemoryKind::MmapShared, "/new"), [], "it is made");
         assert_eq!(found(MemoryKind::MmapShared, "/empty"), []);
         assert_eq!(found(MemoryKind::MmapShared, "/full").len(), 1);
+        assert_eq!(found(MemoryKind::MmapShared, "/dev/disk").len(), 1);
+        assert_eq!(found(MemoryKind::Mmap, "/dev/disk"), []);
         assert_eq!(found(MemoryKind::MmapShared, "/sys/bus/memory"), [], "a window into a device");
         assert_eq!(found(MemoryKind::Mmap, "/full"), [], "a private mapping changes no file");
     }

@@ -188,8 +188,16 @@ mod tests {
             extend_to: None,
             is_whole: true,
         };
-        let layout = Layout { files: vec![file("small", 8 << 20)], pass_bytes: None };
-        let several = Layout { files: vec![file("a", 8 << 20), file("b", 8 << 20)], pass_bytes: None };
+        let layout = Layout {
+            files: vec![file("small", 8 << 20)],
+            pass_bytes: None,
+            left_out: crate::LeftOut::default(),
+        };
+        let several = Layout {
+            files: vec![file("a", 8 << 20), file("b", 8 << 20)],
+            pass_bytes: None,
+            left_out: crate::LeftOut::default(),
+        };
         let mut options = JobOptions::default();
         options.pattern.sprandom = true;
         let refused = |options: &JobOptions, layout| regions(options, layout).map(|(_, message)| message);

@@ -130,7 +130,8 @@ fn data<'a>(plan: &'a Plan, layouts: &[Layout], machine: &dyn Machine) -> HashMa
     data
 }
 
-/// What the run needs at this path, in words; `None` = nothing. (A run that is refused may have no layouts.)
+/// What would be destroyed by a report at this path, in words: what the run needs, or a block device; `None` = nothing. (A
+/// run that is refused may have no layouts.)
 pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     let key = machine.key(path);
     if let Some(own) = own_files(plan, machine).get(&key) {
@@ -142,8 +143,11 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     }
     let is_here = |worker: &&WorkerPlan| worker.files.iter().any(|file| machine.key(file) == key);
     let local = plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files());
-    let owner = local.clone().find(is_here)?;
-    Some(format!("the data of job {}", plan.job_of(owner).options.name))
+    if let Some(owner) = local.clone().find(is_here) {
+        return Some(format!("the data of job {}", plan.job_of(owner).options.name));
+    }
+    let is_block = machine.file(path).ok().flatten().is_some_and(|found| found.is_block_device());
+    is_block.then(|| "a block device".to_owned())
 }
 
 /// Whether the trace that a job records is replayed by others only when that is done.

@@ -332,6 +332,9 @@ pub fn recording_obstacle(path: &Path, machine: &dyn Machine) -> Option<String> 
     use std::io::Read;
     let header = iolite_trace::TextVersion::V3.header().as_bytes();
     let found = machine.file(path).ok().flatten();
+    if found.is_some_and(|found| found.is_block_device()) {
+        return Some(format!("{} is a block device; give the name of a file", path.display()));
+    }
     found.filter(|found| found.kind == EntryKind::Regular && found.bytes > 0)?;
     let mut start = Vec::new();
     match File::open(path).and_then(|file| file.take(header.len() as u64).read_to_end(&mut start)) {

@@ -13,6 +13,8 @@ pub struct Plan {
     pub workers: Vec<WorkerPlan>,
     /// The number of waves. The workers of a wave start together, when all workers of the wave before have ended.
     pub waves: u32,
+    /// No file or device that holds data may be changed (`--readonly`).
+    pub readonly: bool,
 }
 
 /// One worker: a clone of a job.

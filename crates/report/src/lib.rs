@@ -7,7 +7,6 @@
 
 pub mod header;
 pub mod live;
-pub mod units;
 
 mod clock;
 mod idleness;
@@ -27,6 +26,7 @@ pub use normal::Normal;
 pub use terse::{Terse, TerseVersion};
 
 use iolite_stats::Report;
+use iolite_types::units;
 use std::io;
 
 /// The program that reports.

@@ -27,7 +27,7 @@ use children::Shared;
 use iolite_host::Machine;
 use iolite_os::errno_of;
 use iolite_os::poll;
-use iolite_os::process::ChildEnd;
+use iolite_os::process::{self, ChildEnd};
 use iolite_os::signals::SignalQueue;
 use iolite_os::socket::Socket;
 use iolite_os::time;
@@ -423,7 +423,7 @@ impl<'a> Controller<'a> {
                 }
                 Message::Failed(worker, errno, what) => {
                     let index = worker as usize;
-                    let error = JobError { errno, what };
+                    let error = JobError { errno, what: with_limit(errno, what) };
                     self.tell_failure(index, &error, events);
                     self.members[index].known.error.get_or_insert(error);
                 }
@@ -434,5 +434,15 @@ impl<'a> Controller<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// What failed, with the limit of file sizes where that is the reason. (Its signal is what users may have looked for.)
+fn with_limit(errno: i32, what: String) -> String {
+    match process::file_size_limit() {
+        Some(bytes) if errno == libc::EFBIG => {
+            format!("{what} (files may have at most {bytes} bytes here: ulimit -f, SIGXFSZ)")
+        }
+        _ => what,
     }
 }

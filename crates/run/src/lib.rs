@@ -24,6 +24,7 @@ pub use idle::calibrate_cpus;
 pub use iolite_os::Clock;
 use iolite_os::processors::run_when_idle;
 pub use iolite_os::processors::{processors, run_on};
+pub use iolite_os::signals::survive_size_limit;
 use iolite_os::{clock, message, processors, shared};
 pub use prepared::Prepared;
 pub use signals::{HeldSignals, Requests};

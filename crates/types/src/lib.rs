@@ -1,9 +1,10 @@
 //! The few types that every crate of Iolite shares.
 //!
 //! Only what is needed on both sides of a crate boundary lives here: the directions of an I/O, the
-//! operations an engine performs, block sizes, the kinds of files, and a value per direction.
+//! operations an engine performs, block sizes, the kinds of files, a value per direction, and how numbers are shown.
 
 mod block_size;
+pub mod units;
 
 pub use block_size::BlockSize;
 

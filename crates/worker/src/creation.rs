@@ -6,10 +6,17 @@ use iolite_os::explained;
 use iolite_plan::resolve::{Creation, Data, Fallocate};
 use iolite_plan::{FileKind, FileLayout, Layout};
 use iolite_types::describe_error;
+use iolite_types::units::Units;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use tracing::debug;
+
+/// How sizes are told.
+const UNITS: Units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
+
+/// How many extended files are told by name.
+const MOST_TOLD: usize = 10;
 
 /// Bytes per write when a file is filled.
 const CHUNK: usize = 1 << 20;
@@ -83,17 +90,24 @@ fn create_in(
         return Ok(());
     }
     let mut needed: Vec<(&FileLayout, u64)> = Vec::new();
+    let mut extended: Vec<String> = Vec::new();
     for file in &layout.files {
         let Some(size) = file.extend_to else { continue };
-        let present = storage.size(&file.path).map_err(|error| named(&file.path, &error))?;
-        if present.unwrap_or(0) < size {
-            needed.push((file, size));
+        let present = storage.size(&file.path).map_err(|error| named(&file.path, &error))?.unwrap_or(0);
+        if present >= size {
+            continue;
+        }
+        needed.push((file, size));
+        if present > 0 && rules.is_filled {
+            let (from, to) = (UNITS.bytes(present), UNITS.bytes(size));
+            extended.push(format!("{job}: extending {} from {from} to {to}", file.path.display()));
         }
     }
     if needed.is_empty() {
         return Ok(());
     }
     note(describe(job, &needed));
+    tell(job, extended, note);
     let mut content = Content::new(&rules.content);
     for (file, size) in needed {
         debug!(target: "file", "{}: made {size} bytes large", file.path.display());
@@ -105,6 +119,16 @@ fn create_in(
             .map_err(|error| named(&file.path, &error))?;
     }
     Ok(())
+}
+
+/// Tells which files are extended, one by one unless there are many.
+fn tell(job: &str, mut extended: Vec<String>, note: &mut dyn FnMut(String)) {
+    let untold = extended.len().saturating_sub(MOST_TOLD);
+    extended.truncate(MOST_TOLD);
+    extended.into_iter().for_each(&mut *note);
+    if untold > 0 {
+        note(format!("{job}: extending {untold} more files"));
+    }
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {
@@ -275,6 +299,37 @@ mod tests {
         assert_eq!(bytes.len(), 5000);
         assert_eq!(&bytes[..8], b"precious");
         assert!(bytes[8..].iter().any(|&byte| byte != 0));
+    }
+
+    #[test]
+    fn extending_a_file_is_told_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: String, size: usize| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, vec![1; size]).unwrap();
+            let (kind, offset, length) = (FileKind::Regular, 0, 1 << 20);
+            FileLayout { path, kind, exists: true, offset, length, extend_to: Some(length), is_whole: true }
+        };
+        let told = |files: Vec<FileLayout>, is_filled| {
+            let layout = Layout { files, pass_bytes: None, left_out: iolite_plan::LeftOut::default() };
+            let mut notes = Vec::new();
+            let rules = rules(is_filled, Fallocate::Native);
+            create("a", &rules, &layout, &mut |text| notes.push(text), &|| false).unwrap();
+            notes
+        };
+        let name = directory.path().display();
+        let notes = told(vec![file("p".into(), 9), file("empty".into(), 0)], true);
+        let extending = format!("a: extending {name}/p from 9B to 1024KiB");
+        assert_eq!(notes, ["a: Laying out IO files (2 files / total 2MiB)", &extending]);
+        assert_eq!(told(vec![file("p".into(), 1 << 20)], true), [""; 0]);
+        assert_eq!(told(vec![file("p".into(), 9)], false).len(), 1, "it is going to be written");
+        let many = told((0..13).map(|number| file(format!("p{number}"), 10_000)).collect(), true);
+        assert_eq!((many.len(), many[11].as_str()), (12, "a: extending 3 more files"));
+        assert!(
+            many[10].ends_with("p9 from 10000B to 1024KiB")
+                || many[10].ends_with("p9 from 9.77KiB to 1024KiB"),
+            "{many:?}"
+        );
     }
 
     #[test]

@@ -298,9 +298,7 @@ impl Worker<'_> {
         debug!(target: "mem", "{name}: {} buffers of {} bytes at {:p}", buffers.count, buffers.stride, buffers.start);
         let verification = self.verification(workload)?.map(Box::new);
         let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
-        let filled = self.make_ready(&mut buffers);
-        let later_units = filled.clone().filter(|_| buffers.count > self.resolved.buffers.ready);
-        let content = filled.filter(|content| !stamps && content.needs_prepare());
+        let content = self.fill(&mut buffers).filter(|_| !stamps);
         if self.resolved.pre_read {
             self.enter(Phase::PreReading);
             files.pre_read(&|| self.stop_requested()).map_err(|error| Stop::new("func=pre_read", &error))?;
@@ -313,13 +311,12 @@ impl Worker<'_> {
             stats: &self.slot().stats,
             clock: self.own_clock(),
             content,
-            extras: self.extras(logs.entries, verification, later_units)?,
+            extras: self.extras(logs.entries, verification)?,
             priority: self.resolved.placement.io_priority.unwrap_or(0),
             opens_on_the_way: workload.open_files < files.len(),
             files,
             buffers: buffers.start,
             stride: buffers.stride,
-            ready: self.resolved.buffers.ready as u32,
         };
         Ok(SetUp { parts, buffers })
     }
@@ -330,7 +327,6 @@ impl Worker<'_> {
         &self,
         log: Option<Recorder>,
         verification: Option<Box<Verification>>,
-        later_units: Option<Content>,
     ) -> Result<Box<Extras<'_>>, Stop> {
         let ResolvedWorker { layout, syncs, issue, .. } = self.resolved;
         let lives = |size| BlockLives::new(size, layout, &self.slot().stats.blocks);
@@ -350,7 +346,6 @@ impl Worker<'_> {
             sized_ramp: self.sized_ramp(),
             log,
             verification,
-            later_units,
         }))
     }
 
@@ -508,7 +503,7 @@ impl Worker<'_> {
         io_loop.files.close_all(&mut io_loop.engine).map_err(|error| Stop::new("func=close", &error))?;
         io_loop.files.unlink(&mut io_loop.engine).map_err(|error| Stop::new("func=unlink", &error))?;
         let mut quiet = |_| ();
-        creation::create(name, creation, layout, &mut quiet, &|| self.stop_requested())
+        creation::create(name, creation, &layout.removed(), &mut quiet, &|| self.stop_requested())
             .map_err(|error| Stop::new("func=layout", &error))?;
         self.open(&mut io_loop.files, &mut io_loop.engine)
     }
@@ -574,24 +569,15 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Makes those buffers ready that are in use from the start: fills them, or touches them, so that no page fault is
-    /// measured as a part of an I/O. Returns the content that they are filled with.
+    /// Fills the buffers. Returns the content that prepares them before each write, if they need that.
     #[inline(never)]
-    fn make_ready(&self, buffers: &mut Buffers) -> Option<Content> {
-        let first = buffers.iter_mut().take(self.resolved.buffers.ready);
-        let Some(spec) = &self.resolved.content else {
-            // What a file holds is not changed.
-            if self.resolved.buffers.file.is_none() {
-                first.for_each(memory::touch);
-            }
-            return None;
-        };
-        let mut content = Content::new(spec);
+    fn fill(&self, buffers: &mut Buffers) -> Option<Content> {
+        let mut content = Content::new(self.resolved.content.as_ref()?);
         if self.resolved.writes_only {
             content = content.for_writes_only();
         }
-        first.for_each(|buffer| content.fill(buffer));
-        Some(content)
+        buffers.iter_mut().for_each(|buffer| content.fill(buffer));
+        content.needs_prepare().then_some(content)
     }
 }
 

@@ -1,12 +1,10 @@
 //! A worker's buffers: one region of the memory that the job asks for, with a buffer per unit.
-//!
-//! Nothing is touched here: memory that nobody uses takes none of the machine's.
 
+use iolite_engine::Stored;
 use iolite_host::{Machine, ThisMachine};
 use iolite_os::explained;
 use iolite_os::memory;
-use iolite_plan::resolve::BufferRules;
-use iolite_plan::resolve::MemoryKind;
+use iolite_plan::resolve::{BufferRules, Fallocate, MemoryKind};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fs::File;
 use std::io;
@@ -128,27 +126,15 @@ fn page_size_flag(size: usize) -> libc::c_int {
     }
 }
 
-/// Zeroed memory that begins at a page. The alignment asked for is one that calloc(3) has anyway: with a larger one, the
-/// standard library would write the zeros itself, and so touch every page.
 fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
-    let none = || io::Error::from_raw_os_error(libc::ENOMEM);
-    let whole = bytes.checked_add(page).ok_or_else(none)?;
-    let layout = Layout::from_size_align(whole, align_of::<u64>()).map_err(|_| none())?;
-    // SAFETY: the size is not zero: there is a page for alignment.
+    let layout =
+        Layout::from_size_align(bytes, page).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
+    // SAFETY: the size is not zero: there is at least one byte for alignment.
     let start = unsafe { alloc_zeroed(layout) };
     if start.is_null() {
-        return Err(none());
-    }
-    let gap = start.addr().next_multiple_of(page) - start.addr();
-    Ok((start.wrapping_add(gap), Origin::Heap(start, layout)))
-}
-
-/// Writes to every page, as zeros: the buffer has its memory from now on.
-pub fn touch(buffer: &mut [u8]) {
-    for byte in buffer.iter_mut().step_by(page_size()) {
-        // SAFETY: the reference is valid. The write is volatile, because writing a zero to a zero has no other effect
-        // than the page.
-        unsafe { ptr::write_volatile(byte, 0) };
+        Err(io::Error::from_raw_os_error(libc::ENOMEM))
+    } else {
+        Ok((start, Origin::Heap(start, layout)))
     }
 }
 
@@ -163,7 +149,7 @@ fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Resul
                 .map_err(|error| explain(error, huge))?
         }
         Some(path) => {
-            let file = open_mem_file(path, bytes as u64)
+            let file = open_mem_file(path, bytes as u64, sharing)
                 .map_err(|error| explained(&error, format!("mem file {path}: {error}")))?;
             map_file(&file, bytes, sharing)?
         }
@@ -188,13 +174,16 @@ fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut 
 
 /// Opens the file that is to be mapped, and extends it unless it holds data. A file that exists is shared. A file that
 /// this worker creates is its own: it is removed at once, and the mapping keeps it alive.
-fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
+///
+/// What is written to a shared mapping goes into the file, so room for it is reserved: to find none later would raise
+/// SIGBUS.
+fn open_mem_file(path: &str, bytes: u64, sharing: libc::c_int) -> io::Result<File> {
     let how = || {
         let mut how = File::options();
         how.read(true).write(true);
         how
     };
-    let file = loop {
+    let mut file = loop {
         match how().create_new(true).open(path) {
             Ok(file) => match std::fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -214,6 +203,14 @@ fn open_mem_file(path: &str, bytes: u64) -> io::Result<File> {
     let holds_data = metadata.len() > 0 && iolite_plan::holds_data(&ThisMachine::new(), path.as_ref());
     if metadata.is_file() && metadata.len() < bytes && !holds_data {
         file.set_len(bytes)?;
+        if sharing == libc::MAP_SHARED {
+            match file.extend(bytes, Fallocate::Native) {
+                Err(error) if !matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOSYS)) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
     }
     Ok(file)
 }
@@ -251,7 +248,7 @@ mod tests {
 
     fn rules(largest: u64, count: usize) -> BufferRules {
         let (kind, file) = (MemoryKind::Malloc, None);
-        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: 2 << 20, ready: count }
+        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: 2 << 20 }
     }
 
     #[test]
@@ -325,7 +322,7 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let file = open_mem_file(&path, 4096).unwrap();
+                        let file = open_mem_file(&path, 4096, libc::MAP_SHARED).unwrap();
                         assert_eq!(file.metadata().unwrap().len(), 4096);
                     }
                 });

@@ -157,7 +157,7 @@ fn a_file_that_is_cut_off_under_its_job() {
 }
 
 #[test]
-fn a_mapped_file_that_is_cut_off() {
+fn a_mapped_file_whose_medium_fails() {
     let program = Program::under_test();
     if program.is_peer {
         skip!("fio dies of it");
@@ -166,7 +166,9 @@ fn a_mapped_file_that_is_cut_off() {
     let broken = or_skip!(HalfBroken::new(dir.path()));
     let line = format!("{} --direct=0 --rw=read --ioengine=mmap", broken.job());
     let run = program.line(dir.path(), &line).refused();
-    run.says("killed by signal 7: a mapped file became shorter").says("total=17,0,0,0");
+    run.says("Input/output error: read offset=8388608, buflen=4096").says("total=17,0,0,0");
+    let run = program.line(dir.path(), &format!("{line} --continue_on_error=read --output-format=json")).ok();
+    assert_eq!(outcome(&run, "read"), [5, 16, 5, 32, 65536, 16], "{run}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2
 use super::{external, files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
-use Capability::{AtomicWrites, CopyIntoFile, Extend, Polling, Priorities, Sync, Trim};
+use Capability::{AtomicWrites, CopyIntoFile, Extend, OnlyLook, Polling, Priorities, Sync, Trim};
 
 /// What the engines can do that read and write local files by system calls.
 const USUAL: &[Capability] = &[Sync, Trim, Extend];
@@ -49,6 +49,11 @@ impl EngineInfo {
     /// There is nothing open that could be synced.
     const fn acts_on_names(self) -> Self {
         self.unit(UnitKind::ActsOnNames).can(&[Trim, Extend])
+    }
+
+    /// As before, and nothing is changed.
+    const fn only_looks(self) -> Self {
+        self.unit(UnitKind::ActsOnNames).can(&[Trim, Extend, OnlyLook])
     }
 
     const fn completion(mut self, completion: Completion) -> Self {
@@ -118,10 +123,10 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .not_yet(),
     engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents).not_yet(),
     engine("filecreate", "Creates files").acts_on_names().not_yet(),
-    engine("filestat", "Looks up files").acts_on_names().options(files::STAT).not_yet(),
+    engine("filestat", "Looks up files").only_looks().options(files::STAT).not_yet(),
     engine("filedelete", "Deletes files").acts_on_names().not_yet(),
     engine("dircreate", "Creates directories").acts_on_names().not_yet(),
-    engine("dirstat", "Looks up directories").acts_on_names().options(files::STAT).not_yet(),
+    engine("dirstat", "Looks up directories").only_looks().options(files::STAT).not_yet(),
     engine("dirdelete", "Deletes directories").acts_on_names().not_yet(),
     engine("exec", "Runs another program")
         .data(Data::Nowhere)

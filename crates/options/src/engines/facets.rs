@@ -70,10 +70,12 @@ pub enum Capability {
     Extend,
     /// Copy data into memory that is a part of the file. A write may then end where the worker is interrupted.
     CopyIntoFile,
+    /// Act on names, or on parts of files, without changing any of them.
+    OnlyLook,
 }
 
 impl Capability {
-    const ALL: [Capability; 7] = [
+    const ALL: [Capability; 8] = [
         Capability::Sync,
         Capability::Trim,
         Capability::AtomicWrites,
@@ -81,6 +83,7 @@ impl Capability {
         Capability::Polling,
         Capability::Extend,
         Capability::CopyIntoFile,
+        Capability::OnlyLook,
     ];
 }
 

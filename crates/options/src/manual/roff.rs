@@ -102,7 +102,7 @@ fn description(page: &mut Page) {
     );
     page.paragraph(
         "A job that writes or trims overwrites what it is pointed at. Devices that are in use are refused unless \
-         allow_mounted_write=1; with --readonly every job that would change anything is.",
+         allow_mounted_write=1; with --readonly every job is that would change, make, extend or remove anything.",
     );
 }
 

@@ -1,7 +1,7 @@
 //! Checks that the files of a replay suit its trace, and decides how large they have to be.
 
 use super::{FileNeeds, ReplayPlan};
-use crate::{FileFacts, FileKind, FileLayout, Layout};
+use crate::{FileFacts, FileKind, FileLayout, Layout, LeftOut};
 use iolite_host::Machine;
 use iolite_trace::Place;
 use iolite_types::Direction;
@@ -65,7 +65,7 @@ pub fn replay_layout(
         })
     });
     let files = laid_out.collect::<Result<_, _>>()?;
-    Ok(Layout { files, pass_bytes: Some(replay.bytes.unwrap_or(0)) })
+    Ok(Layout { files, pass_bytes: Some(replay.bytes.unwrap_or(0)), left_out: LeftOut::default() })
 }
 
 fn too_small(path: &Path, needs: &FileNeeds, size: u64) -> String {

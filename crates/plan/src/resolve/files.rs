@@ -1,6 +1,6 @@
 //! How a worker's files are made, opened, advised and locked.
 
-use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan, content};
+use crate::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
 use iolite_engine::{EngineConfig, OpenMode};
 use iolite_options::engines::{Capability, Data};
 use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
@@ -15,7 +15,7 @@ pub enum CreationTime {
     BeforeAll,
     /// When the worker starts, beside the others.
     ByWorker,
-    /// Not at all: what is only checked must be there.
+    /// Not at all: what is only checked must be there, and `--readonly` forbids it.
     Never,
 }
 
@@ -50,11 +50,12 @@ pub struct Creation {
     pub least: u64,
 }
 
-pub(super) fn creation(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> Creation {
+pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Creation {
+    let job = plan.job_of(worker);
     let options = &*job.options;
     let fills = fills(job);
     Creation {
-        time: if options.relies_on_earlier_run() {
+        time: if options.relies_on_earlier_run() || plan.readonly {
             CreationTime::Never
         } else if options.files.create_serialize || fills {
             // Filling a file system from several sides at once would leave sizes to chance.
@@ -130,7 +131,7 @@ pub struct LiveFileRules {
 pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan) -> FileRules {
     let options = &*job.options;
     let replay = worker.replay.as_deref();
-    let writes = options.pattern.rw.changes() && !options.verification.verify_only;
+    let writes = options.changes_data();
     let reads_back = options.reads_back();
     let mode = OpenMode {
         read: options.pattern.rw.reads() || reads_back,

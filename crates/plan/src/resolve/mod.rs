@@ -18,7 +18,6 @@ mod priorities;
 mod tests;
 
 pub use buffers::BufferRules;
-pub(crate) use buffers::in_use as buffers_in_use;
 pub use errors::{ErrorRules, Tolerance};
 pub use files::{Creation, CreationTime, FileRules, LiveFileRules};
 pub use issue::{IssueRules, PassKind, PassRules, SyncRules, TargetRules};
@@ -119,7 +118,7 @@ pub struct ResolvedWorker {
 impl Plan {
     /// How a worker's files are made, which is before it is resolved.
     pub fn creation(&self, worker: &WorkerPlan, layout: &Layout) -> Creation {
-        files::creation(self.job_of(worker), worker, layout)
+        files::creation(self, worker, layout)
     }
 
     /// What a worker does, now that the layout of its files and its rivals (see
@@ -136,7 +135,7 @@ impl Plan {
             counts_process: !options.schedule.thread
                 && job.engine.facets.completion == Completion::LibraryThreads,
             offload: options.depth.io_submit_mode == SubmitMode::Offload,
-            creation: files::creation(job, worker, layout),
+            creation: files::creation(self, worker, layout),
             create_only: options.files.create_only,
             files: files::rules(job, worker),
             pre_read: options.files.pre_read,
@@ -159,7 +158,7 @@ impl Plan {
             sized_ramp: peers::sized_ramp(self, worker),
             verify: verification::rules(self, worker, layout, &workload, rivals),
             errors: errors::rules(options),
-            buffers: buffers::rules(job, &workload),
+            buffers: buffers::rules(options, &workload),
             placement: placement::rules(self, worker),
             io_scheduler: options.placement.ioscheduler.clone(),
             command_before: options.schedule.exec_prerun.clone(),

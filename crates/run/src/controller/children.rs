@@ -7,9 +7,9 @@ use crate::message::Message;
 use crate::shared::{Arena, Phase};
 use crate::spawner::Work;
 use crate::ticker::Ticker;
-use iolite_os::signals;
 use iolite_os::socket::Socket;
 use iolite_os::usage::Usage;
+use iolite_os::{process, signals};
 use iolite_plan::resolve::CreationTime;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
@@ -62,15 +62,19 @@ impl Work for Shared {
         let mut status = 0;
         for worker in &self.plan.workers {
             let layout = &self.layouts[worker.index];
+            let number = worker.index as u32;
+            let name = &self.plan.job_of(worker).name;
+            // All clones of a job leave the same files out, unless they begin at different places.
+            if let Some(text) = layout.left_out.in_words().filter(|_| worker.clone == 0) {
+                Message::Note(number, format!("{name}: {text}")).send(&self.messages);
+            }
             let rules = self.plan.creation(worker, layout);
             if rules.time != CreationTime::BeforeAll {
                 continue;
             }
-            let number = worker.index as u32;
             let control = &self.arena.slot(worker.index).control;
             let mut note = |text| Message::Note(number, text).send(&self.messages);
             let stop = || control.terminating();
-            let name = &self.plan.job_of(worker).name;
             let mut made = creation::create(name, &rules, layout, &mut note, &stop);
             if rules.fills {
                 made = made.and_then(|()| creation::reached(&rules, layout).map(drop));
@@ -81,6 +85,8 @@ impl Work for Shared {
                     // It was interrupted because it was asked to stop. That is no failure.
                     continue;
                 }
+                // The worker never gets a process of its own.
+                control.id.store(process::process_id(), Relaxed);
                 control.errno.store(errno, Relaxed);
                 Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);
                 status = 1;

@@ -273,7 +273,7 @@ impl Controller<'_> {
 
 fn killed(signal: i32) -> JobError {
     let why = match signal {
-        libc::SIGBUS => ": a mapped file became shorter, or its medium failed",
+        libc::SIGBUS => ": a mapped file became shorter, its file system is full, or its medium failed",
         _ => "",
     };
     JobError { errno: libc::EINTR, what: format!("func=killed by signal {signal}{why}") }

@@ -1,8 +1,8 @@
 //! A summary in words.
 
 use super::{HOT_RANGES, percent};
-use iolite_report::units::{self, Units};
 use iolite_trace::summary::Summary;
+use iolite_types::units::{self, Units};
 use std::fmt::Write;
 
 /// Files and sizes that are listed.
