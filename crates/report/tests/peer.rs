@@ -1,25 +1,13 @@
-//! Compares reports with those of the peer: fio runs with two formats at once, its JSON is parsed into a [`Report`],
-//! and the reports made from that must be the text that fio printed, in both formats.
-//!
-//! The installed fio is older than the one whose layout is used here, and has none of our keys; [`as_newer`] and [`NEWER_KEYS`] are the complete
-//! list of differences. Without fio, the tests are skipped and say so.
+//! Compares reports with those of the peers: a fio runs with three formats at once, its JSON is parsed into a [`Report`],
+//! and the reports made from that must be the text that fio printed, in all formats. What releases print differently from
+//! the one whose layout is used here is the list of [`Release`]s. Without fio, the tests are skipped and say so.
 
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::*;
-use iolite_testing::skip;
+use iolite_testing::{Peer, Release, peers, skip};
 use iolite_types::{Direction, PerDirection};
 use serde_json::Value;
 use std::process::Command;
-
-/// Keys that only the newer JSON has.
-const NEWER_KEYS: [&str; 6] = [
-    "iolite version",
-    "job_start",
-    "latency_target_ns",
-    "latency_window_us",
-    "read_sectors",
-    "write_sectors",
-];
 
 /// The output of a run of the peer, separated by format.
 struct Told {
@@ -31,14 +19,14 @@ struct Told {
 /// Skips a test if there is no fio.
 macro_rules! need_fio {
     () => {
-        if Command::new("fio").arg("--version").output().is_err() {
+        if peers().is_empty() {
             skip!("fio is not installed");
         }
     };
 }
 
-fn run(arguments: &str) -> Told {
-    let output = Command::new("fio")
+fn run(peer: &Peer, arguments: &str) -> Told {
+    let output = Command::new(&peer.path)
         .args(["--eta=never", "--output-format=terse,json+,normal"])
         .args(arguments.split_whitespace())
         .output()
@@ -50,29 +38,28 @@ fn run(arguments: &str) -> Told {
     Told { terse: terse + "\n", json: text[json..normal].into(), normal: text[normal..].into() }
 }
 
-/// The output as the newer fio would have printed it.
-fn as_newer(normal: &str) -> String {
-    normal
-        .replace("; 0 zone resets", "")
-        .replace("sync_file_range:\n", "sync_file_range/syncfs:\n")
-        .replace("target=0, window=0", "target=0.00ns, window=0.00ns")
-}
-
-/// The lines without the local time and the sectors of disks (which the older fio does not show).
-fn comparable(normal: &str) -> Vec<String> {
+/// The lines in the words of the newest release, without the local time and the sectors of disks (which not every release
+/// shows).
+fn comparable(normal: &str, release: &Release) -> Vec<String> {
     let without = |line: &str, from: &str, to: &str| match line.split_once(from) {
         Some((before, after)) => before.to_string() + after.split_once(to).map_or("", |(_, rest)| rest),
         None => line.to_string(),
     };
-    let lines = normal.lines().map(|line| match line.contains(": pid=") {
-        true => line.rsplit_once(": pid=").map_or(line, |(heading, _)| heading).to_string(),
-        false => without(line, "sectors=", ", "),
-    });
+    let lines =
+        normal.lines().map(|line| release.in_words_of_3_42(line)).map(|line| match line.contains(": pid=") {
+            true => line.rsplit_once(": pid=").map_or(&*line, |(heading, _)| heading).to_string(),
+            false => without(&line, "sectors=", ", "),
+        });
     lines.collect()
 }
 
 fn integer(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
+}
+
+/// A count that not every release tells.
+fn newer(value: &Value) -> u64 {
+    if value.is_null() { 0 } else { integer(value) }
 }
 
 fn float(value: &Value) -> f64 {
@@ -171,6 +158,7 @@ fn job(value: &Value, display: &Display) -> JobReport {
         group: integer(&value["groupid"]) as u32,
         members: 1,
         elapsed_s: integer(&value["elapsed"]),
+        start_ms: newer(&value["job_start"]),
         options: options(&value["job options"]),
         sync: SyncReport { ios: integer(&value["sync"]["total_ios"]), lat },
         lateness: Latency::default(),
@@ -240,6 +228,8 @@ fn disk(value: &Value) -> DiskReport {
             write_ios: get("write_ios"),
             read_merges: get("read_merges"),
             write_merges: get("write_merges"),
+            read_sectors: newer(&value["read_sectors"]),
+            write_sectors: newer(&value["write_sectors"]),
             read_ticks: get("read_ticks"),
             write_ticks: get("write_ticks"),
             in_queue: get("in_queue"),
@@ -272,8 +262,8 @@ fn same(ours: &str, theirs: &str, tolerance: f64) -> bool {
     }
 }
 
-fn assert_normal(ours: &str, theirs: &str, arguments: &str) {
-    let (ours, theirs) = (comparable(ours), comparable(&as_newer(theirs)));
+fn assert_normal(ours: &str, theirs: &str, release: &Release, arguments: &str) {
+    let (ours, theirs) = (comparable(ours, Release::ours()), comparable(theirs, release));
     for (ours, theirs) in ours.iter().zip(&theirs) {
         let words = |line: &str| line.split([' ', '=', ',']).map(String::from).collect::<Vec<_>>();
         let (words, their_words) = (words(ours), words(theirs));
@@ -284,8 +274,10 @@ fn assert_normal(ours: &str, theirs: &str, arguments: &str) {
     assert_eq!(ours.len(), theirs.len(), "{arguments}");
 }
 
-fn assert_json(ours: &str, theirs: &str, arguments: &str) {
-    let is_newer = |line: &&str| NEWER_KEYS.iter().any(|key| line.contains(&format!("\"{key}\" :")));
+fn assert_json(ours: &str, theirs: &str, release: &Release, arguments: &str) {
+    let is_newer = |line: &&str| {
+        release.lacking_keys().chain(["iolite version"]).any(|key| line.contains(&format!("\"{key}\" :")))
+    };
     let clean = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| !is_newer(line));
         lines.map(|line| line.trim_end_matches(',').to_string()).collect()
@@ -303,8 +295,14 @@ fn assert_json(ours: &str, theirs: &str, arguments: &str) {
     assert_eq!(ours.len(), theirs.len(), "{arguments}");
 }
 
-fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) {
-    let told = run(arguments);
+fn compare(arguments: &str, adapt: impl Fn(&mut Display)) {
+    for peer in peers() {
+        compare_with(&peer, arguments, &adapt);
+    }
+}
+
+fn compare_with(peer: &Peer, arguments: &str, adapt: impl Fn(&mut Display)) {
+    let (told, release) = (run(peer, arguments), peer.release);
     let json: Value = serde_json::from_str(&told.json).expect("fio's JSON is JSON");
     let mut display = Display { synchronous: false, ..Display::default() };
     adapt(&mut display);
@@ -318,8 +316,8 @@ fn compare(arguments: &str, adapt: impl FnOnce(&mut Display)) {
         exporter.write(&report, &program, &mut out).expect("memory takes everything");
         String::from_utf8(out).expect("text")
     };
-    assert_normal(&ours(&Normal), &told.normal, arguments);
-    assert_json(&ours(&Json { bins: true }), &told.json, arguments);
+    assert_normal(&ours(&Normal), &told.normal, release, arguments);
+    assert_json(&ours(&Json { bins: true }), &told.json, release, arguments);
     let terse = ours(&Terse { version: TerseVersion::V3 });
     for (ours, theirs) in terse.split(';').zip(told.terse.split(';')) {
         // Shares come from JSON, where the smallest are raised to a value that can be shown.

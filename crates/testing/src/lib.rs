@@ -1,14 +1,20 @@
-//! What the tests of all crates share: skips that are counted, seeds that can be given again, and engines in C.
+//! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, and the
+//! releases of fio to compare with.
 //!
 //! | variable | meaning |
 //! |---|---|
+//! | `IOLITE_PEERS` | the releases of fio to compare with, paths with colons between them (default: those that are found) |
 //! | `IOLITE_TEST_SEED` | the seed of everything that tests draw at random (default: another one each time) |
 //! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
 
 pub mod engines;
+pub mod peers;
+pub mod releases;
 pub mod seed;
 pub mod skip;
 
 pub use engines::{engine_of, example_engine};
+pub use peers::{Peer, peers};
+pub use releases::Release;
 pub use seed::{Luck, properties, seed, seed_or};
 pub use skip::partly_skipped;

@@ -1,8 +1,8 @@
-//! Blocks that the peer has written are checked here, and the peer checks blocks that were written here. Its headers are
-//! those of 3.33. Without a fio there is nobody to exchange blocks with, and the tests say so.
+//! Blocks that the peers have written are checked here, and the peers check blocks that were written here. Without a fio
+//! there is nobody to exchange blocks with, and the tests say so.
 
 use iolite_content::{Fill, PatternPiece};
-use iolite_testing::skip;
+use iolite_testing::{Peer, peers, skip};
 use iolite_verify::block::{Expected, HeaderFormat, Identity, Kind, Spec, Stamper, Verifier};
 use std::fs;
 use std::path::Path;
@@ -21,9 +21,9 @@ struct Case {
 }
 
 impl Case {
-    fn spec(&self) -> Spec {
+    fn spec(&self, peer: &Peer) -> Spec {
         let fill = self.pattern.clone().map_or(Fill::Random, |(_, pieces)| Fill::Pattern(pieces));
-        let format = HeaderFormat::V333;
+        let format = if peer.release.header == "3.33" { HeaderFormat::V333 } else { HeaderFormat::V342 };
         Spec { interval: self.interval, offset: self.offset, fill, format, ..Spec::new(self.kind) }
     }
 
@@ -78,77 +78,86 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// Runs fio on the files of all cases: the errors of its jobs, in order. `None` if there is no fio.
-fn fio(dir: &Path, cases: &[Case], global: &str) -> Option<Vec<i64>> {
+/// Runs a fio on the files of all cases: the errors of its jobs, in order.
+fn fio(peer: &Peer, dir: &Path, cases: &[Case], global: &str) -> Vec<i64> {
     let mut jobs = format!("[global]\nsize={FILE}\nbs={BLOCK}\nverify_state_save=0\nthread\n{global}\n");
     jobs.extend(cases.iter().enumerate().map(|(name, case)| case.section(name)));
     fs::write(dir.join("jobs.fio"), jobs).unwrap();
-    let mut command = Command::new("fio");
+    let mut command = Command::new(&peer.path);
     command.current_dir(dir).args(["--output-format=json", "--output=report", "jobs.fio"]);
-    if command.output().is_err() {
-        return None;
-    }
+    command.output().expect("fio can be run");
     let report = fs::read_to_string(dir.join("report")).unwrap();
     let json = report.find("{\n").map_or("", |start| &report[start..]);
     let report: serde_json::Value =
         serde_json::from_str(json).unwrap_or_else(|why| panic!("{why}: {report}"));
     let errors = report["jobs"].as_array().unwrap().iter().map(|job| job["error"].as_i64().unwrap());
-    Some(errors.collect())
+    errors.collect()
+}
+
+/// All releases of fio; leaves the test if there is none.
+macro_rules! peers {
+    () => {{
+        let peers = peers();
+        if peers.is_empty() {
+            skip!("fio is not installed");
+        }
+        peers
+    }};
 }
 
 #[test]
 fn what_the_peer_wrote_is_right() {
-    let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
-    let Some(errors) = fio(dir.path(), &cases, "rw=write\ndo_verify=0") else {
-        skip!("fio is not installed");
-    };
-    assert_eq!(errors, vec![0; cases.len()]);
-    for (name, case) in cases.iter().enumerate() {
-        let file = fs::read(dir.path().join(name.to_string())).unwrap();
-        assert_eq!(file.len() as u64, FILE);
-        let mut verifier = Verifier::new(&case.spec());
-        for (block, offset) in file.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
-            let checked = verifier.check(block, &Expected { offset, writes: &[] });
-            assert!(checked.is_ok(), "{}: {}", case.describe(), checked.unwrap_err().text("f"));
-            // Not because nothing is checked. Once for each case: looking for the bit that was turned takes a while.
-            if offset > 0 {
-                continue;
+    for peer in peers!() {
+        let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
+        let errors = fio(&peer, dir.path(), &cases, "rw=write\ndo_verify=0");
+        assert_eq!(errors, vec![0; cases.len()]);
+        for (name, case) in cases.iter().enumerate() {
+            let file = fs::read(dir.path().join(name.to_string())).unwrap();
+            assert_eq!(file.len() as u64, FILE);
+            let mut verifier = Verifier::new(&case.spec(&peer));
+            for (block, offset) in file.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+                let checked = verifier.check(block, &Expected { offset, writes: &[] });
+                assert!(checked.is_ok(), "{}: {}", case.describe(), checked.unwrap_err().text("f"));
+                // Not because nothing is checked. Once for each case: looking for the bit that was turned takes a while.
+                if offset > 0 {
+                    continue;
+                }
+                let mut wrong = block.to_vec();
+                wrong[case.weak_place(BLOCK)] ^= 4;
+                assert!(
+                    verifier.check(&wrong, &Expected { offset, writes: &[] }).is_err(),
+                    "{}",
+                    case.describe()
+                );
             }
-            let mut wrong = block.to_vec();
-            wrong[case.weak_place(BLOCK)] ^= 4;
-            assert!(
-                verifier.check(&wrong, &Expected { offset, writes: &[] }).is_err(),
-                "{}",
-                case.describe()
-            );
         }
     }
 }
 
 #[test]
 fn what_was_written_here_is_right_to_the_peer() {
-    let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
-    let write = |turned: bool| {
-        for (name, case) in cases.iter().enumerate() {
-            let mut file = vec![0; FILE as usize];
-            let mut stamper = Stamper::new(&case.spec());
-            for (sequence, block) in (0..).zip(file.chunks_mut(BLOCK)) {
-                let (offset, seed) = (sequence * BLOCK as u64, 77 + sequence);
-                stamper.stamp(block, &Identity { offset, sequence, seed, job: 1, ..Identity::default() });
+    for peer in peers!() {
+        let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
+        let write = |turned: bool| {
+            for (name, case) in cases.iter().enumerate() {
+                let mut file = vec![0; FILE as usize];
+                let mut stamper = Stamper::new(&case.spec(&peer));
+                for (sequence, block) in (0..).zip(file.chunks_mut(BLOCK)) {
+                    let (offset, seed) = (sequence * BLOCK as u64, 77 + sequence);
+                    stamper.stamp(block, &Identity { offset, sequence, seed, job: 1, ..Identity::default() });
+                }
+                file[case.weak_place(FILE as usize)] ^= if turned { 4 } else { 0 };
+                fs::write(dir.path().join(name.to_string()), &file).unwrap();
             }
-            file[case.weak_place(FILE as usize)] ^= if turned { 4 } else { 0 };
-            fs::write(dir.path().join(name.to_string()), &file).unwrap();
+        };
+        write(false);
+        let errors = fio(&peer, dir.path(), &cases, "rw=read");
+        for (case, error) in cases.iter().zip(errors) {
+            assert_eq!(error, 0, "{}", case.describe());
         }
-    };
-    write(false);
-    let Some(errors) = fio(dir.path(), &cases, "rw=read") else {
-        skip!("fio is not installed");
-    };
-    for (case, error) in cases.iter().zip(errors) {
-        assert_eq!(error, 0, "{}", case.describe());
-    }
-    write(true);
-    for (case, error) in cases.iter().zip(fio(dir.path(), &cases, "rw=read").unwrap()) {
-        assert_ne!(error, 0, "it does not see a wrong bit: {}", case.describe());
+        write(true);
+        for (case, error) in cases.iter().zip(fio(&peer, dir.path(), &cases, "rw=read")) {
+            assert_ne!(error, 0, "it does not see a wrong bit: {}", case.describe());
+        }
     }
 }

@@ -27,7 +27,7 @@ impl When {
 
 /// The note that says where a command's output goes.
 pub fn note(job: &str, when: When) -> String {
-    format!("{job}: Saving output of {} in {}", when.word(), output_file(job, when))
+    format!("{job} : Saving output of {} in {}", when.word(), output_file(job, when))
 }
 
 /// `JOB.prerun.txt` in the current directory, even if the job's name looks like a path.
@@ -69,6 +69,6 @@ mod tests {
     #[test]
     fn files_are_named_after_the_job() {
         assert_eq!(output_file("a/b", When::Before), "a_b.prerun.txt");
-        assert_eq!(note("j", When::After), "j: Saving output of postrun in j.postrun.txt");
+        assert_eq!(note("j", When::After), "j : Saving output of postrun in j.postrun.txt");
     }
 }

@@ -56,7 +56,7 @@ fn standard_error_is_empty_where_that_of_fio_is() {
                 (status, error.as_str()),
                 (0, ""),
                 "{} {line}: not a case for this table",
-                peer.version()
+                peer.release.name()
             );
         }
     }
@@ -190,7 +190,7 @@ fn parts_of_patterns_need_no_separators() {
             };
             let ours = written(&programs[0]);
             for peer in &programs[1..] {
-                assert_eq!(ours, written(peer), "{}: {pattern} in {options}", peer.version());
+                assert_eq!(ours, written(peer), "{}: {pattern} in {options}", peer.release.name());
             }
         }
     }

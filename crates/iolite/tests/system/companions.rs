@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn ours() -> Program {
-    Program { path: env!("CARGO_BIN_EXE_iolite").into(), is_peer: false }
+    Program::own()
 }
 
 /// Run another program, if it is installed.

@@ -6,25 +6,14 @@
 //! files. Where a job leaves something to chance (which blocks, which direction), the comparison says so:
 //! the random sequences are our own.
 
+use crate::common::comparison::{Counts, Report, compare_reports};
 use crate::common::program::Finished;
-use crate::common::skeleton::{assert_same, skeleton_of};
 use crate::common::trace::{Call, io_calls};
-use crate::common::{Json, Program, files_in, peer_differences, scratch, words};
-use iolite_testing::{partly_skipped, skip, this_test};
+use crate::common::{Json, Program, files_in, peers, scratch, words};
+use iolite_testing::{partly_skipped, this_test};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-
-/// How much of what a job does is determined by its description.
-#[derive(Clone, Copy, PartialEq)]
-enum Counts {
-    /// I/Os and bytes in each direction.
-    Exact,
-    /// Bytes in all directions together: which way each goes is drawn.
-    Sum,
-    /// Nothing: the job ends with the time, or its sizes are drawn.
-    Open,
-}
 
 /// What is looked at beyond reports and sizes.
 #[derive(Clone, Copy, PartialEq)]
@@ -324,10 +313,7 @@ fn placement() {
 /// when it has been submitted, so each call carries what the options say.
 #[test]
 fn depths_and_batches() {
-    let (dir, ours, peers) = (prepare(), Program::under_test(), Program::peers());
-    if peers.is_empty() {
-        skip!("fio is not installed");
-    }
+    let (dir, ours, peers) = (prepare(), Program::under_test(), peers!());
     let compare = |line: &str| {
         let line = format!("--output-format=json --name=j --ioengine=libaio --bs=1k {line}");
         let shares = |program: &Program| {
@@ -335,7 +321,7 @@ fn depths_and_batches() {
             ["iodepth_level", "iodepth_submit", "iodepth_complete"].map(|key| report.job().0[key].to_string())
         };
         for peer in &peers {
-            assert_eq!(shares(&ours), shares(peer), "{}: {line}", peer.version());
+            assert_eq!(shares(&ours), shares(peer), "{}: {line}", peer.release.name());
         }
     };
     for (submit, complete) in [(1, 1), (4, 4), (8, 8), (8, 32), (16, 16), (32, 32)] {
@@ -391,14 +377,11 @@ fn measurement() {
 /// All cases of a table; the failure names every one that differs.
 #[track_caller]
 fn compare_all(cases: &[Case]) {
-    let peers = Program::peers();
-    if peers.is_empty() {
-        skip!("fio is not installed");
-    }
+    let peers = peers!();
     let ours = Program::under_test();
     let mut failed = Vec::new();
     for peer in &peers {
-        let version = peer.version();
+        let version = peer.release.name();
         for &(counts, beyond, line) in cases {
             if catch_unwind(AssertUnwindSafe(|| compare(&ours, peer, counts, beyond, line))).is_err() {
                 failed.push(format!("{version}: {line}"));
@@ -433,25 +416,12 @@ fn compare(ours: &Program, peer: &Program, counts: Counts, beyond: Beyond, line:
         assert_eq!(files_in(our_dir.path()), files_in(their_dir.path()), "{line}: files");
         return;
     }
-    let our_report = take_report(our_dir.path(), &our_run);
-    let their_report = take_report(their_dir.path(), &their_run);
+    let our_report = take_report(our_dir.path(), &our_run, line);
+    let their_report = take_report(their_dir.path(), &their_run, line);
     assert_eq!(files_in(our_dir.path()), files_in(their_dir.path()), "{line}: files");
 
-    let our_lines = comparable(line, &our_report, ours.is_peer, counts);
-    let their_lines = comparable(line, &their_report, peer.is_peer, counts);
-    assert_same(line, &our_lines, &their_lines);
-
-    if their_report.lines().any(|line| line == "{") {
-        let parse = |report: &str| {
-            let mut json = Json::parse(report);
-            let jobs = json.0["jobs"].as_array_mut().expect("a list of jobs");
-            jobs.retain(|job| !peer_differences::is_silent(job));
-            json.without_flags()
-        };
-        let (our_json, their_json) = (parse(&our_report), parse(&their_report));
-        assert_same(&format!("{line}: JSON"), &tree(&our_json), &tree(&their_json));
-        compare_counts(line, counts, &our_json, &their_json);
-    }
+    let differences = compare_reports(&our_report, &their_report, peer.release, counts);
+    assert!(differences.is_empty(), "{line}: {differences:#?}");
     match beyond {
         Nothing => {}
         Content => {
@@ -463,70 +433,20 @@ fn compare(ours: &Program, peer: &Program, counts: Counts, beyond: Beyond, line:
 }
 
 /// The report, removed from the directory.
-fn take_report(dir: &Path, run: &Finished) -> String {
+fn take_report(dir: &Path, run: &Finished, line: &str) -> Report {
     let path = dir.join("report.txt");
     let report = fs::read_to_string(&path).unwrap_or_else(|error| panic!("no report ({error}) from {run}"));
     fs::remove_file(path).expect("it was just read");
-    report
-}
-
-/// The skeleton of the `normal` part, without the counts where they are drawn.
-fn comparable(line: &str, report: &str, is_peer: bool, counts: Counts) -> Vec<String> {
-    let normal: Vec<&str> = report.lines().take_while(|line| *line != "{").collect();
-    let mut lines = skeleton_of(&normal.join("\n"), is_peer);
-    // Who says it, and "1 file" in place of "1 files".
-    lines.retain(|line| !line.contains(": opendir added "));
-    if line.contains("create_serialize=0") {
-        // fio's workers print these, and what they print is lost when the report goes to a file.
-        lines.retain(|line| !line.contains(": Laying out IO file"));
-    }
-    for line in &mut lines {
-        if counts != Exact && line.starts_with("     issued rwts: ") {
-            *line = crate::common::skeleton::mask(line);
-        }
-    }
-    lines
-}
-
-/// The key tree, without what only 3.42 has, and what only we have.
-fn tree(json: &Json) -> Vec<String> {
-    let added = |entry: &String| {
-        let (path, _) = entry.rsplit_once(' ').expect("an entry has a type");
-        peer_differences::JSON_ADDED.contains(&path) || peer_differences::JSON_OWN.contains(&path)
+    let mut report = Report::new(&report);
+    let is_left_out = |text: &str| {
+        // Who says it, and "1 file" in place of "1 files". fio's workers print what they lay out, which is lost when the
+        // report goes to a file.
+        text.contains(": opendir added ")
+            || (line.contains("create_serialize=0") && text.contains(": Laying out IO file"))
     };
-    json.tree().into_iter().filter(|entry| !added(entry)).collect()
-}
-
-fn compare_counts(line: &str, counts: Counts, ours: &Json, theirs: &Json) {
-    let (our_jobs, their_jobs) = (ours.jobs(), theirs.jobs());
-    assert_eq!(our_jobs.len(), their_jobs.len(), "{line}: jobs in JSON");
-    for (our_job, their_job) in our_jobs.iter().zip(&their_jobs) {
-        let name = format!("{line}: {}", our_job.name());
-        assert_eq!(our_job.name(), their_job.name(), "{line}");
-        for key in ["groupid", "error"] {
-            assert_eq!(our_job.int(key), their_job.int(key), "{name}: {key}");
-        }
-        assert_eq!(our_job.0["job options"], their_job.0["job options"], "{name}");
-        if our_job.int("error") == 0 {
-            our_job.check_consistency();
-        }
-        match counts {
-            Exact => {
-                assert_eq!(our_job.ios(), their_job.ios(), "{name}: I/Os");
-                assert_eq!(our_job.bytes(), their_job.bytes(), "{name}: bytes");
-                // Where directions are shown as one, syncs are not shown.
-                assert_eq!(our_job.0["sync"]["total_ios"], their_job.0["sync"]["total_ios"], "{name}: syncs");
-            }
-            Sum => {
-                let sum = |counts: [u64; 3]| counts.iter().sum::<u64>();
-                assert_eq!(sum(our_job.bytes()), sum(their_job.bytes()), "{name}: bytes together");
-            }
-            Open => {
-                let directions = |counts: [u64; 3]| counts.map(|count| count > 0);
-                assert_eq!(directions(our_job.bytes()), directions(their_job.bytes()), "{name}: directions");
-            }
-        }
-    }
+    let kept = |text: &&str| !is_left_out(text);
+    report.normal = report.normal.lines().filter(kept).flat_map(|text| [text, "\n"]).collect();
+    report
 }
 
 /// What both ask the kernel for, in directories as they were before.

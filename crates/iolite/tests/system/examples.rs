@@ -2,8 +2,8 @@
 
 use crate::common::devices::Loop;
 use crate::common::program::Running;
-use crate::common::{Finished, Json, Program, scratch};
-use iolite_testing::{or_skip, skip};
+use crate::common::{Finished, Json, Program, peers, scratch};
+use iolite_testing::or_skip;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -251,16 +251,17 @@ const OPTIONS_OF_OUR_OWN: [&str; 2] = ["lat_from_intended_start", "steadystate_c
 
 #[test]
 fn fio_understands_them_too() {
-    let Some(peer) = Program::peer() else { skip!("fio is not installed") };
-    let dir = scratch();
-    stage(dir.path());
-    for name in names() {
-        let file = format!("examples/{name}");
-        // (An older fio does not find variables that are not set.)
-        let text = scaled(&name).replace("${TRACE}", "trace").replace("${TARGET}", "target");
-        fs::write(dir.path().join(&file), &text).expect("the copy can be written");
-        if !OPTIONS_OF_OUR_OWN.iter().any(|option| text.contains(option)) {
-            peer.run(dir.path(), ["--parse-only", &file]).ok();
+    for peer in peers!() {
+        let dir = scratch();
+        stage(dir.path());
+        for name in names() {
+            let file = format!("examples/{name}");
+            // (An older fio does not find variables that are not set.)
+            let text = scaled(&name).replace("${TRACE}", "trace").replace("${TARGET}", "target");
+            fs::write(dir.path().join(&file), &text).expect("the copy can be written");
+            if !OPTIONS_OF_OUR_OWN.iter().any(|option| text.contains(option)) {
+                peer.run(dir.path(), ["--parse-only", &file]).ok();
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Verified files that fio wrote are read here, and the other way round: every type in every shape. One run does all types.
 
-use crate::common::{Json, Program, scratch};
-use iolite_testing::skip;
+use crate::common::{Json, Program, peers, scratch};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -152,7 +151,8 @@ impl Cases<'_> {
 
     /// One writes, and the other reads: first what was written, and then what was damaged.
     fn exchange(&self, from: &Program, to: &Program) {
-        let more = if from.is_peer { "" } else { "verify_header_format=3.33" };
+        let format = format!("verify_header_format={}", to.release.header);
+        let more = if from.is_peer { "" } else { &format };
         self.write(from, more);
         let can = |exchange: Exchange| match exchange {
             Works => true,
@@ -174,19 +174,21 @@ impl Cases<'_> {
 
 #[test]
 fn files_of_fio_are_read_here() {
-    let Some(peer) = Program::peer() else { skip!("no fio is installed") };
-    for shape in SHAPES {
-        let dir = scratch();
-        Cases { dir: dir.path(), shape }.exchange(&peer, &Program::under_test());
+    for peer in peers!() {
+        for shape in SHAPES {
+            let dir = scratch();
+            Cases { dir: dir.path(), shape }.exchange(&peer, &Program::under_test());
+        }
     }
 }
 
 #[test]
 fn files_of_ours_are_read_by_fio() {
-    let Some(peer) = Program::peer() else { skip!("no fio is installed") };
-    for shape in SHAPES {
-        let dir = scratch();
-        Cases { dir: dir.path(), shape }.exchange(&Program::under_test(), &peer);
+    for peer in peers!() {
+        for shape in SHAPES {
+            let dir = scratch();
+            Cases { dir: dir.path(), shape }.exchange(&Program::under_test(), &peer);
+        }
     }
 }
 
@@ -218,13 +220,15 @@ fn files_are_exchanged_with_the_newer_releases_as_they_are() {
 /// are fio's own.
 #[test]
 fn what_fio_wrote_is_checked_in_its_order() {
-    let Some(peer) = Program::peer() else { skip!("no fio is installed") };
-    let dir = scratch();
-    let job = "--name=v --filename=data --size=64k --bs=4k --rw=write --verify=crc32c";
-    peer.line(dir.path(), &format!("{job} --do_verify=0 --verify_state_save=0")).ok();
-    let check = |more: &str| Program::under_test().line(dir.path(), &format!("{job} --verify_only {more}"));
-    check("").ok();
-    check("--verify_header_seed=0").ok();
-    check("--verify_header_seed=1").refused().says("verify: bad header rand_seed");
-    check("--rw=write:4k").refused().says("verify: bad header ");
+    for peer in peers!() {
+        let dir = scratch();
+        let job = "--name=v --filename=data --size=64k --bs=4k --rw=write --verify=crc32c";
+        peer.line(dir.path(), &format!("{job} --do_verify=0 --verify_state_save=0")).ok();
+        let check =
+            |more: &str| Program::under_test().line(dir.path(), &format!("{job} --verify_only {more}"));
+        check("").ok();
+        check("--verify_header_seed=0").ok();
+        check("--verify_header_seed=1").refused().says("verify: bad header rand_seed");
+        check("--rw=write:4k").refused().says("verify: bad header ");
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
-use crate::common::{Json, Program, scratch};
+use crate::common::{Json, Program, peers, scratch};
 use iolite_testing::{or_skip, skip};
 use std::fs::{self, File};
 use std::path::Path;
@@ -191,20 +191,22 @@ fn a_full_file_system_ends_what_fills_it() {
 
 #[test]
 fn the_same_as_the_peer() {
-    let Some(peer) = Program::peer() else { skip!("no fio to compare with") };
-    let dir = scratch();
-    let broken = or_skip!(HalfBroken::new(dir.path()));
-    let mut jobs = vec![(format!("{FULL} --ignore_error=,ENOSPC"), "write")];
-    for kinds in ["read", "write", "all"] {
-        jobs.push((format!("{} --rw=read --continue_on_error={kinds}", broken.job()), "read"));
-        jobs.push((format!("{FULL} --continue_on_error={kinds}"), "write"));
-    }
-    jobs.push((format!("{} --rw=read --continue_on_error=all --ignore_error=84", broken.job()), "read"));
-    for (line, direction) in jobs {
-        let line = format!("{line} --output-format=json");
-        let [ours, theirs] = [&Program::under_test(), &peer].map(|program| program.line(dir.path(), &line));
-        assert_eq!(ours.code(), theirs.code(), "{ours}\n{theirs}");
-        assert_eq!(outcome(&ours, direction), outcome(&theirs, direction), "{ours}\n{theirs}");
+    for peer in peers!() {
+        let dir = scratch();
+        let broken = or_skip!(HalfBroken::new(dir.path()));
+        let mut jobs = vec![(format!("{FULL} --ignore_error=,ENOSPC"), "write")];
+        for kinds in ["read", "write", "all"] {
+            jobs.push((format!("{} --rw=read --continue_on_error={kinds}", broken.job()), "read"));
+            jobs.push((format!("{FULL} --continue_on_error={kinds}"), "write"));
+        }
+        jobs.push((format!("{} --rw=read --continue_on_error=all --ignore_error=84", broken.job()), "read"));
+        for (line, direction) in jobs {
+            let line = format!("{line} --output-format=json");
+            let [ours, theirs] =
+                [&Program::under_test(), &peer].map(|program| program.line(dir.path(), &line));
+            assert_eq!(ours.code(), theirs.code(), "{ours}\n{theirs}");
+            assert_eq!(outcome(&ours, direction), outcome(&theirs, direction), "{ours}\n{theirs}");
+        }
     }
 }
 

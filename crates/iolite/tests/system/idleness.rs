@@ -1,7 +1,6 @@
 //! `--idle-prof`: how idle the CPUs are.
 
-use crate::common::{Json, Program, scratch};
-use iolite_testing::skip;
+use crate::common::{Json, Program, peers, scratch};
 
 const JOB: &str = "--name=j --ioengine=null --size=1G --rate_iops=100 --time_based --runtime=1";
 
@@ -69,14 +68,15 @@ fn bad_values() {
 
 #[test]
 fn the_same_keys_as_the_peer() {
-    let Some(peer) = Program::peer() else { skip!("no fio to compare with") };
-    let dir = scratch();
-    for how in ["system", "percpu"] {
-        let line = format!("{JOB} --idle-prof={how} --output-format=json");
-        let [ours, theirs] = [&Program::under_test(), &peer].map(|program| {
-            let json = Json::parse(&program.line(dir.path(), &line).ok().stdout);
-            json.tree().into_iter().filter(|key| key.starts_with("cpu_idleness")).collect::<Vec<_>>()
-        });
-        assert_eq!(ours, theirs);
+    for peer in peers!() {
+        let dir = scratch();
+        for how in ["system", "percpu"] {
+            let line = format!("{JOB} --idle-prof={how} --output-format=json");
+            let [ours, theirs] = [&Program::under_test(), &peer].map(|program| {
+                let json = Json::parse(&program.line(dir.path(), &line).ok().stdout);
+                json.tree().into_iter().filter(|key| key.starts_with("cpu_idleness")).collect::<Vec<_>>()
+            });
+            assert_eq!(ours, theirs);
+        }
     }
 }

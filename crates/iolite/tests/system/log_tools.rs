@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn ours() -> Program {
-    Program { path: env!("CARGO_BIN_EXE_iolite").into(), is_peer: false }
+    Program::own()
 }
 
 /// Where a program is: in the search path, or in the environment that `scripts/test` makes for programs of Python.

@@ -1,7 +1,7 @@
 //! Logs: what is in them, when they are written, and what is told when they cannot be.
 
 use crate::common::program::{Finished, Running, is_full};
-use crate::common::{Json, Program, files_in, is_root, scratch};
+use crate::common::{Json, Program, files_in, is_root, peers, scratch};
 use iolite_testing::{partly_skipped, this_test};
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 fn ours() -> Program {
-    Program { path: env!("CARGO_BIN_EXE_iolite").into(), is_peer: false }
+    Program::own()
 }
 
 /// The lines of a log, as numbers (hexadecimal ones too).
@@ -78,7 +78,7 @@ fn without_a_name_a_log_has_the_jobs() {
     let dir = scratch();
     let jobs = "[global]\nioengine=null\nsize=16k\n[a]\nnumjobs=2\nwrite_bw_log\n[b]\nwrite_iops_log=\n";
     fs::write(dir.path().join("job.fio"), jobs).unwrap();
-    for program in [Some(ours()), Program::peer()].into_iter().flatten() {
+    for program in Program::all() {
         program.line(dir.path(), "job.fio").ok();
         // Workers are numbered through all jobs.
         for name in ["a_bw.1.log", "a_bw.2.log", "b_iops.3.log"] {
@@ -90,36 +90,37 @@ fn without_a_name_a_log_has_the_jobs() {
 
 #[test]
 fn the_same_files_and_lines_as_the_peer() {
-    let Some(peer) = Program::peer() else { iolite_testing::skip!("fio is not installed") };
-    for job in [
-        QUEUED,
-        "--ioengine=psync --filename=f --size=64k --rw=write --log_offset=1 --log_prio=1 --prio=3 --numjobs=2",
-        "--ioengine=psync --filename=f --size=64k --rw=randread --prioclass=1 --prio=0",
-        "--ioengine=null --size=64k --rw=trim --disable_clat=1",
-        "--ioengine=null --size=64k --rw=write --per_job_logs=0 --numjobs=3 --thread --name=k --rw=read --size=8k \
+    for peer in peers!() {
+        for job in [
+            QUEUED,
+            "--ioengine=psync --filename=f --size=64k --rw=write --log_offset=1 --log_prio=1 --prio=3 --numjobs=2",
+            "--ioengine=psync --filename=f --size=64k --rw=randread --prioclass=1 --prio=0",
+            "--ioengine=null --size=64k --rw=trim --disable_clat=1",
+            "--ioengine=null --size=64k --rw=write --per_job_logs=0 --numjobs=3 --thread --name=k --rw=read --size=8k \
          --ioengine=null --write_bw_log=x",
-        "--ioengine=null --size=64k --rw=write --loops=3 --disable_slat=1 --disable_lat=1",
-        "--ioengine=null --size=64k --rw=read --write_hist_log=h --log_hist_msec=1000 --log_store_compressed=1",
-        "--ioengine=psync --filename=f --size=16k --bs=1k,4k --rw=readwrite --log_compression=1024",
-    ] {
-        let [(files, ours), (their_files, theirs)] = [ours(), peer.clone()].map(|program| {
-            let dir = scratch();
-            let line = format!("--name=j --write_bw_log=x --write_lat_log --write_iops_log=sub_x {job}");
-            let line = line.replace("--write_lat_log", "--write_lat_log=j");
-            program.line(dir.path(), &line).ok();
-            let names: Vec<String> = files_in(dir.path())
-                .into_iter()
-                .map(|(name, _)| name)
-                .filter(|name| name.contains(".log"))
-                .collect();
-            let shapes: Vec<_> = names.iter().map(|name| shape(&program, dir.path(), name)).collect();
-            (names, shapes)
-        });
-        assert_eq!(files, their_files, "{job}");
-        for ((name, ours), theirs) in files.iter().zip(ours).zip(theirs) {
-            // What has to be in a histogram's window at the end of a run, fio leaves out.
-            if !name.contains("hist") {
-                assert_eq!(ours, theirs, "{job}: {name}");
+            "--ioengine=null --size=64k --rw=write --loops=3 --disable_slat=1 --disable_lat=1",
+            "--ioengine=null --size=64k --rw=read --write_hist_log=h --log_hist_msec=1000 --log_store_compressed=1",
+            "--ioengine=psync --filename=f --size=16k --bs=1k,4k --rw=readwrite --log_compression=1024",
+        ] {
+            let [(files, ours), (their_files, theirs)] = [ours(), peer.clone()].map(|program| {
+                let dir = scratch();
+                let line = format!("--name=j --write_bw_log=x --write_lat_log --write_iops_log=sub_x {job}");
+                let line = line.replace("--write_lat_log", "--write_lat_log=j");
+                program.line(dir.path(), &line).ok();
+                let names: Vec<String> = files_in(dir.path())
+                    .into_iter()
+                    .map(|(name, _)| name)
+                    .filter(|name| name.contains(".log"))
+                    .collect();
+                let shapes: Vec<_> = names.iter().map(|name| shape(&program, dir.path(), name)).collect();
+                (names, shapes)
+            });
+            assert_eq!(files, their_files, "{job}");
+            for ((name, ours), theirs) in files.iter().zip(ours).zip(theirs) {
+                // What has to be in a histogram's window at the end of a run, fio leaves out.
+                if !name.contains("hist") {
+                    assert_eq!(ours, theirs, "{job}: {name}");
+                }
             }
         }
     }
@@ -532,10 +533,11 @@ pub fn compressed_logs_go_both_ways() {
     assert!(entries.iter().all(|line| line.len() == 6 && line[3] == 4096));
     let size = fs::metadata(dir.path().join("ours_lat.1.log.fz")).unwrap().len();
     assert!(size < text.len() as u64 / 2, "{size} of {}", text.len());
-    let Some(peer) = Program::peer() else { iolite_testing::skip!("fio is not installed") };
-    assert_eq!(inflate(&peer, "ours"), text, "fio reads ours");
-    peer.line(dir.path(), &format!("{job}theirs")).ok();
-    assert_eq!(inflate(&ours(), "theirs"), inflate(&peer, "theirs"), "and we read its");
+    for peer in peers!() {
+        assert_eq!(inflate(&peer, "ours"), text, "fio reads ours");
+        peer.line(dir.path(), &format!("{job}theirs")).ok();
+        assert_eq!(inflate(&ours(), "theirs"), inflate(&peer, "theirs"), "and we read its");
+    }
 }
 
 #[test]
@@ -632,7 +634,7 @@ fn verification_reads_are_logged_as_in_fio() {
         (lines.len(), lines.iter().filter(|line| line[2] == 0).count())
     };
     assert_eq!(counts(&ours()), (32, 16));
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         assert_eq!(counts(&peer), (32, 16));
     }
 }

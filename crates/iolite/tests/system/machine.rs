@@ -111,7 +111,7 @@ fn nice_values_are_added_and_refused_as_with_fio() {
         refused.says("err=1/").says("func=nice").says("error=Operation not permitted");
     };
     check(&Program::under_test());
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         check(&peer);
     }
 }
@@ -139,7 +139,7 @@ pub fn the_io_scheduler_is_set_and_stays() {
     let refused = Program::under_test().line(dir.path(), &format!("{line}nonsense")).refused();
     refused.says("ioscheduler=nonsense").says("it can be none");
     assert_eq!(scheduler(&device), other);
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         peer.line(dir.path(), &format!("{line}none")).ok();
         assert_eq!(scheduler(&device), "none");
     }

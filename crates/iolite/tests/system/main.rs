@@ -37,6 +37,7 @@ mod own_storage;
 mod power_cut;
 mod priorities;
 mod profiles;
+mod published;
 mod rates;
 mod recorded_traces;
 mod reporting;

@@ -2,7 +2,7 @@
 //! beside fio where it knows the option as well.
 
 use crate::common::trace::{Call, io_calls};
-use crate::common::{Json, Program, scratch, words};
+use crate::common::{Json, Program, peers, scratch, words};
 use iolite_testing::{partly_skipped, skip, this_test};
 use std::collections::BTreeMap;
 
@@ -63,15 +63,6 @@ macro_rules! traced {
     };
 }
 
-macro_rules! peer {
-    () => {
-        match Program::peer() {
-            Some(peer) => peer,
-            None => skip!("no fio to compare with"),
-        }
-    };
-}
-
 /// The popularity of the most popular blocks is fio's, for every law.
 ///
 /// With 8192 accesses each, two samples of one law differ by less than 1.63 * sqrt(2 / 8192) = 0.025 in 99 of
@@ -80,27 +71,28 @@ macro_rules! peer {
 /// instead of 1.2 makes a difference of 0.09, a pareto power of 0.25 instead of 0.2 one of 0.15.
 #[test]
 fn popularity_is_that_of_the_peer() {
-    let peer = peer!();
-    for law in [
-        "zipf:0.5",
-        "zipf:1.2",
-        "zipf",
-        "zipf:2",
-        "pareto:0.2",
-        "pareto",
-        "pareto:0.9",
-        "normal",
-        "normal:20",
-        "normal:99",
-        "zoned:60/10:30/20:8/30:2/40",
-        "zoned_abs:80/1m:20/3m",
-    ] {
-        let line = format!("--rw=randread --size=8m --io_size=32m --random_distribution={law}");
-        let ours = popularity(&traced!(blocks(&line)));
-        let theirs = popularity(&in_blocks(&traced!(trace(&peer, &line))));
-        let distance = distance(&ours, &theirs);
-        let tolerance = if law.starts_with("zipf") { 0.025 + 0.021 } else { 0.025 };
-        assert!(distance < tolerance, "{law}: {distance}\n{:?}\n{:?}", &ours[..9], &theirs[..9]);
+    for peer in peers!() {
+        for law in [
+            "zipf:0.5",
+            "zipf:1.2",
+            "zipf",
+            "zipf:2",
+            "pareto:0.2",
+            "pareto",
+            "pareto:0.9",
+            "normal",
+            "normal:20",
+            "normal:99",
+            "zoned:60/10:30/20:8/30:2/40",
+            "zoned_abs:80/1m:20/3m",
+        ] {
+            let line = format!("--rw=randread --size=8m --io_size=32m --random_distribution={law}");
+            let ours = popularity(&traced!(blocks(&line)));
+            let theirs = popularity(&in_blocks(&traced!(trace(&peer, &line))));
+            let distance = distance(&ours, &theirs);
+            let tolerance = if law.starts_with("zipf") { 0.025 + 0.021 } else { 0.025 };
+            assert!(distance < tolerance, "{law}: {distance}\n{:?}\n{:?}", &ours[..9], &theirs[..9]);
+        }
     }
 }
 
@@ -122,7 +114,7 @@ fn a_skewed_distribution_does_without_coverage() {
 /// middle for a normal distribution.
 #[test]
 fn the_centre_is_the_most_popular_block() {
-    for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+    for program in Program::all() {
         for (law, hottest) in [("zipf:1.5:0.25", 256), ("zipf:1.5:0", 0), ("pareto:0.1:0.5", 512)] {
             let line = format!("--rw=randread --size=4m --random_distribution={law}");
             let counts = counts(&in_blocks(&traced!(trace(&program, &line))));
@@ -201,30 +193,31 @@ pub fn sequences() {
 /// Strided zones: sequential I/O in the very order of fio.
 #[test]
 fn strided_zones_are_those_of_the_peer() {
-    let peer = peer!();
-    for line in [
-        "--rw=read --zonesize=8k",
-        "--rw=read --zonesize=8k --zoneskip=8k",
-        "--rw=read --zonesize=8k --zonerange=16k",
-        "--rw=read --zonesize=8k --zonerange=16k --zoneskip=16k",
-        "--rw=write --zonesize=32k --zonerange=16k --zoneskip=16k",
-        "--rw=read --zonesize=2k --zoneskip=4k",
-        "--rw=read --zonesize=8k --zonerange=16k --io_size=1m",
-        "--rw=read --zonesize=8k --zonerange=16k --io_size=64k",
-        "--rw=read:4k --zonesize=8k --zonerange=32k",
-        "--rw=read --offset=64k --zonesize=8k --zonerange=16k",
-        "--rw=read --zonesize=8k --zonerange=16k --zoneskip=512k",
-        "--rw=read --zonesize=1m --zonerange=16k",
-        "--rw=read --zonesize=8k --zoneskip=2z",
-        "--rw=read --zonesize=8k --zonerange=4k",
-    ] {
-        let line = format!("--size=256k --zonemode=strided {line}");
-        let ours = traced!(trace(&Program::under_test(), &line));
-        let theirs = traced!(trace(&peer, &line));
-        let places = |calls: &[Call]| -> Vec<(u64, u64)> {
-            calls.iter().map(|call| (call.offset, call.length)).collect()
-        };
-        assert_eq!(places(&ours), places(&theirs), "{line}");
+    for peer in peers!() {
+        for line in [
+            "--rw=read --zonesize=8k",
+            "--rw=read --zonesize=8k --zoneskip=8k",
+            "--rw=read --zonesize=8k --zonerange=16k",
+            "--rw=read --zonesize=8k --zonerange=16k --zoneskip=16k",
+            "--rw=write --zonesize=32k --zonerange=16k --zoneskip=16k",
+            "--rw=read --zonesize=2k --zoneskip=4k",
+            "--rw=read --zonesize=8k --zonerange=16k --io_size=1m",
+            "--rw=read --zonesize=8k --zonerange=16k --io_size=64k",
+            "--rw=read:4k --zonesize=8k --zonerange=32k",
+            "--rw=read --offset=64k --zonesize=8k --zonerange=16k",
+            "--rw=read --zonesize=8k --zonerange=16k --zoneskip=512k",
+            "--rw=read --zonesize=1m --zonerange=16k",
+            "--rw=read --zonesize=8k --zoneskip=2z",
+            "--rw=read --zonesize=8k --zonerange=4k",
+        ] {
+            let line = format!("--size=256k --zonemode=strided {line}");
+            let ours = traced!(trace(&Program::under_test(), &line));
+            let theirs = traced!(trace(&peer, &line));
+            let places = |calls: &[Call]| -> Vec<(u64, u64)> {
+                calls.iter().map(|call| (call.offset, call.length)).collect()
+            };
+            assert_eq!(places(&ours), places(&theirs), "{line}");
+        }
     }
 }
 
@@ -326,28 +319,30 @@ fn preconditioning_beside_other_options() {
 /// Files are as popular as in fio. Four fifths and more of the I/O goes to the first of 16 under zipf.
 #[test]
 fn file_service_by_law() {
-    let peer = peer!();
-    for law in ["zipf", "zipf:0.5", "zipf:1.2:0.5", "pareto:0.2", "pareto:0.4", "normal", "gauss:50"] {
-        // The seed of the first place splits the most popular file between two in fio; ours takes a whole one.
-        let law = if law.matches(':').count() < 2 && !law.contains("normal") && !law.contains("gauss") {
-            let value = law.split_once(':').map_or("1.1", |(_, value)| value);
-            format!("{}:{value}:0.25", law.split(':').next().unwrap_or_default())
-        } else {
-            law.to_owned()
-        };
-        let line = format!(
-            "--rw=randread --norandommap --nrfiles=16 --size=2m --io_size=32m --file_service_type={law}"
-        );
-        let files = |calls: Vec<Call>| -> Vec<String> { calls.into_iter().map(|call| call.file).collect() };
-        let ours = files(traced!(trace(&Program::under_test(), &line)));
-        let theirs = files(traced!(trace(&peer, &line)));
-        let (a, b) = (popularity(&ours), popularity(&theirs));
-        // The same files, not only as popular ones.
-        let most = |files: &[String]| counts(files).into_iter().max_by_key(|entry| entry.1);
-        if law.contains("zipf") || law.contains("pareto") {
-            assert_eq!(most(&ours).map(|most| most.0), most(&theirs).map(|most| most.0), "{law}");
+    for peer in peers!() {
+        for law in ["zipf", "zipf:0.5", "zipf:1.2:0.5", "pareto:0.2", "pareto:0.4", "normal", "gauss:50"] {
+            // The seed of the first place splits the most popular file between two in fio; ours takes a whole one.
+            let law = if law.matches(':').count() < 2 && !law.contains("normal") && !law.contains("gauss") {
+                let value = law.split_once(':').map_or("1.1", |(_, value)| value);
+                format!("{}:{value}:0.25", law.split(':').next().unwrap_or_default())
+            } else {
+                law.to_owned()
+            };
+            let line = format!(
+                "--rw=randread --norandommap --nrfiles=16 --size=2m --io_size=32m --file_service_type={law}"
+            );
+            let files =
+                |calls: Vec<Call>| -> Vec<String> { calls.into_iter().map(|call| call.file).collect() };
+            let ours = files(traced!(trace(&Program::under_test(), &line)));
+            let theirs = files(traced!(trace(&peer, &line)));
+            let (a, b) = (popularity(&ours), popularity(&theirs));
+            // The same files, not only as popular ones.
+            let most = |files: &[String]| counts(files).into_iter().max_by_key(|entry| entry.1);
+            if law.contains("zipf") || law.contains("pareto") {
+                assert_eq!(most(&ours).map(|most| most.0), most(&theirs).map(|most| most.0), "{law}");
+            }
+            assert!(distance(&a, &b) < 0.035, "{law}: {} {a:?} {b:?}", distance(&a, &b));
         }
-        assert!(distance(&a, &b) < 0.035, "{law}: {} {a:?} {b:?}", distance(&a, &b));
     }
 }
 

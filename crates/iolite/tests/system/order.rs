@@ -33,7 +33,7 @@ pub fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
     for more in ["", "--thread", "--flow_sleep=100", "--iodepth=8"] {
         check(&Program::under_test(), more);
     }
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         check(&peer, "");
     }
 }

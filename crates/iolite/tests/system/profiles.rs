@@ -1,7 +1,6 @@
 //! `--profile`: the jobs it makes are those that fio makes, and its options change them.
 
-use crate::common::{Json, Program, files_in, scratch};
-use iolite_testing::skip;
+use crate::common::{Json, Program, files_in, peers, scratch};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -55,27 +54,31 @@ fn theirs(peer: &Program, dir: &Path, arguments: &str) -> Vec<Job> {
 
 #[test]
 fn the_jobs_are_those_of_fio() {
-    let Some(peer) = Program::peer() else { skip!("fio is not installed") };
-    let dir = scratch();
-    let tiobench = "--profile=tiobench";
-    assert_eq!(ours(dir.path(), tiobench), theirs(&peer, dir.path(), &format!("{tiobench} --parse-only")));
-    for device in ["d1", "d2"] {
-        std::fs::write(dir.path().join(device), vec![7; 4 << 20]).expect("a file can be written");
-    }
-    // fio crashes on other arguments.
-    for arguments in [
-        "--device-names=d1",
-        "--device-names=d1,d2 --load=3",
-        "--device-names=d1 --threads-per-queue=3 --read-req-num-512-blocks=5 --load=2",
-        "--device-names=d1,d2 --prep",
-    ] {
-        let arguments = format!("--profile=act --test-duration=1 {arguments}");
-        let expected = theirs(&peer, dir.path(), &arguments);
-        let mut found = ours(dir.path(), &arguments);
-        if arguments.contains("prep") {
-            found.iter_mut().for_each(|(_, job)| assert!(!job.contains_key("runtime")));
+    for peer in peers!() {
+        let dir = scratch();
+        let tiobench = "--profile=tiobench";
+        assert_eq!(
+            ours(dir.path(), tiobench),
+            theirs(&peer, dir.path(), &format!("{tiobench} --parse-only"))
+        );
+        for device in ["d1", "d2"] {
+            std::fs::write(dir.path().join(device), vec![7; 4 << 20]).expect("a file can be written");
         }
-        assert_eq!(found, expected, "{arguments}");
+        // fio crashes on other arguments.
+        for arguments in [
+            "--device-names=d1",
+            "--device-names=d1,d2 --load=3",
+            "--device-names=d1 --threads-per-queue=3 --read-req-num-512-blocks=5 --load=2",
+            "--device-names=d1,d2 --prep",
+        ] {
+            let arguments = format!("--profile=act --test-duration=1 {arguments}");
+            let expected = theirs(&peer, dir.path(), &arguments);
+            let mut found = ours(dir.path(), &arguments);
+            if arguments.contains("prep") {
+                found.iter_mut().for_each(|(_, job)| assert!(!job.contains_key("runtime")));
+            }
+            assert_eq!(found, expected, "{arguments}");
+        }
     }
 }
 
@@ -146,7 +149,7 @@ fn a_profile_in_a_job_file_is_told_to_have_no_effect() {
     Program::under_test().line(dir.path(), "--warnings-fatal job.fio").refused();
     job("nonsense");
     Program::under_test().line(dir.path(), "job.fio").refused().says("job.fio:2:9: profile=nonsense");
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         peer.line(dir.path(), "job.fio").ok();
     }
 }

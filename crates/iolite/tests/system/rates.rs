@@ -100,7 +100,7 @@ fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
                 fs::read(dir.path().join("data")).unwrap() == data,
                 "{engine} {rates}: something was written"
             );
-            if let Some(peer) = Program::peer() {
+            for peer in Program::peers() {
                 assert_eq!(ios("--rwmixread=100", &peer), [256, 0, 0], "{engine} {rates}");
             }
         }
@@ -167,7 +167,7 @@ fn what_completes_before_the_first_pause_makes_room_for_more() {
         assert!(first(&ours, "complete", blocks) < 2 * blocks);
         assert!(first(&ours, "issue", blocks) <= blocks);
     }
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         assert!(first(&peer, "complete", 8) < 16);
         assert!(first(&peer, "issue", 8) <= 8);
     }

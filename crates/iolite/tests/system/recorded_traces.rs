@@ -85,7 +85,7 @@ fn a_replay_issues_what_was_queued_as_the_peer_does() {
             trace.display(),
             device.path
         );
-        for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+        for program in Program::all() {
             let calls = "pread64,pwrite64,fsync,ioctl";
             let Some((finished, log)) = system_calls(&program, dir.path(), calls, &words(&line)) else {
                 skip!("strace may not trace here")

@@ -1,7 +1,7 @@
 //! What reports show beyond the plain figures: directions as one, and latency from the intended start.
 
 use crate::common::skeleton::mask;
-use crate::common::{Json, Program, scratch, words};
+use crate::common::{Json, Program, peers, scratch, words};
 use iolite_testing::skip;
 
 const MIX: &str = "--name=j --ioengine=null --size=4M --rw=rw --bs=4k";
@@ -213,20 +213,21 @@ fn too_many_priorities() {
 
 #[test]
 fn priorities_are_told_as_the_peer_tells_them() {
-    let Some(peer) = Program::peer() else { skip!("no fio to compare with") };
-    let dir = scratch();
-    for more in ["", "--lat_percentiles=1", "--clat_percentiles=0", "--unified_rw_reporting=both"] {
-        let line = format!("{PRIORITIES} {more} --output-format=normal,json+");
-        let told = [&Program::under_test(), &peer].map(|program| {
-            let run = program.line(dir.path(), &line).ok();
-            let lines = run.stdout.lines().filter(|line| line.contains(" prio ") && !line.contains('"'));
-            let lines: Vec<String> = lines.map(mask).collect();
-            let tree: Vec<_> = Json::parse(&run.stdout).tree();
-            let tree: Vec<_> = tree.into_iter().filter(|key| key.contains(".prios[")).collect();
-            (lines, tree)
-        });
-        assert_eq!(told[0], told[1], "{more}");
-        assert!(!told[0].0.is_empty() && !told[0].1.is_empty(), "{more}");
+    for peer in peers!() {
+        let dir = scratch();
+        for more in ["", "--lat_percentiles=1", "--clat_percentiles=0", "--unified_rw_reporting=both"] {
+            let line = format!("{PRIORITIES} {more} --output-format=normal,json+");
+            let told = [&Program::under_test(), &peer].map(|program| {
+                let run = program.line(dir.path(), &line).ok();
+                let lines = run.stdout.lines().filter(|line| line.contains(" prio ") && !line.contains('"'));
+                let lines: Vec<String> = lines.map(mask).collect();
+                let tree: Vec<_> = Json::parse(&run.stdout).tree();
+                let tree: Vec<_> = tree.into_iter().filter(|key| key.contains(".prios[")).collect();
+                (lines, tree)
+            });
+            assert_eq!(told[0], told[1], "{more}");
+            assert!(!told[0].0.is_empty() && !told[0].1.is_empty(), "{more}");
+        }
     }
 }
 

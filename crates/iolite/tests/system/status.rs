@@ -221,7 +221,7 @@ fn the_report_goes_to_a_file() {
         Program::under_test().line(dir.path(), "--output=report --name=j --ioengine=null --size=1M").ok();
     assert_eq!(run.stdout, "", "{run}");
     let report = fs::read_to_string(dir.path().join("report")).expect("the report is there");
-    let skeleton = skeleton_of(&report, Program::under_test().is_peer);
+    let skeleton = skeleton_of(&report, Program::under_test().release);
     assert!(skeleton[0].starts_with("j: (g=0): rw=read, bs=(R) 4096B-4096B"), "{report}");
     assert!(
         skeleton

@@ -95,7 +95,6 @@ fn the_end_syncs_files_that_were_closed() {
 /// One for each interval that is followed by a write, however files come and go; as many as the peer makes.
 #[test]
 fn no_sync_is_lost() {
-    let peer = Program::peer();
     for (line, expected) in [
         ("--nrfiles=10 --filesize=4k --openfiles=1 --fsync=1", 9),
         ("--nrfiles=25 --size=400k --openfiles=1 --fsync=1", 99),
@@ -106,9 +105,8 @@ fn no_sync_is_lost() {
         ("--nrfiles=10 --size=400k --openfiles=3 --fsync=5 --ioengine=mmap", 19),
         ("--nrfiles=10 --size=400k --openfiles=3 --fsync=5 --ioengine=null", 19),
     ] {
-        assert_eq!(syncs(&Program::under_test(), line), expected, "{line}");
-        if let Some(peer) = &peer {
-            assert_eq!(syncs(peer, line), expected, "the peer, {line}");
+        for program in Program::all() {
+            assert_eq!(syncs(&program, line), expected, "{:?}: {line}", program.path);
         }
     }
     // The peer syncs more often between passes, and less often at depth.
@@ -146,7 +144,7 @@ fn a_rest_brings_a_last_sync() {
         ("--size=20000 --fsync=1 --rw=write:4k", 2),
     ];
     for (line, expected) in &cases {
-        if let Some(peer) = Program::peer() {
+        for peer in Program::peers() {
             assert_eq!(syncs(&peer, line), *expected, "the peer, {line}");
         }
     }

@@ -97,7 +97,7 @@ fn a_job_that_imitates_a_trace_is_like_it_under_both_programs() {
     }
     assert!(job.contains("percentage_random=1,100"), "{job}");
     fs::write(dir.path().join("job.fio"), &job).unwrap();
-    for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+    for program in Program::all() {
         let report = program.line(dir.path(), "--output-format=json job.fio").ok();
         let report = Json::parse(&report.stdout);
         let [reads, writes, trims] = report.job().ios();

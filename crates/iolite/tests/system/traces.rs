@@ -4,7 +4,7 @@
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::{Running, is_full};
 use crate::common::trace::{Call, asked_sleep, io_calls, system_calls, whole_calls};
-use crate::common::{Finished, Json, Program, files_in, scratch, words};
+use crate::common::{Finished, Json, Program, files_in, peers, scratch, words};
 use iolite_testing::{or_skip, skip};
 use iolite_trace::blk::{self, BlkRecord, ByteOrder, action, category};
 use std::fs;
@@ -53,23 +53,29 @@ fn call(file: &str, write: bool, offset: u64, length: u64) -> Call {
 
 #[test]
 fn a_recording_is_replayed_by_either_program_in_the_same_order() {
-    let Some(peer) = Program::peer() else { skip!("fio is not installed") };
-    let ours = Program::under_test();
-    let record = "--name=r --rw=randrw --bsrange=512-16k --size=256k --nrfiles=3 --fsync=7 --fdatasync=5 \
+    for peer in peers!() {
+        let ours = Program::under_test();
+        let record = "--name=r --rw=randrw --bsrange=512-16k --size=256k --nrfiles=3 --fsync=7 --fdatasync=5 \
                   --write_iolog=log";
-    for (recorder, player) in [(&ours, &peer), (&peer, &ours), (&ours, &ours)] {
-        let dir = scratch();
-        // Laid out before, so that only the job itself is seen.
-        recorder.line(dir.path(), &format!("{record} --create_only=1").replace("--write_iolog=log", "")).ok();
-        let Some(recorded) = calls(recorder, dir.path(), record) else { skip!("strace may not trace here") };
-        assert!(recorded.len() > 20);
-        let replayed = calls(player, dir.path(), "--name=p --read_iolog=log --replay_no_stall=1").unwrap();
-        assert_eq!(replayed, recorded, "recorded by {:?}", recorder.path);
-        let syncs = |text: String| text.lines().filter(|line| line.contains("sync ")).count() as u64;
-        let in_log = syncs(fs::read_to_string(dir.path().join("log")).unwrap());
-        let report = json(dir.path(), "--name=p --read_iolog=log --replay_no_stall=1");
-        assert!(in_log > 5);
-        assert_eq!(report.job().int("sync.total_ios"), in_log);
+        for (recorder, player) in [(&ours, &peer), (&peer, &ours), (&ours, &ours)] {
+            let dir = scratch();
+            // Laid out before, so that only the job itself is seen.
+            recorder
+                .line(dir.path(), &format!("{record} --create_only=1").replace("--write_iolog=log", ""))
+                .ok();
+            let Some(recorded) = calls(recorder, dir.path(), record) else {
+                skip!("strace may not trace here")
+            };
+            assert!(recorded.len() > 20);
+            let replayed =
+                calls(player, dir.path(), "--name=p --read_iolog=log --replay_no_stall=1").unwrap();
+            assert_eq!(replayed, recorded, "recorded by {:?}", recorder.path);
+            let syncs = |text: String| text.lines().filter(|line| line.contains("sync ")).count() as u64;
+            let in_log = syncs(fs::read_to_string(dir.path().join("log")).unwrap());
+            let report = json(dir.path(), "--name=p --read_iolog=log --replay_no_stall=1");
+            assert!(in_log > 5);
+            assert_eq!(report.job().int("sync.total_ios"), in_log);
+        }
     }
 }
 
@@ -83,7 +89,7 @@ fn trims_and_ranges_are_replayed_whoever_recorded_them() {
         let of = |line: &str| line.split_once(device.as_str()).map(|(_, rest)| rest.trim().to_owned());
         text.lines().filter_map(of).filter(|line| line.starts_with(what)).collect()
     };
-    for recorder in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+    for recorder in Program::all() {
         let _ = fs::remove_file(dir.path().join("log"));
         let job = format!("--name=r --filename={device} --size=64k --bs=4k --write_iolog=log");
         recorder.line(dir.path(), &format!("{job} --rw=trimwrite")).ok();
@@ -110,7 +116,7 @@ fn version_2_is_replayed_like_the_peer_does() {
     let text = "fio version 2 iolog\nf add\ng add\nf open\ng open\nf write 0 4096\nf wait 20 0\ng write 4096 512\n\
                 f sync 0 0\ng wait 30 0\nf read 0 512\nf close\ng close\n";
     let expected = [call("f", true, 0, 4096), call("g", true, 4096, 512), call("f", false, 0, 512)];
-    for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+    for program in Program::all() {
         let dir = scratch();
         fs::write(dir.path().join("log"), text).unwrap();
         fs::write(dir.path().join("f"), vec![1; 8192]).unwrap();
@@ -198,7 +204,7 @@ fn offsets_and_kinds_are_mapped() {
     let below = seen("--directory=d").unwrap();
     assert!(below.iter().filter(|call| call.name == "pwrite64").any(|call| call.file == "d/g"), "{below:?}");
     // The peer maps the same way, where it maps at all.
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         // (The peer forgets all I/O behind a close when files are redirected to one.)
         log(dir.path(), "log", &LOG.replace("3000 g close\n", ""));
         let line = "--name=p --read_iolog=log --replay_scale=3 --replay_align=4096 --replay_redirect=other";
@@ -225,7 +231,7 @@ fn aligned_block_traces_have_aligned_lengths() {
         call("f", true, 49_152, 69_632),
     ];
     assert_eq!(seen, all);
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         assert_eq!(calls(&peer, dir.path(), line).unwrap(), all);
     }
 }
@@ -236,7 +242,7 @@ fn the_last_line_of_a_log_may_have_no_end() {
     let dir = scratch();
     log(dir.path(), "log", "0 f add\n0 f open\n10 f read 0 4096\n20 f write 4096 512");
     fs::write(dir.path().join("f"), vec![1; 8192]).unwrap();
-    for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+    for program in Program::all() {
         let report = program.line(dir.path(), "--name=p --read_iolog=log --output-format=json").ok();
         assert_eq!(Json::parse(&report.stdout).job().bytes(), [4096, 512, 0], "{:?}", program.path);
     }
@@ -395,7 +401,7 @@ fn recordings_are_appended_to_nothing_but_recordings() {
     let text = fs::read_to_string(dir.path().join("log")).unwrap();
     assert_eq!(text.lines().filter(|line| *line == V3.trim()).count(), 2);
     assert_eq!(json(dir.path(), "--name=p --read_iolog=log").job().ios(), [0, 8, 0]);
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         let report = peer.line(dir.path(), "--name=p --read_iolog=log --output-format=json").ok();
         assert_eq!(Json::parse(&report.stdout).job().ios(), [0, 8, 0]);
     }
@@ -504,7 +510,7 @@ fn block_traces_of_both_byte_orders_are_replayed_like_the_peer_does() {
             call("target", true, 512, 512),
         ];
         let line = "--name=p --read_iolog=trace --replay_redirect=target";
-        for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+        for program in Program::all() {
             let Some(seen) = calls(&program, dir.path(), line) else { skip!("strace may not trace here") };
             assert_eq!(seen, expected, "{order:?} {:?}", program.path);
         }
@@ -540,7 +546,7 @@ fn a_block_trace_finds_its_devices() {
     let mut both = fs::read(dir.path().join("one")).unwrap();
     both.extend(fs::read(dir.path().join("two")).unwrap());
     fs::write(dir.path().join("both"), both).unwrap();
-    for program in [Some(Program::under_test()), Program::peer()].into_iter().flatten() {
+    for program in Program::all() {
         let report = program.line(dir.path(), "--name=p --read_iolog=both --output-format=json").ok();
         let report = Json::parse(&report.stdout);
         assert_eq!(report.job().ios(), [1, 2, 1], "{:?}", program.path);
@@ -589,7 +595,7 @@ pub fn traces_are_merged_by_time() {
     let expected = [0, 4096, 0, 4096, 0].map(|offset| call("target", false, offset, 512));
     let Some(seen) = calls(&ours, dir.path(), line) else { skip!("strace may not trace here") };
     assert_eq!(seen, expected);
-    if let Some(peer) = Program::peer() {
+    for peer in Program::peers() {
         let seen = calls(&peer, dir.path(), "--name=p --read_iolog=m --replay_redirect=target").unwrap();
         assert_eq!(seen, expected, "the peer reads what was merged");
     }

@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, image};
 use crate::common::program::Finished;
 use crate::common::trace::{Call, io_calls};
-use crate::common::{Json, Program, scratch, words};
+use crate::common::{Json, Program, peers, scratch, words};
 use crate::traces::{READ, WRITE, binary, shell};
 use crate::verify::TYPES;
 use iolite_testing::{Luck, or_skip, skip};
@@ -68,63 +68,65 @@ fn calls(program: &Program, dir: &Path, line: &str) -> Option<Vec<Call>> {
 
 #[test]
 fn the_same_is_written_and_read_back_as_by_fio() {
-    let Some(peer) = Program::peer() else { skip!("no fio is installed") };
-    let of_two = "0 f add\n0 g add\n0 f open\n0 g open\n1 g write 0 4096\n1 f write 4096 4096\n1 g write 4096 4096\n\
+    for peer in peers!() {
+        let of_two = "0 f add\n0 g add\n0 f open\n0 g open\n1 g write 0 4096\n1 f write 4096 4096\n1 g write 4096 4096\n\
                   1 g read 0 8192\n1 f write 0 4096\n2 f close\n2 g close\n";
-    let overlapping: String = OVERLAPPING.iter().map(|io| format!("1 f {io}\n")).collect();
-    let overlapping = format!("0 f add\n0 f open\n{overlapping}2 f close\n");
-    for (lines, more) in [
-        (&*overlapping, "--verify=pattern --verify_pattern=0xab%o"),
-        (&overlapping, "--verify=crc32c"),
-        (&overlapping, "--verify=md5 --do_verify=0"),
-        (&overlapping, "--verify=xxhash --verify_interval=512 --verify_backlog=2"),
-        (of_two, "--verify=pattern --verify_pattern=0xab --verify_backlog=3 --verify_backlog_batch=2"),
-        (of_two, "--verify=crc32c --verify_only=1"),
-        (of_two, "--verify=meta"),
-    ] {
-        // When a trace reads, fio 3.33 takes its own seeds for wrong.
-        let has_header = !more.contains("pattern");
-        let kept = |line: &&str| !(has_header && line.contains(" read "));
-        let lines: String = lines.lines().filter(kept).map(|line| format!("{line}\n")).collect();
-        let seen = [&Program::under_test(), &peer].map(|program| {
-            let dir = scratch();
-            log(dir.path(), &lines);
-            for name in ["f", "g"] {
-                File::create(dir.path().join(name)).unwrap().set_len(1 << 20).unwrap();
-            }
-            if more.contains("verify_only") {
-                program.line(dir.path(), &format!("{JOB} {more} --verify_only=0")).ok();
-            }
-            calls(program, dir.path(), &format!("{JOB} {more}"))
-        });
-        let [Some(ours), Some(theirs)] = seen else { skip!("strace may not trace here") };
-        assert!(!ours.is_empty(), "{more}");
-        assert_eq!(ours, theirs, "{more}");
+        let overlapping: String = OVERLAPPING.iter().map(|io| format!("1 f {io}\n")).collect();
+        let overlapping = format!("0 f add\n0 f open\n{overlapping}2 f close\n");
+        for (lines, more) in [
+            (&*overlapping, "--verify=pattern --verify_pattern=0xab%o"),
+            (&overlapping, "--verify=crc32c"),
+            (&overlapping, "--verify=md5 --do_verify=0"),
+            (&overlapping, "--verify=xxhash --verify_interval=512 --verify_backlog=2"),
+            (of_two, "--verify=pattern --verify_pattern=0xab --verify_backlog=3 --verify_backlog_batch=2"),
+            (of_two, "--verify=crc32c --verify_only=1"),
+            (of_two, "--verify=meta"),
+        ] {
+            // When a trace reads, fio 3.33 takes its own seeds for wrong.
+            let has_header = !more.contains("pattern");
+            let kept = |line: &&str| !(has_header && line.contains(" read "));
+            let lines: String = lines.lines().filter(kept).map(|line| format!("{line}\n")).collect();
+            let seen = [&Program::under_test(), &peer].map(|program| {
+                let dir = scratch();
+                log(dir.path(), &lines);
+                for name in ["f", "g"] {
+                    File::create(dir.path().join(name)).unwrap().set_len(1 << 20).unwrap();
+                }
+                if more.contains("verify_only") {
+                    program.line(dir.path(), &format!("{JOB} {more} --verify_only=0")).ok();
+                }
+                calls(program, dir.path(), &format!("{JOB} {more}"))
+            });
+            let [Some(ours), Some(theirs)] = seen else { skip!("strace may not trace here") };
+            assert!(!ours.is_empty(), "{more}");
+            assert_eq!(ours, theirs, "{more}");
+        }
     }
 }
 
 #[test]
 fn either_program_reads_what_the_other_s_replay_has_written() {
-    let Some(peer) = Program::peer() else { skip!("no fio is installed") };
-    let ours = Program::under_test();
-    let writes = ["write 0 65536", "write 131072 4096", "write 65536 65536", "write 135168 8192"];
-    let formats = "--verify_header_format=3.33";
-    for kind in ["crc32c", "md5", "meta", "xxhash", "pattern --verify_pattern=0xab"] {
-        for (writer, reader) in [(&ours, &peer), (&peer, &ours)] {
-            let dir = scratch();
-            log_of(dir.path(), &writes);
-            let more = if std::ptr::eq(writer, &ours) { formats } else { "" };
-            writer.line(dir.path(), &format!("{JOB} --verify={kind} {more}")).ok();
-            let job = format!("--name=r --filename=f --verify={kind}");
-            reader.line(dir.path(), &format!("{job} --rw=read --bs=4k --size=140k")).ok();
-            // A trace that reads alone checks whatever it reads, in other blocks as well.
-            log_of(dir.path(), &["read 4096 8192", "read 65536 12288", "read 131072 4096"]);
-            reader.line(dir.path(), &format!("{JOB} --verify={kind}")).ok();
-            if kind == "crc32c" {
-                damage(dir.path(), 66_000, b"x");
-                // fio tells it, and ends well.
-                let damaged = reader.line(dir.path(), &format!("{JOB} --verify={kind}"));
-                damaged.says("verify failed at file f offset 65536, length 4096");
+    for peer in peers!() {
+        let ours = Program::under_test();
+        let writes = ["write 0 65536", "write 131072 4096", "write 65536 65536", "write 135168 8192"];
+        let formats = format!("--verify_header_format={}", peer.release.header);
+        for kind in ["crc32c", "md5", "meta", "xxhash", "pattern --verify_pattern=0xab"] {
+            for (writer, reader) in [(&ours, &peer), (&peer, &ours)] {
+                let dir = scratch();
+                log_of(dir.path(), &writes);
+                let more = if std::ptr::eq(writer, &ours) { &*formats } else { "" };
+                writer.line(dir.path(), &format!("{JOB} --verify={kind} {more}")).ok();
+                let job = format!("--name=r --filename=f --verify={kind}");
+                reader.line(dir.path(), &format!("{job} --rw=read --bs=4k --size=140k")).ok();
+                // A trace that reads alone checks whatever it reads, in other blocks as well.
+                log_of(dir.path(), &["read 4096 8192", "read 65536 12288", "read 131072 4096"]);
+                reader.line(dir.path(), &format!("{JOB} --verify={kind}")).ok();
+                if kind == "crc32c" {
+                    damage(dir.path(), 66_000, b"x");
+                    // fio tells it, and ends well.
+                    let damaged = reader.line(dir.path(), &format!("{JOB} --verify={kind}"));
+                    damaged.says("verify failed at file f offset 65536, length 4096");
+                }
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::common::program::Finished;
 use crate::common::trace::{io_calls, system_calls};
-use crate::common::{Json, Program, scratch, words};
+use crate::common::{Json, Program, peers, scratch, words};
 use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
@@ -98,61 +98,64 @@ pub fn every_engine_at_every_depth() {
 /// I/Os and bytes of both directions are the same as with fio.
 #[test]
 pub fn counts_are_those_of_fio() {
-    let Some(peer) = Program::peer() else { skip!("no fio is installed") };
-    for line in [
-        "--rw=write --verify=crc32c",
-        "--rw=randwrite --verify=md5",
-        "--rw=randwrite --verify=crc32c --do_verify=0",
-        "--rw=write --verify=crc32c --loops=2",
-        "--rw=randwrite --verify=crc32c --loops=3",
-        "--rw=write --verify=crc32c --verify_backlog=5",
-        "--rw=randwrite --verify=crc32c --verify_backlog=4 --verify_backlog_batch=2",
-        "--rw=randwrite --verify=crc32c --verify_backlog=4 --verify_backlog_batch=8",
-        "--rw=randwrite --verify=crc32c --experimental_verify=1",
-        "--rw=randwrite --verify=crc32c --io_size=32k",
-        "--rw=write --verify=crc32c --number_ios=5",
-        "--rw=randwrite --verify=crc32c --verify_async=2",
-        "--rw=randwrite --verify=crc32c --verify_async=2 --iodepth=8 --ioengine=libaio",
-        "--rw=write --verify=crc32c --verify_interval=1k",
-        "--rw=write --verify=crc32c --verify_interval=3000",
-        "--rw=write --verify=crc32c --verify_offset=1000",
-        "--rw=write --verify=crc32c --bs=4k,8k",
-        "--rw=randwrite --verify=crc32c --random_generator=lfsr",
-        "--rw=write:4k --verify=crc32c",
-        "--rw=write --verify=crc32c --end_fsync=1 --fsync=4",
-        "--rw=randwrite --verify=pattern --verify_pattern=0xaa%o",
-        "--rw=write --verify_pattern=0xab",
-        "--rw=write --verify=crc32c --ioengine=mmap",
-        "--rw=write --verify=crc32c --ioengine=null",
-        "--rw=randwrite --verify=null",
-        "--rw=randwrite --verify=meta",
-        "--rw=randwrite --verify=sha3-256 --ioengine=io_uring --iodepth=16",
-        "--rw=randwrite --verify=xxhash --ioengine=posixaio --iodepth=16",
-        "--rw=randwrite --verify=crc64 --ioengine=pvsync2 --direct=1",
-        "--rw=write --verify=crc32c --numjobs=2 --stonewall",
-        "--rw=write --verify=crc32c --runtime=1 --rate_iops=10",
-        "--rw=randwrite --verify=crc32c --time_based --runtime=1 --rate_iops=64 --verify_backlog=4",
-        "--rw=write --verify=crc32c --nrfiles=4 --openfiles=2 --filename_format=f.$filenum --filename=",
-    ] {
-        // (An empty filename is no filename; the last case is about several files.)
-        let line = line.trim_end_matches(" --filename=");
-        let base = if line.contains("nrfiles") { BASE.replace("--filename=data ", "") } else { BASE.into() };
-        let (ours, theirs) = (scratch(), scratch());
-        let args = format!("{base} {line}");
-        let ours = counts(&Program::under_test().line(ours.path(), &args).ok());
-        let theirs = counts(&peer.line(theirs.path(), &args).ok());
-        if line.contains("rate_iops") {
-            // What is written within the time is the machine's choice, at most what the rate lets through; either all of
-            // it is read back or nothing.
-            let most = if line.contains("rate_iops=64") { 65 } else { 11 };
-            for counts in [&ours, &theirs] {
-                assert!((1..=most).contains(&counts[0].1[1]), "{line}: {counts:?}");
+    for peer in peers!() {
+        for line in [
+            "--rw=write --verify=crc32c",
+            "--rw=randwrite --verify=md5",
+            "--rw=randwrite --verify=crc32c --do_verify=0",
+            "--rw=write --verify=crc32c --loops=2",
+            "--rw=randwrite --verify=crc32c --loops=3",
+            "--rw=write --verify=crc32c --verify_backlog=5",
+            "--rw=randwrite --verify=crc32c --verify_backlog=4 --verify_backlog_batch=2",
+            "--rw=randwrite --verify=crc32c --verify_backlog=4 --verify_backlog_batch=8",
+            "--rw=randwrite --verify=crc32c --experimental_verify=1",
+            "--rw=randwrite --verify=crc32c --io_size=32k",
+            "--rw=write --verify=crc32c --number_ios=5",
+            "--rw=randwrite --verify=crc32c --verify_async=2",
+            "--rw=randwrite --verify=crc32c --verify_async=2 --iodepth=8 --ioengine=libaio",
+            "--rw=write --verify=crc32c --verify_interval=1k",
+            "--rw=write --verify=crc32c --verify_interval=3000",
+            "--rw=write --verify=crc32c --verify_offset=1000",
+            "--rw=write --verify=crc32c --bs=4k,8k",
+            "--rw=randwrite --verify=crc32c --random_generator=lfsr",
+            "--rw=write:4k --verify=crc32c",
+            "--rw=write --verify=crc32c --end_fsync=1 --fsync=4",
+            "--rw=randwrite --verify=pattern --verify_pattern=0xaa%o",
+            "--rw=write --verify_pattern=0xab",
+            "--rw=write --verify=crc32c --ioengine=mmap",
+            "--rw=write --verify=crc32c --ioengine=null",
+            "--rw=randwrite --verify=null",
+            "--rw=randwrite --verify=meta",
+            "--rw=randwrite --verify=sha3-256 --ioengine=io_uring --iodepth=16",
+            "--rw=randwrite --verify=xxhash --ioengine=posixaio --iodepth=16",
+            "--rw=randwrite --verify=crc64 --ioengine=pvsync2 --direct=1",
+            "--rw=write --verify=crc32c --numjobs=2 --stonewall",
+            "--rw=write --verify=crc32c --runtime=1 --rate_iops=10",
+            "--rw=randwrite --verify=crc32c --time_based --runtime=1 --rate_iops=64 --verify_backlog=4",
+            "--rw=write --verify=crc32c --nrfiles=4 --openfiles=2 --filename_format=f.$filenum --filename=",
+        ] {
+            // (An empty filename is no filename; the last case is about several files.)
+            let line = line.trim_end_matches(" --filename=");
+            let base =
+                if line.contains("nrfiles") { BASE.replace("--filename=data ", "") } else { BASE.into() };
+            let (ours, theirs) = (scratch(), scratch());
+            let args = format!("{base} {line}");
+            let ours = counts(&Program::under_test().line(ours.path(), &args).ok());
+            let theirs = counts(&peer.line(theirs.path(), &args).ok());
+            if line.contains("rate_iops") {
+                // What is written within the time is the machine's choice, at most what the rate lets through; either all of
+                // it is read back or nothing.
+                let most = if line.contains("rate_iops=64") { 65 } else { 11 };
+                for counts in [&ours, &theirs] {
+                    assert!((1..=most).contains(&counts[0].1[1]), "{line}: {counts:?}");
+                }
+                let [[our_reads, our_writes, _], [their_reads, ..]] =
+                    [&ours, &theirs].map(|counts| counts[0].1);
+                assert_eq!(our_reads == 0, their_reads == 0, "{line}: {ours:?} {theirs:?}");
+                assert!([0, our_writes].contains(&our_reads), "{line}: {ours:?}");
+            } else {
+                assert_eq!(ours, theirs, "{line}");
             }
-            let [[our_reads, our_writes, _], [their_reads, ..]] = [&ours, &theirs].map(|counts| counts[0].1);
-            assert_eq!(our_reads == 0, their_reads == 0, "{line}: {ours:?} {theirs:?}");
-            assert!([0, our_writes].contains(&our_reads), "{line}: {ours:?}");
-        } else {
-            assert_eq!(ours, theirs, "{line}");
         }
     }
 }

@@ -18,6 +18,6 @@ pub static OWN: &[Definition] = &[
     own("verify_header_format", Kind::Str, "Layout of verify headers: that of this version of fio")
         .under("verify")
         .default(crate::VerifyHeaderFormat::DEFAULT)
-        .keywords(&[("3.42", "With room for many writes"), ("3.33", "For fio before 3.42")])
+        .keywords(&[("3.42", "With room for many writes"), ("3.33", "For fio 3.33 and older")])
         .lands(put_keyword!(verification.verify_header_format, VerifyHeaderFormat)),
 ];

@@ -1,6 +1,6 @@
 //! The header in front of each verify interval, in both of its layouts. Numbers are little endian.
 //!
-//! | field | since 3.42 | before (3.33) |
+//! | field | 3.41 and 3.42 | 3.33 |
 //! |---|---|---|
 //! | magic 0xacca | 0, u16 | 0, u16 |
 //! | version 0x81 | 2, u8 | |
@@ -26,10 +26,10 @@ const VERSION: u8 = 0x81;
 /// The layout of headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HeaderFormat {
-    /// That of fio 3.42.
+    /// That of fio 3.41 and 3.42.
     #[default]
     V342,
-    /// That of fio 3.33 and its neighbours.
+    /// That of fio 3.33 and older.
     V333,
 }
 

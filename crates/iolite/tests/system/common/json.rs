@@ -1,6 +1,7 @@
 //! The report as JSON: numbers by path, and the tree of keys without the numbers.
 
 use crate::common::Program;
+use iolite_testing::Release;
 use serde_json::Value;
 
 /// A report in JSON.
@@ -34,20 +35,23 @@ impl Json {
         jobs[0]
     }
 
-    /// Without the options that were given without a value: 3.42 lists them with an empty string, 3.33
-    /// does not list them.
-    pub fn without_flags(mut self) -> Json {
+    /// Without what a release does not print: keys of 3.42, and, where it does not list them, options without a value. Jobs
+    /// without statistics, of which releases leave different traces, are left out as well.
+    pub fn as_of(mut self, release: &Release) -> Json {
+        if let Some(jobs) = self.0["jobs"].as_array_mut() {
+            jobs.retain(|job| !is_silent(job));
+        }
         let strip = |options: &mut Value| {
             if let Some(options) = options.as_object_mut() {
                 options.retain(|_, value| value != "");
             }
         };
-        if let Some(options) = self.0.get_mut("global options") {
-            strip(options);
+        if release.hides_flags() {
+            self.0.get_mut("global options").into_iter().for_each(strip);
+            let jobs = self.0["jobs"].as_array_mut().into_iter().flatten();
+            jobs.filter_map(|job| job.get_mut("job options")).for_each(strip);
         }
-        if let Some(jobs) = self.0["jobs"].as_array_mut() {
-            jobs.iter_mut().filter_map(|job| job.get_mut("job options")).for_each(strip);
-        }
+        remove(&mut self.0, "", release);
         self
     }
 
@@ -59,6 +63,26 @@ impl Json {
         let mut seen = std::collections::HashSet::new();
         tree.retain(|entry| seen.insert(entry.clone()));
         tree
+    }
+}
+
+/// Whether an object of `jobs` in JSON is that of a job without statistics (`stats=0`). 3.42 leaves it out; those before
+/// print it without a name.
+fn is_silent(job: &Value) -> bool {
+    job.get("jobname").is_none_or(|name| name == "")
+}
+
+fn remove(value: &mut Value, path: &str, release: &Release) {
+    match value {
+        Value::Object(map) => {
+            let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            map.retain(|key, _| release.prints(&below(key)));
+            map.iter_mut().for_each(|(key, value)| remove(value, &below(key), release));
+        }
+        Value::Array(elements) => {
+            elements.iter_mut().for_each(|element| remove(element, &format!("{path}[]"), release));
+        }
+        _ => {}
     }
 }
 

@@ -1,9 +1,9 @@
 //! What all tests share: running a program without ever hanging, and reading what it printed.
 
+pub mod comparison;
 pub mod devices;
 pub mod json;
 pub mod layout;
-pub mod peer_differences;
 pub mod program;
 pub mod skeleton;
 pub mod trace;
@@ -12,6 +12,18 @@ pub mod volatile;
 pub use json::Json;
 pub use layout::{files_in, sizes};
 pub use program::{Finished, Program};
+
+/// All releases of fio to compare with; leaves the test if there is none.
+macro_rules! peers {
+    () => {{
+        let peers = crate::common::Program::peers();
+        if peers.is_empty() {
+            iolite_testing::skip!("fio is not installed");
+        }
+        peers
+    }};
+}
+pub(crate) use peers;
 
 /// A fresh directory that is removed at the end of the test.
 pub fn scratch() -> tempfile::TempDir {

@@ -3,7 +3,8 @@
 //! A program that hangs must fail its test, not block it: each run is a process group of its own, and the
 //! whole group is killed when the time is up, when the test panics, and when anything is left over.
 
-use iolite_testing::{partly_skipped, this_test};
+use iolite_testing::peers::release_of;
+use iolite_testing::{Peer, Release, partly_skipped, this_test};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -26,18 +27,30 @@ const GRACE: Duration = Duration::from_secs(60);
 pub struct Program {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether it is a real fio, whose older releases print a few things differently from what we speak:
-    /// see `peer_differences`.
+    /// Whether it is a real fio.
     pub is_peer: bool,
+    /// What it prints and does differently from the language that we speak.
+    pub release: &'static Release,
 }
 
 impl Program {
     /// The program under test: ours, unless `IOLITE_TEST_PROGRAM` names another.
     pub fn under_test() -> Program {
-        match std::env::var_os("IOLITE_TEST_PROGRAM") {
-            Some(path) => Program { is_peer: is_fio(Path::new(&path)), path: path.into() },
-            None => Program { path: env!("CARGO_BIN_EXE_iolite").into(), is_peer: false },
+        let Some(path) = std::env::var_os("IOLITE_TEST_PROGRAM") else { return Program::own() };
+        match release_of(Path::new(&path)) {
+            Some(release) => Program { path: path.into(), is_peer: true, release },
+            None => Program::ours_at(path.into()),
         }
+    }
+
+    /// Ours.
+    pub fn own() -> Program {
+        Program::ours_at(env!("CARGO_BIN_EXE_iolite").into())
+    }
+
+    /// Ours, as it is called by this path.
+    pub fn ours_at(path: PathBuf) -> Program {
+        Program { path, is_peer: false, release: Release::ours() }
     }
 
     /// The program under test as scripts made for fio find it: through a link in `dir` that is called `fio`.
@@ -50,44 +63,23 @@ impl Program {
         if !path.exists() {
             std::os::unix::fs::symlink(&program.path, &path).expect("a link can be made");
         }
-        Program { path, is_peer: false }
+        Program::ours_at(path)
     }
 
-    /// A fio to compare with: the first of [`Program::peers`]. That there is none is recorded: what would be compared is
-    /// skipped.
-    pub fn peer() -> Option<Program> {
-        let peer = Program::peers().into_iter().next();
-        if peer.is_none() {
+    /// All releases of fio to compare with: see [`iolite_testing::peers()`]. [`peers!`](crate::common::peers!) leaves a test
+    /// that has nothing to do without one.
+    pub fn peers() -> Vec<Program> {
+        let of = |peer: Peer| Program { path: peer.path, is_peer: true, release: peer.release };
+        iolite_testing::peers().into_iter().map(of).collect()
+    }
+
+    /// The program under test and all releases of fio. That there are none of these is recorded.
+    pub fn all() -> Vec<Program> {
+        let peers = Program::peers();
+        if peers.is_empty() {
             partly_skipped(&this_test!(), "fio is not installed");
         }
-        peer
-    }
-
-    /// All releases of fio to compare with: those that `IOLITE_PEERS` names, with colons or spaces between them; without
-    /// it the installed one, and what `scripts/peer-fio` has put below `target/peers`.
-    pub fn peers() -> Vec<Program> {
-        let paths: Vec<PathBuf> = match std::env::var("IOLITE_PEERS") {
-            Ok(named) => {
-                let paths: Vec<PathBuf> =
-                    named.split([':', ' ']).filter(|path| !path.is_empty()).map(PathBuf::from).collect();
-                assert!(paths.iter().all(|path| is_fio(path)), "IOLITE_PEERS={named}: not each is a fio");
-                paths
-            }
-            Err(_) => {
-                let directories = std::env::var_os("PATH").unwrap_or_default();
-                let installed = std::env::split_paths(&directories).map(|directory| directory.join("fio"));
-                let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/peers");
-                let unpacked = std::fs::read_dir(unpacked).into_iter().flatten().flatten();
-                let mut unpacked: Vec<PathBuf> = unpacked.map(|entry| entry.path().join("fio")).collect();
-                unpacked.sort();
-                installed
-                    .filter(|path| is_fio(path))
-                    .take(1)
-                    .chain(unpacked.into_iter().filter(|path| is_fio(path)))
-                    .collect()
-            }
-        };
-        paths.into_iter().map(|path| Program { path, is_peer: true }).collect()
+        std::iter::once(Program::under_test()).chain(peers).collect()
     }
 
     /// What it says to `--version`.
@@ -114,16 +106,6 @@ impl Program {
         }
         Running::start(command.current_dir(dir))
     }
-}
-
-/// Whether this is a real fio. Iolite under that name says the same version, and who it is only in its help.
-fn is_fio(path: &Path) -> bool {
-    let told = |word: &str| {
-        let output = Command::new(path).arg(word).stdin(Stdio::null()).output().ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    told("--version").is_some_and(|version| version.starts_with("fio-3."))
-        && told("--help").is_some_and(|help| !help.contains("iolite"))
 }
 
 /// A program that was started.

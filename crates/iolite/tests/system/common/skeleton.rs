@@ -7,21 +7,23 @@
 //! distribution (only ranges that occurred are printed, over as many lines as it takes), and the bandwidth
 //! and IOPS samples (there are none in a run shorter than half a second).
 
-use crate::common::{Finished, Program, peer_differences};
+use crate::common::{Finished, Program};
+use iolite_testing::Release;
 
 /// The skeleton of what a run printed, as fio 3.42 words it.
 #[track_caller]
 pub fn skeleton(program: &Program, run: &Finished) -> Vec<String> {
-    skeleton_of(&run.stdout, program.is_peer)
+    skeleton_of(&run.stdout, program.release)
 }
 
-/// The skeleton of a report's text.
+/// The skeleton of a report that a release printed.
 #[track_caller]
-pub fn skeleton_of(text: &str, is_peer: bool) -> Vec<String> {
+pub fn skeleton_of(text: &str, release: &Release) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut percentiles = String::new();
     let mut in_disk_stats = false;
     for line in text.lines() {
+        let line = &*release.in_words_of_3_42(line);
         if let Some(row) = line.strip_prefix("     | ") {
             percentiles += &percentile_labels(row);
             continue;
@@ -47,7 +49,6 @@ pub fn skeleton_of(text: &str, is_peer: bool) -> Vec<String> {
             _ if in_disk_stats => disk_line(line),
             _ => mask(line),
         };
-        let masked = if is_peer { peer_differences::in_words_of_3_42(&masked) } else { masked };
         // One row of the distribution or five: it says the same.
         if masked == DISTRIBUTION && lines.last().is_some_and(|last| last == DISTRIBUTION) {
             continue;
@@ -237,5 +238,5 @@ j: (groupid=0, jobs=1): err= 0: pid=11598: Fri Nov 20 13:49:37 2026
         DISTRIBUTION,
         "     issued rwts: total=256,0,0,0 short=0,0,0,0 dropped=0,0,0,0",
     ];
-    assert_eq!(skeleton_of(text, false), expected);
+    assert_eq!(skeleton_of(text, Release::ours()), expected);
 }

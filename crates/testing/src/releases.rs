@@ -1,0 +1,198 @@
+//! The one list of what the releases of fio that can be had print and do differently from 3.42, the release whose language
+//! we speak: 3.33 of Debian 12, and 3.41, which `scripts/peer-fio` unpacks. Tests translate what a peer prints into the words
+//! of 3.42 before they compare; a difference that is neither here nor in docs/compatibility.md is a failure.
+
+/// What one release does differently.
+#[derive(Debug)]
+pub struct Release {
+    /// The number behind the point: 41 is 3.41.
+    pub minor: u32,
+    /// Fragments of lines in the `normal` format, and what 3.42 prints there.
+    lines: &'static [fn(&str) -> Option<String>],
+    /// Keys of the JSON of 3.42 that it does not print, as paths of the key tree.
+    lacks_keys: &'static [&'static str],
+    /// Whether "job options" and "global options" leave out options that were given without a value, which 3.42 lists
+    /// with an empty string.
+    hides_flags: bool,
+    /// Job options of 3.42 that it does not know.
+    lacks_options: &'static [&'static str],
+    /// The `verify_header_format` of the headers that it writes and reads.
+    pub header: &'static str,
+}
+
+/// All releases that are known here.
+const RELEASES: [&Release; 3] = [&V3_33, &V3_41, &V3_42];
+
+/// Debian 12.
+static V3_33: Release = Release {
+    minor: 33,
+    lines: &[zone_resets, sectors, latency_units, syncfs],
+    lacks_keys: &[
+        "jobs[].job_start",
+        "jobs[].latency_target_ns",
+        "jobs[].latency_window_us",
+        "disk_util[].read_sectors",
+        "disk_util[].write_sectors",
+    ],
+    hides_flags: true,
+    lacks_options: &[
+        "comm",
+        "dataplacement",
+        "dp_scheme",
+        "end_syncfs",
+        "fdp",
+        "filetype",
+        "job_start_clock_id",
+        "log_issue_time",
+        "log_window_value",
+        "num_range",
+        "plid_select",
+        "plids",
+        "priohint",
+        "ramp_size",
+        "random_sequence_stride",
+        "recover_zbd_write_error",
+        "spr_cs",
+        "spr_num_regions",
+        "spr_op",
+        "sprandom",
+        "steadystate_check_interval",
+        "thinkcycles",
+        "verify_header_seed",
+        "verify_pattern_interval",
+        "verify_policy",
+        "verify_write_sequence",
+        "write_zone_remainder",
+    ],
+    header: "3.33",
+};
+
+/// Debian forky.
+static V3_41: Release = Release {
+    minor: 41,
+    lines: &[zone_resets, latency_units, syncfs],
+    lacks_keys: &["jobs[].latency_target_ns", "jobs[].latency_window_us"],
+    hides_flags: false,
+    lacks_options: &[
+        "comm",
+        "end_syncfs",
+        "ramp_size",
+        "random_sequence_stride",
+        "spr_cs",
+        "verify_policy",
+        "write_zone_remainder",
+    ],
+    header: "3.42",
+};
+
+/// What we speak.
+static V3_42: Release = Release {
+    minor: 42,
+    lines: &[],
+    lacks_keys: &[],
+    hides_flags: false,
+    lacks_options: &[],
+    header: "3.42",
+};
+
+impl Release {
+    /// The release with this number. One that is not known here is taken to be like the last known one before it.
+    pub fn of(minor: u32) -> &'static Release {
+        RELEASES.into_iter().rev().find(|release| release.minor <= minor).unwrap_or(RELEASES[0])
+    }
+
+    /// The release whose language we speak.
+    pub fn ours() -> &'static Release {
+        &V3_42
+    }
+
+    /// Its number: `3.41`.
+    pub fn name(&self) -> String {
+        format!("3.{}", self.minor)
+    }
+
+    /// A line of its `normal` output in the words of 3.42.
+    pub fn in_words_of_3_42(&self, line: &str) -> String {
+        self.lines.iter().fold(line.to_owned(), |line, rewrite| rewrite(&line).unwrap_or(line))
+    }
+
+    /// Whether it prints this key of 3.42's JSON: `jobs[].job_start`.
+    pub fn prints(&self, key: &str) -> bool {
+        !self.lacks_keys.contains(&key)
+    }
+
+    /// The last parts of the keys of 3.42's JSON that it does not print.
+    pub fn lacking_keys(&self) -> impl Iterator<Item = &'static str> {
+        self.lacks_keys.iter().map(|path| path.rsplit('.').next().unwrap_or(path))
+    }
+
+    /// Whether it leaves out options without a value where JSON lists options.
+    pub fn hides_flags(&self) -> bool {
+        self.hides_flags
+    }
+
+    /// Whether it knows a job option of 3.42.
+    pub fn knows(&self, option: &str) -> bool {
+        !self.lacks_options.contains(&option)
+    }
+}
+
+/// The number of zone resets follows writes only where zones are in use.
+fn zone_resets(line: &str) -> Option<String> {
+    Some(line.strip_suffix("; 0 zone resets")?.to_owned())
+}
+
+/// Sectors joined the statistics of disks; as none are printed, there are none.
+fn sectors(line: &str) -> Option<String> {
+    let (ios, merge) = line.split_once(", merge=").filter(|(ios, _)| ios.contains(": ios="))?;
+    Some(format!("{ios}, sectors=0/0, merge={merge}"))
+}
+
+/// Latency targets have units; there, the target is in nanoseconds, the window in microseconds.
+fn latency_units(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once(" : target=").filter(|(before, _)| before.trim() == "latency")?;
+    let (target, rest) = rest.split_once(", window=")?;
+    let (window, rest) = rest.split_once(", percentile=")?;
+    let (target, window): (u64, u64) = (target.parse().ok()?, window.parse().ok()?);
+    Some(format!("{before} : target={target}.00ns, window={}.00ns, percentile={rest}", window * 1000))
+}
+
+/// syncfs joined the latencies of syncs.
+fn syncfs(line: &str) -> Option<String> {
+    Some(format!(
+        "{}/syncfs:",
+        line.strip_suffix("fsync/fdatasync/sync_file_range:").map(|_| line.trim_end_matches(':'))?
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_3_33_become_those_of_3_42() {
+        let of_3_33 = Release::of(33);
+        for (theirs, ours) in [
+            (
+                "  write: IOPS=1, BW=2KiB/s (2kB/s)(4KiB/1msec); 0 zone resets",
+                "  write: IOPS=1, BW=2KiB/s (2kB/s)(4KiB/1msec)",
+            ),
+            ("  vda: ios=1/2, merge=0/0, ticks=3/4", "  vda: ios=1/2, sectors=0/0, merge=0/0, ticks=3/4"),
+            (
+                "     latency   : target=0, window=0, percentile=100.00%, depth=1",
+                "     latency   : target=0.00ns, window=0.00ns, percentile=100.00%, depth=1",
+            ),
+            ("  fsync/fdatasync/sync_file_range:", "  fsync/fdatasync/sync_file_range/syncfs:"),
+            ("Starting 1 process", "Starting 1 process"),
+        ] {
+            assert_eq!(of_3_33.in_words_of_3_42(theirs), ours);
+            assert_eq!(Release::ours().in_words_of_3_42(theirs), theirs);
+        }
+    }
+
+    #[test]
+    fn releases_between_are_like_the_last_known_one_before() {
+        let of = |minor| Release::of(minor).minor;
+        assert_eq!([33, 36, 41, 42, 57, 7].map(of), [33, 33, 41, 42, 42, 33]);
+    }
+}
