@@ -2,7 +2,8 @@
 //! and in a later one.
 
 use crate::jobs::{any_engine, any_method, sometimes};
-use crate::reading::{jobs, tells_of_damage};
+use crate::reading::{Job, jobs, tells_of_damage};
+use crate::running::Finished;
 use crate::trial::{Stop, Trial};
 
 /// Performs one trial. Every I/O that is read back is something that could be a false alarm.
@@ -10,27 +11,38 @@ pub fn perform(trial: &mut Trial) -> Result<(), Stop> {
     trial.expect_files(&["data", "v.*", "*-verify.state"]);
     let line = job(trial);
     let run = trial.run(&format!("{line} --output-format=json --eta=never"))?;
-    let Ok(report) = jobs(&run.stdout) else {
-        // What cannot be verified is refused, and nothing is written then.
-        match run.code() {
-            Some(1) if run.stdout.is_empty() && !run.stderr.is_empty() => trial.moot(),
-            _ => trial.wrong(format!("no report: {run}")),
+    let report = match jobs(&run.stdout) {
+        Ok(report) => report,
+        Err(why) => {
+            trial.wrong(format!("{why}: {run}"));
+            return Ok(());
         }
-        return Ok(());
     };
+    // What cannot be verified is refused, and nothing is written then.
+    if is_refused(&run, &report) {
+        trial.moot();
+        return Ok(());
+    }
     if run.code() != Some(0) || tells_of_damage(&run.said()) || report.iter().any(|job| job.error != 0) {
         trial.false_alarm(run.to_string());
         return Ok(());
     }
-    if report.iter().map(|job| job.ios[1]).sum::<u64>() == 0 {
+    // Of a few I/Os of a mix, all may be reads.
+    if report.iter().map(|job| job.ios[1]).sum::<u64>() == 0 && line.contains("write") {
         trial.wrong(format!("nothing was written: {run}"));
     }
     // Whatever its state or its choices say, a later run has to agree.
     let again = trial.run(&format!("{line} --verify_only --output-format=json --eta=never"))?;
-    if tells_of_damage(&again.said()) || (again.code() != Some(0) && jobs(&again.stdout).is_ok()) {
+    let refused = jobs(&again.stdout).is_ok_and(|report| is_refused(&again, &report));
+    if tells_of_damage(&again.said()) || (again.code() != Some(0) && !refused) {
         trial.false_alarm(format!("later: {again}"));
     }
     Ok(())
+}
+
+/// Whether the run has ended before its first I/O, with words.
+fn is_refused(run: &Finished, report: &[Job]) -> bool {
+    run.code() == Some(1) && !run.stderr.is_empty() && report.iter().all(|job| job.all_ios() == 0)
 }
 
 /// A verified job.
