@@ -75,6 +75,8 @@ fn kill_one(trial: &mut Trial, controller: i32, is_over: bool) -> Option<Role> {
 
 /// The controller was killed: there is nobody who could have told anything.
 fn look_at_remains(trial: &mut Trial, is_json: bool, report: &str, said: &str) {
+    // The new report grows beside the old one, and nobody is left to remove it.
+    trial.expect_files(&["report.unfinished"]);
     let is_whole = if is_json { jobs(report).is_ok() } else { report.contains(": (groupid=") };
     match report == OLD_REPORT || is_whole {
         true => trial.found(),
