@@ -26,7 +26,7 @@ use arguments::Arguments;
 use parts::Part;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tally::Tally;
 
@@ -49,6 +49,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// The campaign is to end with the trials that are under way, so that they clean up.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn interrupt(_signal: libc::c_int) {
+    INTERRUPTED.store(true, Relaxed);
+}
+
 /// Runs the campaign. Returns whether all was well.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let program = arguments.program()?;
@@ -59,6 +66,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         return Ok(tally.told(&program, seed, Duration::ZERO));
     }
     let parts = able(&arguments.parts, &mut tally);
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(signal, interrupt as *const () as libc::sighandler_t) };
+    }
     let began = Instant::now();
     let end = began + Duration::from_secs(60 * arguments.minutes);
     println!("seed {seed}, {} minutes, {}", arguments.minutes, program.display());
@@ -67,7 +78,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     std::thread::scope(|scope| {
         for _ in 0..arguments.parallel {
             scope.spawn(|| {
-                while Instant::now() < end && !parts.is_empty() {
+                while Instant::now() < end && !parts.is_empty() && !INTERRUPTED.load(Relaxed) {
                     let turn = next.fetch_add(1, Relaxed);
                     let part = parts[(turn % parts.len() as u64) as usize];
                     let number = turn / parts.len() as u64;
