@@ -350,6 +350,44 @@ pub const CASES: &[Case] = &[
         1.0,
     ),
     case(
+        "filecreate-cpu",
+        "making 20000 files",
+        "--ioengine=filecreate --directory={directory} --nrfiles=20000 --filesize=4k --openfiles=1",
+        CpuPerIo,
+        1.2,
+    ),
+    case(
+        "filestat-cpu",
+        "looking up 1000 files",
+        "--time_based --ioengine=filestat --directory={directory} --nrfiles=1000 --filesize=4k --openfiles=1",
+        CpuPerIo,
+        1.0,
+    ),
+    case(
+        "filecreate-memory",
+        "a million names in 128 bytes each",
+        "--ioengine=filecreate --directory={directory} --nrfiles=1000000 --filesize=4k --openfiles=1",
+        RoomForFiles(1_000_000),
+        1.0,
+    )
+    .against(Nothing),
+    case(
+        "filestat-memory",
+        "a million files in 128 bytes each, all in use",
+        "--ioengine=filestat --directory={directory} --nrfiles=1000000 --filesize=4k --fallocate=none",
+        RoomForFiles(1_000_000),
+        1.0,
+    )
+    .against(Nothing),
+    case(
+        "cpuio-load",
+        "half of a CPU for 5 s, 1 = exactly",
+        "--ioengine=cpuio --cpuload=50 --runtime=5",
+        Load(50),
+        0.98,
+    )
+    .against(Nothing),
+    case(
         "reports",
         "JSON of 1000 jobs beside that of a group of them",
         thousand!("--thread"),

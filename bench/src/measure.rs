@@ -13,10 +13,16 @@ pub enum Measure {
     Throughput,
     /// Nanoseconds of user CPU per I/O: less is better.
     UserCpuPerIo,
+    /// Nanoseconds of user and system CPU per I/O: less is better.
+    CpuPerIo,
+    /// How close the CPU time of the job is to this percent of its run time, 1 = exactly: more is better.
+    Load(u32),
     /// Seconds from start to exit: less is better.
     WallSeconds,
     /// The peak of the sum of all processes' proportional set sizes: less is better.
     PeakMemory,
+    /// How often the peak of memory would fit into 128 bytes for each of so many files: more is better.
+    RoomForFiles(u32),
     /// The speed at the end of a pass in relation to the speed at its beginning: more is better.
     TailSpeed,
 }
@@ -28,17 +34,20 @@ impl Measure {
             Measure::Iops | Measure::LoggedIops => "MIOPS",
             Measure::Throughput => "GB/s",
             Measure::UserCpuPerIo => "user ns/IO",
+            Measure::CpuPerIo => "CPU ns/IO",
             Measure::WallSeconds => "s",
             Measure::PeakMemory => "MiB",
-            Measure::TailSpeed => "ratio",
+            Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => "ratio",
         }
     }
 
     /// How many times better `ours` is than `theirs`.
     pub fn advantage(self, ours: f64, theirs: f64) -> f64 {
         match self {
-            Measure::Iops | Measure::LoggedIops | Measure::Throughput | Measure::TailSpeed => ours / theirs,
-            Measure::UserCpuPerIo | Measure::WallSeconds | Measure::PeakMemory => theirs / ours,
+            Measure::Iops | Measure::LoggedIops | Measure::Throughput => ours / theirs,
+            Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => ours / theirs,
+            Measure::UserCpuPerIo | Measure::CpuPerIo => theirs / ours,
+            Measure::WallSeconds | Measure::PeakMemory => theirs / ours,
         }
     }
 
@@ -53,8 +62,15 @@ impl Measure {
             Measure::Iops | Measure::LoggedIops => Ok(totals.iops / 1e6),
             Measure::Throughput => Ok(totals.bytes_per_second / 1e9),
             Measure::UserCpuPerIo => Ok(totals.user_ns / totals.ios),
+            Measure::CpuPerIo => Ok((totals.user_ns + totals.system_ns) / totals.ios),
+            Measure::Load(percent) => {
+                let reached = (totals.user_ns + totals.system_ns) / totals.runtime_ns;
+                Ok(1.0 - (reached - f64::from(percent) / 100.0).abs())
+            }
             Measure::TailSpeed => tail_speed(reports),
-            Measure::WallSeconds | Measure::PeakMemory => Err("not in a report".into()),
+            Measure::WallSeconds | Measure::PeakMemory | Measure::RoomForFiles(_) => {
+                Err("not in a report".into())
+            }
         }
     }
 }
@@ -66,6 +82,8 @@ struct Totals {
     iops: f64,
     bytes_per_second: f64,
     user_ns: f64,
+    system_ns: f64,
+    runtime_ns: f64,
 }
 
 impl Totals {
@@ -79,8 +97,10 @@ impl Totals {
                 totals.bytes_per_second += number(&job[direction]["bw_bytes"], "bw_bytes")?;
             }
             // Percent of the job's run time, which is in milliseconds.
-            let share = number(&job["usr_cpu"], "usr_cpu")? / 100.0;
-            totals.user_ns += share * number(&job["job_runtime"], "job_runtime")? * 1e6;
+            let runtime_ns = number(&job["job_runtime"], "job_runtime")? * 1e6;
+            totals.runtime_ns += runtime_ns;
+            totals.user_ns += number(&job["usr_cpu"], "usr_cpu")? / 100.0 * runtime_ns;
+            totals.system_ns += number(&job["sys_cpu"], "sys_cpu")? / 100.0 * runtime_ns;
         }
         Ok(totals)
     }
@@ -114,7 +134,7 @@ mod tests {
             |ios: u64, iops: f64| json!({"total_ios": ios * times, "iops": iops, "bw_bytes": iops * 4096.0});
         json!({"jobs": [{
             "read": direction(3_000_000, 1_500_000.0), "write": direction(1_000_000, 500_000.0), "trim": direction(0, 0.0),
-            "usr_cpu": 50.0, "job_runtime": 2000,
+            "usr_cpu": 50.0, "sys_cpu": 25.0, "job_runtime": 2000,
         }]})
     }
 

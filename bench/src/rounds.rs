@@ -88,7 +88,10 @@ fn run(
     }
     let began = Instant::now();
     let mut child = command.spawn().map_err(|error| failed(&error))?;
-    let peak = if case.measure == Measure::PeakMemory { memory::peak(&mut child) } else { Ok(0) };
+    let peak = match case.measure {
+        Measure::PeakMemory | Measure::RoomForFiles(_) => memory::peak(&mut child),
+        _ => Ok(0),
+    };
     let output = child.wait_with_output().map_err(|error| failed(&error))?;
     let wall = began.elapsed().as_secs_f64();
     if !output.status.success() {
@@ -97,6 +100,10 @@ fn run(
     match case.measure {
         Measure::WallSeconds => return Ok(wall),
         Measure::PeakMemory => return Ok(peak.map_err(|error| failed(&error))? as f64 / (1 << 20) as f64),
+        Measure::RoomForFiles(files) => {
+            let peak = peak.map_err(|error| failed(&error))?;
+            return Ok(f64::from(files) * 128.0 / peak as f64);
+        }
         _ => {}
     }
     let text = fs::read_to_string(&report).map_err(|error| failed(&error))?;

@@ -30,6 +30,7 @@ trait Erased {
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno>;
     fn threads(&self) -> Vec<i32>;
+    fn announcements(&self) -> Vec<String>;
     fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
 
@@ -71,6 +72,10 @@ impl<E: Engine> Erased for E {
 
     fn threads(&self) -> Vec<i32> {
         Engine::threads(self)
+    }
+
+    fn announcements(&self) -> Vec<String> {
+        Engine::announcements(self)
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {
@@ -136,6 +141,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn threads(&self) -> Vec<i32> {
         self.0.threads()
+    }
+
+    fn announcements(&self) -> Vec<String> {
+        self.0.announcements()
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {

@@ -2,6 +2,7 @@
 
 use iolite_options::EngineOptions;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// How the worker will move through its files, for engines that pass it on to the kernel themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,12 @@ pub struct EngineConfig {
     pub defer_submission: bool,
     /// Seed of the choices an engine makes itself (`hipri_percentage`).
     pub seed: u64,
+    /// The name of the job.
+    pub job: String,
+    /// For how long the job runs, in microseconds; 0 = no limit.
+    pub runtime_us: u64,
+    /// The directory of files that the run creates for itself (`--aux-path`); empty = the current one.
+    pub auxiliary: PathBuf,
 }
 
 impl EngineConfig {
@@ -52,6 +59,9 @@ impl EngineConfig {
             access: AccessPattern::Normal,
             defer_submission: false,
             seed: 1,
+            job: String::new(),
+            runtime_us: 0,
+            auxiliary: PathBuf::new(),
         }
     }
 }

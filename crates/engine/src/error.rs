@@ -132,6 +132,14 @@ pub enum EngineError {
         /// How long it had.
         seconds: u64,
     },
+    /// There is no such program to run.
+    #[error("exec: program={program} cannot be run: {}", iolite_types::describe_error(source))]
+    Program {
+        /// Its name, as it was given.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
     /// Any other refusal.
     #[error("{engine}: {call}: {source}")]
     System {
@@ -162,6 +170,7 @@ impl EngineError {
             EngineError::Depth { source, .. }
             | EngineError::MemoryLock { source, .. }
             | EngineError::PollCpu { source, .. }
+            | EngineError::Program { source, .. }
             | EngineError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
         }
     }

@@ -21,18 +21,27 @@
 //! | has a library that completes on threads of its own | [`Completions`] and [`threads_started_by`] |
 //! | has a storage of its own | [`Storage`], given by [`Engine::storage`] |
 //! | must load a library to be tried | `loads_library` in its entry, and `apart.rs` |
+//! | acts on names | `NameEngine` in `names.rs`, which leaves only what is done to a name |
 //! | acts on names or extents, or works without I/O | [`UnitKind`](iolite_options::engines::UnitKind), which says what is made ready for it and what its units count as |
 
 mod any;
 mod apart;
 mod completions;
 mod config;
+mod cpuio;
+mod dircreate;
+mod dirdelete;
 mod error;
+mod exec;
 mod external;
 mod file;
+mod filecreate;
+mod filedelete;
+mod filestat;
 mod io_uring;
 mod libaio;
 mod mmap;
+mod names;
 mod null;
 mod posixaio;
 mod psync;
@@ -49,8 +58,15 @@ pub use self::any::AnyEngine;
 pub use self::apart::apart;
 pub use self::completions::{Completer, Completions};
 pub use self::config::{AccessPattern, EngineConfig};
+pub use self::cpuio::CpuioEngine;
+pub use self::dircreate::DirCreateEngine;
+pub use self::dirdelete::DirDeleteEngine;
 pub use self::error::EngineError;
+pub use self::exec::ExecEngine;
 pub use self::external::describe_external;
+pub use self::filecreate::FileCreateEngine;
+pub use self::filedelete::FileDeleteEngine;
+pub use self::filestat::StatEngine;
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
 pub use self::mmap::MmapEngine;
@@ -133,6 +149,9 @@ impl From<io::Error> for Errno {
 }
 
 /// The answer to [`Engine::queue`].
+///
+/// An engine that works without I/O answers `Busy` while a piece of work goes on: then it is asked again, when whatever
+/// may have ended the job has been looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
     /// Done already (synchronous engines, and syncs or trims of some others).
@@ -270,6 +289,11 @@ pub trait Engine {
     /// time counts as the job's. Asked once, before the first `queue`, and only where the worker shares its process
     /// with others: otherwise all of the process counts.
     fn threads(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    /// Lines that tell the user what the engine is about to do. Asked once, before the first unit.
+    fn announcements(&self) -> Vec<String> {
         Vec::new()
     }
 

@@ -4,11 +4,13 @@
 use crate::external::{self, AnyExternal};
 use crate::storage::StorageOf;
 use crate::{
-    AnyEngine, Engine, EngineConfig, EngineError, IoUringEngine, LibaioEngine, MmapEngine, NullEngine,
-    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, Storage, SyncEngine, VsyncEngine, apart,
+    AnyEngine, CpuioEngine, DirCreateEngine, DirDeleteEngine, Engine, EngineConfig, EngineError, ExecEngine,
+    FileCreateEngine, FileDeleteEngine, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine,
+    PsyncEngine, Pvsync2Engine, PvsyncEngine, StatEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
-    IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options, engine,
+    CpuioOptions, ExecOptions, IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options,
+    StatOptions, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -93,6 +95,14 @@ engines! {
     hot "libaio" => LibaioEngine told LibaioOptions,
     hot "io_uring" => IoUringEngine told IoUringOptions,
     shared "posixaio" => PosixAioEngine,
+    shared "filecreate" => FileCreateEngine,
+    shared "filestat" => StatEngine told StatOptions,
+    shared "filedelete" => FileDeleteEngine,
+    shared "dircreate" => DirCreateEngine,
+    shared "dirstat" => StatEngine told StatOptions,
+    shared "dirdelete" => DirDeleteEngine,
+    shared "cpuio" => CpuioEngine told CpuioOptions,
+    shared "exec" => ExecEngine told ExecOptions,
 }
 
 /// The options of an engine, as the struct that it has for them.

@@ -243,7 +243,7 @@ fn writes_to_output(plan: &Plan) -> bool {
         let job = plan.job_of(worker);
         job.rw.writes()
             && job.engine.facets.has_local_files()
-            && worker.files.iter().any(|file| is_standard_stream(file))
+            && worker.files.iter().any(|file| is_standard_stream(&file))
     })
 }
 

@@ -80,7 +80,10 @@ impl<'a> Session<'a> {
             if job.found_files {
                 text += &header::files_found(plan.workers[job.first_worker].files.len());
             }
-            text += &header::job_header(&job_header(job));
+            // Where there is no I/O, there is nothing to say of it; the engine announces itself.
+            if job.does_io() {
+                text += &header::job_header(&job_header(job));
+            }
         }
         text += &header::version(&self.program);
         let threads = plan.workers.iter().filter(|worker| plan.job_of(worker).thread).count() as u32;

@@ -54,6 +54,9 @@ pub fn engine_help(argument: Option<&str>) -> Help {
         None => (argument, None),
     };
     let Some(engine) = engines::engine(name) else {
+        if let Some(refusal) = engines::elsewhere(name) {
+            return Help { text: format!("{refusal}\n"), status: 1 };
+        }
         let names = engines::engines().iter().map(|engine| engine.name);
         let hint =
             spelling::closest(name, names).map_or(String::new(), |meant| format!("; did you mean {meant}?"));

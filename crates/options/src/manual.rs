@@ -1,11 +1,14 @@
-//! The manual, generated from the tables: `docs/options.md` and the man page `docs/iolite.1`.
+//! The manual, generated from the tables: `docs/options.md`, the man page `docs/iolite.1`, and the table of facets in
+//! `docs/engines.md`.
 //!
-//! Both are checked in, so that they can be read without building anything. After a change to an option, `cargo run
-//! -p iolite-options --example manual` generates them again; until then a test fails.
+//! They are checked in, so that they can be read without building anything. After a change to an option or an engine,
+//! `cargo run -p iolite-options --example manual` generates them again; until then a test fails.
 
+mod facets;
 mod markdown;
 mod roff;
 
+pub use facets::with_facets;
 pub use markdown::markdown;
 pub use roff::roff;
 

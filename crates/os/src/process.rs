@@ -1,8 +1,13 @@
 //! Processes: forking, how children end, limits.
 
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::error::check;
+use crate::signals;
 use crate::usage::Usage;
 
 /// Forks. The child runs `body` and exits with its result (101 after a panic). It neither returns to the caller's code
@@ -33,6 +38,118 @@ pub fn die_with_parent(parent: libc::pid_t) {
         if libc::getppid() != parent {
             libc::_exit(1);
         }
+    }
+}
+
+/// From now on, processes whose parents have ended become children of this one, if they descend from it.
+pub fn adopt_orphans() {
+    // SAFETY: no pointers are involved. A kernel without it answers an error, and orphans go where they always went.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Makes the kernel kill a program that is about to be started when the thread that starts it ends, however it ends.
+pub fn tie_to_this_thread(command: &mut Command) {
+    let parent = process_id();
+    // SAFETY: between fork and exec, the closure makes a few system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            die_with_parent(parent);
+            // The run has blocked signals for itself. The program is to get them.
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            Ok(())
+        })
+    };
+}
+
+/// A process that is not mixed up with another one that gets its number later.
+#[derive(Debug)]
+pub struct Process(OwnedFd);
+
+impl Process {
+    /// The process of this number; `None` = there is none, or the kernel cannot hold on to processes (before 5.3).
+    pub fn of(id: libc::pid_t) -> Option<Process> {
+        // SAFETY: no pointers are involved. The descriptor is new and nobody else's.
+        unsafe {
+            let descriptor = libc::syscall(libc::SYS_pidfd_open, id, 0);
+            (descriptor >= 0).then(|| Process(OwnedFd::from_raw_fd(descriptor as libc::c_int)))
+        }
+    }
+
+    /// Sends it a signal. Does nothing if it has ended.
+    pub fn signal(&self, signal: libc::c_int) {
+        let nothing: *const libc::siginfo_t = std::ptr::null();
+        // SAFETY: without a pointer to more, the kernel fills it in itself.
+        unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), signal, nothing, 0) };
+    }
+
+    /// Whether it has ended, even if nobody has asked how.
+    pub fn has_ended(&self) -> bool {
+        let mut state = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: there is one structure.
+        unsafe { libc::poll(&raw mut state, 1, 0) == 1 }
+    }
+}
+
+/// The present children of a process.
+pub fn children_of(parent: libc::pid_t) -> Vec<libc::pid_t> {
+    family(&[parent], false)
+}
+
+/// The present descendants of a process: its children, their children, and so on.
+pub fn descendants_of(ancestor: libc::pid_t) -> Vec<libc::pid_t> {
+    family(&[ancestor], true)
+}
+
+/// The processes whose parents are among these or, `deeply`, among what was found.
+fn family(roots: &[libc::pid_t], deeply: bool) -> Vec<libc::pid_t> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parents: Vec<(libc::pid_t, libc::pid_t)> = ids.filter_map(|id| Some((id, parent_of(id)?))).collect();
+    let mut found: Vec<libc::pid_t> = Vec::new();
+    let mut generation = roots.to_vec();
+    while !generation.is_empty() {
+        let next = parents.iter().filter(|(_, parent)| generation.contains(parent)).map(|(id, _)| *id);
+        generation = next.filter(|id| !found.contains(id)).collect();
+        found.extend(&generation);
+        if !deeply {
+            break;
+        }
+    }
+    found
+}
+
+/// The parent of a process; `None` = it is gone, or dead and not yet reaped.
+fn parent_of(id: libc::pid_t) -> Option<libc::pid_t> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name stands in parentheses and may contain anything.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    (fields.next()? != "Z").then_some(())?;
+    fields.next()?.parse().ok()
+}
+
+/// Kills all children of this process but these, and those that become its children meanwhile
+/// ([`adopt_orphans`]). Does not wait longer than this for them. Nobody is reaped.
+pub fn end_children(except: &[libc::pid_t], patience: Duration) {
+    let until = Instant::now() + patience;
+    while has_children() {
+        let mut children = children_of(process_id());
+        children.retain(|child| !except.contains(child));
+        if children.is_empty() || Instant::now() >= until {
+            return;
+        }
+        children.into_iter().for_each(|child| signals::kill(child, libc::SIGKILL));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether this process has children, dead or alive.
+fn has_children() -> bool {
+    // SAFETY: the structure is plain data, valid as zeros, and the pointer is valid.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
     }
 }
 

@@ -42,7 +42,7 @@ fn atomic_writes(job: &JobPlan, worker: &WorkerPlan, machine: &dyn Machine) -> O
     let sizes = options.block_size(Direction::Write);
     worker.files.iter().find_map(|file| {
         // Nothing is known about a file that does not exist yet.
-        let writes = machine.atomic_writes(file)?;
+        let writes = machine.atomic_writes(&file)?;
         let reason = refusal(writes, sizes.min()).or_else(|| refusal(writes, sizes.max()))?;
         Some(format!("atomic=1: {} cannot be written atomically: {reason}", file.display()))
     })

@@ -1,13 +1,12 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
 use crate::control_groups::ControlGroup;
-use crate::{JobPlan, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
+use crate::{JobPlan, Names, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
 use iolite_host::Machine;
 use iolite_options::engines::{EngineInfo, ExternalOptions, UnitKind, engine};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::PathBuf;
 
 impl Plan {
     /// Makes the plan for the jobs of one job file or command line, from what is asked for and from what the machine is
@@ -108,7 +107,7 @@ impl Builder<'_> {
             // One clone stands for all of those that there is no room for.
             options.schedule.numjobs = 1;
             let common = Common { engine, replays: &[], wait_for: 0..0, seed: 0 };
-            self.plan.workers.push(self.worker(&options, &common, 0, Vec::new()));
+            self.plan.workers.push(self.worker(&options, &common, 0, Names::default()));
         } else {
             self.add_clones(&mut options, engine);
         }
@@ -177,7 +176,7 @@ impl Builder<'_> {
             let replay = common.replays.get(clone as usize);
             let files = self.worker_files(options, &common.engine, clone, replay).unwrap_or_else(|blame| {
                 blamed.get_or_insert(blame);
-                Vec::new()
+                Names::default()
             });
             self.plan.workers.push(self.worker(options, &common, clone, files));
         }
@@ -188,13 +187,7 @@ impl Builder<'_> {
     }
 
     /// A clone of the job that comes next.
-    fn worker(
-        &self,
-        options: &JobOptions,
-        common: &Common<'_>,
-        clone: u32,
-        files: Vec<PathBuf>,
-    ) -> WorkerPlan {
+    fn worker(&self, options: &JobOptions, common: &Common<'_>, clone: u32, files: Names) -> WorkerPlan {
         let index = self.plan.workers.len();
         let place = options.left_out_before.saturating_add(index as u64);
         let seed = mix(common.seed.wrapping_add(mix(place.wrapping_add(1))));
@@ -220,10 +213,10 @@ impl Builder<'_> {
         engine: &EngineInfo,
         clone: u32,
         replay: Option<&replay::Replay>,
-    ) -> Result<Vec<PathBuf>, files::Blame> {
+    ) -> Result<Names, files::Blame> {
         match replay {
-            Some((_, files)) => Ok(files.clone()),
-            None if engine.facets.unit == UnitKind::Works => Ok(Vec::new()),
+            Some((_, files)) => Ok(files.clone().into()),
+            None if engine.facets.unit == UnitKind::Works => Ok(Names::default()),
             None if !engine.facets.has_local_files() || self.run.parse_only => {
                 Ok(files::nominal(options, clone))
             }

@@ -1,6 +1,7 @@
 //! What a job asks of its engine, and the engine cannot do.
 
-use iolite_options::engines::{self, Capability, Data, EngineInfo, ExternalOptions, UnitKind};
+use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
+use iolite_options::engines::{CpuioOptions, ExecOptions, ExternalOptions};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 
 /// What stands in the way: the option to blame, and why.
@@ -42,10 +43,26 @@ pub(crate) fn obstacles(
         found.push((option, message));
     }
     found.extend(of_unit(options, engine));
+    if !run.parse_only {
+        found.extend(of_own_options(options).map(|message| ("ioengine", message)));
+    }
     if engine.facets.data == Data::OwnStorage {
         found.extend(of_own_storage(options, engine));
     }
     found
+}
+
+/// What an engine has to be told and was not.
+fn of_own_options(options: &JobOptions) -> Option<String> {
+    if options.engine.of::<CpuioOptions>().is_some_and(|own| own.cpuload == 0) {
+        return Some(
+            "ioengine=cpuio: cpuload= is missing, the percent of a CPU to use (1 to 100)".to_owned(),
+        );
+    }
+    if options.engine.of::<ExecOptions>().is_some_and(|own| own.program.is_empty()) {
+        return Some("ioengine=exec: program= is missing, the program to run".to_owned());
+    }
+    None
 }
 
 /// What makes no sense with units of this kind.
@@ -200,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn what_an_engine_has_to_be_told_is_asked_for() {
+        for (name, missing) in [("cpuio", "cpuload= is missing"), ("exec", "program= is missing")] {
+            let entry = engine(name).unwrap();
+            let [message] = &told(entry, |o| o.choose_engine(entry))[..] else { panic!("one") };
+            assert!(message.contains(missing), "{message}");
+        }
+    }
+
+    #[test]
     fn what_only_works_hands_nothing_over() {
         let mut works = *engine("null").unwrap();
         works.facets.unit = UnitKind::Works;
@@ -212,7 +238,7 @@ mod tests {
     #[test]
     fn what_moves_no_data_is_not_verified() {
         let mut names = *engine("psync").unwrap();
-        names.facets.unit = UnitKind::ActsOnNames;
+        names.facets.unit = engine("filestat").unwrap().facets.unit;
         let verifies = |o: &mut JobOptions| o.verification.verify = Verify::Crc32c;
         assert_eq!(
             told(&names, verifies),

@@ -4,6 +4,7 @@
 //! clone has its own files, named by `filename_format`, and clones take the directories in turn. (fio documents both
 //! rules under `directory`.)
 
+use crate::Names;
 use iolite_host::{EntryKind, Machine, Refusal};
 use iolite_options::JobOptions;
 use iolite_types::is_standard_stream;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub type Blame = (&'static str, Refusal);
 
 /// The worker's files. Looks at the disk only for `directory` (which must exist) and `opendir`.
-pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<Vec<PathBuf>, Blame> {
+pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<Names, Blame> {
     for directory in &options.files.directory {
         let refused = match machine.file(Path::new(directory)) {
             Ok(Some(found)) if found.kind == EntryKind::Directory => continue,
@@ -35,7 +36,7 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
         if options.files.nrfiles_limits_names {
             files.truncate(options.files.nrfiles as usize);
         }
-        return Ok(files);
+        return Ok(files.into());
     }
     Ok(nominal(options, clone))
 }
@@ -46,22 +47,20 @@ fn about(option: &str, value: &str, refusal: Refusal) -> Refusal {
 }
 
 /// The names that follow from the options alone.
-pub fn nominal(options: &JobOptions, clone: u32) -> Vec<PathBuf> {
+pub fn nominal(options: &JobOptions, clone: u32) -> Names {
     if options.files.filename.is_empty() {
         let directory = match options.files.directory.len() {
             0 => Path::new(""),
             count => Path::new(&options.files.directory[clone as usize % count]),
         };
-        return (0..options.files.nrfiles)
-            .map(|file| directory.join(generated(options, clone, file)))
-            .collect();
+        return Names::numbered(directory, &format_of(options, clone), FILE_NUMBER, options.files.nrfiles);
     }
     let directory = options.files.directory.first().map_or(Path::new(""), Path::new);
     let place = |name: &String| match Path::new(name) {
         stream if is_standard_stream(stream) => stream.to_owned(),
         name => prefixed(directory, name),
     };
-    options.files.filename.iter().map(place).collect()
+    options.files.filename.iter().map(place).collect::<Vec<PathBuf>>().into()
 }
 
 /// `directory/name`. The directory is a prefix of absolute names as well.
@@ -72,8 +71,11 @@ pub(crate) fn prefixed(directory: &Path, name: &Path) -> PathBuf {
     directory.join(name.strip_prefix("/").unwrap_or(name))
 }
 
-/// A name from `filename_format`.
-fn generated(options: &JobOptions, clone: u32, file: u32) -> String {
+/// What stands for the number of a file in `filename_format`.
+const FILE_NUMBER: &str = "$filenum";
+
+/// The format of a clone's names, in which only the number of the file is left open.
+fn format_of(options: &JobOptions, clone: u32) -> String {
     let format = if options.files.filename_format.is_empty() {
         "$jobname.$jobnum.$filenum"
     } else {
@@ -82,8 +84,7 @@ fn generated(options: &JobOptions, clone: u32, file: u32) -> String {
     let name = format
         .replace("$jobname", &options.name)
         .replace("$clientuid", "localhost")
-        .replace("$jobnum", &clone.to_string())
-        .replace("$filenum", &file.to_string());
+        .replace("$jobnum", &clone.to_string());
     if options.files.directory.is_empty() { name } else { name.trim_start_matches('/').to_owned() }
 }
 
@@ -169,14 +170,14 @@ mod tests {
             ..JobOptions::default()
         };
         let files = names(&options, 0, &machine).unwrap();
-        assert_eq!(files, [Path::new("/data/a"), Path::new("/data/sub/b")]);
+        assert_eq!(files, Names::from(vec!["/data/a".into(), "/data/sub/b".into()]));
         let limited = {
             let mut options = options.clone();
             options.files.nrfiles = 1;
             options.files.nrfiles_limits_names = true;
             options
         };
-        assert_eq!(names(&limited, 0, &machine).unwrap(), [Path::new("/data/a")]);
+        assert_eq!(names(&limited, 0, &machine).unwrap(), Names::from(vec!["/data/a".into()]));
         let empty = {
             let mut options = options;
             options.files.opendir = Some("/empty".into());

@@ -12,7 +12,7 @@ pub use watching::{SamplingRules, SteadyRules};
 
 use crate::Problem;
 use crate::control_groups::ControlGroup;
-use iolite_options::engines::EngineInfo;
+use iolite_options::engines::{CpuioOptions, EngineInfo, UnitKind};
 use iolite_options::{ExitWhat, JobOptions, NumaPolicy, ReadWrite};
 use iolite_stats::RateLimits;
 use iolite_types::{BlockSize, Direction, PerDirection};
@@ -48,6 +48,10 @@ pub struct JobPlan {
     pub found_files: bool,
     /// Which other workers end when one of its workers ends.
     pub end: EndRules,
+    /// Its workers end when all workers that do I/O have ended (`exit_on_io_done`).
+    pub ends_with_io: bool,
+    /// Its engine starts programs, which must not outlive the run.
+    pub starts_programs: bool,
     /// What is reported of it, and how.
     pub report: ReportRules,
     /// The rate limits of a worker, summed over the directions that it uses, for the status line.
@@ -122,6 +126,8 @@ impl JobPlan {
             thread: options.schedule.thread,
             found_files: options.finds_files(),
             end: EndRules::of(&options),
+            ends_with_io: options.engine.of::<CpuioOptions>().is_some_and(|own| own.exit_on_io_done),
+            starts_programs: options.engine.starts_programs(),
             report: ReportRules::of(&options),
             limits: limits(&options),
             sampling: SamplingRules::of(&options),
@@ -136,6 +142,11 @@ impl JobPlan {
             auxiliary: PathBuf::new(),
             options: Arc::new(options),
         }
+    }
+
+    /// Whether its workers do I/O, rather than work without.
+    pub fn does_io(&self) -> bool {
+        self.engine.facets.unit != UnitKind::Works
     }
 
     /// A problem of this job, for which an option is to blame.

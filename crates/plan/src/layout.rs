@@ -3,9 +3,11 @@
 //! Sizes may be shares of existing files, or default to their size, so a layout is decided from facts about the files.
 //! [`layout`] is a pure function of the options and those facts.
 
-use iolite_options::engines::{Facets, UnitKind};
+use crate::Names;
+use iolite_options::engines::{Facets, NameUse};
 use iolite_options::{JobOptions, Range, SizeValue};
 use iolite_types::FileKind;
+use iolite_workload::FileSizes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -46,6 +48,23 @@ pub struct Layout {
     pub pass_bytes: Option<u64>,
     /// The files that were found (`opendir`) and that it does not use.
     pub left_out: LeftOut,
+    /// The files of an engine that acts on names, which are not among `files`.
+    pub named: Option<NamedFiles>,
+}
+
+/// Files of which an engine only uses the names. There may be millions, so what is known of them is known of all at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedFiles {
+    /// Their names.
+    pub names: Names,
+    /// What the engine does to them.
+    pub name_use: NameUse,
+    /// The sizes that they count as.
+    pub counted: FileSizes,
+    /// The sizes that files are made with which have to be there; `None` = they have to be there already.
+    pub sizes: Option<FileSizes>,
+    /// What is missing may be made.
+    pub may_be_made: bool,
 }
 
 /// Files that were found and have no room for one block.
@@ -77,9 +96,15 @@ impl LeftOut {
 }
 
 impl Layout {
+    /// How many files there are.
+    pub fn count(&self) -> usize {
+        self.named.as_ref().map_or(self.files.len(), |named| named.names.len())
+    }
+
     /// Bytes that may be touched.
     pub fn total_length(&self) -> u64 {
-        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.length))
+        let named = self.named.as_ref().map_or(0, |named| named.counted.total(named.names.len() as u32));
+        self.files.iter().fold(named, |sum, file| sum.saturating_add(file.length))
     }
 
     /// The layout with every regular file as large as it has become, for files that were made until the file system
@@ -193,6 +218,45 @@ pub struct LayoutContext {
     pub seed: u64,
 }
 
+/// The layout of an engine that does this to names.
+pub(crate) fn layout_of_names(
+    options: &JobOptions,
+    context: LayoutContext,
+    names: &Names,
+    name_use: NameUse,
+) -> Result<Layout, LayoutError> {
+    let block = options.smallest_block();
+    let sizes = |least, most| FileSizes { least, most, block, seed: context.seed };
+    let all_alike = |size| sizes(size, size);
+    let wanted = match (options.extent.filesize, options.extent.size) {
+        (Some(range), _) => Some(sizes(range.low, range.high)),
+        (None, Some(SizeValue::Bytes(bytes))) => Some(all_alike(bytes / (names.len() as u64).max(1))),
+        (None, _) => None,
+    };
+    if let Some(FileSizes { least, .. }) = wanted
+        && least < block
+    {
+        let path = names.get(0).map_or_else(String::new, |name| name.display().to_string());
+        return Err(LayoutError::SmallerThanBlock { path, length: least, block });
+    }
+    let named = NamedFiles {
+        names: names.clone(),
+        name_use,
+        counted: wanted.unwrap_or_else(|| all_alike(block)),
+        sizes: wanted,
+        may_be_made: options.files.allow_file_create,
+    };
+    let mut layout =
+        Layout { files: Vec::new(), pass_bytes: None, left_out: LeftOut::default(), named: Some(named) };
+    layout.pass_bytes = pass_bytes(options, &layout);
+    Ok(layout)
+}
+
+/// The seed of the next file's size.
+fn next_seed(seed: u64) -> u64 {
+    seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1)
+}
+
 /// Decides the layout of these files.
 pub fn layout(
     options: &JobOptions,
@@ -212,11 +276,11 @@ pub fn layout(
     let laid_out = used
         .iter()
         .map(|(path, facts)| {
-            seed = seed.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+            seed = next_seed(seed);
             one(options, context, seed, used.len() as u64, path, *facts)
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let mut layout = Layout { files: laid_out, pass_bytes: None, left_out };
+    let mut layout = Layout { files: laid_out, pass_bytes: None, left_out, named: None };
     layout.pass_bytes = pass_bytes(options, &layout);
     Ok(layout)
 }
@@ -264,17 +328,6 @@ fn one(
 ) -> Result<FileLayout, LayoutError> {
     let real = facts.size.unwrap_or(0);
     let min_block = options.smallest_block();
-    if context.facets.unit == UnitKind::ActsOnNames {
-        return Ok(FileLayout {
-            path: path.to_owned(),
-            kind: facts.kind,
-            exists: false,
-            offset: 0,
-            length: min_block,
-            extend_to: None,
-            is_whole: true,
-        });
-    }
     let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, real, offset, keeps_size: keeps_sizes(options, context) };
     let length = found.length(options, seed, count, min_block)?;

@@ -2,9 +2,10 @@
 
 use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
-use crate::{layout, offsets, readonly, replay_layout};
+use crate::{layout, layout_of_names, offsets, readonly, replay_layout};
 use iolite_host::{Machine, Refusal};
 use iolite_options::JobOptions;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -64,22 +65,28 @@ impl Search<'_> {
     fn of_worker(&mut self, worker: &WorkerPlan) -> Result<Layout, Refusal> {
         let job = self.plan.job_of(worker);
         let (options, facets) = (&job.options, job.engine.facets);
+        let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
+        if let Some(name_use) = facets.name_use() {
+            let mut layout = layout_of_names(options, context, &worker.files, name_use)
+                .map_err(|error| invalid(error.to_string()))?;
+            if let Some(named) = &mut layout.named {
+                named.may_be_made &= !self.plan.readonly;
+            }
+            return Ok(layout);
+        }
         let namespace = self.namespaces.of(job).filter(|_| facets.needs_files());
         let mut files = Vec::with_capacity(worker.files.len());
-        for path in &worker.files {
+        for path in worker.files.iter() {
             let found = match namespace {
-                Some(namespace) => self.find(job, namespace, path)?,
+                Some(namespace) => self.find(job, namespace, &path)?,
                 None => FileFacts { kind: FileKind::Regular, size: None },
             };
-            check_kind(options, path, found).map_err(invalid)?;
-            files.push((path.clone(), found));
+            check_kind(options, &path, found).map_err(invalid)?;
+            files.push((path.into_owned(), found));
         }
         let layout = match &worker.replay {
             Some(replay) => replay_layout(replay, &files, facets.keeps_data()).map_err(invalid)?,
-            None => {
-                let context = LayoutContext { clone: worker.clone, facets, seed: worker.seed };
-                layout(options, context, &files).map_err(|error| invalid(error.to_string()))?
-            }
+            None => layout(options, context, &files).map_err(|error| invalid(error.to_string()))?,
         };
         match namespace {
             Some(namespace) => self.checked(options, layout, namespace),
@@ -105,9 +112,11 @@ impl Search<'_> {
 
     /// Asks a storage about all names of a job's workers at once: it has to be connected to.
     fn ask(&mut self, job: &JobPlan, namespace: Namespace) -> Result<(), String> {
-        let names = self.plan.workers[self.plan.clones(job)].iter().flat_map(|worker| &worker.files);
-        let mut names: Vec<PathBuf> =
-            names.filter(|name| !self.known.contains_key(&(namespace, (*name).clone()))).cloned().collect();
+        let names = self.plan.workers[self.plan.clones(job)].iter().flat_map(|worker| worker.files.iter());
+        let mut names: Vec<PathBuf> = names
+            .map(Cow::into_owned)
+            .filter(|name| !self.known.contains_key(&(namespace, name.clone())))
+            .collect();
         names.sort();
         names.dedup();
         let found = storages::facts(job, &names, self.storages)?;

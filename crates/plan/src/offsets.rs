@@ -192,11 +192,13 @@ mod tests {
             files: vec![file("small", 8 << 20)],
             pass_bytes: None,
             left_out: crate::LeftOut::default(),
+            named: None,
         };
         let several = Layout {
             files: vec![file("a", 8 << 20), file("b", 8 << 20)],
             pass_bytes: None,
             left_out: crate::LeftOut::default(),
+            named: None,
         };
         let mut options = JobOptions::default();
         options.pattern.sprandom = true;

@@ -67,16 +67,17 @@ fn own_files<'a>(plan: &'a Plan, machine: &dyn Machine) -> HashMap<FileKey, Own<
     states.chain(traces).collect()
 }
 
-/// The files of a worker, and whether it writes to them, trims them, or makes them longer.
+/// The files of a worker, and whether it writes to them, trims them, removes them, or makes them longer.
 fn files<'a>(
     plan: &Plan,
     worker: &'a WorkerPlan,
     layout: &'a Layout,
 ) -> impl Iterator<Item = (&'a FileLayout, bool)> {
-    let rw = plan.job_of(worker).options.pattern.rw;
+    let job = plan.job_of(worker);
+    let changes_all = job.options.pattern.rw.changes() || job.engine.facets.removes();
     let is_changed = move |index: usize| match worker.replay.as_deref() {
         Some(replay) => replay.needs.get(index).is_some_and(|needs| needs.changes()),
-        None => rw.changes(),
+        None => changes_all,
     };
     let files = layout.files.iter().enumerate();
     files.map(move |(index, file)| (file, file.extend_to.is_some() || is_changed(index)))
@@ -141,7 +142,7 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     if machine.usable_file(path).is_ok_and(|(kind, _)| matches!(kind, FileKind::Char | FileKind::Pipe)) {
         return None;
     }
-    let is_here = |worker: &&WorkerPlan| worker.files.iter().any(|file| machine.key(file) == key);
+    let is_here = |worker: &&WorkerPlan| worker.files.iter().any(|file| machine.key(&file) == key);
     let local = plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files());
     if let Some(owner) = local.clone().find(is_here) {
         return Some(format!("the data of job {}", plan.job_of(owner).options.name));

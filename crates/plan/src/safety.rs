@@ -3,10 +3,11 @@
 use crate::files;
 use crate::replay::Replay;
 use crate::trims;
-use iolite_host::Machine;
+use iolite_host::{EntryKind, Machine};
 use iolite_options::JobOptions;
-use iolite_options::engines::EngineInfo;
+use iolite_options::engines::{EngineInfo, NameKind, NameUse};
 use iolite_types::is_standard_stream;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,10 @@ pub(crate) fn obstacles(
             ("filename", format!("{} does not exist, and no file is made among devices", name.display()))
         })
         .collect();
+    if engine.facets.removes() {
+        found.extend(not_to_be_removed(engine, &there, machine));
+        return found;
+    }
     if !options.pattern.rw.changes() {
         return found;
     }
@@ -43,6 +48,27 @@ pub(crate) fn obstacles(
         found.extend(changed.filter_map(|name| used(options, replays, name, machine)));
     }
     found
+}
+
+/// Why these names are not to be removed: what has them is nothing that a job makes.
+fn not_to_be_removed(
+    engine: &EngineInfo,
+    names: &[&PathBuf],
+    machine: &dyn Machine,
+) -> Vec<(&'static str, String)> {
+    let Some(NameUse { of, .. }) = engine.facets.name_use() else { return Vec::new() };
+    let (wanted, words) = match of {
+        NameKind::File => (EntryKind::Regular, "a regular file"),
+        NameKind::Directory => (EntryKind::Directory, "a directory"),
+    };
+    let is_other =
+        |name: &&&PathBuf| machine.file(name).ok().flatten().is_some_and(|found| found.kind != wanted);
+    let found = names.iter().filter(is_other).map(|name| {
+        let (engine, name) = (engine.name, name.display());
+        let message = format!("ioengine={engine}: {name} is not {words}, and is not removed");
+        ("filename", message)
+    });
+    found.collect()
 }
 
 /// Whether the job changes this one of its files.
@@ -82,7 +108,17 @@ fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTree
     if options.files.opendir.is_some() {
         return BTreeSet::new();
     }
-    (0..options.schedule.numjobs).flat_map(|clone| files::nominal(options, clone)).collect()
+    let of_clones = (0..options.schedule.numjobs).map(|clone| files::nominal(options, clone));
+    let mut all = BTreeSet::new();
+    for names in of_clones {
+        if engine.facets.name_use().is_some() {
+            // There may be millions. What lies beside one of them is looked at when it is made.
+            all.extend(names.places().map(Cow::into_owned));
+        } else {
+            all.extend(names.iter().map(Cow::into_owned));
+        }
+    }
+    all
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The plan: jobs, and workers that are their clones.
 
-use crate::{JobPlan, ReplayPlan, SharedContent};
-use std::path::PathBuf;
+use crate::{JobPlan, Names, ReplayPlan, SharedContent};
 use std::sync::Arc;
 
 /// Everything that a run will do.
@@ -36,7 +35,7 @@ pub struct WorkerPlan {
     /// How long after the beginning of its wave it starts, in nanoseconds (`startdelay`).
     pub start_delay_ns: u64,
     /// Its files, in order.
-    pub files: Vec<PathBuf>,
+    pub files: Names,
     /// Seed of all its random choices.
     pub seed: u64,
     /// What it replays; `None` = nothing.

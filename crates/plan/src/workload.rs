@@ -67,9 +67,13 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
     let random = rw.is_random();
     let block_size = per_direction(|direction| options.block_size(direction));
     let modifier = options.pattern.rw_modifier.0;
-    let count = layout.files.len();
+    let count = layout.count();
     iolite_workload::Spec {
         files: layout.files.iter().map(|file| Region { offset: file.offset, length: file.length }).collect(),
+        wholes: layout
+            .named
+            .as_ref()
+            .map(|named| iolite_workload::Wholes { count: named.names.len() as u32, sizes: named.counted }),
         file_order: match options.files.file_service_type.kind {
             FileServiceKind::Random => FileOrder::Random,
             FileServiceKind::RoundRobin => FileOrder::RoundRobin,

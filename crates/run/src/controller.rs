@@ -17,6 +17,7 @@ use crate::disk::Disks;
 use crate::idle::IdleMeter;
 use crate::locked_memory::LockedMemory;
 use crate::message::Message;
+use crate::orphans::Orphans;
 use crate::shared::Arena;
 use crate::signals::Requests;
 use crate::spawner::{Answer, Order, Spawner};
@@ -112,6 +113,8 @@ pub struct Controller<'a> {
     spawner: Spawner,
     /// Must come after `spawner`, which ends all workers when it is dropped: fields are dropped in order.
     _groups: ControlGroups,
+    /// As well.
+    _orphans: Orphans,
     watch: Watch,
     bandwidth_log: BandwidthLog,
     disks: Disks,
@@ -187,6 +190,7 @@ impl<'a> Controller<'a> {
             ticker,
             groups: groups.made(),
         };
+        let orphans = Orphans::of(plan);
         let spawner = Spawner::start(shared).map_err(system("the spawner cannot be started"))?;
         if ticker.is_some() {
             spawner.order(Order::KeepTime).map_err(system("the clock cannot be started"))?;
@@ -213,6 +217,7 @@ impl<'a> Controller<'a> {
             signals,
             spawner,
             _groups: groups,
+            _orphans: orphans,
             bandwidth_log: BandwidthLog::new(settings.bandwidth_log)?,
             watch: Watch::new(settings.trigger.clone(), settings.status_files.clone()),
             disks,

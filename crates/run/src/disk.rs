@@ -42,8 +42,8 @@ impl Disks {
             if !plan.job_of(worker).watches_disks {
                 continue;
             }
-            for file in &worker.files {
-                if let Some(found) = machine.disk(file)
+            for place in worker.files.places() {
+                if let Some(found) = machine.disk(&place)
                     && !disks.iter().any(|disk| disk.directory == found.directory)
                 {
                     disks.extend(Watched::new(found));

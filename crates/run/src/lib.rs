@@ -13,6 +13,7 @@ mod disk;
 mod eta;
 mod idle;
 mod locked_memory;
+mod orphans;
 mod prepared;
 mod signals;
 mod spawner;

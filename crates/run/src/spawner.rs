@@ -159,6 +159,9 @@ pub trait Work: Send + Sync {
     fn keep_time(&self);
     /// Measures how idle the CPUs are, until the jobs are over; the exit status.
     fn measure_idleness(&self) -> i32;
+    /// Whether workers start programs. What those have started comes to the spawner when they are gone, and must not
+    /// outlive the run.
+    fn starts_programs(&self) -> bool;
     /// Called when all workers are gone: removes what they needed, if it still exists.
     fn clean_up(&self);
     /// Interrupts workers among the threads of this process for which [`Work::may_be_deaf`] holds.
@@ -188,11 +191,18 @@ impl Spawner {
                 return 1;
             }
             process::allow_many_files();
+            let ends_orphans = work.starts_programs();
+            if ends_orphans {
+                process::adopt_orphans();
+            }
             // With a copy of the controller's end open, this process would never see that the controller closes it.
             // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
             unsafe { libc::close(controller) };
             let work = std::sync::Arc::new(work);
             let status = serve(&its, &work);
+            if ends_orphans {
+                process::end_children(&[], DYING_PATIENCE);
+            }
             work.clean_up();
             status
         })?;

@@ -89,8 +89,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The direction under which this operation is counted; `None` for syncs, which are counted separately, and for work,
-    /// which is not counted.
+    /// The direction that this operation is an I/O of; `None` for syncs, which are counted separately, and for work, which
+    /// is none.
     #[inline(always)]
     pub const fn direction(self) -> Option<Direction> {
         match self {

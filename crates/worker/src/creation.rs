@@ -1,5 +1,7 @@
 //! Creates, extends and fills the files of a job before its I/O.
 
+mod names;
+
 use iolite_content::Content;
 use iolite_engine::{LocalStorage, Storage, Stored};
 use iolite_os::explained;
@@ -47,6 +49,9 @@ pub fn create(
     note: &mut dyn FnMut(String),
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
+    if let Some(files) = &layout.named {
+        return names::create(job, rules, files, note, stop);
+    }
     match rules.data {
         Data::Nowhere => Ok(()),
         Data::LocalFiles => {
@@ -106,7 +111,7 @@ fn create_in(
     if needed.is_empty() {
         return Ok(());
     }
-    note(describe(job, &needed));
+    note(describe(job, needed.len(), needed.iter().map(|(_, size)| size).sum()));
     tell(job, extended, note);
     let mut content = Content::new(&rules.content);
     for (file, size) in needed {
@@ -135,9 +140,8 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     explained(error, format!("{}: {}", path.display(), describe_error(error)))
 }
 
-fn describe(job: &str, files: &[(&FileLayout, u64)]) -> String {
-    let total: u64 = files.iter().map(|(_, size)| size).sum();
-    match files.len() {
+fn describe(job: &str, files: usize, total: u64) -> String {
+    match files {
         1 => format!("{job}: Laying out IO file (1 file / {}MiB)", total >> 20),
         count => format!("{job}: Laying out IO files ({count} files / total {}MiB)", total >> 20),
     }
@@ -311,7 +315,8 @@ mod tests {
             FileLayout { path, kind, exists: true, offset, length, extend_to: Some(length), is_whole: true }
         };
         let told = |files: Vec<FileLayout>, is_filled| {
-            let layout = Layout { files, pass_bytes: None, left_out: iolite_plan::LeftOut::default() };
+            let layout =
+                Layout { files, pass_bytes: None, left_out: iolite_plan::LeftOut::default(), named: None };
             let mut notes = Vec::new();
             let rules = rules(is_filled, Fallocate::Native);
             create("a", &rules, &layout, &mut |text| notes.push(text), &|| false).unwrap();

@@ -1,28 +1,30 @@
 //! A worker's files: which ones are open, advice to the kernel, locks.
 
 mod replayed;
+mod specs;
 mod syncing;
 
 use crate::record::TraceRecorder;
 use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, OpenMode, Storage};
 use iolite_os::explained;
 use iolite_plan::Layout;
-use iolite_plan::resolve::{Data, FadviseHint, FileRules, LockFile};
+use iolite_plan::resolve::{Data, FadviseHint, FileRules, LockFile, NameKind};
 use iolite_types::Direction;
 use replayed::{LiveRules, Names};
+use specs::Specs;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tracing::debug;
 
 /// The files of a worker.
 pub struct FileTable {
-    specs: Vec<FileSpec>,
+    specs: Specs,
     open: Vec<bool>,
     /// Files that were written and then closed.
     written: Vec<bool>,
-    /// How each file is opened.
+    /// How each file is opened; empty = all as usual.
     modes: Vec<OpenMode>,
     /// How files are opened unless more is known about them.
     usual: OpenMode,
@@ -34,6 +36,8 @@ pub struct FileTable {
     recorder: Option<TraceRecorder>,
     /// Where the data of the engine lives.
     data: Data,
+    /// What has the names are directories.
+    are_directories: bool,
     random: bool,
     fadvise: FadviseHint,
     invalidate: bool,
@@ -46,20 +50,12 @@ pub struct FileTable {
 impl FileTable {
     /// The files of this layout. All are closed.
     pub fn new(rules: &FileRules, layout: &Layout) -> Self {
-        let specs: Vec<FileSpec> = layout
-            .files
-            .iter()
-            .map(|file| FileSpec {
-                path: file.path.clone(),
-                kind: file.kind,
-                size: file.offset.saturating_add(file.length),
-            })
-            .collect();
+        let specs = Specs::new(layout);
         let locks = (rules.lock != LockFile::None).then(|| Locks::new(rules.lock, specs.len()));
         FileTable {
             open: vec![false; specs.len()],
             written: vec![false; specs.len()],
-            modes: if rules.modes.is_empty() { vec![rules.mode; specs.len()] } else { rules.modes.clone() },
+            modes: rules.modes.clone(),
             usual: rules.mode,
             protected: Vec::new(),
             names: rules.unique_names.then(Names::default),
@@ -67,6 +63,7 @@ impl FileTable {
             recorder: None,
             specs,
             data: rules.data,
+            are_directories: matches!(&layout.named, Some(named) if named.name_use.of == NameKind::Directory),
             random: rules.is_random,
             fadvise: rules.advice,
             invalidate: rules.invalidate,
@@ -88,12 +85,17 @@ impl FileTable {
 
     /// The name of a file.
     pub fn name(&self, file: u32) -> String {
-        self.specs.get(file as usize).map_or_else(|| "?".into(), |spec| spec.path.display().to_string())
+        self.specs.get(file).map_or_else(|| "?".into(), |spec| spec.path.display().to_string())
     }
 
     /// The path of a file.
-    pub fn path(&self, file: u32) -> Option<&Path> {
-        self.specs.get(file as usize).map(|spec| spec.path.as_path())
+    pub fn path(&self, file: u32) -> Option<PathBuf> {
+        self.specs.get(file).map(|spec| spec.path.clone())
+    }
+
+    /// How a file is opened.
+    fn mode(&self, file: u32) -> OpenMode {
+        self.modes.get(file as usize).copied().unwrap_or(self.usual)
     }
 
     /// Whether a file is open.
@@ -113,22 +115,24 @@ impl FileTable {
     /// The engine cannot open the file, it cannot be opened for its lock, or the kernel refuses `write_hint`.
     pub fn open<E: Engine>(&mut self, engine: &mut E, file: u32) -> io::Result<()> {
         let slot = file as usize;
-        if let Err(error) = engine.open(file, &self.specs[slot], self.modes[slot]) {
+        let spec = self.specs.get(file).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
+        if let Err(error) = engine.open(file, &spec, self.mode(file)) {
+            let spec = spec.into_owned();
             if !self.settle_for_reading(file, &error) {
                 return Err(error);
             }
-            engine.open(file, &self.specs[slot], self.modes[slot])?;
+            engine.open(file, &spec, self.mode(file))?;
         }
-        let spec = &self.specs[slot];
-        debug!(target: "file", "{}: opened for {}", spec.path.display(), self.modes[slot].in_words());
+        let spec = self.specs.get(file).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))?;
+        debug!(target: "file", "{}: opened for {}", spec.path.display(), self.mode(file).in_words());
         if let Some(locks) = &mut self.locks {
-            locks.open_one(slot, spec)?;
+            locks.open_one(slot, &spec)?;
         }
         self.open[slot] = true;
         self.written[slot] = false;
         if let Some(descriptor) = engine.descriptor(file) {
             if self.invalidate {
-                invalidate(descriptor, spec);
+                invalidate(descriptor, &spec);
             }
             advise(descriptor, self.fadvise, self.random);
             if self.write_hint > 0 {
@@ -148,11 +152,11 @@ impl FileTable {
         if !self.invalidate {
             return;
         }
-        for (file, spec) in (0u32..).zip(&self.specs) {
+        for (file, spec) in self.specs.iter() {
             if self.open[file as usize]
                 && let Some(descriptor) = engine.descriptor(file)
             {
-                invalidate(descriptor, spec);
+                invalidate(descriptor, &spec);
             }
         }
     }
@@ -166,9 +170,9 @@ impl FileTable {
         self.open(engine, file)?;
         self.sync(engine, file)?;
         if self.invalidate
-            && let Some(descriptor) = engine.descriptor(file)
+            && let (Some(descriptor), Some(spec)) = (engine.descriptor(file), self.specs.get(file))
         {
-            invalidate(descriptor, &self.specs[file as usize]);
+            invalidate(descriptor, &spec);
         }
         Ok(())
     }
@@ -183,7 +187,7 @@ impl FileTable {
         }
         debug!(target: "file", "{}: closed", self.name(file));
         let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
-        self.written[file as usize] = self.modes[file as usize].write && self.data != Data::Nowhere;
+        self.written[file as usize] = self.mode(file).write && self.data != Data::Nowhere;
         self.record_close(file);
         engine.close(file)?;
         synced
@@ -203,8 +207,8 @@ impl FileTable {
     /// A file cannot be opened or read.
     pub fn pre_read(&self, stop: &dyn Fn() -> bool) -> io::Result<()> {
         let mut buffer = vec![0; 1 << 20];
-        for spec in self.specs.iter().filter(|spec| matches!(spec.kind, FileKind::Regular | FileKind::Block))
-        {
+        let specs = self.specs.iter().map(|(_, spec)| spec);
+        for spec in specs.filter(|spec| matches!(spec.kind, FileKind::Regular | FileKind::Block)) {
             let mut file = match File::open(&spec.path) {
                 Ok(file) => file.take(spec.size),
                 // This job is going to create the file, so there is nothing to read yet.
@@ -216,13 +220,14 @@ impl FileTable {
         Ok(())
     }
 
-    /// Removes the regular files. A missing file is no error: clones share files.
+    /// Removes the regular files, or the directories of an engine that acts on directories. A missing file is no error: clones share files.
     ///
     /// # Errors
     /// A file cannot be removed.
     pub fn unlink<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
-        for spec in self.specs.iter().filter(|spec| spec.kind == FileKind::Regular) {
+        for (_, spec) in self.specs.iter().filter(|(_, spec)| spec.kind == FileKind::Regular) {
             let removed = match self.data {
+                Data::LocalFiles if self.are_directories => std::fs::remove_dir(&spec.path),
                 Data::LocalFiles => LocalStorage.unlink(&spec.path),
                 Data::OwnStorage => own_storage(engine)?.unlink(&spec.path),
                 Data::Nowhere => Ok(()),
@@ -241,7 +246,9 @@ impl FileTable {
     /// A file cannot be opened.
     pub fn prepare_locks(&mut self) -> io::Result<()> {
         match &mut self.locks {
-            Some(locks) => locks.open(&self.specs),
+            Some(locks) => {
+                self.specs.iter().try_for_each(|(file, spec)| locks.open_one(file as usize, &spec))
+            }
             None => Ok(()),
         }
     }
@@ -351,10 +358,6 @@ impl Locks {
         }
     }
 
-    fn open(&mut self, specs: &[FileSpec]) -> io::Result<()> {
-        specs.iter().enumerate().try_for_each(|(slot, spec)| self.open_one(slot, spec))
-    }
-
     fn open_one(&mut self, slot: usize, spec: &FileSpec) -> io::Result<()> {
         // Opening a pipe would wait for its other end. A pipe needs no lock: a byte read from it goes to one reader
         // only.
@@ -427,7 +430,7 @@ mod tests {
     fn locks(kind: LockFile, path: &Path) -> Locks {
         let mut locks = Locks::new(kind, 1);
         let spec = FileSpec { path: path.to_owned(), kind: FileKind::Regular, size: 0 };
-        locks.open(&[spec]).unwrap();
+        locks.open_one(0, &spec).unwrap();
         locks
     }
 
@@ -453,7 +456,7 @@ mod tests {
         let files = [tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap()];
         let mut locks = Locks::new(LockFile::Exclusive, 2);
         let spec = |path: &Path| FileSpec { path: path.to_owned(), kind: FileKind::Regular, size: 0 };
-        locks.open(&[spec(files[0].path()), spec(files[1].path())]).unwrap();
+        (0..2).for_each(|slot| locks.open_one(slot, &spec(files[slot].path())).unwrap());
         assert!(!locks.conflicts(1, Direction::Write));
         locks.enter(0, Direction::Write).unwrap();
         assert!(locks.conflicts(1, Direction::Write));
@@ -472,7 +475,8 @@ mod tests {
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let mut locks = Locks::new(LockFile::Exclusive, 2);
         let spec = |path: &Path| FileSpec { path: path.to_owned(), kind: FileKind::Pipe, size: 0 };
-        locks.open(&[spec(&path), spec(Path::new("-"))]).unwrap();
+        locks.open_one(0, &spec(&path)).unwrap();
+        locks.open_one(1, &spec(Path::new("-"))).unwrap();
         locks.enter(0, Direction::Read).unwrap();
         locks.left(0);
     }

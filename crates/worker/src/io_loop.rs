@@ -25,6 +25,7 @@ mod verify;
 mod work;
 
 pub use blocks::BlockLives;
+pub use buffers::NO_DATA;
 use buffers::UnitBuffers;
 use ending::Ending;
 pub use ending::PassEnd;

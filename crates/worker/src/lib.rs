@@ -30,7 +30,7 @@ mod usage;
 
 use files::FileTable;
 use flow::Flow;
-use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, Parts, PassEnd};
+use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd};
 use iolite_content::Content;
 use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Visitor};
 use iolite_logs::Recorder;
@@ -46,7 +46,7 @@ use iolite_plan::resolve::{CreationTime, Data, PassRules, ResolvedWorker};
 use iolite_types::Direction;
 use iolite_types::describe_error;
 use iolite_verify::{Owners, Verification};
-use iolite_workload::{AnyGenerator, General, Generator};
+use iolite_workload::{AnyGenerator, Generator};
 use logs::Logs;
 use memory::Buffers;
 use offload::Offload;
@@ -261,7 +261,7 @@ impl Worker<'_> {
 
     /// The generator that supports every workload.
     fn general(&self) -> Result<AnyGenerator, Stop> {
-        General::new(&self.resolved.workload).map(AnyGenerator::from).map_err(no_workload)
+        iolite_workload::general(&self.resolved.workload).map_err(no_workload)
     }
 
     /// Runs the job with an engine of a known type.
@@ -316,7 +316,8 @@ impl Worker<'_> {
             opens_on_the_way: workload.open_files < files.len(),
             files,
             buffers: buffers.start,
-            stride: buffers.stride,
+            // What acts on a name counts as the size of the file, for which there is no buffer.
+            stride: if self.resolved.layout.named.is_some() { NO_DATA } else { buffers.stride },
         };
         Ok(SetUp { parts, buffers })
     }
@@ -357,6 +358,9 @@ impl Worker<'_> {
         set_up: SetUp<'_>,
     ) -> Result<(), Stop> {
         let SetUp { mut parts, buffers } = set_up;
+        for line in engine.announcements() {
+            Message::Note(self.number(), line).send(self.messages);
+        }
         self.open(&mut parts.files, &mut engine)?;
         let at_once = BufferLayout {
             start: buffers.start,

@@ -5,7 +5,7 @@ use super::*;
 use iolite_engine::{
     BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit,
 };
-use iolite_options::engines::{Data, UnitKind};
+use iolite_options::engines::{Data, NameAct, NameKind, NameUse, UnitKind};
 use iolite_options::{FileOptions, JobOptions, ReadWrite, RunOptions, SizeValue};
 use iolite_os::shared::Arena;
 use iolite_plan::Plan;
@@ -15,6 +15,9 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+/// Units that make files.
+const MAKES_FILES: UnitKind = UnitKind::ActsOnNames(NameUse { of: NameKind::File, act: NameAct::Make });
 
 /// An engine that calls a function for each unit.
 struct Acting<F> {
@@ -76,7 +79,7 @@ fn run(
     plan.jobs[0].engine.facets.unit = unit;
     if unit == UnitKind::Works {
         plan.jobs[0].engine.facets.data = Data::Nowhere;
-        plan.workers[0].files.clear();
+        plan.workers[0].files = iolite_plan::Names::default();
     }
     let layout = plan.layouts(&machine, &iolite_plan::NoStorages).expect("the layout is in order").remove(0);
     let rules = plan.creation(&plan.workers[0], &layout);
@@ -109,10 +112,10 @@ fn each_name_is_one_unit_and_nothing_is_laid_out() {
         std::fs::File::create_new(&names[unit.file as usize])?;
         Ok(unit.length)
     };
-    let (arena, done) = run(options, UnitKind::ActsOnNames, moved(), act);
+    let (arena, done) = run(options, MAKES_FILES, moved(), act);
     assert_eq!(done, Ok(()));
     let stats = &arena.slot(0).stats;
-    assert_eq!((stats.directions[0].ios.get(), stats.directions[0].bytes.get()), (5, 5 * 4096));
+    assert_eq!((stats.directions[0].ios.get(), stats.directions[0].bytes.get()), (5, 5 << 20));
     assert_eq!(stats.latencies(0)[1].moments.count, 5);
     let names = std::fs::read_dir(directory.path().join("below")).unwrap();
     let names: BTreeSet<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -129,12 +132,12 @@ fn a_name_that_fails_ends_the_job_with_its_error() {
             options.extent.size = Some(SizeValue::Bytes(3 << 20));
             options
         },
-        UnitKind::ActsOnNames,
+        MAKES_FILES,
         moved(),
         |unit, _| if unit.file == 1 { Err(Errno(libc::EEXIST)) } else { Ok(unit.length) },
     );
     assert!(done.unwrap_err().ends_with("j.0.1, func=read"));
-    assert_eq!(arena.slot(0).stats.directions[0].bytes.get(), 4096);
+    assert_eq!(arena.slot(0).stats.directions[0].bytes.get(), 1 << 20);
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn extents_are_acted_on_in_files_of_the_size_that_the_job_needs() {
 }
 
 #[test]
-fn work_counts_as_no_io_and_ends_when_there_is_no_more() {
+fn work_counts_as_reads_of_nothing_and_ends_when_there_is_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let mut pieces = 0;
     let (arena, done) = run(
@@ -184,8 +187,10 @@ fn work_counts_as_no_io_and_ends_when_there_is_no_more() {
     assert_eq!(done, Ok(()));
     assert_eq!(pieces, 3 * 4, "three passes, each until there was no more");
     let stats = &arena.slot(0).stats;
-    assert!(stats.directions.iter().all(|direction| direction.ios.get() + direction.issued.get() == 0));
-    assert_eq!(stats.depths().level.iter().sum::<u64>() + stats.syncs.get(), 0);
+    let read = &stats.directions[0];
+    assert_eq!((read.ios.get(), read.issued.get(), read.bytes.get()), (12, 12, 0));
+    assert_eq!(stats.latencies(0)[1].moments.count, 12);
+    assert_eq!((stats.depths().level[0], stats.syncs.get()), (12, 0));
 }
 
 #[test]

@@ -21,12 +21,14 @@ mod sizes;
 mod spec;
 mod strided;
 mod unvisited;
+mod wholes;
 
 pub use fast::{FastGenerator, fast};
 pub use general::{General, stream_seeds};
 pub use iolite_types::BlockSize;
 pub use place::Place;
 pub use spec::*;
+pub use wholes::{EachFile, FileSizes, Wholes};
 
 use iolite_types::{Direction, Operation};
 use std::path::Path;
@@ -197,6 +199,8 @@ pub enum Error {
 pub enum AnyGenerator {
     /// One of the common workloads.
     Fast(FastGenerator),
+    /// Files of which each is one I/O.
+    EachFile(Box<EachFile>),
     /// Any other.
     General(Box<General>),
 }
@@ -215,6 +219,18 @@ impl From<General> for AnyGenerator {
 pub fn new(spec: &Spec) -> Result<AnyGenerator, Error> {
     match fast(spec) {
         Some(generator) => Ok(AnyGenerator::Fast(generator)),
+        None => general(spec),
+    }
+}
+
+/// The generator of `spec` that can be steered and counts I/Os.
+///
+/// # Errors
+///
+/// Those of [`General::new`].
+pub fn general(spec: &Spec) -> Result<AnyGenerator, Error> {
+    match &spec.wholes {
+        Some(wholes) => Ok(AnyGenerator::EachFile(Box::new(EachFile::new(spec, wholes)?))),
         None => General::new(spec).map(AnyGenerator::from),
     }
 }
@@ -241,6 +257,7 @@ macro_rules! each {
             AnyGenerator::Fast(FastGenerator::UniformMix($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::ChosenMix($generator)) => $body,
             AnyGenerator::Fast(FastGenerator::Mapped($generator)) => $body,
+            AnyGenerator::EachFile($generator) => $body,
             AnyGenerator::General($generator) => $body,
         }
     };

@@ -14,6 +14,7 @@ use crate::{
     offset::{Skewed, hottest},
     rng::Rng,
 };
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub(crate) struct Rotation {
     limit: usize,
     ios_per_file: u64,
     /// Files in use, ascending.
-    open: Vec<u32>,
+    open: VecDeque<u32>,
     /// The first file that has not been used yet.
     unused: u32,
     cursor: usize,
@@ -73,7 +74,7 @@ impl Rotation {
             files,
             limit,
             ios_per_file: ios_per_file.max(1),
-            open: Vec::with_capacity(limit),
+            open: VecDeque::with_capacity(limit),
             unused: 0,
             cursor: 0,
             ios_left: 0,
@@ -136,9 +137,15 @@ impl Rotation {
     /// Notes that the current file is finished.
     #[cold]
     pub(crate) fn finished(&mut self) {
-        self.open.remove(self.cursor);
+        // With a million files, a file in the middle must not be taken out by moving all behind it. A random draw does
+        // not care for their order.
+        if self.order == FileOrder::Random {
+            self.open.swap_remove_back(self.cursor);
+        } else {
+            self.open.remove(self.cursor);
+        }
         if self.unused < self.files {
-            self.open.push(self.unused);
+            self.open.push_back(self.unused);
             self.unused += 1;
         }
         if self.cursor >= self.open.len() {

@@ -1,5 +1,6 @@
 //! The description of a workload: everything that matters for choosing the next I/O.
 
+use crate::Wholes;
 use iolite_types::{BlockSize, Direction, PerDirection};
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Spec {
     /// The region of each file that the worker may touch, in the order of the files.
     pub files: Vec<Region>,
+    /// Files of which each is one I/O; then there are no others.
+    pub wholes: Option<Wholes>,
     /// How the next file is chosen.
     pub file_order: FileOrder,
     /// I/Os on one file before the next is chosen, at least 1.
@@ -75,6 +78,7 @@ impl Spec {
     pub fn plain(length: u64, block: u64) -> Spec {
         Spec {
             files: vec![Region { offset: 0, length }],
+            wholes: None,
             file_order: FileOrder::RoundRobin,
             ios_per_file: 1,
             open_files: 1,

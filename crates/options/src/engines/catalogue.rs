@@ -1,11 +1,15 @@
 //! The engines: one entry holds all that anybody asks about an engine before it runs.
 
 use super::{Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, UnitKind};
-use super::{ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
+use super::{CpuioOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions};
+use super::{Pvsync2Options, StatOptions};
 use super::{external, files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
+use super::{NameAct, NameKind, NameUse};
 use Capability::{AtomicWrites, CopyIntoFile, Extend, OnlyLook, Polling, Priorities, Sync, Trim};
+use NameAct::{LookUp, Make, Remove};
+use NameKind::{Directory, File};
 
 /// What the engines can do that read and write local files by system calls.
 const USUAL: &[Capability] = &[Sync, Trim, Extend];
@@ -47,13 +51,13 @@ impl EngineInfo {
     }
 
     /// There is nothing open that could be synced.
-    const fn acts_on_names(self) -> Self {
-        self.unit(UnitKind::ActsOnNames).can(&[Trim, Extend])
-    }
-
-    /// As before, and nothing is changed.
-    const fn only_looks(self) -> Self {
-        self.unit(UnitKind::ActsOnNames).can(&[Trim, Extend, OnlyLook])
+    const fn acts_on_names(self, of: NameKind, act: NameAct) -> Self {
+        let looks = matches!(act, LookUp);
+        self.unit(UnitKind::ActsOnNames(NameUse { of, act })).can(if looks {
+            &[Trim, Extend, OnlyLook]
+        } else {
+            &[Trim, Extend]
+        })
     }
 
     const fn completion(mut self, completion: Completion) -> Self {
@@ -100,8 +104,7 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("cpuio", "Burns processor cycles in place of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
-        .options(local::CPUIO)
-        .not_yet(),
+        .own(|| CpuioOptions::default().into(), local::CPUIO),
     engine("mmap", "Copies from and to files mapped into memory")
         .can(&[Sync, Trim, CopyIntoFile])
         .own(|| MmapOptions::default().into(), mmap::OPTIONS),
@@ -122,17 +125,20 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .options(network::NET)
         .not_yet(),
     engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents).not_yet(),
-    engine("filecreate", "Creates files").acts_on_names().not_yet(),
-    engine("filestat", "Looks up files").only_looks().options(files::STAT).not_yet(),
-    engine("filedelete", "Deletes files").acts_on_names().not_yet(),
-    engine("dircreate", "Creates directories").acts_on_names().not_yet(),
-    engine("dirstat", "Looks up directories").only_looks().options(files::STAT).not_yet(),
-    engine("dirdelete", "Deletes directories").acts_on_names().not_yet(),
+    engine("filecreate", "Creates files").acts_on_names(File, Make),
+    engine("filestat", "Looks up files")
+        .acts_on_names(File, LookUp)
+        .own(|| StatOptions::default().into(), files::STAT),
+    engine("filedelete", "Deletes files").acts_on_names(File, Remove),
+    engine("dircreate", "Creates directories").acts_on_names(Directory, Make),
+    engine("dirstat", "Looks up directories")
+        .acts_on_names(Directory, LookUp)
+        .own(|| StatOptions::default().into(), files::STAT),
+    engine("dirdelete", "Deletes directories").acts_on_names(Directory, Remove),
     engine("exec", "Runs another program")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
-        .options(local::EXEC)
-        .not_yet(),
+        .own(|| ExecOptions::default().into(), local::EXEC),
     engine("page_fault", "Touches pages of anonymous memory").data(Data::Nowhere).not_yet(),
     engine("nfs", "Talks to an NFS server by libnfs")
         .data(Data::OwnStorage)
@@ -206,16 +212,61 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .own(|| ExternalOptions::default().into(), external::OPTIONS),
 ];
 
-/// Engines of fio for hardware, libraries or systems that this program does not serve, and what does the same job here.
-pub(super) static ELSEWHERE: &[(&str, &str)] = &[
-    ("libblkio", "use io_uring or libaio on the same device"),
-    ("libzbc", "a zoned disk is a block device as well: use psync, libaio or io_uring on it"),
-    ("xnvme", "use io_uring or libaio on the same device"),
-    ("dfs", "mount the DAOS container with dfuse, and use psync or io_uring there"),
-    ("ime", "use psync or libaio on the mount point of the IME client"),
-    ("libcufile", "use io_uring or libaio, whose buffers are in the memory of the machine, not of the GPU"),
-    ("libhipfile", "use io_uring or libaio, whose buffers are in the memory of the machine, not of the GPU"),
-    ("windowsaio", "it is for Windows; use libaio or io_uring"),
-    ("solarisaio", "it is for Solaris; use posixaio, libaio or io_uring"),
-    ("guasi", "its library is not maintained any more; use posixaio, libaio or io_uring"),
+/// An engine of fio that is not part of this program: for a library that is not to be had, or for another system.
+pub(super) struct Elsewhere {
+    pub(super) name: &'static str,
+    /// What it is.
+    pub(super) what: &'static str,
+    /// What does the same job here.
+    pub(super) instead: &'static str,
+}
+
+const fn elsewhere(name: &'static str, what: &'static str, instead: &'static str) -> Elsewhere {
+    Elsewhere { name, what, instead }
+}
+
+/// All of them.
+pub(super) static ELSEWHERE: &[Elsewhere] = &[
+    elsewhere(
+        "libblkio",
+        "the library libblkio for block devices of virtual machines and user space drivers",
+        "use io_uring or libaio on a device of the kernel",
+    ),
+    elsewhere(
+        "libzbc",
+        "the library libzbc for zoned disks",
+        "use zonemode=zbd with libaio, io_uring or psync on the disk, which is a block device as well",
+    ),
+    elsewhere(
+        "xnvme",
+        "the library xNVMe for NVMe devices",
+        "use io_uring_cmd for commands of your own, or io_uring or libaio on the block device",
+    ),
+    elsewhere(
+        "dfs",
+        "the file system interface of DAOS",
+        "mount the container with dfuse, and use psync or io_uring there",
+    ),
+    elsewhere(
+        "ime",
+        "the interface of the Infinite Memory Engine, a burst buffer",
+        "use psync or libaio on the mount point of its client",
+    ),
+    elsewhere(
+        "libcufile",
+        "GPUDirect Storage by NVIDIA, which moves data between files and the memory of a GPU",
+        "use io_uring or libaio, whose buffers are in the memory of the machine",
+    ),
+    elsewhere(
+        "libhipfile",
+        "hipFile by AMD, which moves data between files and the memory of a GPU",
+        "use io_uring or libaio, whose buffers are in the memory of the machine",
+    ),
+    elsewhere("windowsaio", "the asynchronous I/O of Windows", "use io_uring or libaio"),
+    elsewhere("solarisaio", "the asynchronous I/O of Solaris", "use io_uring, libaio or posixaio"),
+    elsewhere(
+        "guasi",
+        "the library GUASI, which makes system calls asynchronous by threads and is not maintained any more",
+        "use posixaio, or io_submit_mode=offload with psync",
+    ),
 ];

@@ -1,7 +1,8 @@
 //! The own options of the engine that a job has chosen.
 
 use super::own::{OwnOptions, found};
-use super::{CommandPriorities, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions, Pvsync2Options};
+use super::{CommandPriorities, CpuioOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions};
+use super::{MmapOptions, Pvsync2Options, StatOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -44,11 +45,14 @@ macro_rules! engine_options {
 }
 
 engine_options! {
+    Cpuio(CpuioOptions),
+    Exec(ExecOptions),
     External(ExternalOptions),
     IoUring(IoUringOptions),
     Libaio(LibaioOptions),
     Mmap(MmapOptions),
     Pvsync2(Pvsync2Options),
+    Stat(StatOptions),
 }
 
 impl EngineOptions {
@@ -75,6 +79,11 @@ impl EngineOptions {
     /// Whether all files have to be known when the engine is made, because it registers them.
     pub fn registers_files(&self) -> bool {
         self.own().is_some_and(OwnOptions::registers_files)
+    }
+
+    /// Whether the engine starts programs of the user, which must not outlive the run.
+    pub fn starts_programs(&self) -> bool {
+        self.own().is_some_and(OwnOptions::starts_programs)
     }
 
     /// Lets an option land.

@@ -27,16 +27,46 @@ pub enum Data {
 pub enum UnitKind {
     /// It moves data between a buffer and a place. Files are laid out before, as far as data is kept.
     Transfers,
-    /// It acts on a name: creates, looks up or removes what has it. Each file is one unit per pass. Nothing is laid out,
-    /// and `open` only tells the engine the name; the directories above it are made.
-    ActsOnNames,
+    /// It acts on a name: creates, looks up or removes what has it. Each file is one unit per pass. What is to be looked
+    /// up or removed is made before, with the directories above it. `open` only tells the engine the name.
+    ActsOnNames(NameUse),
     /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it. Files are laid
     /// out and opened as for transfers; buffers hold nothing.
     ActsOnExtents,
-    /// It works without I/O: there are no files, and nothing is counted but the CPU time. Units follow one another until
-    /// the job's time is over, or one answers that there is nothing more to do (0). Such an engine is synchronous, and
-    /// returns early when a signal interrupts it.
+    /// It works without I/O: there are no files. A unit is a piece of work, which counts as a read of no bytes. Units
+    /// follow one another until the job's time is over, or one answers that there is nothing more to do (0). Such an
+    /// engine is synchronous. A piece that takes long is done bit by bit: while more of it is to be done, the engine
+    /// answers that it is busy every few milliseconds, and between two pieces that it was interrupted (`EINTR`).
     Works,
+}
+
+/// What an engine does to names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NameUse {
+    /// What has, or will have, the name.
+    pub of: NameKind,
+    /// What is done to it.
+    pub act: NameAct,
+}
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum NameKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// What is done to a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum NameAct {
+    /// It is made, if it is not there.
+    Make,
+    /// It is looked up.
+    LookUp,
+    /// It is removed.
+    Remove,
 }
 
 /// Who completes a unit.
@@ -148,6 +178,19 @@ impl Facets {
     /// Whether its units move data between buffers and files: what they write can be made up, read back and verified.
     pub const fn moves_data(&self) -> bool {
         matches!(self.unit, UnitKind::Transfers)
+    }
+
+    /// What it does to names, if it acts on names.
+    pub const fn name_use(&self) -> Option<NameUse> {
+        match self.unit {
+            UnitKind::ActsOnNames(name_use) => Some(name_use),
+            _ => None,
+        }
+    }
+
+    /// Whether its units remove what they are issued for, whatever the direction.
+    pub const fn removes(&self) -> bool {
+        matches!(self.unit, UnitKind::ActsOnNames(NameUse { act: NameAct::Remove, .. }))
     }
 
     /// Whether its files have to be there, and as large as the job needs them, before its first unit.

@@ -1,10 +1,42 @@
 //! Options of engines that work on files as such.
 
+use super::own::{OwnOptions, own_options, place};
 use crate::definition::{Definition, Kind};
+use serde::{Deserialize, Serialize};
+
+/// The system call that looks a name up (`stat_type`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StatCall {
+    /// stat(2), which follows a symbolic link.
+    #[default]
+    Stat,
+    /// lstat(2), which does not.
+    Lstat,
+    /// statx(2), asked for everything.
+    Statx,
+}
+
+own_options! {
+    /// The options of `filestat` and `dirstat`.
+    pub struct StatOptions declared by STAT {
+        /// Which system call looks a name up.
+        pub stat_type: StatCall,
+    }
+}
+
+impl OwnOptions for StatOptions {}
 
 static STAT_TYPE: Definition = Definition::engine("stat_type", Kind::Str, "Which system call looks it up")
     .default("stat")
-    .keywords(&[("stat", "stat(2)"), ("lstat", "lstat(2)"), ("statx", "statx(2), where the system has it")]);
+    .keywords(&[("stat", "stat(2)"), ("lstat", "lstat(2)"), ("statx", "statx(2), where the system has it")])
+    .lands_in_engine(|own, given| {
+        place::<StatOptions>(own)?.stat_type = match given.keyword()? {
+            "lstat" => StatCall::Lstat,
+            "statx" => StatCall::Statx,
+            _ => StatCall::Stat,
+        };
+        Ok(())
+    });
 
 /// `filestat` and `dirstat`
 pub static STAT: &[&Definition] = &[&STAT_TYPE];

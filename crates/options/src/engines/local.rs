@@ -1,30 +1,105 @@
 //! Options of engines that need nothing but the kernel.
 
+use super::own::{OwnOptions, own, own_options, place};
 use crate::definition::{Definition, Kind};
+use serde::{Deserialize, Serialize};
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)
 }
 
-static CPULOAD: Definition = option("cpuload", Kind::Int, "Percent of one CPU to use");
-static CPUCHUNKS: Definition =
-    option("cpuchunks", Kind::Int, "Length of one busy spell, in µs").default("50000");
+/// What keeps the CPU busy (`cpumode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CpuMode {
+    /// Nothing but counting.
+    #[default]
+    Noop,
+    /// Sorting, which uses memory and more energy.
+    Qsort,
+}
+
+impl CpuMode {
+    /// Its keyword.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            CpuMode::Noop => "noop",
+            CpuMode::Qsort => "qsort",
+        }
+    }
+}
+
+own_options! {
+    /// The options of `cpuio`.
+    pub struct CpuioOptions declared by CPUIO {
+        /// Percent of one CPU to use; 0 = not given.
+        pub cpuload: u32,
+        /// The busy part of a cycle in microseconds.
+        pub cpuchunks: u64,
+        /// What keeps the CPU busy.
+        pub cpumode: CpuMode,
+        /// The job ends when all jobs that do I/O have ended.
+        pub exit_on_io_done: bool,
+    }
+}
+
+impl OwnOptions for CpuioOptions {}
+
+static CPULOAD: Definition = option("cpuload", Kind::Int, "Percent of one CPU to use")
+    .lands_in_engine(own!(CpuioOptions.cpuload, number()));
+static CPUCHUNKS: Definition = option("cpuchunks", Kind::Int, "Length of one busy spell, in µs")
+    .default("50000")
+    .lands_in_engine(own!(CpuioOptions.cpuchunks, number()));
 static CPUMODE: Definition = option("cpumode", Kind::Str, "What keeps the CPU busy")
     .default("noop")
-    .keywords(&[("noop", "Doing nothing"), ("qsort", "Sorting")]);
+    .keywords(&[("noop", "Doing nothing"), ("qsort", "Sorting")])
+    .lands_in_engine(|own, given| {
+        place::<CpuioOptions>(own)?.cpumode = match given.keyword()? {
+            "qsort" => CpuMode::Qsort,
+            _ => CpuMode::Noop,
+        };
+        Ok(())
+    });
 static EXIT_ON_IO_DONE: Definition =
-    option("exit_on_io_done", Kind::Bool, "End when all jobs that do I/O have ended").default("0");
+    option("exit_on_io_done", Kind::Bool, "End when all jobs that do I/O have ended")
+        .default("0")
+        .lands_in_engine(own!(CpuioOptions.exit_on_io_done, boolean()));
 
 /// `cpuio`
 pub static CPUIO: &[&Definition] = &[&CPULOAD, &CPUCHUNKS, &CPUMODE, &EXIT_ON_IO_DONE];
 
-static PROGRAM: Definition = option("program", Kind::Str, "Program to run");
+own_options! {
+    /// The options of `exec`.
+    pub struct ExecOptions declared by EXEC {
+        /// The program; empty = not given.
+        pub program: String,
+        /// Its arguments in one line, as they were given.
+        pub arguments: String,
+        /// Seconds between SIGTERM and SIGKILL.
+        pub grace_time: u32,
+        /// What it prints goes to files named after the job.
+        pub std_redirect: bool,
+    }
+}
+
+impl OwnOptions for ExecOptions {
+    fn starts_programs(&self) -> bool {
+        true
+    }
+}
+
+static PROGRAM: Definition =
+    option("program", Kind::Str, "Program to run").lands_in_engine(own!(ExecOptions.program, string()));
 static ARGUMENTS: Definition =
-    option("arguments", Kind::Str, "Its arguments; %r is the run time and %n the job's name");
+    option("arguments", Kind::Str, "Its arguments; %r is the run time and %n the job's name")
+        .lands_in_engine(own!(ExecOptions.arguments, string()));
 static GRACE_TIME: Definition =
-    option("grace_time", Kind::Int, "Seconds between asking it to end and killing it").default("1");
+    option("grace_time", Kind::Int, "Seconds between asking it to end and killing it")
+        .default("1")
+        .lands_in_engine(own!(ExecOptions.grace_time, number()));
 static STD_REDIRECT: Definition =
-    option("std_redirect", Kind::Bool, "Send what it prints to files named after the job").default("1");
+    option("std_redirect", Kind::Bool, "Send what it prints to files named after the job")
+        .default("1")
+        .lands_in_engine(own!(ExecOptions.std_redirect, boolean()));
 
 /// `exec`
 pub static EXEC: &[&Definition] = &[&PROGRAM, &ARGUMENTS, &GRACE_TIME, &STD_REDIRECT];

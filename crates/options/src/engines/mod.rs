@@ -35,17 +35,21 @@ mod shared;
 
 pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
+pub use files::{StatCall, StatOptions};
 pub use io_uring::IoUringOptions;
 pub use libaio::LibaioOptions;
+pub use local::{CpuMode, CpuioOptions, ExecOptions};
 pub use mmap::MmapOptions;
 pub use own::OwnOptions;
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
 
 pub use facets::{Capabilities, Capability, Completion, Data, Facets, UnitKind};
+pub use facets::{NameAct, NameKind, NameUse};
 
 use crate::definition::Definition;
 use crate::values::not_one_of;
+use catalogue::Elsewhere;
 use std::path::PathBuf;
 
 /// One I/O engine as the option language knows it.
@@ -118,6 +122,13 @@ pub fn engine(name: &str) -> Option<&'static EngineInfo> {
     ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))
 }
 
+/// What an engine of fio is that is not part of this program, and what does the same job here; `None` = it is none of
+/// those.
+pub(crate) fn elsewhere(name: &str) -> Option<String> {
+    let Elsewhere { what, instead, .. } = catalogue::ELSEWHERE.iter().find(|engine| engine.name == name)?;
+    Some(format!("{name} ({what}) is not part of this program; {instead}"))
+}
+
 /// The engine whose implementation is in a shared object.
 const EXTERNAL: &str = "external";
 
@@ -142,8 +153,8 @@ pub fn choose(value: &str) -> Result<(&'static EngineInfo, Option<PathBuf>), Str
     {
         return Ok((external, Some(library.into())));
     }
-    if let Some((_, instead)) = catalogue::ELSEWHERE.iter().find(|(name, _)| *name == word) {
-        return Err(format!("the engine {word} is not part of this program; {instead}"));
+    if let Some(refusal) = elsewhere(word) {
+        return Err(refusal);
     }
     match engine(word) {
         Some(engine) if engine.supported && word == value => Ok((engine, None)),
@@ -160,7 +171,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let mut seen = std::collections::BTreeSet::new();
-        let elsewhere = catalogue::ELSEWHERE.iter().map(|(name, _)| *name);
+        let elsewhere = catalogue::ELSEWHERE.iter().map(|engine| engine.name);
         for name in engines()
             .iter()
             .flat_map(|engine| engine.aliases.iter().copied().chain([engine.name]))
@@ -186,9 +197,9 @@ mod tests {
 
     #[test]
     fn what_is_not_here_names_what_is() {
-        for (name, instead) in catalogue::ELSEWHERE {
+        for Elsewhere { name, what, instead } in catalogue::ELSEWHERE {
             let refusal = choose(name).unwrap_err();
-            assert_eq!(refusal, format!("the engine {name} is not part of this program; {instead}"));
+            assert_eq!(refusal, format!("{name} ({what}) is not part of this program; {instead}"));
             let named = supported().any(|engine| instead.contains(engine.name));
             assert!(named, "{instead}");
         }

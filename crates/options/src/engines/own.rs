@@ -42,6 +42,11 @@ pub trait OwnOptions: Any {
     fn registers_files(&self) -> bool {
         false
     }
+
+    /// Whether the engine starts programs of the user, which must not outlive the run.
+    fn starts_programs(&self) -> bool {
+        false
+    }
 }
 
 /// Makes a struct for the options of an engine. What it is by default is what the declarations of its options say.

@@ -65,7 +65,12 @@ pub fn replay_layout(
         })
     });
     let files = laid_out.collect::<Result<_, _>>()?;
-    Ok(Layout { files, pass_bytes: Some(replay.bytes.unwrap_or(0)), left_out: LeftOut::default() })
+    Ok(Layout {
+        files,
+        pass_bytes: Some(replay.bytes.unwrap_or(0)),
+        left_out: LeftOut::default(),
+        named: None,
+    })
 }
 
 fn too_small(path: &Path, needs: &FileNeeds, size: u64) -> String {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Names;
 use crate::{FileFacts, FileKind, Plan};
 use iolite_host::ThisMachine;
 use iolite_options::{ReplayOptions, ReplaySkip, engines};
@@ -30,13 +31,13 @@ fn the_trace_says_what_the_job_does_to_which_files() {
     let (_directory, path) = log(LINES);
     let plan = plan(&path, |o| o.files.directory = vec!["/tmp".into()], &RunOptions::default()).unwrap();
     let worker = &plan.workers[0];
-    assert_eq!(worker.files, [Path::new("/tmp/a"), Path::new("/tmp/b")]);
+    assert_eq!(worker.files, Names::from(vec!["/tmp/a".into(), "/tmp/b".into()]));
     assert_eq!(plan.jobs[0].options.pattern.rw, ReadWrite::Rw);
     let replay = worker.replay.as_ref().unwrap();
     assert_eq!((replay.largest, replay.bytes), (4096, Some(5120)));
     assert!(!replay.needs[0].changes() && replay.needs[1].changes());
     let facts = FileFacts { kind: FileKind::Regular, size: None };
-    let files: Vec<_> = worker.files.iter().map(|file| (file.clone(), facts)).collect();
+    let files: Vec<_> = worker.files.iter().map(|file| (file.into_owned(), facts)).collect();
     let layout = replay_layout(replay, &files, true).unwrap();
     assert_eq!((layout.files[0].length, layout.files[0].extend_to), (12_288, Some(12_288)));
     assert_eq!((layout.files[1].length, layout.files[1].extend_to), (512, Some(512)));
@@ -52,7 +53,7 @@ fn all_goes_to_one_file_when_it_is_redirected() {
     let (_directory, path) = log(LINES);
     let plan =
         plan(&path, |o| o.replay.replay_redirect = Some("one".into()), &RunOptions::default()).unwrap();
-    assert_eq!(plan.workers[0].files, [Path::new("one")]);
+    assert_eq!(plan.workers[0].files, Names::from(vec!["one".into()]));
     let replay = plan.workers[0].replay.as_ref().unwrap();
     assert_eq!(replay.places, [0, 0]);
     assert_eq!(replay.needs[0].end.values, [12_288, 512, 0]);
@@ -67,7 +68,8 @@ fn clones_have_their_traces_in_turn() {
         o.schedule.numjobs = 3;
     };
     let plan = plan(&first, both, &RunOptions::default()).unwrap();
-    let files: Vec<_> = plan.workers.iter().map(|worker| worker.files[0].display().to_string()).collect();
+    let files: Vec<_> =
+        plan.workers.iter().map(|worker| worker.files.get(0).unwrap().display().to_string()).collect();
     assert_eq!(files, ["a", "b", "a"]);
     assert_eq!(plan.jobs[0].options.pattern.rw, ReadWrite::Rw);
 }

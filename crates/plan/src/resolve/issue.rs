@@ -66,6 +66,7 @@ impl IssueRules {
 
 pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_workload::Spec) -> IssueRules {
     let works = unit == UnitKind::Works;
+    let acts_on_names = matches!(unit, UnitKind::ActsOnNames(_));
     let depth = options.depth.iodepth.max(1);
     let complete_min = options.depth.iodepth_batch_complete_min.min(depth);
     let complete_max = match options.depth.iodepth_batch_complete_max {
@@ -86,7 +87,8 @@ pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_work
         low: if options.depth.iodepth_low == 0 { depth } else { options.depth.iodepth_low.min(depth) },
         slat: measured(options.measurement.disable_slat),
         clat: measured(options.measurement.disable_clat),
-        lat: measured(options.measurement.disable_lat),
+        // As with fio, whose time of an act on a name is that of the call.
+        lat: measured(options.measurement.disable_lat) && !acts_on_names,
         slat_buckets: options.measurement.slat_percentiles,
         // The latency classes of the report come from this histogram, so it is kept in any case.
         clat_buckets: true,

@@ -27,10 +27,11 @@ pub use peers::{FlowRules, SizedRampRules};
 pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
 // The words of the options that a worker follows as they are.
-pub use iolite_options::engines::Data;
+pub use iolite_options::engines::{Data, NameAct, NameKind};
 pub use iolite_options::{
     ClockSource, FadviseHint, Fallocate, LockFile, MemoryKind, NumaPolicyMode, RateProcess,
 };
+pub use iolite_workload::FileSizes;
 
 use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
@@ -131,7 +132,7 @@ impl Plan {
             name: options.name.clone(),
             index: worker.index,
             engine_name: job.engine.name.to_owned(),
-            engine: engine(options, worker, layout),
+            engine: engine(job, worker, layout),
             counts_process: !options.schedule.thread
                 && job.engine.facets.completion == Completion::LibraryThreads,
             offload: options.depth.io_submit_mode == SubmitMode::Offload,
@@ -190,12 +191,13 @@ fn probe_config(options: &JobOptions) -> EngineConfig {
     }
 }
 
-fn engine(options: &JobOptions, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
+fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
+    let options = &*job.options;
     // Traces do not say what sync_file_range(2) is to do; without flags it would do nothing.
     let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
     EngineConfig {
         atomic: options.durability.atomic,
-        files: layout.files.len(),
+        files: layout.count(),
         sync_file_range_flags: options.durability.sync_file_range.map_or(unsaid, |range| range.flags),
         access: if options.pattern.rw.is_random() {
             AccessPattern::Random
@@ -206,6 +208,9 @@ fn engine(options: &JobOptions, worker: &WorkerPlan, layout: &Layout) -> EngineC
             && options.measurement.disable_clat
             && !options.logs.any(),
         seed: worker.seed,
+        job: options.name.clone(),
+        runtime_us: options.schedule.runtime,
+        auxiliary: job.auxiliary.clone(),
         ..probe_config(options)
     }
 }

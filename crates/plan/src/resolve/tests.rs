@@ -91,7 +91,7 @@ fn clones_share_out_the_cpus_that_do_not_keep_the_time() {
         ..JobOptions::default()
     }];
     let plan = Plan::build(jobs, &RunOptions::default(), &MadeUp::new().with_cpus(2)).expect("a valid plan");
-    let none = Layout { files: Vec::new(), pass_bytes: None, left_out: LeftOut::default() };
+    let none = Layout { files: Vec::new(), pass_bytes: None, left_out: LeftOut::default(), named: None };
     let cpus =
         plan.workers.iter().map(|worker| plan.resolve(worker, &none, &Rivals::default()).placement.affinity);
     assert_eq!(cpus.collect::<Vec<_>>(), [Some(vec![0]), Some(vec![1]), Some(vec![0])]);

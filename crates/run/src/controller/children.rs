@@ -136,6 +136,10 @@ impl Work for Shared {
         self.idle_meter.as_ref().map_or(0, IdleMeter::run)
     }
 
+    fn starts_programs(&self) -> bool {
+        self.plan.jobs.iter().any(|job| job.starts_programs)
+    }
+
     fn clean_up(&self) {
         self.groups.remove();
     }

@@ -214,6 +214,23 @@ impl Controller<'_> {
         if let Some(whom) = rules.ended_by(matches!(end, End::Failed | End::Killed)) {
             self.exit_others(index, whom);
         }
+        if self.plan.job_of(&self.plan.workers[index]).does_io() {
+            self.end_with_io();
+        }
+    }
+
+    /// Ends the workers that end with the I/O (`exit_on_io_done`) if no other does any, in this wave or one before.
+    fn end_with_io(&mut self) {
+        let waits = |index: &usize| {
+            let worker = &self.plan.workers[*index];
+            worker.wave <= self.wave && self.members[*index].end.is_none()
+        };
+        let left: Vec<usize> = (0..self.members.len()).filter(waits).collect();
+        let job = |index: usize| self.plan.job_of(&self.plan.workers[index]);
+        if !left.iter().any(|&index| job(index).does_io()) {
+            let ended: Vec<usize> = left.into_iter().filter(|&index| job(index).ends_with_io).collect();
+            ended.into_iter().for_each(|index| self.terminate(index));
+        }
     }
 
     fn note_end(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {

@@ -123,9 +123,11 @@ impl FileTable {
     /// After a failed open: falls back to read-only access for a file of a live trace that cannot be written to.
     /// Returns whether to try again.
     pub(super) fn settle_for_reading(&mut self, file: u32, error: &io::Error) -> bool {
+        if self.live.is_none() {
+            return false;
+        }
         let mode = &mut self.modes[file as usize];
-        let may_settle = self.live.is_some()
-            && mode.write
+        let may_settle = mode.write
             && matches!(error.raw_os_error(), Some(libc::EACCES | libc::EROFS | libc::EPERM | libc::ETXTBSY));
         if may_settle {
             *mode = OpenMode { write: false, create: false, ..*mode };
@@ -173,7 +175,7 @@ impl FileTable {
 
     /// Records everything that happens to these files from now on.
     pub fn record_to(&mut self, mut recorder: TraceRecorder) {
-        self.specs.iter().for_each(|spec| recorder.added(&spec.path));
+        self.specs.iter().for_each(|(_, spec)| recorder.added(&spec.path));
         self.recorder = Some(recorder);
     }
 }

@@ -3,6 +3,7 @@
 use super::{FileTable, open_as_allowed, own_storage};
 use iolite_engine::{Engine, FileKind, FileSpec};
 use iolite_plan::resolve::Data;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -31,7 +32,7 @@ impl FileTable {
     pub(super) fn sync<E: Engine>(&self, engine: &mut E, file: u32) -> io::Result<()> {
         match self.data {
             Data::LocalFiles => engine.descriptor(file).map_or_else(|| Err(not_open()), sync),
-            Data::OwnStorage => own_storage(engine)?.sync(&self.specs[file as usize].path),
+            Data::OwnStorage => own_storage(engine)?.sync(&self.path(file).unwrap_or_default()),
             Data::Nowhere => Ok(()),
         }
     }
@@ -64,9 +65,9 @@ impl FileTable {
     }
 
     /// The files that were written and closed.
-    fn closed(&self) -> impl Iterator<Item = &FileSpec> {
-        let written = self.specs.iter().zip(&self.written).filter(|(_, written)| **written);
-        written.map(|(spec, _)| spec).filter(|spec| matches!(spec.kind, FileKind::Regular | FileKind::Block))
+    fn closed(&self) -> impl Iterator<Item = Cow<'_, FileSpec>> {
+        let written = self.specs.iter().filter(|(file, _)| self.written[*file as usize]);
+        written.map(|(_, spec)| spec).filter(|spec| matches!(spec.kind, FileKind::Regular | FileKind::Block))
     }
 
     fn numbers(&self) -> impl Iterator<Item = u32> + use<> {

@@ -100,8 +100,12 @@ mod tests {
             extend_to: None,
             is_whole: false,
         };
-        let layout =
-            Layout { files: vec![file], pass_bytes: None, left_out: iolite_plan::LeftOut::default() };
+        let layout = Layout {
+            files: vec![file],
+            pass_bytes: None,
+            left_out: iolite_plan::LeftOut::default(),
+            named: None,
+        };
         let mut lives = BlockLives::new(4096, &layout, live).unwrap();
         let mut io = |operation, block: u64, blocks: u64, failed| {
             let (offset, length) = (4096 + block * 4096, blocks * 4096);

@@ -15,6 +15,9 @@ pub(super) struct UnitBuffers {
     pub stride: usize,
 }
 
+/// The stride of units that move no data, so that any length fits: nobody looks at their buffers.
+pub const NO_DATA: usize = usize::MAX >> 2;
+
 impl UnitBuffers {
     pub fn new(first: *mut u8, stride: usize) -> Self {
         UnitBuffers { first, stride }

@@ -137,7 +137,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if !matches!(operation, Operation::Read | Operation::Write) {
             return;
         }
-        let demands = self.files.path(file).and_then(|path| ThisMachine::new().direct_io(path));
+        let demands = self.files.path(file).and_then(|path| ThisMachine::new().direct_io(&path));
         let advice = alignment::advice(demands, offset, length, memory);
         let line = format!("direct I/O on file {}: {advice}", self.files.name(file));
         Message::Trouble(self.errors.worker, line).send(self.errors.messages);

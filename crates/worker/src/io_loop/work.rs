@@ -4,32 +4,54 @@ use super::IoLoop;
 use super::ending::PassEnd;
 use super::failure::{Attempt, Failure};
 use iolite_engine::{Engine, Errno, Queued, Unit};
-use iolite_types::Operation;
+use iolite_types::{Direction, Operation};
 use iolite_workload::Generator;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Lets the engine work until it has nothing left to do in this pass, or something ends the job.
+    /// Lets the engine work until it has nothing left to do in this pass, or something ends the job. A piece that is cut
+    /// off by the end counts as well, as that of the peer does, which is always finished.
     #[inline(never)]
     pub(super) fn work_all(&mut self) -> PassEnd {
+        // When the present piece began; `None` = the next one has not begun.
+        let mut begun = None;
         loop {
             if self.control.attention() != 0 {
                 self.attend();
             }
             if self.end.stopping {
+                if let Some(start) = begun
+                    && self.end.failure.is_none()
+                {
+                    self.count_work(start);
+                }
                 return PassEnd::Stopped;
             }
-            if !self.work() {
-                return PassEnd::Finished;
+            let start = *begun.get_or_insert_with(|| self.clock.now());
+            match self.work() {
+                Work::GoesOn => {}
+                Work::Rests => begun = None,
+                Work::Done { is_last } => {
+                    begun = None;
+                    self.count_work(start);
+                    if is_last {
+                        return PassEnd::Finished;
+                    }
+                }
             }
             let now = self.clock.now();
             if now >= self.time.next_event {
+                let was_ramping = self.time.ramping;
                 self.event(now, false);
+                if was_ramping && begun.is_some() {
+                    // What was done of the piece until now does not count.
+                    begun = Some(now);
+                }
             }
         }
     }
 
-    /// Does one piece of work. Returns whether there is more to do.
-    fn work(&mut self) -> bool {
+    /// Lets the engine work for a moment.
+    fn work(&mut self) -> Work {
         let unit = Unit {
             buffer: std::ptr::null_mut(),
             length: 0,
@@ -40,19 +62,50 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             priority: 0,
         };
         // SAFETY: the unit has no bytes and no file.
-        let queued = unsafe { self.engine.queue(&unit) };
-        let Queued::Completed(outcome) = queued else {
-            unreachable!("an engine that works is synchronous");
-        };
-        match outcome {
-            Ok(left) => left > 0,
-            // A signal interrupted the work. The caller checks the controller's requests and the time.
-            Err(Errno(libc::EINTR)) => true,
-            Err(errno) => {
+        match unsafe { self.engine.queue(&unit) } {
+            Queued::Completed(Ok(left)) => Work::Done { is_last: left == 0 },
+            Queued::Busy => Work::GoesOn,
+            // Also if a signal interrupted the work. The caller checks the controller's requests and the time.
+            Queued::Completed(Err(Errno(libc::EINTR))) => Work::Rests,
+            Queued::Completed(Err(errno)) => {
                 let attempt = Attempt { operation: Operation::Work, file: 0, offset: 0, length: 0 };
                 self.fail(Failure { errno, attempt: Some(attempt), missed: None });
-                true
+                Work::GoesOn
             }
+            Queued::Queued => unreachable!("an engine that works is synchronous"),
         }
     }
+
+    /// Counts a piece of work that began at `start`: a read of no bytes.
+    fn count_work(&mut self, start: u64) {
+        let latency = self.clock.now().saturating_sub(start);
+        let counters = &self.stats.directions[Direction::Read.index()];
+        self.stats.begin();
+        counters.issued.add(1);
+        counters.ios.add(1);
+        self.stats.level[0].add(1);
+        self.stats.submit[1].add(1);
+        self.stats.complete[1].add(1);
+        if self.rules.clat {
+            counters.clat.record(latency);
+            counters.clat.record_bucket(latency);
+        }
+        if self.rules.lat {
+            counters.lat.record(latency);
+            if self.rules.lat_buckets {
+                counters.lat.record_bucket(latency);
+            }
+        }
+        self.stats.end();
+    }
+}
+
+/// What came of a moment of work.
+enum Work {
+    /// The piece goes on, unless the job has failed.
+    GoesOn,
+    /// No piece is under way, and there is more to do.
+    Rests,
+    /// The piece is done; `is_last` = there is nothing more to do.
+    Done { is_last: bool },
 }

@@ -100,6 +100,7 @@ prop_compose! {
     ) -> Spec {
         let align = if own_align { PerDirection::all(align) } else { sizes.clone().map(|size| size.min()) };
         Spec {
+            wholes: None,
             open_files: open.min(files.len()),
             files,
             file_order,

@@ -1,0 +1,222 @@
+//! `exec`: runs another program beside the jobs, and ends it with its job.
+
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
+};
+use iolite_options::engines::ExecOptions;
+use iolite_os::process::{self, Process};
+use iolite_os::signals;
+use std::fs::File;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How long one look at the program takes, which is what a unit is.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long a look goes on before the loop is asked whether the job is to end.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// A program that is started with the first unit and waited for by all of them.
+#[derive(Debug)]
+pub struct ExecEngine {
+    options: ExecOptions,
+    job: String,
+    /// The arguments, with what they stand for filled in.
+    arguments: String,
+    /// Where its standard output and its standard error go; `None` = where those of this program go.
+    outputs: Option<[PathBuf; 2]>,
+    /// The job goes on until its time is over, even if the program has ended.
+    has_time: bool,
+    state: State,
+    /// When the present look ends.
+    look_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The first unit starts it.
+    NotStarted,
+    Running(Child),
+    Ended,
+}
+
+impl ExecEngine {
+    /// An engine whose program has not been started.
+    ///
+    /// # Errors
+    /// Never: what stands in the way of the program is found when it is to be started.
+    pub fn new(config: &EngineConfig, options: &ExecOptions) -> Result<Self, EngineError> {
+        let job = &config.job;
+        let seconds = config.runtime_us / 1_000_000;
+        let output = |stream: &str| config.auxiliary.join(format!("{}.{stream}", job.replace('/', "_")));
+        Ok(ExecEngine {
+            arguments: options.arguments.replace("%r", &seconds.to_string()).replace("%n", job),
+            outputs: options.std_redirect.then(|| [output("stdout"), output("stderr")]),
+            has_time: config.runtime_us > 0,
+            job: job.clone(),
+            options: options.clone(),
+            state: State::NotStarted,
+            look_until: None,
+        })
+    }
+
+    /// Starts the program. It dies with this thread.
+    fn start(&self) -> io::Result<Child> {
+        let mut command = Command::new(&self.options.program);
+        command.args(self.arguments.split_whitespace());
+        if let Some([stdout, stderr]) = &self.outputs {
+            command.stdout(File::create(stdout)?).stderr(File::create(stderr)?);
+        }
+        process::tie_to_this_thread(&mut command);
+        command.spawn()
+    }
+
+    /// Looks after the program for a while; whether it still runs.
+    fn look(&mut self) -> io::Result<bool> {
+        if let State::NotStarted = self.state {
+            self.state = State::Running(self.start()?);
+        }
+        std::thread::sleep(SLICE);
+        if let State::Running(child) = &mut self.state
+            && child.try_wait()?.is_some()
+        {
+            self.state = State::Ended;
+        }
+        Ok(matches!(self.state, State::Running(_)))
+    }
+}
+
+/// Whether the program has ended.
+fn has_ended(child: &mut Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
+}
+
+/// Ends a program and what it has started: asks first, and kills what is left after this time.
+fn end(child: &mut Child, grace: Duration) {
+    let Ok(id) = libc::pid_t::try_from(child.id()) else { return };
+    if has_ended(child) {
+        return;
+    }
+    // When the program is gone, nobody can tell what it had started, so that is looked up before.
+    let family = || process::descendants_of(id).into_iter().filter_map(Process::of);
+    let mut started: Vec<Process> = family().collect();
+    started.iter().for_each(|process| process.signal(libc::SIGTERM));
+    signals::kill(id, libc::SIGTERM);
+    let until = Instant::now() + grace;
+    while Instant::now() < until && !(has_ended(child) && started.iter().all(Process::has_ended)) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if !has_ended(child) {
+        started.extend(family());
+    }
+    started.iter().for_each(|process| process.signal(libc::SIGKILL));
+    // If that fails, it has ended.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The program in the directories of `PATH`, if its name has no slash; an error if nobody may run it.
+fn find(program: &str) -> io::Result<()> {
+    let candidates: Vec<PathBuf> = if program.contains('/') {
+        vec![program.into()]
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).map(|directory| directory.join(program)).collect()
+    };
+    let mut worst = io::Error::from_raw_os_error(libc::ENOENT);
+    for candidate in candidates {
+        match may_run(&candidate) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => worst = error,
+            Err(_) => {}
+        }
+    }
+    Err(worst)
+}
+
+/// Whether this is a file that may be run.
+fn may_run(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path)?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EACCES));
+    }
+    let name = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the name ends with a zero.
+    match unsafe { libc::access(name.as_ptr(), libc::X_OK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Engine for ExecEngine {
+    const SYNCHRONOUS: bool = true;
+
+    fn open(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _index: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _index: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
+        let program = &self.options.program;
+        find(program).map_err(|source| EngineError::Program { program: program.clone(), source })
+    }
+
+    fn announcements(&self) -> Vec<String> {
+        let ExecOptions { program, arguments, .. } = &self.options;
+        let (job, filled_in) = (&self.job, &self.arguments);
+        let what = match &self.outputs {
+            None => format!("Running {program} {filled_in}"),
+            Some([stdout, stderr]) => format!(
+                "Saving output of {program} {filled_in} : stdout={} stderr={}",
+                stdout.display(),
+                stderr.display()
+            ),
+        };
+        vec![format!("{job} : program={program}, arguments={arguments}"), format!("{job} : {what}")]
+    }
+
+    unsafe fn queue(&mut self, _unit: &Unit) -> Queued {
+        let now = Instant::now();
+        let until = *self.look_until.get_or_insert(now + LOOK);
+        match self.look() {
+            Ok(runs) if !runs && !self.has_time => return Queued::Completed(Ok(0)),
+            Ok(_) if Instant::now() < until => return Queued::Busy,
+            Ok(_) => {}
+            Err(error) => return Queued::Completed(Err(Errno::from(error))),
+        }
+        self.look_until = None;
+        Queued::Completed(Ok(1))
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        _min: usize,
+        _max: usize,
+        _timeout: Option<Duration>,
+        _done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+impl Drop for ExecEngine {
+    fn drop(&mut self) {
+        if let State::Running(child) = &mut self.state {
+            end(child, Duration::from_secs(self.options.grace_time.into()));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Engines that act on names: what is there afterwards, what is counted, and what is refused.
+
+use crate::common::skeleton::{assert_same, skeleton};
+use crate::common::{Json, Program, files_in, scratch, words};
+use iolite_testing::skip;
+use std::fs;
+use std::path::Path;
+
+/// Runs a line, and returns how many reads and bytes it counted.
+#[track_caller]
+fn counted(dir: &Path, line: &str) -> (u64, u64) {
+    let run = Program::under_test().line(dir, &format!("--output-format=json {line}")).ok();
+    let json = Json::parse(&run.stdout);
+    json.jobs().iter().fold((0, 0), |(ios, bytes), job| (ios + job.ios()[0], bytes + job.bytes()[0]))
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("a directory can be read").flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn files_are_made_looked_up_and_removed() {
+    let dir = scratch();
+    for mode in ["--thread=0", "--thread=1"] {
+        let job =
+            |engine| format!("--name=j {mode} --ioengine={engine} --nrfiles=5 --filesize=4k --numjobs=2");
+        assert_eq!(counted(dir.path(), &job("filecreate")), (10, 40_960));
+        let made = files_in(dir.path());
+        assert_eq!((made.len(), &made[9]), (10, &("j.1.4".to_owned(), 0)));
+        assert_eq!(counted(dir.path(), &job("filestat")), (10, 40_960));
+        assert!(
+            files_in(dir.path()).iter().all(|(_, size)| *size == 4096),
+            "files are as large as they should"
+        );
+        assert_eq!(counted(dir.path(), &job("filedelete")), (10, 40_960));
+        assert_eq!(files_in(dir.path()), []);
+        assert_eq!(counted(dir.path(), &job("filedelete")), (10, 40_960), "they are laid out before");
+        assert_eq!(files_in(dir.path()), []);
+    }
+}
+
+#[test]
+fn directories_are_made_looked_up_and_removed() {
+    let dir = scratch();
+    let job = |engine: &str| format!("--name=j --ioengine={engine} --nrfiles=3 --filesize=4k");
+    for expected in [vec!["j.0.0", "j.0.1", "j.0.2"], vec![]] {
+        let engines: &[&str] = if expected.is_empty() { &["dirdelete"] } else { &["dircreate", "dirstat"] };
+        for engine in engines {
+            assert_eq!(counted(dir.path(), &job(engine)), (3, 12_288), "{engine}");
+        }
+        assert_eq!(names(dir.path()), expected);
+    }
+    assert_eq!(counted(dir.path(), &job("dirdelete")), (3, 12_288), "they are made before");
+    assert_eq!(names(dir.path()), [""; 0]);
+    assert_eq!(counted(dir.path(), &format!("{} --unlink=1", job("dircreate"))), (3, 12_288));
+    assert_eq!(names(dir.path()), [""; 0], "unlink removes directories, too");
+}
+
+#[test]
+fn a_file_counts_as_one_io_of_its_size() {
+    let dir = scratch();
+    assert_eq!(counted(dir.path(), "--name=j --ioengine=filestat --nrfiles=3 --filesize=16k"), (3, 49_152));
+    // 17066 bytes each, of which four blocks count.
+    assert_eq!(counted(dir.path(), "--name=k --ioengine=filestat --nrfiles=3 --size=50k"), (3, 49_152));
+    assert_eq!(counted(dir.path(), "--name=j --ioengine=filestat --nrfiles=3"), (3, 12_288));
+    assert_eq!(
+        counted(dir.path(), "--name=j --ioengine=filestat --nrfiles=3 --filesize=16k --number_ios=2"),
+        (2, 32_768)
+    );
+    assert_eq!(
+        counted(dir.path(), "--name=j --ioengine=filestat --nrfiles=3 --filesize=16k --io_size=64k"),
+        (4, 65_536)
+    );
+}
+
+#[test]
+fn every_order_visits_every_name() {
+    let dir = scratch();
+    for order in ["roundrobin", "sequential", "random", "zipf:1.2"] {
+        for open in ["1", "3", "40"] {
+            let line = format!(
+                "--name=j --ioengine=filedelete --nrfiles=40 --filesize=4k --file_service_type={order} --openfiles={open}"
+            );
+            assert_eq!(counted(dir.path(), &line), (40, 163_840), "{line}");
+            assert_eq!(files_in(dir.path()), [], "{line}");
+        }
+    }
+}
+
+/// A test of its own for the option `stat_type` of both engines.
+#[test]
+pub fn the_kind_of_call_decides_about_links() {
+    for (stat, makes) in [("filestat", false), ("dirstat", true)] {
+        let dir = scratch();
+        let there = dir.path().join("there");
+        if makes { fs::create_dir(&there) } else { fs::write(&there, [0; 4096]) }.unwrap();
+        std::os::unix::fs::symlink("there", dir.path().join("link")).unwrap();
+        let line =
+            |call: &str| format!("--name=j --ioengine={stat} --filename=link --size=4k --stat_type={call}");
+        for call in ["stat", "lstat", "statx"] {
+            assert_eq!(counted(dir.path(), &line(call)).0, 1, "{stat} {call}");
+        }
+        let looked = |call: &str| {
+            let (run, calls) = crate::common::trace::system_calls(
+                &Program::under_test(),
+                dir.path(),
+                "stat,lstat,newfstatat,statx",
+                &words(&line(call)),
+            )?;
+            run.ok();
+            Some(calls.lines().filter(|line| line.contains("\"link\"")).last().unwrap_or_default().to_owned())
+        };
+        let (Some(plain), Some(itself), Some(extended)) = (looked("stat"), looked("lstat"), looked("statx"))
+        else {
+            skip!("strace is not there");
+        };
+        assert!(itself.contains("lstat(") || itself.contains("AT_SYMLINK_NOFOLLOW"), "{itself}");
+        assert!(!plain.contains("lstat(") && !plain.contains("NOFOLLOW"), "{plain}");
+        assert!(extended.contains("statx("), "{extended}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_told() {
+    let dir = scratch();
+    let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
+    refused("--name=j --ioengine=filestat --nrfiles=3", "you need to specify size=");
+    refused("--name=j --ioengine=filestat --filesize=1k", "less than the smallest block size");
+    refused("--name=j --ioengine=filestat --filesize=4k --allow_file_create=0", "allow_file_create=0");
+    refused("--name=j --ioengine=filestat --filesize=4k --readonly", "--readonly forbids that");
+    refused("--name=j --ioengine=filedelete --filesize=4k --readonly", "--readonly forbids that");
+    refused("--name=j --ioengine=dirdelete --filesize=4k --readonly", "--readonly forbids that");
+    refused(
+        "--name=j --ioengine=filecreate --directory=/proc/self --filesize=4k",
+        "No such file or directory",
+    );
+    refused("--name=j --ioengine=filestat --filesize=4k --verify=crc32c --rw=write", "nothing to verify");
+    assert_eq!(names(dir.path()), [""; 0], "nothing was made");
+    refused("--name=j --ioengine=dircreate --filename=d --loops=2", "File exists");
+    refused(
+        "--name=j --ioengine=filedelete --filename=d --size=4k",
+        "is not a regular file, and is not removed",
+    );
+    assert_eq!(names(dir.path()), ["d"], "the directory is still there");
+    fs::write(dir.path().join("f"), b"precious").unwrap();
+    refused("--name=j --ioengine=dirdelete --filename=f --size=4k", "is not a directory, and is not removed");
+    refused("--name=j --ioengine=filedelete --filename=/dev/null --size=4k", "is not a regular file");
+    fs::write(dir.path().join("d/inner"), b"").unwrap();
+    refused("--name=j --ioengine=dirdelete --filename=d --size=4k", "Directory not empty");
+    assert_eq!(names(dir.path()), ["d", "f"]);
+}
+
+/// Jobs that come out the same under fio, with its releases that have the engine.
+const SAME: &[(&str, &str)] = &[
+    ("filecreate", "--nrfiles=20 --filesize=4k --bs=4k --openfiles=1"),
+    ("filecreate", "--nrfiles=3"),
+    ("filecreate", "--nrfiles=4 --filesize=4k --rw=write --numjobs=2"),
+    ("filestat", "--nrfiles=20 --filesize=4k --bs=4k --openfiles=1"),
+    ("filestat", "--nrfiles=20 --filesize=4k --stat_type=statx --file_service_type=random"),
+    ("filestat", "--nrfiles=4 --filesize=4k --loops=2 --unlink=1"),
+    ("filestat", "--nrfiles=4 --filesize=4k --io_size=32k"),
+    ("filedelete", "--nrfiles=20 --filesize=4k --bs=4k --openfiles=1"),
+    ("filedelete", "--filename=a:b --size=8k"),
+    ("dircreate", "--nrfiles=5 --filesize=4k"),
+    ("dirstat", "--nrfiles=5 --filesize=4k --openfiles=1"),
+    ("dirdelete", "--nrfiles=5 --filesize=4k --numjobs=2"),
+];
+
+#[test]
+fn fio_counts_and_leaves_the_same() {
+    let (ours, peers) = (Program::under_test(), Program::peers());
+    if peers.is_empty() {
+        skip!("fio is not installed");
+    }
+    for peer in peers {
+        for (engine, rest) in SAME {
+            if peer.line(Path::new("/"), &format!("--enghelp={engine}")).code() != 0 {
+                continue;
+            }
+            let line = format!("--name=j --ioengine={engine} {rest}");
+            let seen = [&ours, &peer].map(|program| {
+                let dir = scratch();
+                let json = program.line(dir.path(), &format!("--output-format=json {line}")).ok();
+                let json = Json::parse(&json.stdout);
+                let counts: Vec<_> = json.jobs().iter().map(|job| (job.ios(), job.bytes())).collect();
+                (counts, names(dir.path()))
+            });
+            assert_eq!(seen[0], seen[1], "{line} under {}", peer.version());
+            let [mine, theirs] = [&ours, &peer].map(|program| {
+                let dir = scratch();
+                let lines = skeleton(program, &program.line(dir.path(), &line).ok());
+                // Whether a disk has anything to tell of a few files is chance.
+                // fio leaves out the classes of latencies here; what is told is not less.
+                let lines = lines.into_iter().filter(|line| !line.starts_with("  lat ("));
+                lines.take_while(|line| !line.starts_with("Disk stats")).collect::<Vec<_>>()
+            });
+            assert_same(&line, &mine, &theirs);
+        }
+    }
+}
+
+/// What fio refuses, or fails at.
+#[test]
+fn fio_fails_where_we_do() {
+    let peers = Program::peers();
+    if peers.is_empty() {
+        skip!("fio is not installed");
+    }
+    for program in peers.iter().chain([&Program::under_test()]) {
+        let dir = scratch();
+        for line in [
+            "--name=a --ioengine=filestat --nrfiles=3",
+            "--name=b --ioengine=filestat --filesize=1k",
+            "--name=c --ioengine=filedelete --nrfiles=2 --filesize=4k --loops=2",
+            "--name=d --ioengine=filestat --filesize=4k --allow_file_create=0",
+        ] {
+            assert_ne!(program.line(dir.path(), line).code(), 0, "{line} under {}", program.version());
+        }
+    }
+}

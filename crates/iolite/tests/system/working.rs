@@ -1,0 +1,195 @@
+//! Engines that work without I/O: a CPU kept busy, and programs beside the jobs.
+
+use crate::common::program::{Running, send};
+use crate::common::{Json, Program, scratch};
+use crate::signals::descendants;
+use std::fs;
+use std::path::Path;
+
+fn json(dir: &Path, line: &str) -> Json {
+    let run = Program::under_test().line(dir, &format!("--output-format=json {line}")).ok();
+    Json::parse(&run.stdout)
+}
+
+#[test]
+fn busy_spells_are_counted_as_reads_of_nothing() {
+    let dir = scratch();
+    for mode in ["noop", "qsort"] {
+        let line =
+            format!("--name=c --ioengine=cpuio --cpuload=50 --cpuchunks=5000 --cpumode={mode} --runtime=1");
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        run.says(&format!("c ({mode}): ioengine=cpuio, cpuload=50, cpucycle=5000\n"));
+        let json = json(dir.path(), &line);
+        let job = json.job();
+        let [reads, writes, trims] = job.ios();
+        // At most so many spells of 5 ms fit into half of a second.
+        assert!((1..=101).contains(&reads) && writes + trims == 0, "{reads}");
+        assert_eq!(job.bytes(), [0; 3]);
+        assert!(job.float("usr_cpu") > 0.0);
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "it has no files");
+}
+
+#[test]
+fn a_load_of_more_than_everything_is_everything() {
+    let dir = scratch();
+    let run =
+        Program::under_test().line(dir.path(), "--name=c --ioengine=cpuio --cpuload=150 --runtime=100ms");
+    run.ok().says("cpuload=100,");
+}
+
+/// A test of its own for the options of cpuio.
+#[test]
+pub fn spells_are_as_long_and_as_frequent_as_asked_for() {
+    let dir = scratch();
+    let job = |load, chunk, mode| {
+        json(
+            dir.path(),
+            &format!(
+                "--name=c --ioengine=cpuio --cpuload={load} --cpuchunks={chunk} --cpumode={mode} --runtime=600ms"
+            ),
+        )
+    };
+    // A spell takes the CPU time of the chunk at least, and the rest between two is what the load leaves.
+    let few = job(10, 20_000, "noop");
+    assert!(few.job().int("read.clat_ns.min") >= 20_000_000 || few.job().ios()[0] <= 1);
+    assert!(few.job().ios()[0] <= 4, "a fifth of a second from one to the next");
+    let short = job(10, 2000, "qsort");
+    assert!(short.job().ios()[0] <= 31, "20 ms from one to the next");
+}
+
+#[test]
+pub fn busy_jobs_end_with_the_io() {
+    let dir = scratch();
+    for mode in ["", "--thread"] {
+        let line = format!(
+            "--name=c {mode} --ioengine=cpuio --cpuload=20 --exit_on_io_done=1 --name=d --ioengine=null --size=4k"
+        );
+        let json = json(dir.path(), &line);
+        assert_eq!(json.jobs().len(), 2);
+        assert_eq!(json.jobs()[1].ios(), [1, 0, 0]);
+    }
+}
+
+#[test]
+fn a_busy_job_without_a_runtime_ends_with_a_signal() {
+    let dir = scratch();
+    let line = "--name=c --ioengine=cpuio --cpuload=20 --cpuchunks=1000 --name=d --ioengine=null --size=4k";
+    let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
+    running.wait_until("it runs", |running| running.output().contains("cpucycle=1000"));
+    running.signal(libc::SIGINT);
+    assert!(running.wait().output().contains("c: (groupid=0, jobs=1): err= 0"));
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let dir = scratch();
+    let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
+    refused("--name=c --ioengine=cpuio --runtime=1", "cpuload= is missing");
+    refused("--name=c --ioengine=cpuio --cpuload=0 --runtime=1", "cpuload= is missing");
+    refused("--name=c --ioengine=cpuio --cpuload=5 --cpumode=dance", "qsort");
+    refused("--name=e --ioengine=exec --runtime=1", "program= is missing");
+    refused("--name=e --ioengine=exec --program=/no/such --runtime=1", "program=/no/such cannot be run");
+    refused("--name=e --ioengine=exec --program=/etc/passwd --runtime=1", "Permission denied");
+}
+
+#[test]
+pub fn a_program_gets_its_arguments_and_its_output_is_kept() {
+    let dir = scratch();
+    let line =
+        |rest: &str| format!("--name=e --ioengine=exec --program=echo --arguments=%n@%r --runtime=2 {rest}");
+    let run = |rest: &str| {
+        let words: Vec<String> = line(rest).split_whitespace().map(|word| word.replace('@', "  ")).collect();
+        Program::under_test().run(dir.path(), &words).ok()
+    };
+    run("").says("e : program=echo, arguments=%n  %r\n").says("stdout=e.stdout stderr=e.stderr");
+    assert_eq!(fs::read_to_string(dir.path().join("e.stdout")).unwrap(), "e 2\n");
+    assert_eq!(fs::read_to_string(dir.path().join("e.stderr")).unwrap(), "");
+    fs::remove_file(dir.path().join("e.stdout")).unwrap();
+    run("--std_redirect=0").says("e : Running echo e  2\n").says("\ne 2\n");
+    assert!(!dir.path().join("e.stdout").exists());
+    fs::create_dir(dir.path().join("aux")).unwrap();
+    run("--aux-path=aux");
+    assert!(dir.path().join("aux/e.stdout").exists() && !dir.path().join("e.stdout").exists());
+}
+
+#[test]
+fn nothing_is_run_under_parse_only() {
+    let dir = scratch();
+    let line = "--name=e --ioengine=exec --program=touch --arguments=made --runtime=1 --parse-only";
+    Program::under_test().line(dir.path(), line).ok();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn without_a_runtime_the_job_ends_with_its_program() {
+    let dir = scratch();
+    let line = "--name=e --ioengine=exec --program=sleep --arguments=0.1";
+    Program::under_test().line(dir.path(), line).ok();
+}
+
+/// A script that starts another process and notes both; it takes its time when asked to end.
+fn script(dir: &Path, on_term: &str) {
+    let text =
+        format!("trap '{on_term}' TERM\nsleep 1000 &\necho $$ $! > pids.new\nmv pids.new pids\nwait\nwait\n");
+    fs::write(dir.join("script"), text).unwrap();
+}
+
+/// The processes that the script has noted, which are there.
+fn noted(dir: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(dir.join("pids")).unwrap_or_default();
+    text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+}
+
+fn is_there(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+fn start(dir: &Path, rest: &str) -> Running {
+    let line = format!("--name=e --ioengine=exec --program=sh --arguments=script {rest}");
+    let mut running = Program::under_test().start(dir, line.split_whitespace());
+    running.wait_until("the program runs", |_| noted(dir).len() == 2);
+    running
+}
+
+#[test]
+pub fn a_program_has_time_to_end_and_is_killed_after_that() {
+    for mode in ["", "--thread"] {
+        let dir = scratch();
+        script(dir.path(), "echo ended > ended; exit");
+        let running = start(dir.path(), &format!("--runtime=1 --grace_time=100 {mode}"));
+        running.wait().ok();
+        assert_eq!(fs::read_to_string(dir.path().join("ended")).unwrap(), "ended\n");
+        assert!(!noted(dir.path()).into_iter().any(is_there), "what it has started is gone as well");
+        fs::remove_file(dir.path().join("pids")).unwrap();
+        script(dir.path(), "echo asked > asked");
+        start(dir.path(), &format!("--runtime=1 --grace_time=0 {mode}")).wait().ok();
+        assert!(!noted(dir.path()).into_iter().any(is_there), "what does not end is killed");
+    }
+}
+
+#[test]
+fn nothing_is_left_whoever_is_killed() {
+    // The first process is the controller, the second the spawner, the third the worker or the host of threads.
+    for victim in 0..3 {
+        for mode in ["", "--thread"] {
+            let dir = scratch();
+            script(dir.path(), "");
+            let running = start(dir.path(), &format!("--runtime=100 {mode}"));
+            let family = descendants(running.pid());
+            let processes = noted(dir.path());
+            assert!(processes.iter().all(|pid| family.contains(pid)), "{family:?} {processes:?}");
+            send(family[victim], libc::SIGKILL);
+            // (The end of the controller is not the end of the others, which notice it.)
+            running.wait();
+            for _ in 0..6000 {
+                if !processes.iter().any(|&pid| is_there(pid)) {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            assert!(!processes.into_iter().any(is_there), "{victim} {mode}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The names of a worker's files.
+//!
+//! Names that follow from a format take no memory, however many there are: each is made when somebody asks for it.
+
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// More names than this are not all looked at if they are known to be alike.
+const MANY: usize = 1000;
+
+/// Names in order, from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Names(Form);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Form {
+    Listed(Vec<PathBuf>),
+    Numbered {
+        /// The directory that all are in; empty = the current one.
+        directory: PathBuf,
+        /// What is before, between and behind the numbers.
+        pieces: Vec<String>,
+        count: u32,
+    },
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names(Form::Listed(Vec::new()))
+    }
+}
+
+impl From<Vec<PathBuf>> for Names {
+    fn from(names: Vec<PathBuf>) -> Self {
+        Names(Form::Listed(names))
+    }
+}
+
+impl Names {
+    /// Names made from a format: `number` in it stands for the number of a file.
+    pub(crate) fn numbered(directory: &Path, format: &str, number: &str, count: u32) -> Names {
+        let pieces = format.split(number).map(str::to_owned).collect();
+        Names(Form::Numbered { directory: directory.to_owned(), pieces, count })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Form::Listed(names) => names.len(),
+            Form::Numbered { count, .. } => *count as usize,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name of this number, if there is one.
+    pub fn get(&self, index: usize) -> Option<Cow<'_, Path>> {
+        match &self.0 {
+            Form::Listed(names) => names.get(index).map(|name| Cow::Borrowed(name.as_path())),
+            Form::Numbered { directory, pieces, count } => {
+                (index < *count as usize).then(|| Cow::Owned(directory.join(pieces.join(&index.to_string()))))
+            }
+        }
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Path>> {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Paths that lie where all of these do, for finding out about disks: mostly a single one.
+    ///
+    /// Names that differ in numbers are in one directory, unless the number is part of the directory's name. Of more
+    /// than a thousand, the first stands for all.
+    pub fn places(&self) -> impl Iterator<Item = Cow<'_, Path>> {
+        let shared = match &self.0 {
+            Form::Numbered { pieces, .. } => pieces.iter().skip(1).all(|piece| !piece.contains('/')),
+            Form::Listed(_) => false,
+        };
+        let count = if shared && self.len() > MANY { 1 } else { self.len() };
+        self.iter().take(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(names: &Names) -> Vec<String> {
+        names.iter().map(|name| name.display().to_string()).collect()
+    }
+
+    #[test]
+    fn names_follow_from_their_format() {
+        let names = Names::numbered(Path::new("d"), "a.#.b#", "#", 3);
+        assert_eq!(all(&names), ["d/a.0.b0", "d/a.1.b1", "d/a.2.b2"]);
+        assert_eq!((names.len(), names.get(3)), (3, None));
+        let same = Names::numbered(Path::new(""), "same", "#", 2);
+        assert_eq!(all(&same), ["same", "same"]);
+        let listed = Names::from(vec!["x".into(), "y".into()]);
+        assert_eq!(all(&listed), ["x", "y"]);
+        assert!(Names::default().is_empty());
+    }
+
+    #[test]
+    fn many_names_in_one_directory_are_one_place() {
+        let places = |format, count| Names::numbered(Path::new("d"), format, "#", count).places().count();
+        assert_eq!(places("a.#", 1_000_000), 1);
+        assert_eq!(places("#/a", 2000), 2000);
+        assert_eq!(places("a.#", 3), 3);
+    }
+
+    #[test]
+    fn names_travel() {
+        let names = Names::numbered(Path::new("d"), "a.#", "#", 1 << 20);
+        let text = serde_json::to_string(&names).unwrap();
+        assert!(text.len() < 100, "{text}");
+        assert_eq!(serde_json::from_str::<Names>(&text).unwrap(), names);
+    }
+}
