@@ -85,7 +85,8 @@ pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_work
         complete_min,
         complete_max,
         low: if options.depth.iodepth_low == 0 { depth } else { options.depth.iodepth_low.min(depth) },
-        slat: measured(options.measurement.disable_slat),
+        // A call of vsync carries several I/Os, and fio tells no time for submitting one of them.
+        slat: measured(options.measurement.disable_slat) && options.ioengine != "vsync",
         clat: measured(options.measurement.disable_clat),
         // As with fio, whose time of an act on a name is that of the call.
         lat: measured(options.measurement.disable_lat) && !acts_on_names,
