@@ -16,6 +16,8 @@ pub struct Release {
     hides_flags: bool,
     /// Job options of 3.42 that it does not know.
     lacks_options: &'static [&'static str],
+    /// Whether writes of a pattern with a header at `verify_offset` leave the header of an earlier write in the pattern.
+    pub leaves_old_headers: bool,
     /// The `verify_header_format` of the headers that it writes and reads.
     pub header: &'static str,
 }
@@ -64,6 +66,7 @@ static V3_33: Release = Release {
         "verify_write_sequence",
         "write_zone_remainder",
     ],
+    leaves_old_headers: true,
     header: "3.33",
 };
 
@@ -82,6 +85,7 @@ static V3_41: Release = Release {
         "verify_policy",
         "write_zone_remainder",
     ],
+    leaves_old_headers: false,
     header: "3.42",
 };
 
@@ -92,6 +96,7 @@ static V3_42: Release = Release {
     lacks_keys: &[],
     hides_flags: false,
     lacks_options: &[],
+    leaves_old_headers: false,
     header: "3.42",
 };
 
