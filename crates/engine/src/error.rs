@@ -100,6 +100,20 @@ pub enum EngineError {
         /// The size of one buffer.
         bytes: usize,
     },
+    /// The system refuses a pipe.
+    #[error("splice: no pipe could be made ({source}); raise the limit of open files with 'ulimit -n'")]
+    Pipe {
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The file to swap blocks with cannot be opened.
+    #[error("e4defrag: donorname={}: {source}", name.display())]
+    Donor {
+        /// The file.
+        name: std::path::PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The engine in a shared object cannot be used.
     #[error("ioengine=external:{library}: {why}")]
     External {
@@ -171,6 +185,8 @@ impl EngineError {
             | EngineError::MemoryLock { source, .. }
             | EngineError::PollCpu { source, .. }
             | EngineError::Program { source, .. }
+            | EngineError::Pipe { source }
+            | EngineError::Donor { source, .. }
             | EngineError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
         }
     }

@@ -4,13 +4,14 @@
 use crate::external::{self, AnyExternal};
 use crate::storage::StorageOf;
 use crate::{
-    AnyEngine, CpuioEngine, DirCreateEngine, DirDeleteEngine, Engine, EngineConfig, EngineError, ExecEngine,
-    FileCreateEngine, FileDeleteEngine, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PosixAioEngine,
-    PsyncEngine, Pvsync2Engine, PvsyncEngine, StatEngine, Storage, SyncEngine, VsyncEngine, apart,
+    AnyEngine, CpuioEngine, DirCreateEngine, DirDeleteEngine, E4defragEngine, Engine, EngineConfig,
+    EngineError, ExecEngine, FallocEngine, FileCreateEngine, FileDeleteEngine, FtruncateEngine,
+    IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine,
+    Pvsync2Engine, PvsyncEngine, SpliceEngine, StatEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
-    CpuioOptions, ExecOptions, IoUringOptions, LibaioOptions, MmapOptions, OwnOptions, Pvsync2Options,
-    StatOptions, engine,
+    CpuioOptions, E4defragOptions, ExecOptions, IoUringOptions, LibaioOptions, MmapOptions, OwnOptions,
+    Pvsync2Options, StatOptions, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -95,6 +96,11 @@ engines! {
     hot "libaio" => LibaioEngine told LibaioOptions,
     hot "io_uring" => IoUringEngine told IoUringOptions,
     shared "posixaio" => PosixAioEngine,
+    shared "splice" => SpliceEngine,
+    shared "falloc" => FallocEngine,
+    shared "ftruncate" => FtruncateEngine,
+    shared "e4defrag" => E4defragEngine told E4defragOptions,
+    shared "page_fault" => PageFaultEngine,
     shared "filecreate" => FileCreateEngine,
     shared "filestat" => StatEngine told StatOptions,
     shared "filedelete" => FileDeleteEngine,

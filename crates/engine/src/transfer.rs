@@ -32,8 +32,21 @@ pub(crate) trait Transfer {
     fn files(&self) -> &Files;
     fn files_mut(&mut self) -> &mut Files;
 
+    /// How a file is opened that the job opens in this way.
+    fn mode(mode: OpenMode) -> OpenMode {
+        mode
+    }
+
     /// The file at `index` was opened; an error closes it again.
     fn opened(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The first files are open, and the first unit comes next.
+    ///
+    /// # Errors
+    /// The engine cannot be used.
+    fn prepared(&mut self) -> Result<(), EngineError> {
         Ok(())
     }
 
@@ -70,6 +83,7 @@ impl<T: Transfer> crate::Engine for T {
     const SYNCHRONOUS: bool = true;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let mode = Self::mode(mode);
         self.files_mut().open(index, spec, mode)?;
         self.opened(index, spec, mode).inspect_err(|_| {
             // The error that matters is the one before.
@@ -87,7 +101,7 @@ impl<T: Transfer> crate::Engine for T {
     }
 
     fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
-        Ok(())
+        self.prepared()
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! What a job asks of its engine, and the engine cannot do.
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
-use iolite_options::engines::{CpuioOptions, ExecOptions, ExternalOptions};
+use iolite_options::engines::{CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 
 /// What stands in the way: the option to blame, and why.
@@ -62,6 +62,10 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
     if options.engine.of::<ExecOptions>().is_some_and(|own| own.program.is_empty()) {
         return Some("ioengine=exec: program= is missing, the program to run".to_owned());
     }
+    if options.engine.of::<E4defragOptions>().is_some_and(|own| own.donorname.is_empty()) {
+        let what = "donorname= is missing, a file on the same file system to swap blocks with";
+        return Some(format!("ioengine=e4defrag: {what}"));
+    }
     None
 }
 
@@ -82,8 +86,13 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
         let message = format!("{option}: ioengine={name} moves no data, and there is nothing to verify");
         return Some((option, message));
     }
+    let only_writes = matches!(engine.facets.extent_act(), Some(ExtentAct::CutOff | ExtentAct::Swap));
+    if only_writes && options.pattern.rw.reads() {
+        let message = format!("rw={}: ioengine={name} can only write", options.pattern.rw.name());
+        return Some(("rw", message));
+    }
     let is_replayed = options.is_replay();
-    let follows_traces = engine.facets.unit == UnitKind::ActsOnExtents;
+    let follows_traces = engine.facets.extent_act().is_some();
     (is_replayed && !follows_traces).then(|| {
         ("read_iolog", format!("read_iolog: ioengine={name} does nothing that a trace could ask for"))
     })
@@ -246,7 +255,7 @@ mod tests {
         );
         let replays = |o: &mut JobOptions| o.replay.read_iolog = vec!["log".into()];
         assert_eq!(told(&names, replays).len(), 1);
-        names.facets.unit = UnitKind::ActsOnExtents;
+        names.facets.unit = UnitKind::ActsOnExtents(ExtentAct::Reserve);
         assert_eq!(told(&names, replays), [""; 0], "a trace may trim");
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn obstacles(
     if options.pattern.rw.changes() {
         let blamed = if replays.is_empty() { "rw" } else { "read_iolog" };
         forbid(blamed, format!("{} would change data", what_changes(options, replays)));
-    } else if matches!(facets.unit, UnitKind::ActsOnNames(_) | UnitKind::ActsOnExtents)
+    } else if matches!(facets.unit, UnitKind::ActsOnNames(_) | UnitKind::ActsOnExtents(_))
         && !facets.can(Capability::OnlyLook)
     {
         // What such a unit changes does not depend on its direction.

@@ -5,7 +5,7 @@ use crate::replay::Replay;
 use crate::trims;
 use iolite_host::{EntryKind, Machine};
 use iolite_options::JobOptions;
-use iolite_options::engines::{EngineInfo, NameKind, NameUse};
+use iolite_options::engines::{EngineInfo, ExtentAct, NameKind, NameUse};
 use iolite_types::is_standard_stream;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -40,7 +40,8 @@ pub(crate) fn obstacles(
     if !options.pattern.rw.changes() {
         return found;
     }
-    if replays.is_empty() && engine.facets.has_local_files() {
+    let trims_files = engine.facets.extent_act() == Some(ExtentAct::Reserve);
+    if replays.is_empty() && engine.facets.has_local_files() && !trims_files {
         found.extend(trims::obstacles(options, there.iter().copied(), machine));
     }
     if !options.files.allow_mounted_write {

@@ -1,7 +1,7 @@
 //! Checks that a job trims only what can be trimmed.
 //!
 //! Trims are discards (BLKDISCARD), which only block devices support. Without this check the first trim would fail,
-//! after the files have been laid out. (An engine that trims files in its own way needs an exception here.)
+//! after the files have been laid out. Engines that trim files in their own way are not asked about.
 
 use iolite_host::{EntryKind, Machine};
 use iolite_options::JobOptions;

@@ -5,7 +5,7 @@ use super::*;
 use iolite_engine::{
     BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit,
 };
-use iolite_options::engines::{Data, NameAct, NameKind, NameUse, UnitKind};
+use iolite_options::engines::{Data, ExtentAct, NameAct, NameKind, NameUse, UnitKind};
 use iolite_options::{FileOptions, JobOptions, ReadWrite, RunOptions, SizeValue};
 use iolite_os::shared::Arena;
 use iolite_plan::Plan;
@@ -85,7 +85,7 @@ fn run(
     let rules = plan.creation(&plan.workers[0], &layout);
     let mut notes = Vec::new();
     creation::create("j", &rules, &layout, &mut |note| notes.push(note), &|| false).unwrap();
-    let is_laid_out = unit == UnitKind::ActsOnExtents;
+    let is_laid_out = matches!(unit, UnitKind::ActsOnExtents(_));
     assert_eq!(notes.len(), usize::from(is_laid_out), "{notes:?}");
     run_plan(&plan, &layout, time.clock(), Acting { names: Arc::default(), act })
 }
@@ -152,7 +152,7 @@ fn extents_are_acted_on_in_files_of_the_size_that_the_job_needs() {
         options
     };
     let mut seen = BTreeSet::new();
-    let (arena, done) = run(options, UnitKind::ActsOnExtents, moved(), |unit, names| {
+    let (arena, done) = run(options, UnitKind::ActsOnExtents(ExtentAct::Reserve), moved(), |unit, names| {
         assert_eq!(std::fs::metadata(&names[0])?.len(), 1 << 20);
         assert_eq!((unit.operation, unit.length), (Operation::Write, 65_536));
         assert!(seen.insert(unit.offset));

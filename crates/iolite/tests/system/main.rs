@@ -24,6 +24,7 @@ mod engines;
 mod errors;
 mod examples;
 mod exchange;
+mod extents;
 mod external;
 mod failures;
 mod idleness;

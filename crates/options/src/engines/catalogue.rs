@@ -1,13 +1,16 @@
 //! The engines: one entry holds all that anybody asks about an engine before it runs.
 
 use super::{Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, UnitKind};
-use super::{CpuioOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions};
+use super::{
+    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions,
+};
 use super::{Pvsync2Options, StatOptions};
 use super::{external, files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
-use super::{NameAct, NameKind, NameUse};
+use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{AtomicWrites, CopyIntoFile, Extend, OnlyLook, Polling, Priorities, Sync, Trim};
+use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
 use NameKind::{Directory, File};
 
@@ -124,7 +127,7 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .data(Data::Nowhere)
         .options(network::NET)
         .not_yet(),
-    engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents).not_yet(),
+    engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents(CutOff)).can(&[Sync, Extend]),
     engine("filecreate", "Creates files").acts_on_names(File, Make),
     engine("filestat", "Looks up files")
         .acts_on_names(File, LookUp)
@@ -139,7 +142,7 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
         .own(|| ExecOptions::default().into(), local::EXEC),
-    engine("page_fault", "Touches pages of anonymous memory").data(Data::Nowhere).not_yet(),
+    engine("page_fault", "Touches pages of anonymous memory").data(Data::Nowhere).can(&[Sync]),
     engine("nfs", "Talks to an NFS server by libnfs")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
@@ -150,12 +153,12 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .completion(Completion::Engine)
         .not_yet(),
     engine("posixaio", "aio_read(3) and aio_write(3)").completion(Completion::LibraryThreads),
-    engine("falloc", "Reserves and releases space by fallocate(2)").unit(UnitKind::ActsOnExtents).not_yet(),
+    engine("falloc", "Reserves and releases space by fallocate(2)").unit(UnitKind::ActsOnExtents(Reserve)),
     engine("e4defrag", "Swaps extents of ext4 files")
-        .unit(UnitKind::ActsOnExtents)
-        .options(files::E4DEFRAG)
-        .not_yet(),
-    engine("splice", "splice(2) and vmsplice(2)").not_yet(),
+        .unit(UnitKind::ActsOnExtents(Swap))
+        .can(&[Sync])
+        .own(|| E4defragOptions::default().into(), files::E4DEFRAG),
+    engine("splice", "splice(2) and vmsplice(2)"),
     engine("gfapi", "Talks to GlusterFS by its library")
         .data(Data::OwnStorage)
         .options(objects::GFAPI)

@@ -1,7 +1,10 @@
 //! The own options of the engine that a job has chosen.
 
 use super::own::{OwnOptions, found};
-use super::{CommandPriorities, CpuioOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions};
+use super::{
+    CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions,
+    LibaioOptions,
+};
 use super::{MmapOptions, Pvsync2Options, StatOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
@@ -46,6 +49,7 @@ macro_rules! engine_options {
 
 engine_options! {
     Cpuio(CpuioOptions),
+    E4defrag(E4defragOptions),
     Exec(ExecOptions),
     External(ExternalOptions),
     IoUring(IoUringOptions),

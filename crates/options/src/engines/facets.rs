@@ -32,12 +32,23 @@ pub enum UnitKind {
     ActsOnNames(NameUse),
     /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it. Files are laid
     /// out and opened as for transfers; buffers hold nothing.
-    ActsOnExtents,
+    ActsOnExtents(ExtentAct),
     /// It works without I/O: there are no files. A unit is a piece of work, which counts as a read of no bytes. Units
     /// follow one another until the job's time is over, or one answers that there is nothing more to do (0). Such an
     /// engine is synchronous. A piece that takes long is done bit by bit: while more of it is to be done, the engine
     /// answers that it is busy every few milliseconds, and between two pieces that it was interrupted (`EINTR`).
     Works,
+}
+
+/// What is done to an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ExtentAct {
+    /// It is given its space, by reads and writes, or its space is taken away, by trims, of files as well as of devices.
+    Reserve,
+    /// The file is cut off there. There is nothing but writes.
+    CutOff,
+    /// Its blocks are swapped with others. There is nothing but writes.
+    Swap,
 }
 
 /// What an engine does to names.
@@ -180,6 +191,14 @@ impl Facets {
         matches!(self.unit, UnitKind::Transfers)
     }
 
+    /// What it does to extents, if it acts on extents.
+    pub const fn extent_act(&self) -> Option<ExtentAct> {
+        match self.unit {
+            UnitKind::ActsOnExtents(act) => Some(act),
+            _ => None,
+        }
+    }
+
     /// What it does to names, if it acts on names.
     pub const fn name_use(&self) -> Option<NameUse> {
         match self.unit {
@@ -195,7 +214,7 @@ impl Facets {
 
     /// Whether its files have to be there, and as large as the job needs them, before its first unit.
     pub const fn needs_files(&self) -> bool {
-        self.keeps_data() && matches!(self.unit, UnitKind::Transfers | UnitKind::ActsOnExtents)
+        self.keeps_data() && matches!(self.unit, UnitKind::Transfers | UnitKind::ActsOnExtents(_))
     }
 
     /// Whether a unit is complete when the call that issues it returns.

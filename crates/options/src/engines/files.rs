@@ -1,6 +1,6 @@
 //! Options of engines that work on files as such.
 
-use super::own::{OwnOptions, own_options, place};
+use super::own::{OwnOptions, own, own_options, place};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -41,11 +41,28 @@ static STAT_TYPE: Definition = Definition::engine("stat_type", Kind::Str, "Which
 /// `filestat` and `dirstat`
 pub static STAT: &[&Definition] = &[&STAT_TYPE];
 
+own_options! {
+    /// The options of `e4defrag`.
+    pub struct E4defragOptions declared by E4DEFRAG {
+        /// The file that extents are swapped with, on the same file system. It is made if it is missing.
+        pub donorname: String,
+        /// It gets its space for each I/O, and not for all of them before the first.
+        pub inplace: bool,
+    }
+}
+
+impl OwnOptions for E4defragOptions {}
+
 static DONORNAME: Definition =
-    Definition::engine("donorname", Kind::Str, "File that extents are swapped with");
+    Definition::engine("donorname", Kind::Str, "File that extents are swapped with")
+        .lands_in_engine(own!(E4defragOptions.donorname, string()));
 static INPLACE: Definition =
     Definition::engine("inplace", Kind::Int, "When the other file gets its space: 0 at the start, 1 per I/O")
-        .range(0, 1);
+        .range(0, 1)
+        .lands_in_engine(|own, given| {
+            place::<E4defragOptions>(own)?.inplace = given.integer()? != 0;
+            Ok(())
+        });
 
 /// `e4defrag`
 pub static E4DEFRAG: &[&Definition] = &[&DONORNAME, &INPLACE];

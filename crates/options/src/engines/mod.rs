@@ -35,7 +35,7 @@ mod shared;
 
 pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
-pub use files::{StatCall, StatOptions};
+pub use files::{E4defragOptions, StatCall, StatOptions};
 pub use io_uring::IoUringOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions};
@@ -44,7 +44,7 @@ pub use own::OwnOptions;
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
 
-pub use facets::{Capabilities, Capability, Completion, Data, Facets, UnitKind};
+pub use facets::{Capabilities, Capability, Completion, Data, ExtentAct, Facets, UnitKind};
 pub use facets::{NameAct, NameKind, NameUse};
 
 use crate::definition::Definition;

@@ -38,7 +38,7 @@ fn row(engine: &EngineInfo) -> String {
     let unit = match unit {
         UnitKind::Transfers => "moves data",
         UnitKind::ActsOnNames(_) => "acts on a name",
-        UnitKind::ActsOnExtents => "acts on an extent",
+        UnitKind::ActsOnExtents(_) => "acts on an extent",
         UnitKind::Works => "works without I/O",
     };
     let completion = match completion {

@@ -22,6 +22,8 @@ pub const TABLE: &[Effect] = &[
     test!("cpuio:cpuchunks", working::spells_are_as_long_and_as_frequent_as_asked_for),
     row("cpuio:cpumode", "--ioengine=cpuio --cpuload=50 --runtime=100ms", "noop", "qsort", Says("(qsort)")),
     test!("cpuio:exit_on_io_done", working::busy_jobs_end_with_the_io),
+    test!("e4defrag:donorname", extents::blocks_are_swapped_with_those_of_the_donor),
+    test!("e4defrag:inplace", extents::blocks_are_swapped_with_those_of_the_donor),
     test!("filestat:stat_type", names::the_kind_of_call_decides_about_links),
     test!("exec:program", working::a_program_gets_its_arguments_and_its_output_is_kept),
     test!("exec:arguments", working::a_program_gets_its_arguments_and_its_output_is_kept),

@@ -1,0 +1,138 @@
+//! `e4defrag`: a write swaps the blocks of a range with those of a donor file (`EXT4_IOC_MOVE_EXT`), as
+//! defragmentation does; the data stays what it was.
+//!
+//! The donor gets its space before the first unit, as much as the largest file has, or with `inplace=1` for each unit, which
+//! also gives it back. It has to be on the same ext4 file system.
+
+use crate::file::Files;
+use crate::transfer::{Transfer, has_files};
+use crate::{EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Unit};
+use iolite_options::engines::E4defragOptions;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// `struct move_extent` of the kernel's ext4 (fs/ext4/ext4.h documents it as its user interface). Places and lengths are
+/// in blocks of the file system.
+#[repr(C)]
+struct MoveExtent {
+    reserved: u32,
+    donor: u32,
+    start: u64,
+    donor_start: u64,
+    length: u64,
+    moved: u64,
+}
+
+/// `_IOWR('f', 15, struct move_extent)`
+const EXT4_IOC_MOVE_EXT: libc::c_ulong = 0xc028_660f;
+
+/// Swaps the blocks of files with those of a donor.
+#[derive(Debug)]
+pub struct E4defragEngine {
+    files: Files,
+    name: PathBuf,
+    /// There is none until the first unit comes: nobody else may leave a file behind.
+    donor: Option<Donor>,
+    /// The size of the largest file that was opened.
+    largest: u64,
+    /// Space is given to the donor for each unit, and taken back.
+    in_place: bool,
+}
+
+/// The file that blocks are swapped with.
+#[derive(Debug)]
+struct Donor {
+    file: File,
+    /// Bytes of a block of its file system.
+    block: u64,
+}
+
+impl Donor {
+    fn open(name: &Path) -> io::Result<Donor> {
+        let file = File::options().write(true).create(true).truncate(false).open(name)?;
+        let block = file.metadata()?.blksize();
+        Ok(Donor { file, block })
+    }
+
+    /// Gives it space for this range.
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        // SAFETY: takes nothing but integers.
+        match unsafe { libc::fallocate(self.file.as_raw_fd(), 0, offset as i64, length as i64) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Swaps the range of a unit with the same range of the donor.
+    fn swap(&self, unit: &Unit, file: RawFd) -> Outcome {
+        let (start, end) = (unit.offset / self.block, (unit.offset + unit.length).div_ceil(self.block));
+        let mut request = MoveExtent {
+            reserved: 0,
+            donor: self.file.as_raw_fd() as u32,
+            start,
+            donor_start: start,
+            length: end - start,
+            moved: 0,
+        };
+        // SAFETY: the request is what this ioctl reads and writes.
+        match unsafe { libc::ioctl(file, EXT4_IOC_MOVE_EXT as _, &mut request) } {
+            0 => Ok((request.moved * self.block).saturating_sub(unit.offset % self.block).min(unit.length)),
+            _ => Err(Errno::last()),
+        }
+    }
+}
+
+impl E4defragEngine {
+    /// An engine with no file open.
+    ///
+    /// # Errors
+    /// Never: the donor is opened when the files are.
+    pub fn new(config: &EngineConfig, own: &E4defragOptions) -> Result<Self, EngineError> {
+        Ok(E4defragEngine {
+            files: Files::new(config),
+            name: PathBuf::from(&own.donorname),
+            donor: None,
+            largest: 0,
+            in_place: own.inplace,
+        })
+    }
+}
+
+impl Transfer for E4defragEngine {
+    has_files!();
+
+    fn opened(&mut self, _index: u32, spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
+        if spec.size > self.largest {
+            self.largest = spec.size;
+            if let (Some(donor), false) = (&self.donor, self.in_place) {
+                donor.reserve(0, spec.size)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn prepared(&mut self) -> Result<(), EngineError> {
+        let refused = |source| EngineError::Donor { name: self.name.clone(), source };
+        let donor = Donor::open(&self.name).map_err(refused)?;
+        if !self.in_place && self.largest > 0 {
+            donor.reserve(0, self.largest).map_err(refused)?;
+        }
+        self.donor = Some(donor);
+        Ok(())
+    }
+
+    unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
+        let (Some(donor), true) = (&self.donor, write) else { return Err(Errno(libc::EINVAL)) };
+        let file = self.files.raw(unit.file);
+        if !self.in_place {
+            return donor.swap(unit, file);
+        }
+        donor.reserve(unit.offset, unit.length)?;
+        let swapped = donor.swap(unit, file);
+        donor.file.set_len(0)?;
+        swapped
+    }
+}

@@ -1,0 +1,192 @@
+//! `splice`: data goes through a pipe, splice(2) between pipe and file and vmsplice(2) between pipe and memory.
+//!
+//! The pipe is made as large as the longest unit, if the system allows it: then a unit takes two system calls.
+
+use crate::file::Files;
+use crate::transfer::{Transfer, has_files, retry};
+use crate::{EngineConfig, EngineError, Errno, Outcome, Unit};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A pipe and how many bytes fit into it.
+#[derive(Debug)]
+struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    capacity: usize,
+}
+
+impl Pipe {
+    /// A pipe for units of so many bytes.
+    fn new(wanted: usize) -> io::Result<Pipe> {
+        let mut ends = [0; 2];
+        // SAFETY: the system writes two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: both were opened just now and belong to nobody else.
+        let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+        let mut capacity = size(write.as_raw_fd())?;
+        if wanted > capacity {
+            // A buffer that begins within a page takes a page more.
+            let wanted = wanted.saturating_add(PAGE).min(largest());
+            // SAFETY: takes nothing but integers. A refusal (too much for this user) leaves the pipe as it is.
+            unsafe { libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, wanted as libc::c_int) };
+            capacity = size(write.as_raw_fd())?;
+        }
+        Ok(Pipe { read, write, capacity })
+    }
+}
+
+const PAGE: usize = 4096;
+
+/// How many bytes fit into a pipe.
+fn size(pipe: RawFd) -> io::Result<usize> {
+    // SAFETY: takes nothing but integers.
+    match unsafe { libc::fcntl(pipe, libc::F_GETPIPE_SZ) } {
+        -1 => Err(io::Error::last_os_error()),
+        bytes => Ok(bytes as usize),
+    }
+}
+
+/// How large a pipe may be made without privileges; 1 MiB where the system does not say.
+fn largest() -> usize {
+    std::fs::read_to_string("/proc/sys/fs/pipe-max-size")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(1 << 20)
+}
+
+/// Splices between files and buffers.
+#[derive(Debug)]
+pub struct SpliceEngine {
+    files: Files,
+    pipe: Pipe,
+    /// The longest unit that the pipe was made for.
+    longest: usize,
+}
+
+impl SpliceEngine {
+    /// An engine with its pipe, and no file open.
+    ///
+    /// # Errors
+    /// The system refuses a pipe: too many files are open.
+    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
+        let pipe = Pipe::new(0).map_err(|source| EngineError::Pipe { source })?;
+        Ok(SpliceEngine { files: Files::new(config), longest: pipe.capacity, pipe })
+    }
+
+    /// A new pipe for units of so many bytes, with nothing in it.
+    #[cold]
+    fn renew(&mut self, length: usize) -> io::Result<()> {
+        self.longest = self.longest.max(length);
+        self.pipe = Pipe::new(self.longest)?;
+        Ok(())
+    }
+
+    /// From the file through the pipe to the buffer. `done` counts what has arrived.
+    fn read(&self, unit: &Unit, done: &mut usize) -> Result<(), Errno> {
+        let length = unit.length as usize;
+        while *done < length {
+            let mut waiting = self.from_file(unit, *done, (length - *done).min(self.pipe.capacity))?;
+            if waiting == 0 {
+                break;
+            }
+            while waiting > 0 {
+                let moved = self.through_memory(&self.pipe.read, unit, *done, waiting, 0)?;
+                waiting -= moved;
+                *done += moved;
+            }
+        }
+        Ok(())
+    }
+
+    /// From the buffer through the pipe to the file. `done` counts what has arrived.
+    fn write(&self, unit: &Unit, done: &mut usize) -> Result<(), Errno> {
+        let length = unit.length as usize;
+        while *done < length {
+            // Without the flag the call would wait until all of it fits into the pipe. Something does: the pipe is empty.
+            let flags = libc::SPLICE_F_NONBLOCK;
+            let mut waiting = self.through_memory(&self.pipe.write, unit, *done, length - *done, flags)?;
+            while waiting > 0 {
+                match self.to_file(unit, *done, waiting)? {
+                    0 => return Err(Errno(libc::ENOSPC)),
+                    moved => {
+                        waiting -= moved;
+                        *done += moved;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves bytes of the unit's buffer into or out of the pipe. 0 when a signal came before any byte.
+    fn through_memory(
+        &self,
+        end: &OwnedFd,
+        unit: &Unit,
+        done: usize,
+        length: usize,
+        flags: libc::c_uint,
+    ) -> Result<usize, Errno> {
+        let rest = libc::iovec { iov_base: unit.buffer.wrapping_add(done).cast(), iov_len: length };
+        // SAFETY: `done` and `length` together are not more than the unit's length, for which its buffer is valid.
+        match unsafe { libc::vmsplice(end.as_raw_fd(), &rest, 1, flags) } {
+            moved @ 0.. => Ok(moved as usize),
+            _ => match Errno::last() {
+                Errno(libc::EINTR) => Ok(0),
+                errno => Err(errno),
+            },
+        }
+    }
+
+    /// Fills the pipe from the file; 0 at its end.
+    fn from_file(&self, unit: &Unit, done: usize, length: usize) -> Result<usize, Errno> {
+        let mut offset = unit.offset as i64 + done as i64;
+        let place = self.place(unit, &mut offset);
+        retry(&self.files, unit.file, |file| {
+            let pipe = self.pipe.write.as_raw_fd();
+            // SAFETY: the offset outlives the call.
+            unsafe { libc::splice(file, place, pipe, std::ptr::null_mut(), length, 0) }
+        })
+        .map(|bytes| bytes as usize)
+    }
+
+    /// Empties the pipe into the file.
+    fn to_file(&self, unit: &Unit, done: usize, length: usize) -> Result<usize, Errno> {
+        let mut offset = unit.offset as i64 + done as i64;
+        let place = self.place(unit, &mut offset);
+        retry(&self.files, unit.file, |file| {
+            let pipe = self.pipe.read.as_raw_fd();
+            // SAFETY: the offset outlives the call.
+            unsafe { libc::splice(pipe, std::ptr::null_mut(), file, place, length, 0) }
+        })
+        .map(|bytes| bytes as usize)
+    }
+
+    /// Where in its file a unit is: pipes have no places.
+    fn place(&self, unit: &Unit, offset: &mut i64) -> *mut i64 {
+        if self.files.is_pipe(unit.file) { std::ptr::null_mut() } else { offset }
+    }
+}
+
+impl Transfer for SpliceEngine {
+    has_files!();
+
+    unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
+        if unit.length as usize > self.longest {
+            self.renew(unit.length as usize)?;
+        }
+        let mut done = 0;
+        let result = if write { self.write(unit, &mut done) } else { self.read(unit, &mut done) };
+        if let Err(errno) = result {
+            // The next unit would take what is left in the pipe for its own.
+            self.renew(0)?;
+            if done == 0 {
+                return Err(errno);
+            }
+        }
+        Ok(done as u64)
+    }
+}

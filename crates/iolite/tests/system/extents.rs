@@ -1,0 +1,187 @@
+//! Engines that act on extents (`falloc`, `ftruncate`, `e4defrag`), through pipes (`splice`), or on memory alone
+//! (`page_fault`): what they leave in the file system, and that the peer's do the same.
+
+use crate::common::devices::Mounted;
+use crate::common::trace::system_calls;
+use crate::common::{Json, Program, scratch, words};
+use iolite_testing::{or_skip, skip};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Runs a job, and gives its report.
+#[track_caller]
+fn report(dir: &Path, line: &str) -> Json {
+    let line = format!("--name=j --output-format=json {line}");
+    let json = Json::parse(&Program::under_test().line(dir, &line).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+/// The size of a file, and the bytes that the file system has given it.
+fn extent(file: &Path) -> (u64, u64) {
+    let metadata = fs::metadata(file).unwrap();
+    (metadata.len(), metadata.blocks() * 512)
+}
+
+/// The calls of one name that a program makes on the file `f`, with their arguments, without descriptors and results.
+fn calls(program: &Program, dir: &Path, name: &str, line: &str) -> Option<Vec<String>> {
+    let (finished, log) = system_calls(program, dir, name, &words(line))?;
+    finished.ok();
+    let call = |line: &str| {
+        let arguments = line.split_once(&format!("{name}("))?.1;
+        let (_, rest) = arguments.split_once(", ")?;
+        Some(rest.split(')').next()?.to_string())
+    };
+    Some(log.lines().filter_map(call).collect())
+}
+
+#[test]
+fn space_is_reserved_and_released() {
+    let dir = scratch();
+    let mounted = or_skip!(Mounted::new(dir.path(), 32 << 20));
+    let (dir, file) = (&mounted.directory, mounted.directory.join("f"));
+    let base = "--ioengine=falloc --filename=f --bs=64k --size=1m --fallocate=none";
+    let json = report(dir, &format!("{base} --rw=randwrite"));
+    assert_eq!((json.job().ios(), json.job().bytes()), ([0, 16, 0], [0, 1 << 20, 0]));
+    assert_eq!(extent(&file), (1 << 20, 1 << 20));
+    let json = report(dir, &format!("{base} --rw=trim --io_size=512k"));
+    assert_eq!(json.job().ios(), [0, 0, 8]);
+    assert_eq!(extent(&file), (1 << 20, 512 << 10), "the first half is a hole");
+    let json = report(dir, &format!("{base} --rw=read"));
+    assert_eq!(json.job().ios(), [16, 0, 0]);
+    assert_eq!(extent(&file), (1 << 20, 1 << 20), "and has its space again");
+    let json =
+        report(dir, "--ioengine=falloc --filename=f --bs=64k --size=1m --rw=randtrimwrite --number_ios=20");
+    assert_eq!(json.job().ios().iter().sum::<u64>(), 20);
+    // There is room for so much less.
+    let full = "--name=j --ioengine=falloc --filename=g --bs=8m --size=64m --rw=write --fallocate=none";
+    Program::under_test().line(dir, full).refused().says("No space left on device");
+}
+
+#[test]
+fn reserving_calls_are_those_of_the_peer() {
+    let mut compared = false;
+    for peer in Program::peers() {
+        for rw in ["read", "write", "trim"] {
+            let line =
+                format!("--name=j --ioengine=falloc --filename=f --bs=64k --size=256k --rw={rw} --thread");
+            let (ours, theirs) = (scratch(), scratch());
+            for dir in [&ours, &theirs] {
+                fs::write(dir.path().join("f"), vec![1; 256 << 10]).unwrap();
+            }
+            let Some(ours) = calls(&Program::under_test(), ours.path(), "fallocate", &line) else {
+                skip!("strace is missing, or may not trace");
+            };
+            let theirs = calls(&peer, theirs.path(), "fallocate", &line);
+            assert_eq!(Some(ours), theirs, "{}: {line}", peer.version());
+            compared = true;
+        }
+    }
+    if !compared {
+        skip!("there is no fio to compare with");
+    }
+}
+
+#[test]
+fn files_are_cut_where_the_last_block_begins() {
+    let dir = scratch();
+    let base = "--ioengine=ftruncate --filename=f --bs=64k --size=1m";
+    let json = report(dir.path(), &format!("{base} --rw=write"));
+    assert_eq!((json.job().ios(), json.job().bytes()), ([0, 16, 0], [0, 1 << 20, 0]));
+    assert_eq!(fs::metadata(dir.path().join("f")).unwrap().len(), (1 << 20) - (64 << 10));
+    for (rw, why) in [("read", "ioengine=ftruncate can only write"), ("randtrim", "cannot trim")] {
+        let line = format!("--name=j {base} --rw={rw}");
+        Program::under_test().line(dir.path(), &line).refused().says(why);
+    }
+    assert_eq!(fs::metadata(dir.path().join("f")).unwrap().len(), (1 << 20) - (64 << 10), "nothing was done");
+}
+
+#[test]
+pub fn blocks_are_swapped_with_those_of_the_donor() {
+    let dir = scratch();
+    let mounted = or_skip!(Mounted::new(dir.path(), 32 << 20));
+    let dir = &mounted.directory;
+    let data: Vec<u8> = (0..1u32 << 20).map(|place| (place / 4096) as u8).collect();
+    let base = "--ioengine=e4defrag --filename=f --bs=64k --size=1m --rw=randwrite";
+    for (in_place, left) in [(0, 1 << 20), (1, 0)] {
+        fs::write(dir.join("f"), &data).unwrap();
+        // Blocks that are still waiting for a place on the disk cannot be swapped.
+        fs::File::open(dir.join("f")).unwrap().sync_all().unwrap();
+        let before = fs::read(dir.join("f")).unwrap();
+        let json = report(dir, &format!("{base} --donorname={}/donor --inplace={in_place}", dir.display()));
+        assert_eq!(json.job().ios(), [0, 16, 0]);
+        assert!(fs::read(dir.join("f")).unwrap() == before, "the data stays what it is");
+        assert_eq!(extent(&dir.join("donor")).1, left, "inplace={in_place}");
+        fs::remove_file(dir.join("donor")).unwrap();
+    }
+    let refused = |line: &str, why: &str| {
+        Program::under_test().line(dir, &format!("--name=j {line}")).refused().says(why);
+    };
+    refused(base, "donorname= is missing, a file on the same file system to swap blocks with");
+    refused(&format!("{base} --donorname=no/such"), "donorname=no/such: No such file or directory");
+    refused(
+        "--ioengine=e4defrag --filename=f --size=1m --rw=read --donorname=donor",
+        "ioengine=e4defrag can only write",
+    );
+    assert!(!dir.join("donor").exists(), "what is refused leaves nothing behind");
+}
+
+#[test]
+fn data_goes_through_a_pipe() {
+    let dir = scratch();
+    for bs in ["4k", "128k", "1m", "3000"] {
+        let line =
+            format!("--ioengine=splice --filename=f{bs} --bs={bs} --size=3m --rw=randwrite --verify=crc32c");
+        let json = report(dir.path(), &line);
+        let [read, written, _] = json.job().bytes();
+        assert!(read == written && written > 0, "{line}");
+        // What splice wrote others read, and the other way round.
+        let other = line.replace("splice", "psync");
+        report(dir.path(), &format!("{other} --verify_only"));
+        report(dir.path(), &other);
+        report(dir.path(), &format!("{line} --verify_only"));
+    }
+    // A unit is one splice and one vmsplice, if the pipe may be as large.
+    let line = "--name=j --ioengine=splice --filename=f1m --bs=128k --size=1m --rw=read --thread";
+    let Some((finished, log)) =
+        system_calls(&Program::under_test(), dir.path(), "splice,vmsplice", &words(line))
+    else {
+        skip!("strace is missing, or may not trace");
+    };
+    finished.ok();
+    assert_eq!(log.lines().filter(|call| call.contains("vmsplice(")).count(), 8, "{log}");
+}
+
+#[test]
+fn a_write_that_fails_leaves_nothing_for_the_next_one() {
+    let dir = scratch();
+    let mounted = or_skip!(Mounted::new(dir.path(), 8 << 20));
+    let line = "--name=j --ioengine=splice --filename=f --bs=64k --size=32m --rw=write --fallocate=none \
+                --continue_on_error=write --max_errors=100000 --verify=crc32c --do_verify=0";
+    let full = Program::under_test().line(&mounted.directory, line);
+    assert!(full.output().contains("No space left on device"), "{}", full.output());
+    let size = fs::metadata(mounted.directory.join("f")).unwrap().len();
+    assert!(size > 0);
+    let whole = size / (64 << 10) * (64 << 10);
+    let check = format!(
+        "--ioengine=psync --filename=f --bs=64k --size={whole} --rw=write --verify=crc32c --verify_only"
+    );
+    report(&mounted.directory, &check);
+}
+
+#[test]
+fn pages_of_memory_are_faulted_in() {
+    let dir = scratch();
+    let json = report(dir.path(), "--ioengine=page_fault --size=16m --bs=4k --rw=randwrite");
+    assert_eq!(json.job().ios(), [0, 4096, 0]);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "there are no files");
+    let faults = |size: &str| {
+        let line = format!("--ioengine=page_fault --size={size} --bs=64k --rw=write --thread=0");
+        report(dir.path(), &line).job().int("minf")
+    };
+    // Where the system has huge pages for everybody, a fault brings 2 MiB.
+    assert!(faults("64m") >= faults("4k") + 30, "memory that is touched first is faulted in");
+    let beyond = "--ioengine=page_fault --filesize=1m --size=1m --bs=64k --rw=read --nrfiles=4";
+    assert_eq!(report(dir.path(), beyond).job().bytes(), [1 << 20, 0, 0]);
+}
