@@ -88,7 +88,7 @@ impl SpliceEngine {
     fn read(&self, unit: &Unit, done: &mut usize) -> Result<(), Errno> {
         let length = unit.length as usize;
         while *done < length {
-            let mut waiting = self.from_file(unit, *done, (length - *done).min(self.pipe.capacity))?;
+            let mut waiting = self.fill_pipe(unit, *done, (length - *done).min(self.pipe.capacity))?;
             if waiting == 0 {
                 break;
             }
@@ -109,7 +109,7 @@ impl SpliceEngine {
             let flags = libc::SPLICE_F_NONBLOCK;
             let mut waiting = self.through_memory(&self.pipe.write, unit, *done, length - *done, flags)?;
             while waiting > 0 {
-                match self.to_file(unit, *done, waiting)? {
+                match self.empty_pipe(unit, *done, waiting)? {
                     0 => return Err(Errno(libc::ENOSPC)),
                     moved => {
                         waiting -= moved;
@@ -142,7 +142,7 @@ impl SpliceEngine {
     }
 
     /// Fills the pipe from the file; 0 at its end.
-    fn from_file(&self, unit: &Unit, done: usize, length: usize) -> Result<usize, Errno> {
+    fn fill_pipe(&self, unit: &Unit, done: usize, length: usize) -> Result<usize, Errno> {
         let mut offset = unit.offset as i64 + done as i64;
         let place = self.place(unit, &mut offset);
         retry(&self.files, unit.file, |file| {
@@ -154,7 +154,7 @@ impl SpliceEngine {
     }
 
     /// Empties the pipe into the file.
-    fn to_file(&self, unit: &Unit, done: usize, length: usize) -> Result<usize, Errno> {
+    fn empty_pipe(&self, unit: &Unit, done: usize, length: usize) -> Result<usize, Errno> {
         let mut offset = unit.offset as i64 + done as i64;
         let place = self.place(unit, &mut offset);
         retry(&self.files, unit.file, |file| {
