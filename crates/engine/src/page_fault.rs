@@ -70,7 +70,6 @@ impl PageFaultEngine {
 
 impl Engine for PageFaultEngine {
     const SYNCHRONOUS: bool = true;
-    const CALLS: bool = false;
 
     fn open(&mut self, index: u32, spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
         let length = usize::try_from(spec.size).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;

@@ -549,11 +549,11 @@ mod tests {
         assert_eq!(grown.unwrap().files[0].extend_to, Some(6 * MIB));
     }
 
-    /// Lengths of regions, sizes to extend to, and what is left out, of files of these sizes that were found.
-    fn found(
-        sizes: &[u64],
-        change: impl Fn(&mut JobOptions),
-    ) -> Result<(Vec<u64>, Vec<Option<u64>>, LeftOut), LayoutError> {
+    /// Lengths of regions, sizes to extend to, and what is left out.
+    type Found = (Vec<u64>, Vec<Option<u64>>, LeftOut);
+
+    /// What becomes of files of these sizes that were found.
+    fn found(sizes: &[u64], change: impl Fn(&mut JobOptions)) -> Result<Found, LayoutError> {
         let facts: Vec<_> = sizes.iter().map(|&size| regular(Some(size))).collect();
         let layout = run(&facts, 0, |o| {
             o.files.opendir = Some("d".into());
