@@ -233,7 +233,6 @@ fn disk(value: &Value) -> DiskReport {
             read_ticks: get("read_ticks"),
             write_ticks: get("write_ticks"),
             in_queue: get("in_queue"),
-            ..DiskCounters::default()
         },
         utilisation: float(&value["util"]),
         slaves: Vec::new(),
