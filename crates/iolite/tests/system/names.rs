@@ -112,7 +112,7 @@ pub fn the_kind_of_call_decides_about_links() {
                 &words(&line(call)),
             )?;
             run.ok();
-            Some(calls.lines().filter(|line| line.contains("\"link\"")).last().unwrap_or_default().to_owned())
+            Some(calls.lines().rfind(|line| line.contains("\"link\"")).unwrap_or_default().to_owned())
         };
         let (Some(plain), Some(itself), Some(extended)) = (looked("stat"), looked("lstat"), looked("statx"))
         else {

@@ -131,7 +131,7 @@ fn terse_fields(line: &str) -> String {
 
 /// In what our JSON differs from that of a release.
 pub fn compare_json(ours: &Json, theirs: &Json, release: &Release, counts: Counts) -> Vec<Difference> {
-    let (ours, theirs) = (ours.clone().as_of(release), theirs.clone().as_of(release));
+    let (ours, theirs) = (ours.clone().told_like(release), theirs.clone().told_like(release));
     let mut differences = Vec::new();
     // Ours alone says who speaks this language.
     let mut our_tree = ours.tree();

@@ -37,7 +37,7 @@ impl Json {
 
     /// Without what a release does not print: keys of 3.42, and, where it does not list them, options without a value. Jobs
     /// without statistics, of which releases leave different traces, are left out as well.
-    pub fn as_of(mut self, release: &Release) -> Json {
+    pub fn told_like(mut self, release: &Release) -> Json {
         if let Some(jobs) = self.0["jobs"].as_array_mut() {
             jobs.retain(|job| !is_silent(job));
         }
