@@ -68,7 +68,7 @@ fn calls(program: &Program, dir: &Path, line: &str) -> Option<Vec<Call>> {
 
 #[test]
 fn the_same_is_written_and_read_back_as_by_fio() {
-    for peer in peers!() {
+    for peer in peers!().into_iter().filter(|peer| !peer.release.misjudges_overlapping_replays) {
         let of_two = "0 f add\n0 g add\n0 f open\n0 g open\n1 g write 0 4096\n1 f write 4096 4096\n1 g write 4096 4096\n\
                   1 g read 0 8192\n1 f write 0 4096\n2 f close\n2 g close\n";
         let overlapping: String = OVERLAPPING.iter().map(|io| format!("1 f {io}\n")).collect();

@@ -134,6 +134,9 @@ pub fn counts_are_those_of_fio() {
             "--rw=randwrite --verify=crc32c --time_based --runtime=1 --rate_iops=64 --verify_backlog=4",
             "--rw=write --verify=crc32c --nrfiles=4 --openfiles=2 --filename_format=f.$filenum --filename=",
         ] {
+            if line.contains("--numjobs=2") && peer.release.misjudges_later_clones {
+                continue;
+            }
             // (An empty filename is no filename; the last case is about several files.)
             let line = line.trim_end_matches(" --filename=");
             let base =
