@@ -102,7 +102,24 @@ fn supported_engines() {
     assert_eq!(
         supported,
         [
-            "mmap", "sync", "psync", "vsync", "pvsync", "pvsync2", "null", "posixaio", "io_uring", "libaio",
+            "cpuio",
+            "mmap",
+            "sync",
+            "psync",
+            "vsync",
+            "pvsync",
+            "pvsync2",
+            "null",
+            "filecreate",
+            "filestat",
+            "filedelete",
+            "dircreate",
+            "dirstat",
+            "dirdelete",
+            "exec",
+            "posixaio",
+            "io_uring",
+            "libaio",
             "external"
         ]
     );
