@@ -12,7 +12,7 @@ pub use watching::{SamplingRules, SteadyRules};
 
 use crate::Problem;
 use crate::control_groups::ControlGroup;
-use iolite_options::engines::{CpuioOptions, EngineInfo, UnitKind};
+use iolite_options::engines::{CpuioOptions, EngineInfo, NameAct, NameKind, UnitKind};
 use iolite_options::{ExitWhat, JobOptions, NumaPolicy, ReadWrite};
 use iolite_stats::RateLimits;
 use iolite_types::{BlockSize, Direction, PerDirection};
@@ -133,7 +133,9 @@ impl JobPlan {
             sampling: SamplingRules::of(&options),
             steady: SteadyRules::of(&options),
             estimate: EstimateRules::of(&options),
-            watches_disks: options.measurement.disk_util && engine.facets.has_local_files(),
+            watches_disks: options.measurement.disk_util
+                && engine.facets.has_local_files()
+                && !is_without_disk(&engine),
             clock_cpu: options.measurement.gtod_cpu,
             locked_memory: options.buffers.lockmem,
             node_cpus: None,
@@ -161,6 +163,14 @@ impl JobPlan {
         all.map(|(name, value)| (name.as_str(), value.as_str()))
             .filter(move |(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix)))
     }
+}
+
+/// Whether the statistics of disks say nothing of it, and fio reports none: names are made, or are those of directories.
+fn is_without_disk(engine: &EngineInfo) -> bool {
+    engine
+        .facets
+        .name_use()
+        .is_some_and(|name_use| name_use.act == NameAct::Make || name_use.of == NameKind::Directory)
 }
 
 fn limits(options: &JobOptions) -> RateLimits {

@@ -154,7 +154,10 @@ fn run_on(name: &str, device: Option<&Loop>) -> Vec<String> {
 fn names_of_busy_jobs(dir: &Path, run: &Finished) -> Vec<String> {
     let json = report(dir);
     for job in json.jobs() {
-        job.check_consistency();
+        // (What only works counts as reads of nothing.)
+        if job.bytes() != [0; 3] {
+            job.check_consistency();
+        }
         assert!(job.ios().iter().sum::<u64>() > 0, "{} did something: {run}", job.name());
     }
     json.jobs().iter().map(|job| job.name().to_string()).collect()

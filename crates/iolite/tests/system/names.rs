@@ -131,7 +131,7 @@ fn what_cannot_be_done_is_told() {
     refused("--name=j --ioengine=filestat --nrfiles=3", "you need to specify size=");
     refused("--name=j --ioengine=filestat --filesize=1k", "less than the smallest block size");
     refused("--name=j --ioengine=filestat --filesize=4k --allow_file_create=0", "allow_file_create=0");
-    refused("--name=j --ioengine=filestat --filesize=4k --readonly", "--readonly forbids that");
+    refused("--name=j --ioengine=filestat --filesize=4k --readonly", "No such file or directory");
     refused("--name=j --ioengine=filedelete --filesize=4k --readonly", "--readonly forbids that");
     refused("--name=j --ioengine=dirdelete --filesize=4k --readonly", "--readonly forbids that");
     refused(

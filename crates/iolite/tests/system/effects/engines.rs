@@ -25,6 +25,7 @@ pub const TABLE: &[Effect] = &[
     test!("e4defrag:donorname", extents::blocks_are_swapped_with_those_of_the_donor),
     test!("e4defrag:inplace", extents::blocks_are_swapped_with_those_of_the_donor),
     test!("filestat:stat_type", names::the_kind_of_call_decides_about_links),
+    test!("dirstat:stat_type", names::the_kind_of_call_decides_about_links),
     test!("exec:program", working::a_program_gets_its_arguments_and_its_output_is_kept),
     test!("exec:arguments", working::a_program_gets_its_arguments_and_its_output_is_kept),
     test!("exec:grace_time", working::a_program_has_time_to_end_and_is_killed_after_that),
