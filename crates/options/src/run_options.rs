@@ -180,7 +180,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "readonly",
         'r',
         NoArgument,
-        &["Change nothing: refuse every job that would write, trim, make, extend or remove anything"],
+        &["Change nothing: refuse what would write, trim, make, extend or remove anything"],
         Some(|asked, _| {
             asked.run.readonly = true;
             Ok(())

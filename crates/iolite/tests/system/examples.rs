@@ -258,8 +258,8 @@ fn no_command_gives_what_the_file_sets_itself() {
 }
 
 /// What the installed fio may not have: options of ours, and what of 3.42 older ones do not know.
-const OPTIONS_OF_OUR_OWN: [&str; 3] =
-    ["lat_from_intended_start", "steadystate_check_interval", "ioengine=dircreate"];
+const OPTIONS_OF_OUR_OWN: [&str; 4] =
+    ["lat_from_intended_start", "steadystate_check_interval", "ioengine=dircreate", "ioengine=page_fault"];
 
 #[test]
 fn fio_understands_them_too() {
