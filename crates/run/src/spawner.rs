@@ -172,7 +172,7 @@ pub trait Work: Send + Sync {
 const DYING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often the controller looks whether the spawner is gone.
-const DYING_LOOK: Duration = Duration::from_millis(1);
+const DYING_LOOK: Duration = Duration::from_micros(500);
 
 /// The controller's end.
 pub struct Spawner {

@@ -322,7 +322,9 @@ fn joined(log: &str) -> Vec<String> {
     let mut halves: Vec<(&str, &str)> = Vec::new();
     let mut whole = Vec::new();
     // A process that ends while strace lets go of it leaves a line that names no call.
-    for line in log.lines().filter(|line| !line.contains("<detached ...>")) {
+    // Of processes that it lets go of, and of calls whose entry it has not seen (`???`), strace tells no call.
+    let told = |line: &&str| !line.contains("<detached ...>") && !line.contains("???(");
+    for line in log.lines().filter(told) {
         let (pid, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim_start();
         if let Some(half) = rest.strip_suffix(" <unfinished ...>") {
