@@ -3,7 +3,7 @@
 //! A [`Generator`] knows nothing of time, engines or statistics: the same spec and seed give the same I/Os. [`new`]
 //! picks the generator of a [`Spec`]: one of the [`FastGenerator`]s for the common workloads, [`General`] for all
 //! others. Both issue the same I/Os, so the choice is invisible. [`coverage`] explains where random offsets come from
-//! and which blocks they cover; [`general`] explains sequential offsets.
+//! and which blocks they cover; [`mod@general`] explains sequential offsets.
 
 pub mod bitmap;
 pub mod coverage;
