@@ -26,6 +26,8 @@ pub struct Release {
     pub misjudges_overlapping_replays: bool,
     /// Whether clones that write the same blocks one after the other take each other's writes for damage.
     pub misjudges_later_clones: bool,
+    /// Whether it counts other syncs at the ends of laps and of queues.
+    pub counts_last_syncs_otherwise: bool,
     /// The `verify_header_format` of the headers that it writes and reads.
     pub header: &'static str,
 }
@@ -79,6 +81,7 @@ static V3_33: Release = Release {
     tells_absent_hints: false,
     misjudges_overlapping_replays: false,
     misjudges_later_clones: false,
+    counts_last_syncs_otherwise: true,
     header: "3.33",
 };
 
@@ -102,6 +105,7 @@ static V3_41: Release = Release {
     tells_absent_hints: true,
     misjudges_overlapping_replays: true,
     misjudges_later_clones: true,
+    counts_last_syncs_otherwise: false,
     header: "3.42",
 };
 
@@ -117,6 +121,7 @@ static V3_42: Release = Release {
     tells_absent_hints: false,
     misjudges_overlapping_replays: false,
     misjudges_later_clones: false,
+    counts_last_syncs_otherwise: false,
     header: "3.42",
 };
 
