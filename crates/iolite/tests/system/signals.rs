@@ -288,6 +288,8 @@ fn what_hangs_is_given_up_at_a_later_signal() {
         );
         let running = start_on_f(dir.path(), &line);
         let file = dir.path().canonicalize().unwrap().join("f");
+        // Nothing shows from outside that the first I/Os have been logged in memory.
+        std::thread::sleep(std::time::Duration::from_secs(1));
         for pid in workers_on(&running, &file) {
             send(pid, libc::SIGSTOP);
         }

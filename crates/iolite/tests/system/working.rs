@@ -74,11 +74,13 @@ pub fn busy_jobs_end_with_the_io() {
 #[test]
 fn a_busy_job_without_a_runtime_ends_with_a_signal() {
     let dir = scratch();
-    let line = "--name=c --ioengine=cpuio --cpuload=20 --cpuchunks=1000 --name=d --ioengine=null --size=4k";
+    let line = "--name=c --ioengine=cpuio --cpuload=20 --cpuchunks=1000 --name=d --filename=begun --rw=write --size=4k \
+                --create_on_open=1";
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-    running.wait_until("it runs", |running| running.output().contains("cpucycle=1000"));
+    running.wait_until("all jobs have begun", |_| dir.path().join("begun").exists());
     running.signal(libc::SIGINT);
-    assert!(running.wait().output().contains("c: (groupid=0, jobs=1): err= 0"));
+    let ended = running.wait().output();
+    assert!(ended.contains("c: (groupid=0, jobs=1): err= 0"), "{ended}");
 }
 
 #[test]
