@@ -53,6 +53,7 @@ pub use names::Names;
 pub use priorities::MOST_PRIORITIES;
 pub(crate) use replay::replay_layout;
 pub use replay::{FileNeeds, ReplayPlan, Target};
+pub use room::buffers as too_large_buffers;
 pub use safety::is_missing_device;
 pub use storages::{NoStorages, Storages};
 pub use workers::{Plan, WorkerPlan};

@@ -1,7 +1,12 @@
-//! Checks that the lists which a job asks for, of files and of I/Os in flight, fit into memory. Otherwise the program
-//! would be killed while it builds them.
+//! Checks that the lists which a job asks for, of files and of I/Os in flight, fit into memory, and the buffers of all
+//! jobs. Otherwise the program would be killed while it builds them, or the machine would swap all else away.
 
-use iolite_options::JobOptions;
+use crate::resolve::buffers_in_use;
+use crate::workload::workload_spec;
+use crate::{Layout, Plan, Problem, WorkerPlan};
+use iolite_host::Machine;
+use iolite_options::{JobOptions, MemoryKind};
+use iolite_types::Direction;
 
 /// Approximate memory per file, in bytes: its name in the plan, in the layout and in the worker's table.
 const PER_FILE: u64 = 512;
@@ -33,6 +38,66 @@ pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&
             (blamed, message)
         })
     })
+}
+
+/// The buffers of workers that run together, if they need more memory than there is without swapping. Counted is what
+/// data will be moved through for certain: neither a depth that is never reached, nor the largest of several block sizes.
+pub fn buffers(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Option<Problem> {
+    let available = machine.memory().available?;
+    (0..plan.waves).find_map(|wave| {
+        let together = |worker: &WorkerPlan| {
+            worker.wave == wave && worker.wait_for.is_empty() && worker.start_delay_ns == 0
+        };
+        let workers = plan.workers.iter().zip(layouts).filter(|(worker, _)| together(worker));
+        let needs: Vec<_> = workers
+            .map(|(worker, layout)| (worker, buffers_of(plan, worker, layout)))
+            .filter(|(_, (number, _))| *number > 0)
+            .collect();
+        let needed = needs.iter().fold(0u64, |sum, (_, (number, block))| {
+            sum.saturating_add(number.saturating_mul(*block))
+        });
+        if needed <= available {
+            return None;
+        }
+        let &(worker, (number, block)) =
+            needs.iter().max_by_key(|(_, (number, block))| number.saturating_mul(*block))?;
+        let options = &plan.job_of(worker).options;
+        let (blamed, what) = if block >= available {
+            ("bs", "smaller blocks")
+        } else if number > 1 {
+            ("iodepth", "a lower depth or smaller blocks")
+        } else {
+            ("numjobs", "fewer jobs or smaller blocks")
+        };
+        let whose = match needs.len() {
+            1 => "the buffers".into(),
+            workers => format!("the buffers of {workers} workers"),
+        };
+        let message = format!(
+            "{blamed}: {whose} need {} MiB of memory (here: {number} of {block} bytes), and {} MiB are available; use \
+             {what}",
+            needed >> 20,
+            available >> 20
+        );
+        Some(Problem::of(options, blamed, message))
+    })
+}
+
+/// The number of a worker's buffers that take memory, and the least size of what is moved through each.
+fn buffers_of(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> (u64, u64) {
+    let job = plan.job_of(worker);
+    let kind = job.options.buffers.mem;
+    // Huge pages are set aside, and a file is a memory of its own.
+    if matches!(kind, MemoryKind::MmapHuge | MemoryKind::ShmHuge) || job.options.buffers.mem_file.is_some() {
+        return (0, 0);
+    }
+    let workload = workload_spec(job, worker, layout);
+    let moves =
+        |direction: &Direction| *direction != Direction::Trim && job.options.pattern.rw.uses(*direction);
+    let sizes =
+        Direction::ALL.into_iter().filter(moves).map(|direction| workload.block_size[direction].min());
+    let block = sizes.min().unwrap_or(0);
+    (buffers_in_use(&job.options, job.engine.facets, &workload), block)
 }
 
 #[cfg(test)]

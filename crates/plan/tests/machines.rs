@@ -27,6 +27,9 @@ fn resolved(machine: &MadeUp, arguments: &str) -> Result<Vec<ResolvedWorker>, Ve
         return Err(impossible);
     }
     let layouts = plan.layouts(machine, &iolite_plan::NoStorages).map_err(words)?;
+    if let Some(problem) = iolite_plan::too_large_buffers(&plan, &layouts, machine) {
+        return Err(vec![problem.message]);
+    }
     let rivalries = Rivalries::of(&plan, &layouts, machine).map_err(words)?;
     let workers = plan.workers.iter().zip(&layouts);
     Ok(workers
@@ -93,6 +96,69 @@ fn four_memory_nodes() {
     assert_eq!(placement.memory_policy.map(|policy| policy.nodes), Some(vec![3]));
     let found = resolved(&machine, "--name=j --ioengine=null --size=1m --numa_cpu_nodes=4").unwrap_err();
     assert_eq!(found, ["numa_cpu_nodes: there is no memory node 4, only 0, 1, 2, 3"]);
+}
+
+/// Buffers that will be used take memory; those of depths that are not reached, or that nothing is moved through, do not.
+#[test]
+fn buffers_for_which_there_is_no_memory() {
+    let machine = MadeUp::new().with_memory(GIB).with_block_device("/dev/big", 100 * TIB);
+    let job = |options: &str| format!("--name=j --filename=/dev/big --allow_mounted_write=1 {options}");
+    let refused = |options: &str| resolved(&machine, &job(options)).unwrap_err().remove(0);
+    assert_eq!(
+        refused("--bs=16g"),
+        "bs: the buffers need 16384 MiB of memory (here: 1 of 17179869184 bytes), and 1024 MiB are available; use \
+         smaller blocks"
+    );
+    assert!(
+        refused("--bs=1m --ioengine=libaio --iodepth=2048").starts_with("iodepth: the buffers need 2048 MiB")
+    );
+    assert!(refused("--bs=16m --numjobs=65").starts_with("numjobs: the buffers of 65 workers need 1040 MiB"));
+    assert!(refused("--bs=16g --ioengine=null --rw=write --size=1t").starts_with("bs: "));
+    for taken in [
+        // Synchronous engines have one I/O in flight, and others no more than there are.
+        "--bs=1m --ioengine=psync --iodepth=100000",
+        "--bs=1m --ioengine=libaio --iodepth=100000 --number_ios=64",
+        "--bs=1m --ioengine=io_uring --iodepth=100000 --size=64m",
+        "--bs=16m --numjobs=60",
+        "--bs=600m --name=b --stonewall --filename=/dev/big --bs=600m",
+        // Nothing is moved.
+        "--bs=16g --ioengine=null --iodepth=64 --size=1t",
+        // The pages of others.
+        "--bs=16g --mem=mmaphuge",
+        "--bs=16g --mem=mmap:/tmp/buffers",
+        // Most of the blocks may be small.
+        "--bsrange=4k-16g",
+    ] {
+        resolved(&machine, &job(taken)).unwrap();
+    }
+}
+
+/// What is made ready before the first I/O.
+#[test]
+fn buffers_that_are_ready_at_the_start() {
+    let machine = MadeUp::new().with_memory(TIB).with_block_device("/dev/big", 100 * TIB);
+    let ready = |options: &str| {
+        let job = format!("--name=j --filename=/dev/big --size=1t {options}");
+        let rules = resolved(&machine, &job).unwrap().remove(0).buffers;
+        (rules.count, rules.ready)
+    };
+    for (options, expected) in [
+        ("", (1, 1)),
+        ("--iodepth=64", (64, 1)),
+        ("--iodepth=64 --ioengine=libaio", (64, 64)),
+        ("--iodepth=64 --io_submit_mode=offload", (64, 64)),
+        ("--iodepth=64 --rw=write --verify=md5 --verify_async=2", (64, 64)),
+        ("--iodepth=64 --ioengine=null", (64, 0)),
+        ("--iodepth=64 --ioengine=null --rw=rw", (64, 64)),
+        ("--iodepth=64 --ioengine=libaio --io_size=40k", (64, 10)),
+        ("--iodepth=64 --ioengine=libaio --number_ios=7", (64, 7)),
+        ("--iodepth=64 --ioengine=libaio --size=4k --time_based --runtime=1", (64, 64)),
+        // 256 MiB of them.
+        ("--iodepth=1024 --ioengine=libaio --bs=1m", (1024, 256)),
+        ("--bs=1g", (1, 1)),
+    ] {
+        assert_eq!(ready(options), expected, "{options}");
+    }
 }
 
 #[test]

@@ -29,6 +29,9 @@ impl<'a> Prepared<'a> {
         problems.extend(iolite_plan::impossible(plan, machine));
         problems.extend(verification::obstacles(plan));
         let found = plan.layouts(machine, &Connected).and_then(|layouts| {
+            if let Some(problem) = iolite_plan::too_large_buffers(plan, &layouts, machine) {
+                return Err(vec![problem]);
+            }
             let rivalries = rivalries(plan, &layouts, machine)?;
             let owners = owners(plan, &rivalries)?;
             Ok((layouts, rivalries, owners))

@@ -113,6 +113,8 @@ pub struct Parts<'a> {
     pub buffers: *mut u8,
     /// Bytes from one buffer to the next.
     pub stride: usize,
+    /// How many buffers are ready for use.
+    pub ready: u32,
 }
 
 impl Parts<'_> {
@@ -142,6 +144,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             end: Ending::default(),
             flight: Flight::new(
                 parts.rules.depth,
+                parts.ready,
                 UnitBuffers::new(parts.buffers, parts.stride),
                 parts.priority,
             ),
@@ -279,9 +282,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if FULL && self.flight.free.is_empty() {
             self.await_unit();
         }
-        let Some(index) = self.flight.free.pop() else {
-            // The loop makes room before it submits.
-            unreachable!("a unit is always free");
+        let index = match self.flight.free.pop() {
+            Some(index) => index,
+            None => {
+                let (index, made) = self.another_unit(start);
+                (start, ready) = (made, made);
+                index
+            }
         };
         let slot = index as usize;
         let unit = &mut self.flight.units[slot];

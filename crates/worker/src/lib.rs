@@ -298,7 +298,9 @@ impl Worker<'_> {
         debug!(target: "mem", "{name}: {} buffers of {} bytes at {:p}", buffers.count, buffers.stride, buffers.start);
         let verification = self.verification(workload)?.map(Box::new);
         let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
-        let content = self.fill(&mut buffers).filter(|_| !stamps);
+        let filled = self.make_ready(&mut buffers);
+        let later_units = filled.clone().filter(|_| buffers.count > self.resolved.buffers.ready);
+        let content = filled.filter(|content| !stamps && content.needs_prepare());
         if self.resolved.pre_read {
             self.enter(Phase::PreReading);
             files.pre_read(&|| self.stop_requested()).map_err(|error| Stop::new("func=pre_read", &error))?;
@@ -311,13 +313,14 @@ impl Worker<'_> {
             stats: &self.slot().stats,
             clock: self.own_clock(),
             content,
-            extras: self.extras(logs.entries, verification)?,
+            extras: self.extras(logs.entries, verification, later_units)?,
             priority: self.resolved.placement.io_priority.unwrap_or(0),
             opens_on_the_way: workload.open_files < files.len(),
             files,
             buffers: buffers.start,
             // What acts on a name counts as the size of the file, for which there is no buffer.
             stride: if self.resolved.layout.named.is_some() { NO_DATA } else { buffers.stride },
+            ready: self.resolved.buffers.ready as u32,
         };
         Ok(SetUp { parts, buffers })
     }
@@ -328,6 +331,7 @@ impl Worker<'_> {
         &self,
         log: Option<Recorder>,
         verification: Option<Box<Verification>>,
+        later_units: Option<Content>,
     ) -> Result<Box<Extras<'_>>, Stop> {
         let ResolvedWorker { layout, syncs, issue, .. } = self.resolved;
         let lives = |size| BlockLives::new(size, layout, &self.slot().stats.blocks);
@@ -347,6 +351,7 @@ impl Worker<'_> {
             sized_ramp: self.sized_ramp(),
             log,
             verification,
+            later_units,
         }))
     }
 
@@ -573,15 +578,24 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Fills the buffers. Returns the content that prepares them before each write, if they need that.
+    /// Makes those buffers ready that are in use from the start: fills them, or touches them, so that no page fault is
+    /// measured as a part of an I/O. Returns the content that they are filled with.
     #[inline(never)]
-    fn fill(&self, buffers: &mut Buffers) -> Option<Content> {
-        let mut content = Content::new(self.resolved.content.as_ref()?);
+    fn make_ready(&self, buffers: &mut Buffers) -> Option<Content> {
+        let first = buffers.iter_mut().take(self.resolved.buffers.ready);
+        let Some(spec) = &self.resolved.content else {
+            // What a file holds is not changed.
+            if self.resolved.buffers.file.is_none() {
+                first.for_each(memory::touch);
+            }
+            return None;
+        };
+        let mut content = Content::new(spec);
         if self.resolved.writes_only {
             content = content.for_writes_only();
         }
-        buffers.iter_mut().for_each(|buffer| content.fill(buffer));
-        content.needs_prepare().then_some(content)
+        first.for_each(|buffer| content.fill(buffer));
+        Some(content)
     }
 }
 

@@ -1,4 +1,6 @@
 //! A worker's buffers: one region of the memory that the job asks for, with a buffer per unit.
+//!
+//! Nothing is touched here: memory that nobody uses takes none of the machine's.
 
 use iolite_engine::Stored;
 use iolite_host::{Machine, ThisMachine};
@@ -126,15 +128,27 @@ fn page_size_flag(size: usize) -> libc::c_int {
     }
 }
 
+/// Zeroed memory that begins at a page. The alignment asked for is one that calloc(3) has anyway: with a larger one, the
+/// standard library would write the zeros itself, and so touch every page.
 fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
-    let layout =
-        Layout::from_size_align(bytes, page).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
-    // SAFETY: the size is not zero: there is at least one byte for alignment.
+    let none = || io::Error::from_raw_os_error(libc::ENOMEM);
+    let whole = bytes.checked_add(page).ok_or_else(none)?;
+    let layout = Layout::from_size_align(whole, align_of::<u64>()).map_err(|_| none())?;
+    // SAFETY: the size is not zero: there is a page for alignment.
     let start = unsafe { alloc_zeroed(layout) };
     if start.is_null() {
-        Err(io::Error::from_raw_os_error(libc::ENOMEM))
-    } else {
-        Ok((start, Origin::Heap(start, layout)))
+        return Err(none());
+    }
+    let gap = start.addr().next_multiple_of(page) - start.addr();
+    Ok((start.wrapping_add(gap), Origin::Heap(start, layout)))
+}
+
+/// Writes to every page, as zeros: the buffer has its memory from now on.
+pub fn touch(buffer: &mut [u8]) {
+    for byte in buffer.iter_mut().step_by(page_size()) {
+        // SAFETY: the reference is valid. The write is volatile, because writing a zero to a zero has no other effect
+        // than the page.
+        unsafe { ptr::write_volatile(byte, 0) };
     }
 }
 
@@ -248,7 +262,7 @@ mod tests {
 
     fn rules(largest: u64, count: usize) -> BufferRules {
         let (kind, file) = (MemoryKind::Malloc, None);
-        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: 2 << 20 }
+        BufferRules { count, largest, kind, file, align: 0, direct: false, huge_page: 2 << 20, ready: count }
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod idleness;
 mod log_tools;
 mod logs;
 mod machine;
+mod memory;
 mod names;
 mod offload;
 mod offsets;

@@ -1,14 +1,23 @@
 //! The memory of a worker's buffers.
 
-use iolite_options::{JobOptions, MemoryKind};
+use crate::JobPlan;
+use iolite_options::engines::Facets;
+use iolite_options::{JobOptions, MemoryKind, SubmitMode};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
+
+/// Buffers are made ready before the first I/O up to this many bytes. The rest is when it is first used: so many I/Os
+/// in flight do not wait for a page fault.
+const READY_BYTES: u64 = 256 << 20;
 
 /// Which memory a worker's buffers are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferRules {
     /// How many there are.
     pub count: usize,
+    /// How many of them are filled, or touched, before the first I/O; each of the others when it is first used. Those
+    /// of a depth that is never reached take no memory, nor do those that no data is moved through.
+    pub ready: usize,
     /// The largest I/O that fits into one, in bytes.
     pub largest: u64,
     /// What kind of memory.
@@ -23,15 +32,39 @@ pub struct BufferRules {
     pub huge_page: u64,
 }
 
-pub(super) fn rules(options: &JobOptions, workload: &iolite_workload::Spec) -> BufferRules {
+pub(super) fn rules(job: &JobPlan, workload: &iolite_workload::Spec) -> BufferRules {
+    let options = &*job.options;
     let largest = Direction::ALL.iter().map(|&direction| workload.block_size[direction].max()).max();
+    let largest = largest.unwrap_or(1);
+    let most_ready = (READY_BYTES / largest.max(1)).max(1);
     BufferRules {
         count: options.depth.iodepth as usize,
-        largest: largest.unwrap_or(1),
+        ready: in_use(options, job.engine.facets, workload).min(most_ready) as usize,
+        largest,
         kind: options.buffers.mem,
         file: options.buffers.mem_file.clone(),
         align: options.buffers.iomem_align,
         direct: options.durability.direct,
         huge_page: options.buffers.hugepage_size,
     }
+}
+
+/// How many buffers data will be moved through, as far as that follows from the job: not more than an engine has in
+/// flight, and not more than there are I/Os.
+pub(crate) fn in_use(options: &JobOptions, facets: Facets, workload: &iolite_workload::Spec) -> u64 {
+    if !facets.moves_data() || !(facets.keeps_data() || options.pattern.rw.writes()) {
+        return 0;
+    }
+    let alone = facets.is_synchronous() && options.depth.io_submit_mode == SubmitMode::Inline;
+    // What is checked by other threads stays in its buffer meanwhile.
+    let depth = if alone && options.verification.verify_async == 0 { 1 } else { options.depth.iodepth };
+    let ios = if workload.endless {
+        u64::MAX
+    } else {
+        let moved = [Direction::Read, Direction::Write].map(|direction| workload.block_size[direction].min());
+        let regions = || workload.files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.length));
+        let bytes = workload.pass_bytes.unwrap_or_else(regions);
+        bytes.div_ceil(moved[0].min(moved[1]).max(1)).min(workload.total_ios.unwrap_or(u64::MAX))
+    };
+    u64::from(depth).min(ios)
 }

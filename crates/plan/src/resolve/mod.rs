@@ -18,6 +18,7 @@ mod priorities;
 mod tests;
 
 pub use buffers::BufferRules;
+pub(crate) use buffers::in_use as buffers_in_use;
 pub use errors::{ErrorRules, Tolerance};
 pub use files::{Creation, CreationTime, FileRules, LiveFileRules};
 pub use issue::{IssueRules, PassKind, PassRules, SyncRules, TargetRules};
@@ -159,7 +160,7 @@ impl Plan {
             sized_ramp: peers::sized_ramp(self, worker),
             verify: verification::rules(self, worker, layout, &workload, rivals),
             errors: errors::rules(options),
-            buffers: buffers::rules(options, &workload),
+            buffers: buffers::rules(job, &workload),
             placement: placement::rules(self, worker),
             io_scheduler: options.placement.ioscheduler.clone(),
             command_before: options.schedule.exec_prerun.clone(),

@@ -29,6 +29,11 @@ impl UnitBuffers {
         self.first.wrapping_add(index as usize * self.stride)
     }
 
+    /// All bytes of a unit's buffer.
+    pub fn whole(self, index: u32) -> *mut [u8] {
+        std::ptr::slice_from_raw_parts_mut(self.start_of(index), self.stride)
+    }
+
     /// The bytes that an I/O moves. A trim moves none, so it may be longer than the buffer.
     ///
     /// # Panics

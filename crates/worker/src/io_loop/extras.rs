@@ -1,4 +1,4 @@
-//! What only the full loop uses. Each part is present only if the job needs it.
+//! What only the full loop uses, and what is used rarely. Each part is present only if the job needs it.
 
 use super::blocks::BlockLives;
 use super::intended::IntendedStarts;
@@ -8,6 +8,7 @@ use crate::priority::Priorities;
 use crate::ramp::SizedRamp;
 use crate::syncs::SyncSchedule;
 use crate::target::LatencyTarget;
+use iolite_content::Content;
 use iolite_logs::Recorder;
 use iolite_verify::Verification;
 
@@ -33,14 +34,28 @@ pub struct Extras<'a> {
     pub log: Option<Recorder>,
     /// The verification; `None` = nothing is verified.
     pub verification: Option<Box<Verification>>,
+    /// Fills the buffers of units that are used for the first time; `None` = all are filled, or need not be.
+    pub later_units: Option<Content>,
 }
 
 impl Extras<'_> {
     /// Whether any part is present.
     pub fn any(&self) -> bool {
         // The pattern names every field, so that a new one cannot be forgotten.
-        let Extras { syncs, pace, target, intended, blocks, priorities, flow, sized_ramp, log, verification } =
-            self;
+        let Extras {
+            syncs,
+            pace,
+            target,
+            intended,
+            blocks,
+            priorities,
+            flow,
+            sized_ramp,
+            log,
+            verification,
+            // Both loops use it.
+            later_units: _,
+        } = self;
         !syncs.is_empty()
             || pace.is_some()
             || target.is_some()

@@ -31,12 +31,17 @@ pub(super) struct Times {
     pub queued: bool,
 }
 
-/// The units of a loop. Allocates only when it is created.
+/// The units of a loop. Allocates only when it is created, but touches only the memory of units that are in use: a depth
+/// that is never reached costs nothing.
 pub(super) struct Flight {
-    /// All units; a unit's index is its place here.
+    /// The units that there are; a unit's index is its place here.
     pub units: Vec<Unit>,
     /// When each unit was made and issued.
     pub stamps: Vec<Stamps>,
+    /// How many units there may be: the depth.
+    room: u32,
+    /// The I/O priority of new units.
+    priority: u16,
     /// Where each unit's buffer begins.
     pub buffers: UnitBuffers,
     /// Units that are free for the next I/O.
@@ -60,24 +65,16 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// `depth` free units with this I/O priority, each with its buffer.
-    pub fn new(depth: u32, buffers: UnitBuffers, priority: u16) -> Self {
-        let unit = |index| Unit {
-            buffer: buffers.start_of(index),
-            length: 0,
-            offset: 0,
-            index,
-            file: 0,
-            operation: Operation::Read,
-            priority,
-        };
-        let units: Vec<Unit> = (0..depth).map(unit).collect();
+    /// Room for `depth` units with this I/O priority, the first `ready` of which are there and free.
+    pub fn new(depth: u32, ready: u32, buffers: UnitBuffers, priority: u16) -> Self {
         let room = depth as usize;
-        Flight {
-            units,
-            stamps: vec![Stamps::default(); room],
+        let mut flight = Flight {
+            units: Vec::with_capacity(room),
+            stamps: Vec::with_capacity(room),
+            room: depth,
+            priority,
             buffers,
-            free: (0..depth).rev().collect(),
+            free: Vec::with_capacity(room),
             pending: Vec::with_capacity(room),
             done: Vec::with_capacity(room),
             partial: Vec::with_capacity(room),
@@ -85,6 +82,38 @@ impl Flight {
             count: 0,
             limit: depth,
             fresh_stamp: 0,
+        };
+        for _ in 0..ready.min(depth) {
+            flight.another();
         }
+        // The unit that was made first is used first.
+        flight.free.extend((0..flight.units.len() as u32).rev());
+        flight
+    }
+
+    /// Whether every unit that there may be is in use.
+    pub fn is_exhausted(&self) -> bool {
+        self.free.is_empty() && self.units.len() == self.room as usize
+    }
+
+    /// Makes another unit, which is not among the free ones.
+    ///
+    /// # Panics
+    ///
+    /// If there are as many units as there may be: the loop makes room before it submits.
+    pub fn another(&mut self) -> u32 {
+        let index = self.units.len() as u32;
+        assert!(index < self.room, "a unit is always free");
+        self.units.push(Unit {
+            buffer: self.buffers.start_of(index),
+            length: 0,
+            offset: 0,
+            index,
+            file: 0,
+            operation: Operation::Read,
+            priority: self.priority,
+        });
+        self.stamps.push(Stamps::default());
+        index
     }
 }

@@ -279,7 +279,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         self.await_unit();
-        let Some(index) = self.flight.free.pop() else { unreachable!("a unit is always free") };
+        let index = self.flight.free.pop().unwrap_or_else(|| self.another_unit(start).0);
         let buffer = self.flight.buffers.start_of(index);
         let unit = &mut self.flight.units[index as usize];
         unit.buffer = buffer;

@@ -105,6 +105,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         true
     }
 
+    /// Makes another unit, and fills its buffer as those were that were ready at the start. Returns the unit, and the
+    /// time from which on it is there: its buffer is no part of the I/O that was to begin at `start`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn another_unit(&mut self, start: u64) -> (u32, u64) {
+        let index = self.flight.another();
+        let Some(content) = &mut self.extras.later_units else { return (index, start) };
+        // SAFETY: the bytes are the whole buffer of this unit, which nobody has used yet.
+        content.fill(unsafe { &mut *self.flight.buffers.whole(index) });
+        (index, if self.rules.timed() { self.clock.now() } else { start })
+    }
+
     /// Issues the rests of short I/Os.
     #[cold]
     pub(super) fn issue_partial(&mut self) {

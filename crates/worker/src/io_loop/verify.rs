@@ -258,7 +258,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// If no unit is free, waits for one that is being checked.
     pub(super) fn await_unit(&mut self) {
-        while self.flight.free.is_empty() && self.collect(true) {}
+        while self.flight.is_exhausted() && self.collect(true) {}
     }
 
     /// Handles the role of a completed unit. Returns whether the unit is still in use.

@@ -1,0 +1,132 @@
+//! Memory follows use: what is asked for and never used takes none, what cannot be had is refused before anything is
+//! taken, and a limit is an error in words.
+
+use crate::common::program::{Finished, Running};
+use crate::common::{Program, scratch};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+
+/// The most memory that the process of the worker (or of all, if they are threads) ever had, in MiB.
+#[track_caller]
+fn peak(dir: &Path, line: &str) -> u64 {
+    let peak = "--exec_postrun=grep VmHWM /proc/$PPID/status";
+    let args = line.split_whitespace().chain(["--name=j", peak, "--eta=never"]);
+    Program::under_test().run(dir, args.collect::<Vec<_>>()).ok();
+    let told = fs::read_to_string(dir.join("j.postrun.txt")).expect("it was run");
+    let kib = told.trim_start_matches("VmHWM:").trim().trim_end_matches("kB").trim();
+    kib.parse::<u64>().unwrap_or_else(|_| panic!("no memory in {told}")) >> 10
+}
+
+/// How much more memory, in MiB, a worker takes with these options than one that does little.
+#[track_caller]
+fn more_than_little(dir: &Path, options: &str) -> u64 {
+    let little = peak(dir, "--ioengine=null --size=4k");
+    peak(dir, options).saturating_sub(little)
+}
+
+#[test]
+fn what_is_never_used_takes_no_memory() {
+    let dir = scratch();
+    for (options, most) in [
+        // 400 MB of buffers that nothing is moved through; fio 3.41 takes 56 MB in all.
+        ("--ioengine=null --iodepth=100000 --size=1g", 40),
+        ("--ioengine=null --iodepth=1000000 --size=16g --number_ios=1000", 4),
+        // 10 GB and more of which one buffer is used, or a few.
+        ("--ioengine=psync --iodepth=100000 --bs=128k --size=1m --rw=write", 4),
+        ("--ioengine=io_uring --iodepth=4000 --bs=4m --size=16m --number_ios=3 --rw=randread", 20),
+        ("--ioengine=libaio --iodepth=4000 --bs=4m --size=16m --number_ios=3 --rw=randwrite", 20),
+        (
+            "--ioengine=posixaio --iodepth=4000 --bs=4m --size=16m --number_ios=3 --rw=randwrite --mem=mmap",
+            20,
+        ),
+        ("--ioengine=psync --iodepth=100 --bs=1m --size=16m --io_submit_mode=offload --rate_iops=100", 24),
+    ] {
+        let taken = more_than_little(dir.path(), options);
+        assert!(taken <= most, "{options}: {taken} MiB");
+    }
+}
+
+/// As many units as the depth allows are in use one after the other, and each has data of its own.
+#[test]
+fn a_unit_that_is_made_on_the_way_is_like_those_that_were_ready() {
+    let dir = scratch();
+    // 256 MiB are ready at the start.
+    let job = "--name=j --filename=f --bs=64m --size=384m --rw=write --ioengine=io_uring --iodepth=6 --fallocate=none";
+    for content in ["--scramble_buffers=0", "--buffer_pattern=0x4142 --scramble_buffers=0", "--verify=crc32c"]
+    {
+        Program::under_test().line(dir.path(), &format!("{job} {content} --eta=never")).ok();
+        let data = fs::read(dir.path().join("f")).unwrap();
+        let heads: Vec<&[u8]> = data.chunks(64 << 20).map(|block| &block[..512]).collect();
+        assert_eq!(heads.len(), 6);
+        for (number, head) in heads.iter().enumerate() {
+            assert!(head.iter().any(|&byte| byte != 0), "{content}: block {number} holds nothing");
+            let same = heads[..number].iter().any(|other| other == head);
+            assert_eq!(same, content.contains("pattern") && number > 0, "{content}: block {number}");
+        }
+    }
+}
+
+#[test]
+fn buffers_for_which_there_is_no_memory_are_refused() {
+    let dir = scratch();
+    let text = fs::read_to_string("/proc/meminfo").unwrap();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("it is told");
+    let total: u64 = total.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10;
+    let block = total.next_power_of_two();
+    for (job, blamed) in [
+        (format!("--rw=write --bs={block} --size={block}"), "bs"),
+        (format!("--rw=randread --bs=64m --iodepth={} --size=8t --ioengine=libaio", total >> 25), "iodepth"),
+    ] {
+        let line = format!("--name=j --filename=f {job} --fallocate=none");
+        let run = Program::under_test().line(dir.path(), &line).refused();
+        assert!(run.stderr.contains(&format!("j: {blamed}: the buffers need ")), "{run}");
+        assert!(run.stderr.contains("MiB are available; use "), "{run}");
+        assert!(!dir.path().join("f").exists(), "{run}");
+    }
+}
+
+/// A run in a shell with this limit.
+fn limited(dir: &Path, limit: &str, line: &str) -> Finished {
+    let program = Program::under_test().path;
+    let script = format!("ulimit {limit}; exec {} {line}", program.display());
+    Running::start(Command::new("bash").args(["-c", &script]).current_dir(dir)).wait()
+}
+
+/// The kernel does not start a program that is larger than the limit on addresses: it kills it on the way. From there on
+/// there is an error in words, or all is well; a segmentation fault is neither.
+#[test]
+fn a_limit_on_addresses_is_an_error_in_words() {
+    let dir = scratch();
+    let run = |kib: u64, job: &str| {
+        limited(dir.path(), &format!("-v {kib}; ulimit -c 0"), &format!("--name=j --eta=never {job}"))
+    };
+    let little = "--ioengine=null --size=64k";
+    let (mut refused, mut started) = (0, 1 << 20);
+    while started - refused > 100 {
+        let middle = (refused + started) / 2;
+        match run(middle, little).status.signal() {
+            Some(libc::SIGSEGV) => refused = middle,
+            _ => started = middle,
+        }
+    }
+    let much = "--ioengine=libaio --iodepth=64 --bs=64k --size=4m --rw=randwrite --verify=crc32c --numjobs=3 \
+                --write_lat_log=l";
+    let threads = "--thread --rw=randrw --size=1m --verify=md5 --verify_async=2 --numjobs=3";
+    for (job, step, steps) in [(little, 200, 24), (much, 1500, 16), (threads, 1500, 16)] {
+        for limit in (0..steps).map(|number| started + number * step) {
+            let run = run(limit, job);
+            let in_words = match (run.status.code(), run.status.signal()) {
+                (Some(0), _) => true,
+                // The loader says so where libraries do not fit.
+                (Some(1 | 127), _) => !run.stderr.is_empty() || run.stdout.contains("error="),
+                // The language's own runtime, before the program begins.
+                (None, Some(libc::SIGABRT)) => run.stderr.contains("alloca"),
+                _ => false,
+            };
+            assert!(in_words, "{limit} KiB: {run}");
+        }
+    }
+    run(1 << 20, much).ok();
+}
