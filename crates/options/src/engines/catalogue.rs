@@ -9,7 +9,7 @@ use super::{external, files, io_uring, libaio, local, mmap, network, objects, pv
 use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
-use Capability::{AtomicWrites, CopyIntoFile, Extend, OnlyLook, Polling, Priorities, Sync, Trim};
+use Capability::{AtomicWrites, Coalesce, CopyIntoFile, Extend, OnlyLook, Polling, Priorities, Sync, Trim};
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
 use NameKind::{Directory, File};
@@ -114,7 +114,8 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("sync", "lseek(2), then read(2) or write(2)"),
     engine("psync", "pread(2) and pwrite(2)"),
     engine("vsync", "readv(2) and writev(2); neighbouring I/Os go in one call")
-        .completion(Completion::Engine),
+        .completion(Completion::Engine)
+        .can(&[Sync, Trim, Extend, Coalesce]),
     engine("pvsync", "preadv(2) and pwritev(2)"),
     engine("pvsync2", "preadv2(2) and pwritev2(2) with their flags")
         .can(&[Sync, Trim, Extend, AtomicWrites, Polling])

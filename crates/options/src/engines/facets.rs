@@ -113,10 +113,12 @@ pub enum Capability {
     CopyIntoFile,
     /// Act on names, or on parts of files, without changing any of them.
     OnlyLook,
+    /// Make one system call of several I/Os, so that none of them has a submission of its own to be timed.
+    Coalesce,
 }
 
 impl Capability {
-    const ALL: [Capability; 8] = [
+    const ALL: [Capability; 9] = [
         Capability::Sync,
         Capability::Trim,
         Capability::AtomicWrites,
@@ -125,6 +127,7 @@ impl Capability {
         Capability::Extend,
         Capability::CopyIntoFile,
         Capability::OnlyLook,
+        Capability::Coalesce,
     ];
 }
 

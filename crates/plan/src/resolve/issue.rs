@@ -1,7 +1,7 @@
 //! How I/Os are issued, completed and measured; syncs, passes, and the search for a depth.
 
-use iolite_options::JobOptions;
-use iolite_options::engines::UnitKind;
+use iolite_options::engines::{Capability, Facets, UnitKind};
+use iolite_options::{JobOptions, SubmitMode};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +64,8 @@ impl IssueRules {
     }
 }
 
-pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_workload::Spec) -> IssueRules {
+pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_workload::Spec) -> IssueRules {
+    let unit = facets.unit;
     let works = unit == UnitKind::Works;
     let acts_on_names = matches!(unit, UnitKind::ActsOnNames(_));
     let depth = options.depth.iodepth.max(1);
@@ -85,8 +86,9 @@ pub(super) fn rules(options: &JobOptions, unit: UnitKind, workload: &iolite_work
         complete_min,
         complete_max,
         low: if options.depth.iodepth_low == 0 { depth } else { options.depth.iodepth_low.min(depth) },
-        // A call of vsync carries several I/Os, and fio tells no time for submitting one of them.
-        slat: measured(options.measurement.disable_slat) && options.ioengine != "vsync",
+        // With threads that submit, submission ends when one of them takes the I/O.
+        slat: measured(options.measurement.disable_slat)
+            && (!facets.can(Capability::Coalesce) || options.depth.io_submit_mode == SubmitMode::Offload),
         clat: measured(options.measurement.disable_clat),
         // As with fio, whose time of an act on a name is that of the call.
         lat: measured(options.measurement.disable_lat) && !acts_on_names,

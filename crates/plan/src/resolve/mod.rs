@@ -146,7 +146,7 @@ impl Plan {
             content: (options.pattern.rw.writes() && job.engine.facets.moves_data())
                 .then(|| content::spec(options, layout, worker)),
             writes_only: !options.pattern.rw.reads(),
-            issue: issue::rules(options, job.engine.facets.unit, &workload),
+            issue: issue::rules(options, job.engine.facets, &workload),
             syncs: issue::syncs(options),
             passes: issue::passes(options),
             pace: pace::rules(options, worker.seed),
