@@ -1,17 +1,19 @@
-//! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, and the
-//! releases of fio to compare with.
+//! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, the
+//! releases of fio to compare with, and a virtual machine.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `IOLITE_PEERS` | the releases of fio to compare with, paths with colons between them (default: those that are found) |
 //! | `IOLITE_TEST_SEED` | the seed of everything that tests draw at random (default: another one each time) |
 //! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
+//! | `IOLITE_VM` | the directory that `scripts/vm` has filled (default: `target/vm`) |
 
 pub mod engines;
 pub mod peers;
 pub mod releases;
 pub mod seed;
 pub mod skip;
+pub mod vm;
 
 pub use engines::{engine_of, example_engine};
 pub use peers::{Peer, peers};

@@ -19,6 +19,7 @@ mod differential;
 mod documents;
 mod earlier_runs;
 mod effects;
+mod emulated;
 mod ends;
 mod engines;
 mod errors;

@@ -1,0 +1,87 @@
+//! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]): the same jobs by the program under test
+//! and the newest fio.
+
+use crate::common::Program;
+use crate::common::comparison::{Counts, Report, compare_reports};
+use iolite_testing::vm::{self, Ran};
+use iolite_testing::{or_skip, partly_skipped, this_test};
+use std::fs;
+
+/// What a script may call: `ours NAME WORD…` runs the program under test, and `both NAME WORD…` the newest fio before it.
+/// What they print goes to `NAME.ours` and `NAME.theirs`, and the exit status to files beside these.
+fn prelude() -> String {
+    let ours = Program::under_test().path;
+    let theirs = Program::peers().pop().map(|peer| peer.path).unwrap_or_default();
+    format!(
+        r#"
+ours() {{ local name=$1; shift; '{}' --name=j "$@" >"$name.ours" 2>&1; echo $? >"$name.ours.status"; }}
+theirs() {{
+    [[ -n '{theirs}' ]] || return 0
+    local name=$1; shift
+    '{theirs}' --name=j "$@" >"$name.theirs" 2>&1; echo $? >"$name.theirs.status"
+}}
+both() {{ theirs "$@" --output-format=json,normal; ours "$@" --output-format=json,normal; }}
+"#,
+        ours.display(),
+        theirs = theirs.display(),
+    )
+}
+
+/// Runs a script in the virtual machine, which has to end with 0.
+#[track_caller]
+fn run(name: &str, script: &str) -> Result<Ran, String> {
+    let ran = vm::run(name, &format!("{}{script}", prelude()))?;
+    assert_eq!(ran.status, 0, "{}", ran.output);
+    Ok(ran)
+}
+
+/// What was printed, and the exit status. `who` is `ours` or `theirs`.
+#[track_caller]
+fn told(ran: &Ran, name: &str, who: &str) -> (String, i32) {
+    let read = |name: String| fs::read_to_string(ran.directory.join(&name)).map_err(|_| name);
+    let missing = |name| panic!("{name} is missing\n{}", ran.output);
+    let text = read(format!("{name}.{who}")).unwrap_or_else(missing);
+    let status = read(format!("{name}.{who}.status")).unwrap_or_else(missing);
+    (text, status.trim().parse().expect("a status is a number"))
+}
+
+/// The report of a run of ours that succeeded.
+#[track_caller]
+fn report(ran: &Ran, name: &str) -> Report {
+    let (text, status) = told(ran, name, "ours");
+    assert_eq!(status, 0, "{name}: {text}");
+    let report = Report::new(&text);
+    if let Some(json) = &report.json {
+        json.jobs().iter().for_each(|job| job.check_consistency());
+    }
+    report
+}
+
+/// Compares reports and exit status of both, where there is a fio.
+#[track_caller]
+fn compare(ran: &Ran, names: &[&str], test: &str) {
+    let Some(peer) = Program::peers().pop() else {
+        return partly_skipped(test, "fio is not installed");
+    };
+    for name in names {
+        let (ours, theirs) = (told(ran, name, "ours"), told(ran, name, "theirs"));
+        assert_eq!(ours.1, theirs.1, "{name}: exit status\n{}\n{}", ours.0, theirs.0);
+        let (ours, theirs) = (Report::new(&ours.0), Report::new(&theirs.0));
+        let differences = compare_reports(&ours, &theirs, peer.release, Counts::Exact);
+        assert!(differences.is_empty(), "{name}: {differences:#?}\n{}\n{}", ours.normal, theirs.normal);
+    }
+}
+
+#[test]
+fn scripts_give_their_output_and_status_and_find_the_programs() {
+    let ran = or_skip!(vm::run("status", "echo told; echo complained >&2; exit 3"));
+    assert_eq!((ran.status, ran.output.as_str()), (3, "told\ncomplained\n"));
+    let script =
+        "echo left >file; touch /etc/lost; ours version --version; both null --ioengine=null --size=64k";
+    let ran = or_skip!(run("programs", script));
+    assert_eq!(fs::read_to_string(ran.directory.join("file")).unwrap(), "left\n");
+    assert!(!std::path::Path::new("/etc/lost").exists(), "the root of this machine stays as it is");
+    assert_eq!(told(&ran, "version", "ours").0.trim(), Program::under_test().version());
+    assert_eq!(report(&ran, "null").json.unwrap().job().ios(), [16, 0, 0]);
+    compare(&ran, &["null"], &this_test!());
+}

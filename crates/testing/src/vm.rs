@@ -1,0 +1,223 @@
+//! The virtual machine of tests that need devices which the kernel of this machine does not have: disks that speak SCSI,
+//! flash, persistent memory.
+//!
+//! It is QEMU with Debian's kernel, which `scripts/vm` has put below `target/vm`. Its root is that of this machine,
+//! read-only by 9p with a layer in memory above it, so programs are called by the paths that they have here. The machine is
+//! booted when the first test wants it, and serves all tests of the process: a script at a time, each of which has the
+//! machine to itself, and makes the devices that it needs with the functions in `vm/devices`. Devices that have to be there
+//! when it boots are in [`hardware`].
+//!
+//! It ends with the process, however that ends. Nothing in it tells anything about speed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use std::{fs, thread};
+
+/// On a machine that is busy otherwise it takes a minute.
+const BOOT: Duration = Duration::from_secs(300);
+
+/// A script that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A script that was run in the virtual machine.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its exit status.
+    pub status: i32,
+    /// What it printed, on either output.
+    pub output: String,
+    /// Its directory, with the files that it has left: in the machine its current directory.
+    pub directory: PathBuf,
+}
+
+/// Runs a script of bash as root in the virtual machine. The name is that of its directory, and belongs to one test.
+///
+/// # Errors
+/// Why there is no machine: the reason to skip the test.
+///
+/// # Panics
+/// When the script does not end, or the machine dies in the middle.
+pub fn run(name: &str, script: &str) -> Result<Ran, String> {
+    static MACHINE: Mutex<Option<Result<Machine, String>>> = Mutex::new(None);
+    let mut place = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(Ok(machine)) = &*place
+        && machine.is_lost
+    {
+        *place = None;
+    }
+    match place.get_or_insert_with(Machine::boot) {
+        Ok(machine) => Ok(machine.run(name, script)),
+        Err(reason) => Err(reason.clone()),
+    }
+}
+
+/// Where `scripts/vm` has put what belongs to the machine.
+fn installed() -> PathBuf {
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/vm");
+    std::env::var_os("IOLITE_VM").map_or_else(usual, PathBuf::from)
+}
+
+/// The devices that are there when the machine boots, as arguments of QEMU and words of the kernel's command line.
+fn hardware() -> (Vec<String>, Vec<&'static str>) {
+    (Vec::new(), Vec::new())
+}
+
+struct Machine {
+    directory: PathBuf,
+    process: i32,
+    names: ChildStdin,
+    answers: Receiver<String>,
+    is_lost: bool,
+}
+
+impl Machine {
+    fn boot() -> Result<Machine, String> {
+        let installed = installed().canonicalize().map_err(|_| {
+            "there is no virtual machine (scripts/vm, or scripts/test --everything, makes one)".to_owned()
+        })?;
+        let directory = std::env::temp_dir().join(format!("iolite-vm-{}", std::process::id()));
+        let prepared = || {
+            // What a process of the same number has left when it was killed.
+            let _ = fs::remove_dir_all(&directory);
+            fs::create_dir(&directory)?;
+            fs::write(directory.join("agent"), include_str!("vm/agent"))?;
+            fs::write(directory.join("devices"), include_str!("vm/devices"))
+        };
+        prepared().map_err(|error| format!("{}: {error}", directory.display()))?;
+        let mut child = started(command(&installed, &directory))
+            .map_err(|error| format!("the virtual machine cannot be started: qemu-system-x86_64: {error}"))?;
+        end_at_exit(child.id() as i32, &directory);
+        let (answers, names) = (lines_of(&mut child), child.stdin.take().expect("its input is a pipe"));
+        let process = child.id() as i32;
+        let mut machine = Machine { directory, process, names, answers, is_lost: false };
+        match machine.answer(BOOT) {
+            Ok(word) if word == "ready" => Ok(machine),
+            other => {
+                machine.end();
+                Err(format!("the virtual machine does not boot ({other:?}); {}", machine.last_words()))
+            }
+        }
+    }
+
+    fn run(&mut self, name: &str, script: &str) -> Ran {
+        let directory = self.directory.join(name);
+        fs::create_dir(&directory).expect("each script has a name of its own");
+        fs::write(directory.join("script"), script).expect("the directory can be written to");
+        writeln!(self.names, "{name}").expect("the virtual machine takes the name of a script");
+        let answer = self.answer(PATIENCE);
+        let output = fs::read(directory.join("output")).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output).into_owned();
+        let status = answer.as_deref().ok().and_then(|answer| answer.strip_prefix(name)?.trim().parse().ok());
+        let Some(status) = status else {
+            self.end();
+            panic!("the script does not end ({answer:?})\n{output}\n{}", self.last_words());
+        };
+        Ran { status, output, directory }
+    }
+
+    fn answer(&mut self, patience: Duration) -> Result<String, RecvTimeoutError> {
+        self.answers.recv_timeout(patience)
+    }
+
+    fn end(&mut self) {
+        self.is_lost = true;
+        // SAFETY: takes nothing but integers; the process was started here, and nobody has waited for it.
+        unsafe { libc::kill(self.process, libc::SIGKILL) };
+    }
+
+    /// The end of what its kernel and QEMU have printed.
+    fn last_words(&self) -> String {
+        let last = |name: &str| {
+            let text = fs::read(self.directory.join(name)).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let lines: Vec<&str> = text.lines().collect();
+            lines[lines.len().saturating_sub(15)..].join("\n")
+        };
+        format!("console: {}\nqemu: {}", last("console"), last("qemu"))
+    }
+}
+
+/// The machine: the first serial port is the kernel's console, the second the way to the agent.
+fn command(installed: &Path, directory: &Path) -> Command {
+    let (devices, words) = hardware();
+    let path = |name: &str| installed.join(name).display().to_string();
+    let mut line = format!("console=ttyS0 quiet panic=-1 mitigations=off modules={}", path("lib/modules"));
+    words.iter().for_each(|word| line.extend([" ", word]));
+    let mut command = Command::new("qemu-system-x86_64");
+    command.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35", "-cpu", "max"]);
+    // Emulated: within other virtual machines KVM is missing, or there and unable.
+    command.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2048"]);
+    command.args(["-kernel", &path("vmlinuz"), "-initrd", &path("initrd"), "-append", &line]);
+    command.args(["-serial", &format!("file:{}", directory.join("console").display()), "-serial", "stdio"]);
+    let shares = [(Path::new("/"), "host", ",readonly=on,multidevs=remap"), (directory, "shared", "")];
+    for (path, tag, options) in shares {
+        let path = path.display();
+        command.args(["-fsdev", &format!("local,id={tag},path={path},security_model=none{options}")]);
+        command.args(["-device", &format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}")]);
+    }
+    command.args(devices);
+    let complaints = fs::File::create(directory.join("qemu")).map_or_else(|_| Stdio::null(), Stdio::from);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(complaints).process_group(0);
+    command
+}
+
+/// Starts it from a thread that stays: it dies with its parent, and the kernel takes the thread for that.
+fn started(mut command: Command) -> std::io::Result<Child> {
+    // SAFETY: the call takes nothing but integers, and may be made between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    let (give, take) = mpsc::channel();
+    thread::spawn(move || {
+        let failed = give.send(command.spawn()).is_err();
+        while !failed {
+            thread::park();
+        }
+    });
+    take.recv().expect("the thread answers")
+}
+
+/// The lines that it prints, as they come.
+fn lines_of(child: &mut Child) -> Receiver<String> {
+    let (give, take) = mpsc::channel();
+    let output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
+    thread::spawn(move || {
+        let lines = output.lines().map_while(Result::ok);
+        lines.map(|line| line.trim().to_owned()).take_while(|line| give.send(line.clone()).is_ok()).count()
+    });
+    take
+}
+
+/// The process to end, and the directory to remove, when this process ends. (Values of statics are not dropped.)
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+
+fn end_at_exit(process: i32, directory: &Path) {
+    PROCESS.store(process, Relaxed);
+    if DIRECTORY.set(directory.to_owned()).is_ok() {
+        // SAFETY: the function takes no arguments, and is there for as long as the process is.
+        unsafe { libc::atexit(clean_up) };
+    }
+}
+
+extern "C" fn clean_up() {
+    let process = PROCESS.load(Relaxed);
+    // SAFETY: takes nothing but integers; the process was started here, and nobody else waits for it.
+    unsafe {
+        libc::kill(process, libc::SIGKILL);
+        libc::waitpid(process, std::ptr::null_mut(), 0);
+    }
+    if let Some(directory) = DIRECTORY.get() {
+        // Nobody is left who could be told that it stays.
+        let _ = fs::remove_dir_all(directory);
+    }
+}
