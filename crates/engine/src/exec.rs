@@ -52,10 +52,9 @@ impl ExecEngine {
     pub fn new(config: &EngineConfig, options: &ExecOptions) -> Result<Self, EngineError> {
         let job = &config.job;
         let seconds = config.runtime_us / 1_000_000;
-        let output = |stream: &str| config.auxiliary.join(format!("{}.{stream}", job.replace('/', "_")));
         Ok(ExecEngine {
             arguments: options.arguments.replace("%r", &seconds.to_string()).replace("%n", job),
-            outputs: options.std_redirect.then(|| [output("stdout"), output("stderr")]),
+            outputs: options.outputs(&config.auxiliary, job),
             has_time: config.runtime_us > 0,
             job: job.clone(),
             options: options.clone(),

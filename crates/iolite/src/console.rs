@@ -109,10 +109,9 @@ impl Stream {
 pub struct OpenError(String);
 
 impl OpenError {
-    /// The report would do this to something that the run needs.
-    pub fn taken(path: &Path, what: &str) -> OpenError {
-        let path = path.display();
-        OpenError(format!("--output={path}: the report would {what}; give another name"))
+    /// A file that this option asks for cannot have its name: something would be lost.
+    pub fn taken(option: &str, what: &str) -> OpenError {
+        OpenError(format!("{option}: {what}"))
     }
 }
 

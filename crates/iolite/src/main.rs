@@ -9,6 +9,7 @@ mod debug;
 mod destination;
 mod external;
 mod merge;
+mod run_files;
 mod self_tests;
 mod session;
 mod stored_names;
@@ -16,7 +17,7 @@ mod stored_names;
 use console::Console;
 use iolite_host::ThisMachine;
 use iolite_options::{Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
-use iolite_plan::{Plan, own_files};
+use iolite_plan::Plan;
 use iolite_report::Program;
 use iolite_run::{HeldSignals, Outcome, Prepared, RunError, survive_size_limit};
 use iolite_types::is_standard_stream;
@@ -218,18 +219,9 @@ fn exit_status(name: Name, outcome: &Outcome) -> u8 {
     }
 }
 
-/// Opens the place of the report, unless it is a file that the run needs.
+/// Opens the place of the report, unless something that the run needs would be lost.
 fn open_console(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<Console, console::OpenError> {
-    if let Some(path) = &run.output {
-        if let Some(what) = own_files::at(plan, path, machine) {
-            return Err(console::OpenError::taken(path, &format!("go into {what}")));
-        }
-        let beside = destination::beside(path);
-        if let Some(what) = own_files::at(plan, &beside, machine) {
-            let place = format!("grow in {}, which is {what}", beside.display());
-            return Err(console::OpenError::taken(path, &place));
-        }
-    }
+    run_files::check(run, plan, machine)?;
     let output_is_data = writes_to_output(plan);
     if output_is_data {
         debug::use_standard_error();

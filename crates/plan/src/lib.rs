@@ -10,6 +10,7 @@ mod affinity;
 mod amounts;
 mod builder;
 mod check;
+pub mod commands;
 mod content;
 mod control_groups;
 mod dedupe;

@@ -1,10 +1,13 @@
-//! Files that the run would destroy although it needs them: traces that it replays, and states; and data that a log would
-//! destroy.
+//! Files that the run would destroy although it needs them: traces that it replays, and states; and data that would be
+//! destroyed by what the run writes beside it: logs, outputs of programs, the donor of `e4defrag`.
 
+use crate::commands::{When, output_file};
 use crate::verification::{StateUse, state_of};
-use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
+use crate::{FileKind, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use iolite_host::{FileKey, Machine};
-use std::collections::HashMap;
+use iolite_options::engines::{E4defragOptions, ExecOptions};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// A file that the run needs as it is.
@@ -33,20 +36,64 @@ impl Own<'_> {
     }
 }
 
+/// A file that a job makes anew, whatever was there, and which is not its data.
+struct Beside<'a> {
+    job: &'a JobPlan,
+    /// The option that asks for it.
+    option: &'static str,
+    path: PathBuf,
+    kind: Kind,
+}
+
+/// What goes into such a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Log,
+    Output,
+    Donor,
+}
+
+impl Beside<'_> {
+    /// What would become of a file of this name, if it were `what`.
+    fn refusal(&self, what: &str) -> Problem {
+        let (option, path) = (self.option, self.path.display());
+        let message = match self.kind {
+            Kind::Log => format!("{option}={path}: the log would go into {what}; give another name"),
+            Kind::Output => {
+                format!(
+                    "{option}: what the program prints would go into {path}, which is {what}; rename the job"
+                )
+            }
+            Kind::Donor => {
+                format!("{option}={path}: what the donor holds is lost, and it is {what}; give another name")
+            }
+        };
+        Problem::of(&self.job.options, option, message)
+    }
+
+    fn what(&self) -> String {
+        let (option, path, job) = (self.option, self.path.display(), &self.job.options.name);
+        match self.kind {
+            Kind::Log => format!("a log of job {job} ({option}={path})"),
+            Kind::Output => format!("the output of a program of job {job} ({option})"),
+            Kind::Donor => format!("the donor of job {job} ({option}={path})"),
+        }
+    }
+}
+
 /// The jobs that would change a file which the run needs as it is. (The files that a live replay names are looked at when
 /// they come.)
 pub fn overwritten(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<Problem> {
     let own = own_files(plan, machine);
-    let mut found = logs(plan, layouts, &own, machine);
+    let mut found = beside_data(plan, layouts, &own, machine);
     if own.is_empty() {
         return found;
     }
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
-        for (file, is_changed) in files(plan, worker, &layouts[worker.index]) {
-            let own = own.get(&machine.key(&file.path));
-            found.extend(
-                own.filter(|own| own.minds(is_changed)).map(|own| problem(plan, worker, &file.path, own)),
-            );
+        for (path, is_changed) in files(plan, worker, &layouts[worker.index]) {
+            let own = own.get(&machine.key(&path));
+            found
+                .extend(own.filter(|own| own.minds(is_changed)).map(|own| problem(plan, worker, &path, own)));
         }
     }
     // Mostly all clones do the same.
@@ -72,67 +119,115 @@ fn files<'a>(
     plan: &Plan,
     worker: &'a WorkerPlan,
     layout: &'a Layout,
-) -> impl Iterator<Item = (&'a FileLayout, bool)> {
+) -> impl Iterator<Item = (Cow<'a, Path>, bool)> {
     let job = plan.job_of(worker);
-    let changes_all = job.options.pattern.rw.changes() || job.engine.facets.removes();
+    let removes = job.options.files.unlink || job.options.files.unlink_each_loop;
+    let changes_all = removes || job.engine.facets.removes();
+    let changes = job.options.pattern.rw.changes();
     let is_changed = move |index: usize| match worker.replay.as_deref() {
-        Some(replay) => replay.needs.get(index).is_some_and(|needs| needs.changes()),
-        None => changes_all,
+        Some(replay) => changes_all || replay.needs.get(index).is_some_and(|needs| needs.changes()),
+        None => changes_all || changes,
     };
-    let files = layout.files.iter().enumerate();
-    files.map(move |(index, file)| (file, file.extend_to.is_some() || is_changed(index)))
+    let laid_out = layout.files.iter().enumerate().map(move |(index, file)| {
+        (Cow::Borrowed(file.path.as_path()), file.extend_to.is_some() || is_changed(index))
+    });
+    let named = layout.named.iter().flat_map(|named| named.names.iter());
+    laid_out.chain(named.map(move |name| (name, changes_all)))
 }
 
-/// Logs that would go into files that the run needs, or into the data of a job.
-fn logs(plan: &Plan, layouts: &[Layout], own: &HashMap<FileKey, Own>, machine: &dyn Machine) -> Vec<Problem> {
-    let logs: Vec<_> = plan.workers.iter().flat_map(|worker| written_by(plan, worker)).collect();
-    if logs.is_empty() {
+/// Logs and the like that would go into files that the run needs, or into the data of a job.
+fn beside_data(
+    plan: &Plan,
+    layouts: &[Layout],
+    own: &HashMap<FileKey, Own>,
+    machine: &dyn Machine,
+) -> Vec<Problem> {
+    let beside: Vec<_> = all_beside(plan).map(|file| (machine.key(&file.path), file)).collect();
+    if beside.is_empty() {
         return Vec::new();
     }
-    let data = data(plan, layouts, machine);
-    let of_log = |(job, option, path): (&JobPlan, &str, PathBuf)| {
-        let options = &job.options;
-        let key = machine.key(&path);
-        let what = match (own.get(&key), data.get(&key)) {
-            (Some(Own::Trace(_)), None) if is_made_before(plan, job, &key, machine) => return None,
+    let data = data(plan, layouts, &beside.iter().map(|(key, _)| key).collect(), machine);
+    let of_file = |(key, file): &(FileKey, Beside)| {
+        let what = match (own.get(key), data.get(key)) {
+            (Some(Own::Trace(_)), None)
+                if file.kind == Kind::Log && is_made_before(plan, file.job, key, machine) =>
+            {
+                return None;
+            }
             (Some(own), _) => own.what(),
             (None, Some(name)) => format!("the data of job {name}"),
-            (None, None) => return None,
+            (None, None) => {
+                let is_met = |(other, met): &&(FileKey, Beside)| {
+                    file.kind == Kind::Donor && met.kind != Kind::Donor && other == key
+                };
+                beside.iter().find(is_met)?.1.what()
+            }
         };
-        let message = format!("{option}={}: the log would go into {what}; give another name", path.display());
-        Some(Problem::of(options, option, message))
+        Some(file.refusal(&what))
     };
-    let mut found: Vec<Problem> = logs.into_iter().filter_map(of_log).collect();
+    let mut found: Vec<Problem> = beside.iter().filter_map(of_file).collect();
     found.dedup();
     found
 }
 
-/// The logs that a worker writes, with the options that say so.
-fn written_by<'a>(
-    plan: &'a Plan,
-    worker: &WorkerPlan,
-) -> impl Iterator<Item = (&'a JobPlan, &'static str, PathBuf)> {
-    let job = plan.job_of(worker);
-    let recorded = job.options.replay.write_iolog.as_ref().map(|path| ("write_iolog", PathBuf::from(path)));
-    let measured = crate::logs::asked(&job.options, worker.index);
-    recorded.into_iter().chain(measured).map(move |(option, path)| (job, option, path))
+/// What all workers write beside their data.
+fn all_beside(plan: &Plan) -> impl Iterator<Item = Beside<'_>> {
+    plan.workers.iter().flat_map(|worker| {
+        let job = plan.job_of(worker);
+        let of_kind =
+            move |kind| move |(option, path): (&'static str, PathBuf)| Beside { job, option, path, kind };
+        let donor =
+            job.options.engine.of::<E4defragOptions>().map(|own| ("donorname", (&own.donorname).into()));
+        logs(job, worker)
+            .map(of_kind(Kind::Log))
+            .chain(outputs(job).map(of_kind(Kind::Output)))
+            .chain(donor.into_iter().map(of_kind(Kind::Donor)))
+    })
 }
 
-/// The names of the jobs whose data is in these files.
-fn data<'a>(plan: &'a Plan, layouts: &[Layout], machine: &dyn Machine) -> HashMap<FileKey, &'a str> {
+/// The logs of a worker, with the options that ask for them.
+fn logs(job: &JobPlan, worker: &WorkerPlan) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    let recorded = job.options.replay.write_iolog.as_ref().map(|path| ("write_iolog", PathBuf::from(path)));
+    recorded.into_iter().chain(crate::logs::asked(&job.options, worker.index))
+}
+
+/// Where the programs print that a job starts, with the options that say so.
+fn outputs(job: &JobPlan) -> impl Iterator<Item = (&'static str, PathBuf)> {
+    let options = &job.options;
+    let of_command = |option, command: &Option<String>, when| {
+        command.as_ref().map(|_| (option, PathBuf::from(output_file(&options.name, when))))
+    };
+    let commands = [
+        of_command("exec_prerun", &options.schedule.exec_prerun, When::Before),
+        of_command("exec_postrun", &options.schedule.exec_postrun, When::After),
+    ];
+    let own = options.engine.of::<ExecOptions>();
+    let programs = own.and_then(|own| own.outputs(&job.auxiliary, &options.name));
+    commands.into_iter().flatten().chain(programs.into_iter().flatten().map(|path| ("std_redirect", path)))
+}
+
+/// Of these files, those in which jobs have their data, with the names of the jobs.
+fn data<'a>(
+    plan: &'a Plan,
+    layouts: &[Layout],
+    asked: &HashSet<&FileKey>,
+    machine: &dyn Machine,
+) -> HashMap<FileKey, &'a str> {
     let mut data = HashMap::new();
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
         let name = plan.job_of(worker).options.name.as_str();
-        let files = layouts[worker.index].files.iter();
+        let Layout { files, named, .. } = &layouts[worker.index];
         // A device that keeps nothing may take both.
-        let kept = files.filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
-        data.extend(kept.map(|file| (machine.key(&file.path), name)));
+        let kept = files.iter().filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
+        let kept = kept.map(|file| machine.key(&file.path));
+        let named = named.iter().flat_map(|named| named.names.iter()).map(|name| machine.key(&name));
+        data.extend(kept.chain(named).filter(|key| asked.contains(key)).map(|key| (key, name)));
     }
     data
 }
 
-/// What would be destroyed by a report at this path, in words: what the run needs, or a block device; `None` = nothing. (A
-/// run that is refused may have no layouts.)
+/// What would be destroyed by a report or another file of the run at this path, in words: what the run needs, or a block
+/// device; `None` = nothing. (A run that is refused may have no layouts.)
 pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     let key = machine.key(path);
     if let Some(own) = own_files(plan, machine).get(&key) {
@@ -141,6 +236,9 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     // A device that keeps nothing may take both.
     if machine.usable_file(path).is_ok_and(|(kind, _)| matches!(kind, FileKind::Char | FileKind::Pipe)) {
         return None;
+    }
+    if let Some(file) = all_beside(plan).find(|file| machine.key(&file.path) == key) {
+        return Some(file.what());
     }
     let is_here = |worker: &&WorkerPlan| worker.files.iter().any(|file| machine.key(&file) == key);
     let local = plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files());

@@ -23,6 +23,7 @@ use crate::signals::Requests;
 use crate::spawner::{Answer, Order, Spawner};
 use crate::ticker::Ticker;
 use crate::{Events, Outcome, RunError, Settings, signals};
+pub use bandwidth_log::BANDWIDTH_LOGS;
 use bandwidth_log::BandwidthLog;
 use children::Shared;
 use iolite_host::Machine;

@@ -20,7 +20,7 @@ mod spawner;
 mod storages;
 mod ticker;
 
-pub use controller::Trigger;
+pub use controller::{BANDWIDTH_LOGS, Trigger};
 pub use idle::calibrate_cpus;
 pub use iolite_os::Clock;
 use iolite_os::processors::run_when_idle;

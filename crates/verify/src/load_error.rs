@@ -61,8 +61,8 @@ fn hint(path: &Path) -> String {
         .collect();
     if others.is_empty() {
         return format!(
-            "nor is that of another job in {}. --aux-path names the directory that the interrupted run kept it in; a job \
-             that has read everything back leaves one only with verify_state_save=1",
+            "there is none of another job in {} either. --aux-path names the directory that the interrupted run kept its \
+             state in; a job that has read everything back leaves one only with verify_state_save=1",
             directory.display()
         );
     }

@@ -1,38 +1,16 @@
 //! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 
 use iolite_os::explained;
+pub use iolite_plan::commands::When;
+use iolite_plan::commands::output_file;
 use iolite_types::describe_error;
 use std::fs::File;
 use std::io;
 use std::process::{Command, Stdio};
 
-/// When a command runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// Before the job.
-    Before,
-    /// After the job.
-    After,
-}
-
-impl When {
-    /// The word in file names and messages.
-    fn word(self) -> &'static str {
-        match self {
-            When::Before => "prerun",
-            When::After => "postrun",
-        }
-    }
-}
-
 /// The note that says where a command's output goes.
 pub fn note(job: &str, when: When) -> String {
     format!("{job} : Saving output of {} in {}", when.word(), output_file(job, when))
-}
-
-/// `JOB.prerun.txt` in the current directory, even if the job's name looks like a path.
-fn output_file(job: &str, when: When) -> String {
-    format!("{}.{}.txt", job.replace('/', "_"), when.word())
 }
 
 /// Runs a command in a shell and waits for it. Its standard output and standard error go to a file.

@@ -37,6 +37,7 @@ mod names;
 mod offload;
 mod offsets;
 mod order;
+mod own_files;
 mod own_storage;
 mod power_cut;
 mod priorities;

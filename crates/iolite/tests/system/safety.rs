@@ -16,7 +16,7 @@ const ENGINES: [&str; 9] =
 
 /// What there is below a directory: kinds, sizes, contents and times of all files and directories. (Times of access
 /// change by reading.)
-fn tree(dir: &Path) -> Vec<String> {
+pub fn tree(dir: &Path) -> Vec<String> {
     fn collect(path: &Path, found: &mut Vec<String>) {
         let facts = fs::symlink_metadata(path).expect("it was listed");
         let times = [facts.mtime(), facts.mtime_nsec(), facts.ctime(), facts.ctime_nsec()];

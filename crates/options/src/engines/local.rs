@@ -3,6 +3,7 @@
 use super::own::{OwnOptions, own, own_options, place};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)
@@ -78,6 +79,15 @@ own_options! {
         pub grace_time: u32,
         /// What it prints goes to files named after the job.
         pub std_redirect: bool,
+    }
+}
+
+impl ExecOptions {
+    /// The files that take what the program of a job prints on standard output and standard error; `None` = it prints to
+    /// where this program does.
+    pub fn outputs(&self, directory: &Path, job: &str) -> Option<[PathBuf; 2]> {
+        let output = |stream: &str| directory.join(format!("{}.{stream}", job.replace('/', "_")));
+        self.std_redirect.then(|| [output("stdout"), output("stderr")])
     }
 }
 

@@ -14,7 +14,7 @@ const PERIOD_NS: u64 = 500_000_000;
 const SHORTEST_NS: u64 = PERIOD_NS / 5;
 
 /// The files, in the order of [`Direction::ALL`], in the directory in which users of fio look for them.
-const NAMES: [&str; 3] = ["agg-read_bw.log", "agg-write_bw.log", "agg-trim_bw.log"];
+pub const BANDWIDTH_LOGS: [&str; 3] = ["agg-read_bw.log", "agg-write_bw.log", "agg-trim_bw.log"];
 
 /// The log, if there is one.
 #[derive(Debug, Default)]
@@ -31,10 +31,10 @@ impl BandwidthLog {
         let mut log = BandwidthLog::default();
         if wanted {
             let open = |name| File::options().write(true).create(true).truncate(false).open(name);
-            for name in NAMES {
+            for name in BANDWIDTH_LOGS {
                 log.files.push(open(name).map_err(|error| RunError::System(name, error))?);
             }
-            for (file, name) in log.files.iter().zip(NAMES) {
+            for (file, name) in log.files.iter().zip(BANDWIDTH_LOGS) {
                 begin_anew(file).map_err(|error| RunError::System(name, error))?;
             }
         }
@@ -69,7 +69,7 @@ impl BandwidthLog {
                 ..Sample::default()
             };
             file.write_all(sample.line(Columns::default()).as_bytes())
-                .map_err(|error| (NAMES[index], error))?;
+                .map_err(|error| (BANDWIDTH_LOGS[index], error))?;
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn lines_are_the_bandwidth_since_the_line_before() {
         let dir = tempfile::tempdir().unwrap();
-        let paths = NAMES.map(|name| dir.path().join(name));
+        let paths = BANDWIDTH_LOGS.map(|name| dir.path().join(name));
         let mut log = BandwidthLog {
             files: paths.iter().map(|path| File::create(path).unwrap()).collect(),
             ..BandwidthLog::default()

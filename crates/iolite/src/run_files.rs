@@ -1,0 +1,45 @@
+//! The files of a run as a whole: report, bandwidth log, trigger. None may be something that a job needs.
+
+use crate::console::OpenError;
+use crate::destination;
+use iolite_host::ThisMachine;
+use iolite_options::RunOptions;
+use iolite_plan::{Plan, own_files};
+use std::path::Path;
+
+/// Looks whether a file of the run as a whole has the name of something that the run needs.
+///
+/// # Errors
+/// One has, and something would be lost.
+pub fn check(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<(), OpenError> {
+    let there = |path: &Path| own_files::at(plan, path, machine);
+    if let Some(path) = &run.output {
+        let option = format!("--output={}", path.display());
+        let refused =
+            |how: String| OpenError::taken(&option, &format!("the report would {how}; give another name"));
+        if let Some(what) = there(path) {
+            return Err(refused(format!("go into {what}")));
+        }
+        let beside = destination::beside(path);
+        if let Some(what) = there(&beside) {
+            return Err(refused(format!("grow in {}, which is {what}", beside.display())));
+        }
+    }
+    if run.bandwidth_log {
+        for name in iolite_run::BANDWIDTH_LOGS {
+            if let Some(what) = there(name.as_ref()) {
+                let why =
+                    format!("the log would go into {name}, which is {what}; run this in another directory");
+                return Err(OpenError::taken("--bandwidth-log", &why));
+            }
+        }
+    }
+    if let Some(path) = &run.trigger_file
+        && let Some(what) = there(path)
+    {
+        let option = format!("--trigger-file={}", path.display());
+        let why = format!("the file would be removed, and it is {what}; give another name");
+        return Err(OpenError::taken(&option, &why));
+    }
+    Ok(())
+}
