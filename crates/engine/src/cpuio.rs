@@ -1,8 +1,8 @@
 //! `cpuio`: keeps a CPU busy for a share of the time.
 //!
 //! A unit is a busy spell of `cpuchunks` microseconds of CPU time. Between two of them is a rest that is as long as the
-//! load leaves. The rest is worked out from all the time since the first cycle, so that the load is met on average, however late the
-//! system lets the thread run.
+//! load leaves. The rest is worked out from all the time since the first cycle, so that the load is met on average,
+//! however late the system lets the thread run.
 
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,

@@ -1,30 +1,27 @@
 //! `dirdelete`: rmdir(2).
 
-use crate::names::{Act, NameEngine, answer};
-use crate::{EngineConfig, EngineError, Errno};
+use crate::Errno;
+use crate::names::{Act, HERE, RingAct, answer};
+use ::io_uring::opcode;
+use ::io_uring::squeue::Entry;
 use std::ffi::CStr;
 
 /// Removes an empty directory per unit.
-pub type DirDeleteEngine = NameEngine<DirDelete>;
-
-/// What `dirdelete` does to a name.
 #[derive(Debug)]
 pub struct DirDelete;
-
-impl DirDeleteEngine {
-    /// An engine that knows no name yet.
-    ///
-    /// # Errors
-    /// Never: it needs nothing of the system.
-    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        Ok(NameEngine::with(DirDelete, config))
-    }
-}
 
 impl Act for DirDelete {
     #[inline]
     fn act(&mut self, name: &CStr) -> Result<(), Errno> {
         // SAFETY: the name ends with a zero.
         answer(unsafe { libc::rmdir(name.as_ptr()) })
+    }
+}
+
+impl RingAct for DirDelete {
+    const COMMAND: (u8, &'static str) = (opcode::UnlinkAt::CODE, "unlinkat");
+
+    fn command(&self, name: &CStr, _slot: u32, _found: *mut libc::statx) -> Entry {
+        opcode::UnlinkAt::new(HERE, name.as_ptr()).flags(libc::AT_REMOVEDIR).build()
     }
 }

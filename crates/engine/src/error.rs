@@ -37,6 +37,12 @@ pub enum EngineError {
         /// The missing system call.
         call: &'static str,
     },
+    /// A ring that does not have a command.
+    #[error("uring=1: io_uring of this kernel has no {call}; leave uring out")]
+    NoRingCommand {
+        /// The system call that the command is.
+        call: &'static str,
+    },
     /// The system-wide number of AIO requests is used up.
     #[error(
         "libaio: io_setup for {depth} requests was refused (EAGAIN): fs.aio-nr = {used} of fs.aio-max-nr = {limit} \
@@ -174,7 +180,7 @@ impl EngineError {
                 libc::EINVAL
             }
             EngineError::UringDisabled { .. } | EngineError::UringForbidden => libc::EPERM,
-            EngineError::NoSystemCall { .. } => libc::ENOSYS,
+            EngineError::NoRingCommand { .. } | EngineError::NoSystemCall { .. } => libc::ENOSYS,
             EngineError::AioLimit { .. } => libc::EAGAIN,
             EngineError::PolledNeedsDirect => libc::EOPNOTSUPP,
             EngineError::BufferTooLarge { .. } => libc::EFAULT,

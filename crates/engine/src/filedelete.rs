@@ -1,30 +1,27 @@
 //! `filedelete`: unlink(2).
 
-use crate::names::{Act, NameEngine, answer};
-use crate::{EngineConfig, EngineError, Errno};
+use crate::Errno;
+use crate::names::{Act, HERE, RingAct, answer};
+use ::io_uring::opcode;
+use ::io_uring::squeue::Entry;
 use std::ffi::CStr;
 
 /// Removes a file per unit.
-pub type FileDeleteEngine = NameEngine<FileDelete>;
-
-/// What `filedelete` does to a name.
 #[derive(Debug)]
 pub struct FileDelete;
-
-impl FileDeleteEngine {
-    /// An engine that knows no name yet.
-    ///
-    /// # Errors
-    /// Never: it needs nothing of the system.
-    pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        Ok(NameEngine::with(FileDelete, config))
-    }
-}
 
 impl Act for FileDelete {
     #[inline]
     fn act(&mut self, name: &CStr) -> Result<(), Errno> {
         // SAFETY: the name ends with a zero.
         answer(unsafe { libc::unlink(name.as_ptr()) })
+    }
+}
+
+impl RingAct for FileDelete {
+    const COMMAND: (u8, &'static str) = (opcode::UnlinkAt::CODE, "unlinkat");
+
+    fn command(&self, name: &CStr, _slot: u32, _found: *mut libc::statx) -> Entry {
+        opcode::UnlinkAt::new(HERE, name.as_ptr()).build()
     }
 }

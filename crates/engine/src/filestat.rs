@@ -1,25 +1,21 @@
 //! `filestat` and `dirstat`: stat(2), lstat(2) or statx(2).
 
-use crate::names::{Act, NameEngine, answer};
-use crate::{EngineConfig, EngineError, Errno};
+use crate::Errno;
+use crate::names::{Act, HERE, RingAct, answer};
+use ::io_uring::opcode;
+use ::io_uring::squeue::Entry;
 use iolite_options::engines::{StatCall, StatOptions};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
 /// Looks up a file or a directory per unit.
-pub type StatEngine = NameEngine<Stat>;
-
-/// What `filestat` and `dirstat` do to a name.
 #[derive(Debug)]
 pub struct Stat(StatCall);
 
-impl StatEngine {
-    /// An engine that knows no name yet.
-    ///
-    /// # Errors
-    /// Never: it needs nothing of the system.
-    pub fn new(config: &EngineConfig, options: &StatOptions) -> Result<Self, EngineError> {
-        Ok(NameEngine::with(Stat(options.stat_type), config))
+impl Stat {
+    /// By the call that the options say.
+    pub(crate) fn new(options: &StatOptions) -> Self {
+        Stat(options.stat_type)
     }
 }
 
@@ -39,5 +35,19 @@ impl Act for Stat {
                 }
             }
         })
+    }
+}
+
+impl RingAct for Stat {
+    const COMMAND: (u8, &'static str) = (opcode::Statx::CODE, "statx");
+
+    /// A ring has statx(2) only, which is asked for as much as the other calls tell.
+    fn command(&self, name: &CStr, _slot: u32, found: *mut libc::statx) -> Entry {
+        let (flags, mask) = match self.0 {
+            StatCall::Stat => (0, libc::STATX_BASIC_STATS),
+            StatCall::Lstat => (libc::AT_SYMLINK_NOFOLLOW, libc::STATX_BASIC_STATS),
+            StatCall::Statx => (0, libc::STATX_ALL),
+        };
+        opcode::Statx::new(HERE, name.as_ptr(), found.cast()).flags(flags).mask(mask).build()
     }
 }

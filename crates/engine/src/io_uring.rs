@@ -9,7 +9,7 @@
 //! waits in a single call.
 
 mod buffers;
-mod setup;
+pub(crate) mod setup;
 
 use self::buffers::FixedBuffers;
 use crate::file::Files;

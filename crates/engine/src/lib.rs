@@ -64,16 +64,11 @@ pub use self::apart::apart;
 pub use self::completions::{Completer, Completions};
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::cpuio::CpuioEngine;
-pub use self::dircreate::DirCreateEngine;
-pub use self::dirdelete::DirDeleteEngine;
 pub use self::e4defrag::E4defragEngine;
 pub use self::error::EngineError;
 pub use self::exec::ExecEngine;
 pub use self::external::describe_external;
 pub use self::falloc::FallocEngine;
-pub use self::filecreate::FileCreateEngine;
-pub use self::filedelete::FileDeleteEngine;
-pub use self::filestat::StatEngine;
 pub use self::ftruncate::FtruncateEngine;
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
@@ -246,7 +241,7 @@ pub trait Engine {
     /// The system refuses to open it, or the engine cannot use a file of this kind. The file is closed then.
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
 
-    /// Closes the file at `index`; no unit of it is in flight.
+    /// Closes the file at `index`; no unit of it is in flight, unless units act on names.
     ///
     /// # Errors
     /// What was written may be lost. The file is closed all the same.

@@ -1,17 +1,22 @@
 //! The one place that turns the name of an engine into the engine. What engines are is in their catalogue
 //! ([`iolite_options::engines`]).
 
+use crate::dircreate::DirCreate;
+use crate::dirdelete::DirDelete;
 use crate::external::{self, AnyExternal};
+use crate::filecreate::FileCreate;
+use crate::filedelete::FileDelete;
+use crate::filestat::Stat;
+use crate::names::{NameEngine, RingAct, RingNameEngine};
 use crate::storage::StorageOf;
 use crate::{
-    AnyEngine, CpuioEngine, DirCreateEngine, DirDeleteEngine, E4defragEngine, Engine, EngineConfig,
-    EngineError, ExecEngine, FallocEngine, FileCreateEngine, FileDeleteEngine, FtruncateEngine,
-    IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine,
-    Pvsync2Engine, PvsyncEngine, SpliceEngine, StatEngine, Storage, SyncEngine, VsyncEngine, apart,
+    AnyEngine, CpuioEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine, FallocEngine,
+    FtruncateEngine, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PageFaultEngine, PosixAioEngine,
+    PsyncEngine, Pvsync2Engine, PvsyncEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, IoUringOptions, LibaioOptions, MmapOptions, OwnOptions,
-    Pvsync2Options, StatOptions, engine,
+    Pvsync2Options, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -23,17 +28,26 @@ pub trait Visitor {
 }
 
 macro_rules! engines {
-    ($($way:ident $name:literal => $type:ident $(told $options:ident)?,)+) => {
+    (
+        $(hot $hot_name:literal => $hot:ident $(told $hot_options:ident)?,)+
+        $(shared $name:literal => $type:ident $(told $options:ident)?,)+
+        $(acts $act_name:literal => $act:expr,)+
+    ) => {
         /// Makes the engine of that name and hands it to the visitor.
         ///
         /// # Errors
         /// What the system refuses, with the remedy.
         pub fn build<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) -> Result<V::Out, EngineError> {
             match name {
+                $($hot_name => {
+                    let new = |config: &EngineConfig| $hot::new(config $(, own::<$hot_options>(config))?);
+                    hot(new, config, visitor)
+                })+
                 $($name => {
                     let new = |config: &EngineConfig| $type::new(config $(, own::<$options>(config))?);
-                    $way(new, config, visitor)
+                    shared(new, config, visitor)
                 })+
+                $($act_name => acts($act, name, config, visitor),)+
                 "external" => match external::open(config, own(config))? {
                     AnyExternal::Synchronous(engine) => erased(AnyEngine::<true>::new(engine), visitor),
                     AnyExternal::Queueing(engine) => erased(AnyEngine::<false>::new(engine), visitor),
@@ -44,7 +58,7 @@ macro_rules! engines {
 
         /// The names of all engines that are built in.
         #[cfg(test)]
-        const NAMES: &[&str] = &[$($name),+];
+        const NAMES: &[&str] = &[$($hot_name,)+ $($name,)+ $($act_name),+];
     };
 }
 
@@ -75,6 +89,20 @@ fn shared<E: Engine + 'static, V: Visitor>(
     }
 }
 
+/// Hands the visitor an engine that does this to names: in the call, or through a ring, as its options say.
+fn acts<A: RingAct + 'static, V: Visitor>(
+    act: impl FnOnce(&EngineConfig) -> A,
+    name: &str,
+    config: &EngineConfig,
+    visitor: V,
+) -> Result<V::Out, EngineError> {
+    if chosen(name, &config.options).is_some_and(|engine| !engine.facets.is_synchronous()) {
+        let engine = RingNameEngine::with(act(config), config)?;
+        return erased(AnyEngine::<false>::new(engine), visitor);
+    }
+    erased(AnyEngine::<true>::new(NameEngine::with(act(config), config)), visitor)
+}
+
 #[inline(never)]
 fn erased<const SYNCHRONOUS: bool, V: Visitor>(
     engine: AnyEngine<SYNCHRONOUS>,
@@ -87,28 +115,28 @@ fn erased<const SYNCHRONOUS: bool, V: Visitor>(
 // docs/performance.md measures.
 engines! {
     hot "null" => NullEngine,
-    shared "sync" => SyncEngine,
     hot "psync" => PsyncEngine,
+    hot "libaio" => LibaioEngine told LibaioOptions,
+    hot "io_uring" => IoUringEngine told IoUringOptions,
+    shared "sync" => SyncEngine,
     shared "vsync" => VsyncEngine,
     shared "pvsync" => PvsyncEngine,
     shared "pvsync2" => Pvsync2Engine told Pvsync2Options,
     shared "mmap" => MmapEngine told MmapOptions,
-    hot "libaio" => LibaioEngine told LibaioOptions,
-    hot "io_uring" => IoUringEngine told IoUringOptions,
     shared "posixaio" => PosixAioEngine,
     shared "splice" => SpliceEngine,
     shared "falloc" => FallocEngine,
     shared "ftruncate" => FtruncateEngine,
     shared "e4defrag" => E4defragEngine told E4defragOptions,
     shared "page_fault" => PageFaultEngine,
-    shared "filecreate" => FileCreateEngine,
-    shared "filestat" => StatEngine told StatOptions,
-    shared "filedelete" => FileDeleteEngine,
-    shared "dircreate" => DirCreateEngine,
-    shared "dirstat" => StatEngine told StatOptions,
-    shared "dirdelete" => DirDeleteEngine,
     shared "cpuio" => CpuioEngine told CpuioOptions,
     shared "exec" => ExecEngine told ExecOptions,
+    acts "filecreate" => |_| FileCreate,
+    acts "filestat" => |config| Stat::new(own(config)),
+    acts "filedelete" => |_| FileDelete,
+    acts "dircreate" => |_| DirCreate,
+    acts "dirstat" => |config| Stat::new(own(config)),
+    acts "dirdelete" => |_| DirDelete,
 }
 
 /// The options of an engine, as the struct that it has for them.

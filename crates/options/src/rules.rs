@@ -95,7 +95,8 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     job.depth.iodepth_batch_complete_min = job.depth.iodepth_batch_complete_min.min(depth);
     job.depth.iodepth_batch_complete_max =
         job.depth.iodepth_batch_complete_max.max(job.depth.iodepth_batch_complete_min).min(depth);
-    let synchronous = engines::engine(&job.ioengine).is_some_and(|engine| engine.facets.is_synchronous());
+    let synchronous =
+        engines::chosen(&job.ioengine, &job.engine).is_some_and(|engine| engine.facets.is_synchronous());
     // Submitter threads make a depth possible with any engine.
     let inline = job.depth.io_submit_mode == SubmitMode::Inline;
     if depth > 1 && synchronous && inline && job.is_set("iodepth") {

@@ -3,7 +3,7 @@
 use crate::control_groups::ControlGroup;
 use crate::{JobPlan, Names, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
 use iolite_host::Machine;
-use iolite_options::engines::{EngineInfo, ExternalOptions, UnitKind, engine};
+use iolite_options::engines::{EngineInfo, UnitKind, chosen};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -91,7 +91,7 @@ struct Common<'a> {
 impl Builder<'_> {
     /// Adds a job with its workers. Its problems are added to the list.
     fn add(&mut self, mut options: JobOptions, is_first: bool) {
-        let Some(engine) = chosen_engine(&options) else {
+        let Some(engine) = chosen(&options.ioengine, &options.engine) else {
             let message = format!("there is no I/O engine \"{}\"", options.ioengine);
             return self.problems.push(Problem::of(&options, "ioengine", message));
         };
@@ -258,7 +258,7 @@ impl Builder<'_> {
         options: &mut JobOptions,
         recording: Option<Recording>,
     ) -> Result<Vec<replay::Replay>, Problem> {
-        let Some(engine) = chosen_engine(options) else { return Ok(Vec::new()) };
+        let Some(engine) = chosen(&options.ioengine, &options.engine) else { return Ok(Vec::new()) };
         if !options.is_replay() || self.run.parse_only {
             return Ok(Vec::new());
         }
@@ -278,15 +278,6 @@ impl Builder<'_> {
         options.pattern.rw = replay::all_directions(&replays);
         Ok(replays)
     }
-}
-
-/// The engine of a job. What one in a shared object is, the job has been told.
-fn chosen_engine(options: &JobOptions) -> Option<EngineInfo> {
-    let mut engine = *engine(&options.ioengine)?;
-    if let Some(own) = options.engine.of::<ExternalOptions>() {
-        engine.facets = own.described.unwrap_or(engine.facets);
-    }
-    Some(engine)
 }
 
 /// A trace that is made in the run that replays it.

@@ -36,6 +36,8 @@ pub struct FileTable {
     recorder: Option<TraceRecorder>,
     /// Where the data of the engine lives.
     data: Data,
+    /// Units act on names.
+    are_names: bool,
     /// What has the names are directories.
     are_directories: bool,
     random: bool,
@@ -63,6 +65,7 @@ impl FileTable {
             recorder: None,
             specs,
             data: rules.data,
+            are_names: layout.named.is_some(),
             are_directories: matches!(&layout.named, Some(named) if named.name_use.of == NameKind::Directory),
             random: rules.is_random,
             fadvise: rules.advice,
@@ -71,6 +74,11 @@ impl FileTable {
             write_hint: rules.write_hint,
             locks,
         }
+    }
+
+    /// Whether a file may be closed only when nothing is in flight. Where units act on names, nothing is open.
+    pub fn must_drain_to_close(&self) -> bool {
+        !self.are_names
     }
 
     /// Whether the files need the full loop, for a lock or a record of each I/O.

@@ -29,7 +29,7 @@ enum TaskRun {
 }
 
 /// A ring with at least `depth` entries in both of its queues, as far as the kernel has so many.
-pub(super) fn ring(config: &EngineConfig, options: &IoUringOptions) -> Result<IoUring, EngineError> {
+pub(crate) fn ring(config: &EngineConfig, options: &IoUringOptions) -> Result<IoUring, EngineError> {
     if options.hipri && !config.direct {
         return Err(EngineError::PolledNeedsDirect);
     }

@@ -124,6 +124,63 @@ pub fn the_kind_of_call_decides_about_links() {
     }
 }
 
+/// The option `uring` of all of them: the same is done, many at a time.
+#[test]
+pub fn names_are_acted_on_through_a_ring() {
+    let probe = Program::under_test()
+        .line(scratch().path(), "--name=j --ioengine=io_uring --size=4k --rw=write --number_ios=1");
+    if !probe.status.success() {
+        skip!("io_uring cannot be used here");
+    }
+    let dir = scratch();
+    for mode in ["--thread=0", "--thread=1"] {
+        for (engine, left) in [
+            ("filecreate", 60),
+            ("filestat", 60),
+            ("filedelete", 0),
+            ("dircreate", 60),
+            ("dirstat", 60),
+            ("dirdelete", 0),
+        ] {
+            let line = format!(
+                "--name=j {mode} --ioengine={engine} --nrfiles=30 --filesize=8k --numjobs=2 --uring=1 --iodepth=16 \
+                 --openfiles=5"
+            );
+            let run = Program::under_test().line(dir.path(), &format!("--output-format=json {line}")).ok();
+            for job in Json::parse(&run.stdout).jobs() {
+                assert_eq!((job.ios()[0], job.bytes()[0]), (30, 245_760), "{line}");
+                // Unlike a call of its own, a command has a submission, and the depth is there.
+                assert_eq!(job.int("read.slat_ns.N") + job.int("read.clat_ns.N"), 60, "{line}");
+                assert!(job.float("iodepth_level.1") < 100.0, "{line}");
+            }
+            assert_eq!(names(dir.path()).len(), left, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_ring_is_used_and_its_errors_are_told() {
+    let dir = scratch();
+    let line = "--name=j --ioengine=filestat --nrfiles=9 --filesize=4k --uring=1 --iodepth=4";
+    let calls = |line: &str| {
+        let calls = "io_uring_enter,stat,lstat,newfstatat";
+        crate::common::trace::system_calls(&Program::under_test(), dir.path(), calls, &words(line))
+    };
+    let Some((run, log)) = calls(line) else { skip!("strace is not there") };
+    if run.stderr.contains("io_uring") {
+        skip!("io_uring cannot be used here");
+    }
+    run.ok();
+    assert!(log.contains("io_uring_enter("), "{log}");
+    let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
+    fs::create_dir(dir.path().join("d")).unwrap();
+    fs::write(dir.path().join("d/inner"), b"").unwrap();
+    refused("--name=j --ioengine=dirdelete --filename=d --size=4k --uring=1", "Directory not empty");
+    refused("--name=j --ioengine=dircreate --filename=d --size=4k --uring=1", "File exists");
+    refused("--name=j --ioengine=filecreate --filename=d --size=4k --uring=1", "Is a directory");
+    refused("--name=j --ioengine=filecreate --filename=f --size=4k --uring=2", "uring");
+}
+
 #[test]
 fn what_cannot_be_done_is_told() {
     let dir = scratch();

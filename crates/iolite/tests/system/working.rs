@@ -74,10 +74,10 @@ pub fn busy_jobs_end_with_the_io() {
 #[test]
 fn a_busy_job_without_a_runtime_ends_with_a_signal() {
     let dir = scratch();
-    let line = "--name=c --ioengine=cpuio --cpuload=20 --cpuchunks=1000 --name=d --filename=begun --rw=write --size=4k \
-                --create_on_open=1";
+    let line = "--status-interval=100ms --name=c --ioengine=cpuio --cpuload=20 --cpuchunks=1000 --name=d --rw=write \
+                --size=4k";
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-    running.wait_until("all jobs have begun", |_| dir.path().join("begun").exists());
+    running.wait_until("the job has begun", |running| running.output().contains("c: (groupid=0"));
     running.signal(libc::SIGINT);
     let ended = running.wait().output();
     assert!(ended.contains("c: (groupid=0, jobs=1): err= 0"), "{ended}");
@@ -130,10 +130,12 @@ fn without_a_runtime_the_job_ends_with_its_program() {
     Program::under_test().line(dir.path(), line).ok();
 }
 
-/// A script that starts another process and notes both; it takes its time when asked to end.
+/// A script that starts another process and notes both, and then runs until a signal ends it, also when the other process
+/// has ended before.
 fn script(dir: &Path, on_term: &str) {
-    let text =
-        format!("trap '{on_term}' TERM\nsleep 1000 &\necho $$ $! > pids.new\nmv pids.new pids\nwait\nwait\n");
+    let text = format!(
+        "trap '{on_term}' TERM\nsleep 1000 &\necho $$ $! > pids.new\nmv pids.new pids\nwhile :; do wait; sleep 0.1; done\n"
+    );
     fs::write(dir.join("script"), text).unwrap();
 }
 

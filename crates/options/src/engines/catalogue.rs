@@ -4,7 +4,7 @@ use super::{Capabilities, Capability, Completion, Data, EngineInfo, EngineOption
 use super::{
     CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions,
 };
-use super::{Pvsync2Options, StatOptions};
+use super::{NameOptions, Pvsync2Options, StatOptions};
 use super::{external, files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
@@ -129,16 +129,24 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .options(network::NET)
         .not_yet(),
     engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents(CutOff)).can(&[Sync, Extend]),
-    engine("filecreate", "Creates files").acts_on_names(File, Make),
+    engine("filecreate", "Creates files")
+        .acts_on_names(File, Make)
+        .own(|| NameOptions::default().into(), files::NAME),
     engine("filestat", "Looks up files")
         .acts_on_names(File, LookUp)
         .own(|| StatOptions::default().into(), files::STAT),
-    engine("filedelete", "Deletes files").acts_on_names(File, Remove),
-    engine("dircreate", "Creates directories").acts_on_names(Directory, Make),
+    engine("filedelete", "Deletes files")
+        .acts_on_names(File, Remove)
+        .own(|| NameOptions::default().into(), files::NAME),
+    engine("dircreate", "Creates directories")
+        .acts_on_names(Directory, Make)
+        .own(|| NameOptions::default().into(), files::NAME),
     engine("dirstat", "Looks up directories")
         .acts_on_names(Directory, LookUp)
         .own(|| StatOptions::default().into(), files::STAT),
-    engine("dirdelete", "Deletes directories").acts_on_names(Directory, Remove),
+    engine("dirdelete", "Deletes directories")
+        .acts_on_names(Directory, Remove)
+        .own(|| NameOptions::default().into(), files::NAME),
     engine("exec", "Runs another program")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)

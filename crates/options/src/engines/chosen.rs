@@ -1,11 +1,12 @@
 //! The own options of the engine that a job has chosen.
 
+use super::facets::Facets;
 use super::own::{OwnOptions, found};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions,
     LibaioOptions,
 };
-use super::{MmapOptions, Pvsync2Options, StatOptions};
+use super::{MmapOptions, NameOptions, Pvsync2Options, StatOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -55,6 +56,7 @@ engine_options! {
     IoUring(IoUringOptions),
     Libaio(LibaioOptions),
     Mmap(MmapOptions),
+    Name(NameOptions),
     Pvsync2(Pvsync2Options),
     Stat(StatOptions),
 }
@@ -88,6 +90,11 @@ impl EngineOptions {
     /// Whether the engine starts programs of the user, which must not outlive the run.
     pub fn starts_programs(&self) -> bool {
         self.own().is_some_and(OwnOptions::starts_programs)
+    }
+
+    /// What the engine is with these options, where `facets` are those of its entry.
+    pub(super) fn facets(&self, facets: Facets) -> Facets {
+        self.own().map_or(facets, |own| own.facets(facets))
     }
 
     /// Lets an option land.

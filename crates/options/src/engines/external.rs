@@ -20,7 +20,11 @@ own_options! {
     }
 }
 
-impl OwnOptions for ExternalOptions {}
+impl OwnOptions for ExternalOptions {
+    fn facets(&self, facets: Facets) -> Facets {
+        self.described.unwrap_or(facets)
+    }
+}
 
 static ARGUMENTS: Definition = option("arguments", Kind::Str, "Text that the engine is handed as it is")
     .lands_in_engine(own!(ExternalOptions.arguments, string()));

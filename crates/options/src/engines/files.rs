@@ -1,6 +1,7 @@
 //! Options of engines that work on files as such.
 
 use super::own::{OwnOptions, own, own_options, place};
+use super::{Completion, Facets, shared};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -21,10 +22,43 @@ own_options! {
     pub struct StatOptions declared by STAT {
         /// Which system call looks a name up.
         pub stat_type: StatCall,
+        /// Names are looked up through io_uring.
+        pub uring: bool,
     }
 }
 
-impl OwnOptions for StatOptions {}
+impl OwnOptions for StatOptions {
+    fn uring(&mut self) -> Option<&mut bool> {
+        Some(&mut self.uring)
+    }
+
+    fn facets(&self, facets: Facets) -> Facets {
+        acting(facets, self.uring)
+    }
+}
+
+own_options! {
+    /// The options of `filecreate`, `filedelete`, `dircreate` and `dirdelete`.
+    pub struct NameOptions declared by NAME {
+        /// Names are acted on through io_uring.
+        pub uring: bool,
+    }
+}
+
+impl OwnOptions for NameOptions {
+    fn uring(&mut self) -> Option<&mut bool> {
+        Some(&mut self.uring)
+    }
+
+    fn facets(&self, facets: Facets) -> Facets {
+        acting(facets, self.uring)
+    }
+}
+
+/// What an engine is that acts on names, in the call or through io_uring.
+fn acting(facets: Facets, uring: bool) -> Facets {
+    Facets { completion: if uring { Completion::Kernel } else { facets.completion }, ..facets }
+}
 
 static STAT_TYPE: Definition = Definition::engine("stat_type", Kind::Str, "Which system call looks it up")
     .default("stat")
@@ -39,7 +73,10 @@ static STAT_TYPE: Definition = Definition::engine("stat_type", Kind::Str, "Which
     });
 
 /// `filestat` and `dirstat`
-pub static STAT: &[&Definition] = &[&STAT_TYPE];
+pub static STAT: &[&Definition] = &[&STAT_TYPE, &shared::URING];
+
+/// `filecreate`, `filedelete`, `dircreate` and `dirdelete`
+pub static NAME: &[&Definition] = &[&shared::URING];
 
 own_options! {
     /// The options of `e4defrag`.

@@ -35,7 +35,7 @@ mod shared;
 
 pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
-pub use files::{E4defragOptions, StatCall, StatOptions};
+pub use files::{E4defragOptions, NameOptions, StatCall, StatOptions};
 pub use io_uring::IoUringOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions};
@@ -120,6 +120,12 @@ pub fn capable(capability: Capability) -> String {
 /// The engine of this name or alias.
 pub fn engine(name: &str) -> Option<&'static EngineInfo> {
     ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))
+}
+
+/// The engine of this name or alias, as what it is with these options of its own.
+pub fn chosen(name: &str, own: &EngineOptions) -> Option<EngineInfo> {
+    let entry = *engine(name)?;
+    Some(EngineInfo { facets: own.facets(entry.facets), ..entry })
 }
 
 /// What an engine of fio is that is not part of this program, and what does the same job here; `None` = it is none of

@@ -3,6 +3,7 @@
 //! Each engine that has options with an effect has a struct for them, in the file that declares them. Options that several
 //! engines have are declared once ([`super::shared`]); they land in whichever struct says that it has a place for them.
 
+use super::facets::Facets;
 use super::priorities::CommandPriorities;
 use crate::definition::Given;
 use crate::definition::{Definition, Land};
@@ -46,6 +47,16 @@ pub trait OwnOptions: Any {
     /// Whether the engine starts programs of the user, which must not outlive the run.
     fn starts_programs(&self) -> bool {
         false
+    }
+
+    /// `uring`
+    fn uring(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// What the engine is with these options; by default, `facets` are those of its entry.
+    fn facets(&self, facets: Facets) -> Facets {
+        facets
     }
 }
 

@@ -31,6 +31,14 @@ pub(super) static NOWAIT: Definition = option("nowait", Kind::Bool, "Fail rather
         Ok(())
     });
 
+pub(super) static URING: Definition =
+    option("uring", Kind::Bool, "Act through io_uring, on as many names at once as iodepth says")
+        .default("0")
+        .lands_in_engine(|own, given| {
+            *found(own.uring())? = given.boolean()?;
+            Ok(())
+        });
+
 /// An option of commands that are passed through to a device. io_uring proper has them in its table as well, and no use
 /// for them: they are read, and a warning says so.
 pub(super) fn passed_through(_: &mut dyn OwnOptions, given: &mut Given<'_>) -> Result<(), String> {

@@ -67,7 +67,7 @@ impl IssueRules {
 pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_workload::Spec) -> IssueRules {
     let unit = facets.unit;
     let works = unit == UnitKind::Works;
-    let acts_on_names = matches!(unit, UnitKind::ActsOnNames(_));
+    let acts_in_the_call = matches!(unit, UnitKind::ActsOnNames(_)) && facets.is_synchronous();
     let depth = options.depth.iodepth.max(1);
     let complete_min = options.depth.iodepth_batch_complete_min.min(depth);
     let complete_max = match options.depth.iodepth_batch_complete_max {
@@ -90,8 +90,8 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         slat: measured(options.measurement.disable_slat)
             && (!facets.can(Capability::Coalesce) || options.depth.io_submit_mode == SubmitMode::Offload),
         clat: measured(options.measurement.disable_clat),
-        // As with fio, whose time of an act on a name is that of the call.
-        lat: measured(options.measurement.disable_lat) && !acts_on_names,
+        // As with fio, whose time of an act on a name is that of the call. Through a ring, which it does not have, there is more.
+        lat: measured(options.measurement.disable_lat) && !acts_in_the_call,
         slat_buckets: options.measurement.slat_percentiles,
         // The latency classes of the report come from this histogram, so it is kept in any case.
         clat_buckets: true,

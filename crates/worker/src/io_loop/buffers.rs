@@ -23,10 +23,10 @@ impl UnitBuffers {
         UnitBuffers { first, stride }
     }
 
-    /// The first byte of a unit's buffer.
+    /// The first byte of a unit's buffer. Where no data is moved ([`NO_DATA`]), it is no address of anything.
     #[inline(always)]
     pub fn start_of(self, index: u32) -> *mut u8 {
-        self.first.wrapping_add(index as usize * self.stride)
+        self.first.wrapping_add((index as usize).wrapping_mul(self.stride))
     }
 
     /// All bytes of a unit's buffer.
@@ -68,6 +68,12 @@ mod tests {
 
     fn buffers() -> UnitBuffers {
         UnitBuffers::new(std::ptr::without_provenance_mut(0x10000), 4096)
+    }
+
+    #[test]
+    fn units_that_move_no_data_may_be_many_and_long() {
+        let buffers = UnitBuffers::new(std::ptr::without_provenance_mut(0x10000), NO_DATA);
+        assert_eq!(buffers.of_io(u32::MAX, &io(Direction::Write, 1 << 40)).len(), 1 << 40);
     }
 
     #[test]

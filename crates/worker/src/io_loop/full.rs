@@ -305,7 +305,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if self.extras.syncs.holds_open(file) {
             return;
         }
-        self.drain();
+        if self.files.must_drain_to_close() {
+            self.drain();
+        }
         if let Err(error) = self.files.close(&mut self.engine, file) {
             self.refused(Attempt { operation: Operation::Sync, file, offset: 0, length: 0 }, error.into());
         }

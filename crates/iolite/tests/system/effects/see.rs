@@ -315,7 +315,7 @@ fn calls(
 }
 
 /// What shows that a call is not about the job's files or memory.
-const FOREIGN: [&str; 6] = ["/proc/", "/sys/", ".so", "socket:[", "pipe:[", "[signalfd]"];
+const FOREIGN: [&str; 7] = ["/proc/", "/sys/", ".so", "socket:[", "pipe:[", "[signalfd]", "fio-dump-status"];
 
 /// The calls of a log, those in two halves put together.
 fn joined(log: &str) -> Vec<String> {

@@ -1,5 +1,9 @@
 //! What the engines have in common that act on names: they are told the names when files are opened, and do one thing to
-//! the name of each unit.
+//! the name of each unit, in the call or through io_uring (`ring`).
+
+mod ring;
+
+pub(crate) use ring::{HERE, RingAct, RingNameEngine, open};
 
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
@@ -28,6 +32,7 @@ pub struct NameEngine<A> {
 }
 
 impl<A: Act> NameEngine<A> {
+    /// An engine that knows no name yet.
     pub(crate) fn with(act: A, config: &EngineConfig) -> Self {
         NameEngine { names: NameTable::new(config.files), act }
     }
