@@ -31,6 +31,7 @@ trait Erased {
     ) -> Result<(), Errno>;
     fn threads(&self) -> Vec<i32>;
     fn announcements(&self) -> Vec<String>;
+    fn explain(&self, unit: u32) -> Option<String>;
     fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
 
@@ -76,6 +77,10 @@ impl<E: Engine> Erased for E {
 
     fn announcements(&self) -> Vec<String> {
         Engine::announcements(self)
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        Engine::explain(self, unit)
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {
@@ -145,6 +150,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn announcements(&self) -> Vec<String> {
         self.0.announcements()
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        self.0.explain(unit)
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {

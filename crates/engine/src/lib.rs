@@ -52,6 +52,7 @@ mod psync;
 mod pvsync;
 mod pvsync2;
 mod registry;
+mod sg;
 mod splice;
 mod storage;
 mod sync;
@@ -80,6 +81,7 @@ pub use self::psync::PsyncEngine;
 pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
 pub use self::registry::{Visitor, build, probe, storage_of};
+pub use self::sg::SgEngine;
 pub use self::splice::SpliceEngine;
 pub use self::storage::{LocalStorage, Room, Storage, Stored};
 pub use self::sync::SyncEngine;
@@ -300,6 +302,12 @@ pub trait Engine {
     /// Lines that tell the user what the engine is about to do. Asked once, before the first unit.
     fn announcements(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// What the device says about a unit that has just failed, beside the error number, if it says anything.
+    fn explain(&self, unit: u32) -> Option<String> {
+        let _ = unit;
+        None
     }
 
     /// The storage of its own, if it has one. Asked while nothing is in flight.

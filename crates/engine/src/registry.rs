@@ -12,11 +12,12 @@ use crate::storage::StorageOf;
 use crate::{
     AnyEngine, CpuioEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine, FallocEngine,
     FtruncateEngine, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PageFaultEngine, PosixAioEngine,
-    PsyncEngine, Pvsync2Engine, PvsyncEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
+    PsyncEngine, Pvsync2Engine, PvsyncEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine,
+    apart,
 };
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, IoUringOptions, LibaioOptions, MmapOptions, OwnOptions,
-    Pvsync2Options, chosen, engine,
+    Pvsync2Options, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -124,6 +125,7 @@ engines! {
     shared "pvsync2" => Pvsync2Engine told Pvsync2Options,
     shared "mmap" => MmapEngine told MmapOptions,
     shared "posixaio" => PosixAioEngine,
+    shared "sg" => SgEngine told SgOptions,
     shared "splice" => SpliceEngine,
     shared "falloc" => FallocEngine,
     shared "ftruncate" => FtruncateEngine,

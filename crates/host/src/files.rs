@@ -1,6 +1,6 @@
 //! What is there under a name.
 
-use crate::Refusal;
+use crate::{DeviceClass, Refusal};
 use iolite_types::{FileKind, is_standard_stream};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
@@ -95,12 +95,14 @@ pub struct FileFacts {
     /// What it is.
     pub kind: EntryKind,
     /// The size of a regular file in bytes; 0 for all else. ([`Machine::size`](crate::Machine::size) knows that of
-    /// block devices, too.)
+    /// devices, too.)
     pub bytes: u64,
     /// What its other names would share. Standard input and output have zeros.
     pub identity: Identity,
     /// The number of a device.
     pub device: Option<DeviceNumber>,
+    /// What a character device is that holds data.
+    pub class: Option<DeviceClass>,
 }
 
 impl FileFacts {
@@ -117,6 +119,11 @@ impl FileFacts {
         self.kind == EntryKind::Block
     }
 
+    /// Whether this is a device that holds data.
+    pub fn is_storage_device(&self) -> bool {
+        self.is_block_device() || self.class.is_some()
+    }
+
     /// Its number, if it is a block device.
     pub fn block_device(&self) -> Option<DeviceNumber> {
         self.device.filter(|_| self.is_block_device())
@@ -125,11 +132,13 @@ impl FileFacts {
     fn of(metadata: &Metadata) -> FileFacts {
         let kind = EntryKind::of(metadata);
         let is_device = matches!(kind, EntryKind::Block | EntryKind::Char);
+        let device = is_device.then(|| DeviceNumber::of(metadata.rdev()));
         FileFacts {
             kind,
             bytes: if kind == EntryKind::Regular { metadata.len() } else { 0 },
             identity: Identity { device: metadata.dev(), inode: metadata.ino() },
-            device: is_device.then(|| DeviceNumber::of(metadata.rdev())),
+            device,
+            class: device.filter(|_| kind == EntryKind::Char).and_then(DeviceClass::of),
         }
     }
 
@@ -140,6 +149,7 @@ impl FileFacts {
             bytes: 0,
             identity: Identity { device: 0, inode: 0 },
             device: None,
+            class: None,
         }
     }
 }

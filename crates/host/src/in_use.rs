@@ -2,9 +2,11 @@
 //!
 //! A device is in use when it, one of its partitions, or the disk that it is a partition of is mounted or is swap;
 //! when another device (LVM, md, dm, bcache) is built on it; or when the kernel will not open it exclusively, which
-//! catches every user that is not listed anywhere.
+//! catches every user that is not listed anywhere. A character device that holds data is in use when the block device is
+//! that shows the same data, or when UBI is built on it.
 
-use crate::files::look;
+use crate::device_class::{DeviceClass, ubi_on};
+use crate::files::{device_node, look};
 use crate::{DeviceNumber, Refusal};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -40,12 +42,25 @@ impl fmt::Display for InUse {
     }
 }
 
-/// Why the block device at this path is in use, or may be; `None` when it is free, or no block device.
+/// Why the device at this path is in use, or may be; `None` when it is free, or holds no data.
 pub(crate) fn in_use(path: &Path) -> Option<InUse> {
-    let device = block_device(path)?;
+    let found = look(path).ok()??;
+    let (device, node) = match found.class {
+        None => (found.block_device()?, Some(path.to_owned())),
+        Some(class) => {
+            let device = class.block_device(found.device?)?;
+            (device, device_node(device))
+        }
+    };
+    let is_flash = found.class == Some(DeviceClass::Flash);
+    if is_flash && let Some(ubi) = ubi_on(device.minor) {
+        return Some(InUse::Held(ubi));
+    }
     let (mounts, swaps) = match tables(Path::new("/proc")).and_then(|tables| {
-        // Without this its relatives are not known either.
-        explained(&device.directory(), fs::metadata(device.directory()))?;
+        // Without this its relatives are not known either. Flash has a block device only if somebody wanted one.
+        if !is_flash {
+            explained(&device.directory(), fs::metadata(device.directory()))?;
+        }
         Ok(tables)
     }) {
         Ok(tables) => tables,
@@ -66,7 +81,7 @@ pub(crate) fn in_use(path: &Path) -> Option<InUse> {
     if let Some(by) = loop_devices().into_iter().find(|(_, below)| family.contains(below)) {
         return Some(InUse::Held(by.0));
     }
-    let exclusive = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(path);
+    let exclusive = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(node?);
     match exclusive {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(InUse::Busy),
         _ => None,

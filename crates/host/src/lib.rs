@@ -6,6 +6,7 @@
 
 mod control_groups;
 mod cpus;
+mod device_class;
 mod direct_io;
 mod disks;
 mod file_systems;
@@ -19,6 +20,7 @@ mod this_machine;
 
 pub use control_groups::{ControlGroupVersion, Hierarchy};
 pub use cpus::{Cpus, Node};
+pub use device_class::DeviceClass;
 pub use direct_io::DirectIo;
 pub use disks::{AtomicWrites, Disk, Queue, Scheduler, ZoneModel, Zones};
 pub use file_systems::FileSystem;
@@ -58,8 +60,8 @@ pub trait Machine: fmt::Debug {
         }
     }
 
-    /// The size in bytes of a regular file or block device; `None` = nothing is there, or it is something else. A block
-    /// device is opened for this.
+    /// The size in bytes of a regular file, a block device, or a character device that holds data; `None` = nothing is
+    /// there, or it is something else. A device is opened for this.
     ///
     /// # Errors
     /// The system does not tell.
@@ -92,7 +94,7 @@ pub trait Machine: fmt::Debug {
     /// (Other file systems that are mounted below /dev, such as /dev/shm, are for files.)
     fn among_devices(&self, path: &Path) -> bool;
 
-    /// Why the block device at this path is in use, or may be; `None` = it is free, or no block device.
+    /// Why the device at this path is in use, or may be; `None` = it is free, or holds no data.
     fn in_use(&self, path: &Path) -> Option<InUse>;
 
     /// The node below /dev of the block device with this number; `None` = there is none.

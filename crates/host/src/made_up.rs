@@ -1,8 +1,8 @@
 //! A machine that exists only in a test.
 
 use crate::{
-    Access, AtomicWrites, Cpus, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem, Hierarchy,
-    Identity, InUse, Limits, Machine, Memory, Node, Queue, Refusal, Zones,
+    Access, AtomicWrites, Cpus, DeviceClass, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem,
+    Hierarchy, Identity, InUse, Limits, Machine, Memory, Node, Queue, Refusal, Zones,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -157,6 +157,14 @@ impl MadeUp {
         self.entry(path.as_ref(), EntryKind::Char, 0)
     }
 
+    /// There is a character device that holds so many bytes.
+    #[must_use]
+    pub fn with_device_of(self, class: DeviceClass, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
+        let mut machine = self.entry(path.as_ref(), EntryKind::Char, bytes);
+        machine.change(path.as_ref()).facts.class = Some(class);
+        machine
+    }
+
     /// There is a block device of this size, a disk with blocks of 512 bytes.
     #[must_use]
     pub fn with_block_device(self, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
@@ -237,6 +245,7 @@ impl MadeUp {
             identity: Identity { device: 1, inode: u64::from(number) },
             device: matches!(kind, EntryKind::Block | EntryKind::Char)
                 .then_some(DeviceNumber { major: 259, minor: number }),
+            class: None,
         };
         let entry = Entry {
             facts,
@@ -292,7 +301,7 @@ impl Machine for MadeUp {
     }
 
     fn size(&self, path: &Path) -> Result<Option<u64>, Refusal> {
-        let has_size = |found: &FileFacts| matches!(found.kind, EntryKind::Regular | EntryKind::Block);
+        let has_size = |found: &FileFacts| found.kind == EntryKind::Regular || found.is_storage_device();
         Ok(self.file(path)?.filter(has_size).and(self.find(path)).map(|entry| entry.bytes))
     }
 

@@ -39,7 +39,7 @@ impl<K: Hash + Eq, V: Clone> Known<K, V> {
 #[derive(Debug, Default)]
 pub struct ThisMachine {
     files: Known<PathBuf, Result<Option<FileFacts>, Refusal>>,
-    device_sizes: Known<PathBuf, Result<u64, Refusal>>,
+    device_sizes: Known<PathBuf, Result<Option<u64>, Refusal>>,
     lists: Known<PathBuf, Result<Vec<PathBuf>, Refusal>>,
     in_use: Known<PathBuf, Option<InUse>>,
     disks: Known<DeviceNumber, Option<Disk>>,
@@ -70,7 +70,10 @@ impl Machine for ThisMachine {
         Ok(match self.file(path)? {
             Some(FileFacts { kind: EntryKind::Regular, bytes, .. }) => Some(bytes),
             Some(found) if found.is_block_device() => {
-                Some(self.device_sizes.get(path, || device_size(path))?)
+                self.device_sizes.get(path, || device_size(path).map(Some))?
+            }
+            Some(FileFacts { class: Some(class), device: Some(number), .. }) => {
+                self.device_sizes.get(path, || class.size(path, number))?
             }
             _ => None,
         })

@@ -1,7 +1,9 @@
 //! What a job asks of its engine, and the engine cannot do.
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
-use iolite_options::engines::{CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions};
+use iolite_options::engines::{
+    CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, SgOptions,
+};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 
 /// What stands in the way: the option to blame, and why.
@@ -41,6 +43,13 @@ pub(crate) fn obstacles(
     {
         let message = format!("{option}: ioengine={name} cannot put what it writes on stable storage");
         found.push((option, message));
+    }
+    if options.verification.is_on()
+        && options.pattern.rw.writes()
+        && options.engine.of::<SgOptions>().is_some_and(|own| !own.sg_write_mode.stores_data())
+    {
+        let message = "verify: with this sg_write_mode the disk does not keep the data of writes";
+        found.push(("verify", message.to_owned()));
     }
     found.extend(of_unit(options, engine));
     if !run.parse_only {

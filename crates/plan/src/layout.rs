@@ -20,6 +20,13 @@ pub struct FileFacts {
     pub size: Option<u64>,
 }
 
+impl FileFacts {
+    /// Whether it is a device that holds so much and no more.
+    pub fn is_device_of_a_size(self) -> bool {
+        self.kind == FileKind::Block || (self.kind == FileKind::Char && self.size.is_some())
+    }
+}
+
 /// A file of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLayout {
@@ -388,7 +395,7 @@ impl Found<'_> {
         count: u64,
         min_block: u64,
     ) -> Result<u64, LayoutError> {
-        let fixed_size = self.facts.kind == FileKind::Block || self.keeps_size;
+        let fixed_size = self.facts.is_device_of_a_size() || self.keeps_size;
         if fixed_size && self.offset >= self.real {
             return Err(self.behind_end(self.real));
         }

@@ -3,9 +3,9 @@
 use crate::files;
 use crate::replay::Replay;
 use crate::trims;
-use iolite_host::{EntryKind, Machine};
+use iolite_host::{DeviceClass, EntryKind, Machine};
 use iolite_options::JobOptions;
-use iolite_options::engines::{EngineInfo, ExtentAct, NameKind, NameUse};
+use iolite_options::engines::{EngineInfo, ExtentAct, NameKind, NameUse, Target};
 use iolite_types::is_standard_stream;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -37,11 +37,13 @@ pub(crate) fn obstacles(
         found.extend(not_to_be_removed(engine, &there, machine));
         return found;
     }
+    found.extend(wrong_kinds(engine, &names, machine));
     if !options.pattern.rw.changes() {
         return found;
     }
-    let trims_files = engine.facets.extent_act() == Some(ExtentAct::Reserve);
-    if replays.is_empty() && engine.facets.has_local_files() && !trims_files {
+    let trims_otherwise =
+        engine.facets.extent_act() == Some(ExtentAct::Reserve) || engine.facets.target != Target::Any;
+    if replays.is_empty() && engine.facets.has_local_files() && !trims_otherwise {
         found.extend(trims::obstacles(options, there.iter().copied(), machine));
     }
     if !options.files.allow_mounted_write {
@@ -49,6 +51,29 @@ pub(crate) fn obstacles(
         found.extend(changed.filter_map(|name| used(options, replays, name, machine)));
     }
     found
+}
+
+/// Why the engine cannot work on these names: it does things that only devices of a kind can do.
+fn wrong_kinds(
+    engine: &EngineInfo,
+    names: &BTreeSet<PathBuf>,
+    machine: &dyn Machine,
+) -> Vec<(&'static str, String)> {
+    let (class, needed) = match engine.facets.target {
+        Target::Any => return Vec::new(),
+        Target::Scsi => (DeviceClass::ScsiGeneric, "a disk that takes SCSI commands (/dev/sda or /dev/sg0)"),
+        Target::Flash => (DeviceClass::Flash, "a flash device (/dev/mtd0)"),
+        Target::DaxDevice => (DeviceClass::DirectAccess, "a DAX device (/dev/dax0.0)"),
+    };
+    let is_other = |name: &&PathBuf| {
+        let found = machine.file(name).ok().flatten();
+        let is_disk = found.is_some_and(|found| found.is_block_device()) && class == DeviceClass::ScsiGeneric;
+        !is_disk && found.and_then(|found| found.class) != Some(class) && !is_missing_device(machine, name)
+    };
+    let told = |name: &PathBuf| {
+        ("filename", format!("ioengine={}: {} is not {needed}", engine.name, name.display()))
+    };
+    names.iter().filter(is_other).map(told).collect()
 }
 
 /// Why these names are not to be removed: what has them is nothing that a job makes.
@@ -77,15 +102,15 @@ fn is_changed(name: &Path, replays: &[Replay]) -> bool {
     replays.is_empty() || replays.iter().any(|(replay, files)| replay.changes(files, name))
 }
 
-/// Why the file must not be changed: it is a block device in use.
+/// Why the file must not be changed: it is a device in use.
 fn used(
     options: &JobOptions,
     replays: &[Replay],
     name: &Path,
     machine: &dyn Machine,
 ) -> Option<(&'static str, String)> {
-    let is_block = machine.file(name).ok().flatten().is_some_and(|found| found.is_block_device());
-    let reason = is_block.then(|| machine.in_use(name)).flatten()?;
+    let is_device = machine.file(name).ok().flatten().is_some_and(|found| found.is_storage_device());
+    let reason = is_device.then(|| machine.in_use(name)).flatten()?;
     let blamed = if replays.is_empty() { "filename" } else { "read_iolog" };
     let (what, name) = (what_changes(options, replays), name.display());
     let message =
@@ -153,6 +178,40 @@ mod tests {
         assert_eq!(told("/dev/root", |o| o.files.allow_mounted_write = true), []);
         assert_eq!(told("/dev/root", |o| o.ioengine = "null".into()), []);
         assert_eq!(told("/dev/free", |_| ()), []);
+    }
+
+    #[test]
+    fn generic_devices_are_protected_as_their_disks() {
+        let machine = MadeUp::new()
+            .with_device_of(DeviceClass::ScsiGeneric, "/dev/sg0", 1 << 30)
+            .used("/dev/sg0", InUse::Mounted("/".into()));
+        let sg = engine("sg").unwrap();
+        let told = |rw| {
+            let mut options = JobOptions::default();
+            options.choose_engine(sg);
+            options.pattern.rw = rw;
+            options.files.filename = vec!["/dev/sg0".into()];
+            obstacles(&options, sg, &[], &machine).len()
+        };
+        assert_eq!([ReadWrite::Read, ReadWrite::Write, ReadWrite::Trim].map(told), [0, 1, 1]);
+    }
+
+    #[test]
+    fn engines_of_devices_take_nothing_else() {
+        let refusal = |file: &str, name: &str| {
+            let chosen = engine(name).unwrap();
+            let found = told(file, |o| {
+                o.choose_engine(chosen);
+                o.pattern.rw = ReadWrite::Read;
+            });
+            found.into_iter().next().map(|(_, message)| message)
+        };
+        assert_eq!(refusal("/dev/free", "sg"), None);
+        assert_eq!(
+            refusal("/dev/null", "sg").as_deref(),
+            Some("ioengine=sg: /dev/null is not a disk that takes SCSI commands (/dev/sda or /dev/sg0)")
+        );
+        assert!(refusal("new", "sg").is_some(), "a file that would be made is no disk");
     }
 
     #[test]

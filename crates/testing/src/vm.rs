@@ -32,7 +32,7 @@ pub struct Ran {
     pub status: i32,
     /// What it printed, on either output.
     pub output: String,
-    /// Its directory, with the files that it has left: in the machine its current directory.
+    /// The files that it has left in its current directory, without those of a MiB and more.
     pub directory: PathBuf,
 }
 

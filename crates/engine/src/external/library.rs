@@ -5,7 +5,7 @@
 
 use super::abi;
 use crate::EngineError;
-use iolite_options::engines::{Capabilities, Capability, Completion, Data, Facets, UnitKind};
+use iolite_options::engines::{Capabilities, Capability, Completion, Data, Facets, Target, UnitKind};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::fs::File;
 use std::io::Read;
@@ -157,7 +157,13 @@ fn facets(engine: &abi::Engine) -> Result<Facets, String> {
     }
     let can: Vec<Capability> =
         known.iter().filter(|(bit, _)| engine.capabilities & bit != 0).map(|&(_, can)| can).collect();
-    Ok(Facets { data, unit: UnitKind::Transfers, completion, capabilities: Capabilities::of(&can) })
+    Ok(Facets {
+        data,
+        target: Target::Any,
+        unit: UnitKind::Transfers,
+        completion,
+        capabilities: Capabilities::of(&can),
+    })
 }
 
 #[cfg(test)]

@@ -78,11 +78,11 @@ const fn row(
 
 /// A test of its own.
 macro_rules! test {
-    ($option:literal, $module:ident :: $name:ident) => {
+    ($option:literal, $module:ident $(:: $name:ident)+) => {
         crate::effects::Effect::Test {
             option: $option,
-            path: concat!(stringify!($module), "::", stringify!($name)),
-            test: crate::$module::$name,
+            path: concat!(stringify!($module) $(, "::", stringify!($name))+),
+            test: crate::$module$(::$name)+,
         }
     };
 }

@@ -1,17 +1,25 @@
 //! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]): the same jobs by the program under test
 //! and the newest fio.
 
+pub mod scsi;
+
 use crate::common::Program;
 use crate::common::comparison::{Counts, Report, compare_reports};
 use iolite_testing::vm::{self, Ran};
 use iolite_testing::{or_skip, partly_skipped, this_test};
 use std::fs;
+use std::path::Path;
+
+/// The newest fio that there is: each start of one takes seconds here.
+fn newest() -> Option<Program> {
+    Program::peers().into_iter().max_by_key(|peer| peer.release.minor)
+}
 
 /// What a script may call: `ours NAME WORD…` runs the program under test, and `both NAME WORD…` the newest fio before it.
 /// What they print goes to `NAME.ours` and `NAME.theirs`, and the exit status to files beside these.
 fn prelude() -> String {
     let ours = Program::under_test().path;
-    let theirs = Program::peers().pop().map(|peer| peer.path).unwrap_or_default();
+    let theirs = newest().map(|peer| peer.path).unwrap_or_default();
     format!(
         r#"
 ours() {{ local name=$1; shift; '{}' --name=j "$@" >"$name.ours" 2>&1; echo $? >"$name.ours.status"; }}
@@ -24,6 +32,19 @@ both() {{ theirs "$@" --output-format=json,normal; ours "$@" --output-format=jso
 "#,
         ours.display(),
         theirs = theirs.display(),
+    )
+}
+
+/// The words of a script that run an example, with less to do, as `example`.
+fn example(variables: &str, name: &str) -> String {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let file = examples.join(name).canonicalize().expect("the example is there");
+    let program = Program::under_test().path;
+    format!(
+        "sed 's/^size=.*/size=1M/' '{}' >example.fio; {variables} '{}' --output-format=json example.fio >example.ours 2>&1; \
+         echo $? >example.ours.status",
+        file.display(),
+        program.display()
     )
 }
 
@@ -45,6 +66,15 @@ fn told(ran: &Ran, name: &str, who: &str) -> (String, i32) {
     (text, status.trim().parse().expect("a status is a number"))
 }
 
+/// What the newest fio has printed, and its exit status: this one where there is no fio.
+#[track_caller]
+fn told_by_peer(ran: &Ran, name: &str, otherwise: i32) -> (String, i32) {
+    match Program::peers().is_empty() {
+        true => (String::new(), otherwise),
+        false => told(ran, name, "theirs"),
+    }
+}
+
 /// The report of a run of ours that succeeded.
 #[track_caller]
 fn report(ran: &Ran, name: &str) -> Report {
@@ -60,7 +90,7 @@ fn report(ran: &Ran, name: &str) -> Report {
 /// Compares reports and exit status of both, where there is a fio.
 #[track_caller]
 fn compare(ran: &Ran, names: &[&str], test: &str) {
-    let Some(peer) = Program::peers().pop() else {
+    let Some(peer) = newest() else {
         return partly_skipped(test, "fio is not installed");
     };
     for name in names {

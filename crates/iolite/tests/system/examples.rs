@@ -108,6 +108,9 @@ const LEAVES_DATA: &str = "verify-power-cut.fio";
 /// Those that need a device.
 const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
+/// Those that need a device of the virtual machine: they are run there (`emulated`).
+pub const ON_EMULATED_DEVICES: [&str; 1] = ["scsi-commands.fio"];
+
 /// Those that replay a trace, which has to be there.
 const OF_TRACES: [&str; 2] = ["trace-block.fio", "trace-replay.fio"];
 
@@ -115,7 +118,9 @@ const OF_TRACES: [&str; 2] = ["trace-block.fio", "trace-replay.fio"];
 fn names() -> Vec<String> {
     let mut names = entries(&examples());
     names.retain(|name| {
-        name.ends_with(".fio") && !ON_DEVICES.contains(&name.as_str()) && *name != LEAVES_DATA
+        let has_its_own_test =
+            ON_DEVICES.contains(&name.as_str()) || ON_EMULATED_DEVICES.contains(&name.as_str());
+        name.ends_with(".fio") && !has_its_own_test && *name != LEAVES_DATA
     });
     names
 }

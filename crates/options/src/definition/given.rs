@@ -167,7 +167,7 @@ macro_rules! number {
     };
 }
 
-number!(u32, i32, u64, i64);
+number!(u16, u32, i32, u64, i64);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,12 @@
 //! The engines: one entry holds all that anybody asks about an engine before it runs.
 
-use super::{Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, UnitKind};
+use super::{
+    Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
+};
 use super::{
     CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions,
 };
-use super::{NameOptions, Pvsync2Options, StatOptions};
+use super::{NameOptions, Pvsync2Options, SgOptions, StatOptions};
 use super::{external, files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
@@ -26,6 +28,7 @@ const fn engine(name: &'static str, help: &'static str) -> EngineInfo {
         supported: true,
         facets: Facets {
             data: Data::LocalFiles,
+            target: Target::Any,
             unit: UnitKind::Transfers,
             completion: Completion::Call,
             capabilities: Capabilities::of(USUAL),
@@ -45,6 +48,12 @@ impl EngineInfo {
 
     const fn data(mut self, data: Data) -> Self {
         self.facets.data = data;
+        self
+    }
+
+    /// Names the only files that it can work on, which have their size.
+    const fn works_on(mut self, target: Target) -> Self {
+        self.facets.target = target;
         self
     }
 
@@ -179,9 +188,10 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .not_yet(),
     engine("mtd", "Reads, writes and erases flash devices").options(local::MTD).not_yet(),
     engine("sg", "SCSI commands by the generic driver")
+        .works_on(Target::Scsi)
         .completion(Completion::Kernel)
-        .options(sg::OPTIONS)
-        .not_yet(),
+        .can(&[Sync, Trim, Polling])
+        .own(|| SgOptions::default().into(), sg::OPTIONS),
     engine("io_uring", "The kernel's submission and completion rings")
         .completion(Completion::Kernel)
         .can(&[Sync, Trim, Extend, AtomicWrites, Priorities, Polling])

@@ -6,7 +6,7 @@ use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions,
     LibaioOptions,
 };
-use super::{MmapOptions, NameOptions, Pvsync2Options, StatOptions};
+use super::{MmapOptions, NameOptions, Pvsync2Options, SgOptions, StatOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,7 @@ engine_options! {
     Mmap(MmapOptions),
     Name(NameOptions),
     Pvsync2(Pvsync2Options),
+    Sg(SgOptions),
     Stat(StatOptions),
 }
 

@@ -93,6 +93,20 @@ pub enum Completion {
     LibraryThreads,
 }
 
+/// Which files of this machine an engine can work on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Target {
+    /// Whatever the system opens.
+    #[default]
+    Any,
+    /// Disks that take SCSI commands: block devices and their generic devices.
+    Scsi,
+    /// Flash.
+    Flash,
+    /// Memory that is mapped as a device.
+    DaxDevice,
+}
+
 /// Something that some engines can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Capability {
@@ -170,6 +184,9 @@ impl From<Capabilities> for Vec<Capability> {
 pub struct Facets {
     /// Where its data lives.
     pub data: Data,
+    /// Which of those files it can work on.
+    #[serde(default)]
+    pub target: Target,
     /// What one of its units does.
     pub unit: UnitKind,
     /// Who completes a unit.
@@ -247,6 +264,7 @@ mod tests {
     fn facets_travel() {
         let facets = Facets {
             data: Data::OwnStorage,
+            target: Target::Any,
             unit: UnitKind::Transfers,
             completion: Completion::LibraryThreads,
             capabilities: Capabilities::of(&[Capability::Trim]),

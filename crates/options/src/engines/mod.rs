@@ -43,8 +43,9 @@ pub use mmap::MmapOptions;
 pub use own::OwnOptions;
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
+pub use sg::{SgOptions, SgWriteMode};
 
-pub use facets::{Capabilities, Capability, Completion, Data, ExtentAct, Facets, UnitKind};
+pub use facets::{Capabilities, Capability, Completion, Data, ExtentAct, Facets, Target, UnitKind};
 pub use facets::{NameAct, NameKind, NameUse};
 
 use crate::definition::Definition;

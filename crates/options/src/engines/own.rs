@@ -29,6 +29,16 @@ pub trait OwnOptions: Any {
         None
     }
 
+    /// `readfua`
+    fn readfua(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `writefua`
+    fn writefua(&mut self) -> Option<&mut bool> {
+        None
+    }
+
     /// `cmdprio…`
     fn priorities(&self) -> Option<&CommandPriorities> {
         None

@@ -1,10 +1,72 @@
-//! The options of `sg`, which have no effect yet.
+//! The options of `sg`.
 
+use super::own::{OwnOptions, own, own_options, place};
 use super::shared::{HIPRI, READFUA, WRITEFUA, option};
 use crate::definition::{Definition, Kind};
+use serde::{Deserialize, Serialize};
 
-static SG_WRITE_MODE: Definition =
-    option("sg_write_mode", Kind::Str, "SCSI command for writes").default("write").keywords(&[
+/// The command that a write becomes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SgWriteMode {
+    /// WRITE.
+    #[default]
+    Write,
+    /// WRITE AND VERIFY.
+    WriteAndVerify,
+    /// WRITE SAME: the first block is written everywhere.
+    WriteSame,
+    /// WRITE SAME, and the disk chooses what is written.
+    WriteSameWithoutData,
+    /// VERIFY of the medium, without data.
+    VerifyMedium,
+    /// VERIFY: the disk compares with the data.
+    VerifyData,
+    /// VERIFY: the disk compares every block with the first one.
+    VerifyBlock,
+    /// WRITE STREAM.
+    WriteStream,
+}
+
+impl SgWriteMode {
+    /// Whether the data of a write is on the disk afterwards.
+    pub const fn stores_data(self) -> bool {
+        matches!(self, SgWriteMode::Write | SgWriteMode::WriteAndVerify | SgWriteMode::WriteStream)
+    }
+}
+
+own_options! {
+    /// The options of `sg`.
+    pub struct SgOptions declared by OPTIONS {
+        /// Commands that read or write are polled for.
+        pub hipri: bool,
+        /// Reads bypass the disk's cache.
+        pub readfua: bool,
+        /// Writes are on the medium when they are complete.
+        pub writefua: bool,
+        /// What a write is.
+        pub sg_write_mode: SgWriteMode,
+        /// The stream of WRITE STREAM; 0 = one is opened.
+        pub stream_id: u16,
+    }
+}
+
+impl OwnOptions for SgOptions {
+    fn hipri(&mut self) -> Option<&mut bool> {
+        Some(&mut self.hipri)
+    }
+
+    fn readfua(&mut self) -> Option<&mut bool> {
+        Some(&mut self.readfua)
+    }
+
+    fn writefua(&mut self) -> Option<&mut bool> {
+        Some(&mut self.writefua)
+    }
+}
+
+static SG_WRITE_MODE: Definition = option("sg_write_mode", Kind::Str, "SCSI command for writes")
+    .default("write")
+    .keywords(&[
         ("write", "WRITE"),
         ("write_and_verify", "WRITE AND VERIFY"),
         ("verify", "Same as write_and_verify"),
@@ -15,9 +77,24 @@ static SG_WRITE_MODE: Definition =
         ("verify_bytchk_01", "VERIFY against the data"),
         ("verify_bytchk_11", "VERIFY of every block against one"),
         ("write_stream", "WRITE STREAM"),
-    ]);
+    ])
+    .lands_in_engine(|own, given| {
+        place::<SgOptions>(own)?.sg_write_mode = match given.keyword()? {
+            "write_and_verify" | "verify" => SgWriteMode::WriteAndVerify,
+            "write_same" | "same" => SgWriteMode::WriteSame,
+            "write_same_ndob" => SgWriteMode::WriteSameWithoutData,
+            "verify_bytchk_00" => SgWriteMode::VerifyMedium,
+            "verify_bytchk_01" => SgWriteMode::VerifyData,
+            "verify_bytchk_11" => SgWriteMode::VerifyBlock,
+            "write_stream" => SgWriteMode::WriteStream,
+            _ => SgWriteMode::Write,
+        };
+        Ok(())
+    });
 static STREAM_ID: Definition =
-    option("stream_id", Kind::Int, "Stream of WRITE STREAM; 0 opens one").default("0");
+    option("stream_id", Kind::Int, "Stream of WRITE STREAM, up to 65535; 0 opens one")
+        .default("0")
+        .lands_in_engine(own!(SgOptions.stream_id, number()));
 
 /// All of them.
 pub(super) static OPTIONS: &[&Definition] = &[&HIPRI, &READFUA, &WRITEFUA, &SG_WRITE_MODE, &STREAM_ID];

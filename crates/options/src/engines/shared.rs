@@ -56,11 +56,23 @@ pub(super) fn passed_through(_: &mut dyn OwnOptions, given: &mut Given<'_>) -> R
 }
 
 pub(super) static READFUA: Definition =
-    option("readfua", Kind::Bool, "Set the force-unit-access bit of reads")
-        .default("0")
-        .lands_in_engine(passed_through);
+    option("readfua", Kind::Bool, "Set the force-unit-access bit of reads").default("0").lands_in_engine(
+        |own, given| match own.readfua() {
+            Some(place) => {
+                *place = given.boolean()?;
+                Ok(())
+            }
+            None => passed_through(own, given),
+        },
+    );
 
 pub(super) static WRITEFUA: Definition =
-    option("writefua", Kind::Bool, "Set the force-unit-access bit of writes")
-        .default("0")
-        .lands_in_engine(passed_through);
+    option("writefua", Kind::Bool, "Set the force-unit-access bit of writes").default("0").lands_in_engine(
+        |own, given| match own.writefua() {
+            Some(place) => {
+                *place = given.boolean()?;
+                Ok(())
+            }
+            None => passed_through(own, given),
+        },
+    );

@@ -123,6 +123,7 @@ fn supported_engines() {
             "falloc",
             "e4defrag",
             "splice",
+            "sg",
             "io_uring",
             "libaio",
             "external"

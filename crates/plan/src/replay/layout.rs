@@ -49,7 +49,7 @@ pub fn replay_layout(
     let laid_out = files.iter().zip(&replay.needs).map(|((path, facts), needs)| {
         let end = needs.end.values.into_iter().max().unwrap_or(0);
         let size = facts.size.unwrap_or(0);
-        if facts.kind == FileKind::Block && end > size {
+        if facts.is_device_of_a_size() && end > size {
             return Err(format!("{}: {}", replay.name.display(), too_small(path, needs, size)));
         }
         let read_end = needs.end[Direction::Read];

@@ -93,7 +93,7 @@ impl FileTable {
         if is_new && !rules.allow_file_create {
             return Err(format!("{} does not exist, and allow_file_create=0", path.display()));
         }
-        let size = size.filter(|_| kind == FileKind::Block).unwrap_or(0);
+        let size = size.filter(|_| kind != FileKind::Regular).unwrap_or(0);
         let protected = if rules.readonly {
             Some("--readonly forbids that".to_owned())
         } else if rules.has_local_files && rules.traces.contains(&FileKey::of(&path)) {
@@ -101,7 +101,7 @@ impl FileTable {
                 "it is the trace that is replayed; send it elsewhere with replay_redirect or directory"
                     .to_owned(),
             )
-        } else if kind == FileKind::Block && !rules.allow_mounted_write {
+        } else if rules.has_local_files && !rules.allow_mounted_write {
             machine.in_use(&path).map(|why| format!("{why}; allow_mounted_write=1 overrides this"))
         } else {
             None

@@ -68,6 +68,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             NOTHING_MOVED => (Errno(libc::EIO), " (the file ends before)"),
             errno => (errno, ""),
         };
+        let told = self.engine.explain(index).map(|told| format!(" ({told})"));
+        let why = told.as_deref().unwrap_or(why);
         if let Some(direction) = attempt.operation.direction() {
             self.stats.directions[direction.index()].ios.add(1);
         }

@@ -1,0 +1,80 @@
+//! A disk that is open: what commands to it depend on.
+
+use iolite_os::scsi::{self, Header};
+use std::io;
+use std::os::fd::RawFd;
+
+/// How many answers can be read at once (<scsi/sg.h>).
+const SG_GET_NUM_WAITING: libc::c_ulong = 0x227d;
+
+/// An open disk.
+pub(super) struct Disk {
+    /// It is the generic device, which queues.
+    pub is_generic: bool,
+    /// Bytes of a logical block.
+    pub block: u64,
+    /// The stream that was opened for the job.
+    pub stream: Option<u16>,
+    /// Commands under way.
+    pub in_flight: usize,
+}
+
+impl Disk {
+    pub(super) fn open(descriptor: RawFd, is_generic: bool, opens_stream: bool) -> io::Result<Disk> {
+        let block = match scsi::capacity(descriptor) {
+            Ok(told) if told.block > 0 => u64::from(told.block),
+            Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOMEDIUM)),
+            Err(error) => return Err(error),
+        };
+        let stream = if opens_stream { Some(open_stream(descriptor)?) } else { None };
+        Ok(Disk { is_generic, block, stream, in_flight: 0 })
+    }
+
+    /// Closes the stream that was opened. The disk does that as well when it needs streams.
+    pub(super) fn close(&self, descriptor: RawFd) {
+        if let Some(stream) = self.stream {
+            let command = stream_control(CLOSE, stream);
+            let mut header = Header { cmd_len: command.len() as u8, cmdp: command.as_ptr(), ..Header::EMPTY };
+            // SAFETY: the command lives through the call, and there is no data. An error helps nobody any more.
+            let _ = unsafe { header.perform(descriptor) };
+        }
+    }
+}
+
+const OPEN: u8 = 1;
+const CLOSE: u8 = 2;
+
+/// STREAM CONTROL of SBC-4.
+fn stream_control(control: u8, stream: u16) -> [u8; 16] {
+    let [high, low] = stream.to_be_bytes();
+    let answer = if control == OPEN { 8 } else { 0 };
+    [0x9e, control << 5 | 0x14, 0, 0, high, low, 0, 0, 0, 0, 0, 0, 0, answer, 0, 0]
+}
+
+/// Opens a stream; its number.
+fn open_stream(descriptor: RawFd) -> io::Result<u16> {
+    let mut answer = [0; 8];
+    scsi::read(descriptor, &stream_control(OPEN, 0), &mut answer)?;
+    Ok(u16::from_be_bytes([answer[4], answer[5]]))
+}
+
+/// How many commands of a generic device have been answered and not been fetched.
+pub(super) fn answers_waiting(descriptor: RawFd) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: the ioctl writes one int.
+    match unsafe { libc::ioctl(descriptor, SG_GET_NUM_WAITING as _, &raw mut count) } {
+        0 => Ok(usize::try_from(count).unwrap_or(0)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_opened_and_closed_by_the_standard() {
+        assert_eq!(stream_control(OPEN, 0), [0x9e, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0]);
+        assert_eq!(stream_control(CLOSE, 0x102), [0x9e, 0x54, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}

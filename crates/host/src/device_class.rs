@@ -1,0 +1,87 @@
+//! Character devices that hold data.
+
+use crate::{DeviceNumber, Refusal};
+use iolite_os::scsi;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// What a character device is that holds data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeviceClass {
+    /// The way of SCSI commands to a device (`/dev/sg0`).
+    ScsiGeneric,
+    /// Flash (`/dev/mtd0`).
+    Flash,
+    /// Memory that is mapped (`/dev/dax0.0`).
+    DirectAccess,
+}
+
+/// The block devices that are another view of flash.
+const FLASH_BLOCKS: u32 = 31;
+
+impl DeviceClass {
+    /// That of a character device; `None` = it holds no data.
+    pub(crate) fn of(number: DeviceNumber) -> Option<DeviceClass> {
+        let subsystem = fs::read_link(directory(number).join("subsystem")).ok()?;
+        match subsystem.file_name()?.to_str()? {
+            "scsi_generic" => Some(DeviceClass::ScsiGeneric),
+            "mtd" => Some(DeviceClass::Flash),
+            "dax" => Some(DeviceClass::DirectAccess),
+            _ => None,
+        }
+    }
+
+    /// How many bytes the device holds.
+    pub(crate) fn size(self, path: &Path, number: DeviceNumber) -> Result<Option<u64>, Refusal> {
+        if self == DeviceClass::ScsiGeneric {
+            let device = File::open(path)?;
+            // What is no disk (a tape, an enclosure) has no capacity.
+            let told = scsi::capacity(device.as_raw_fd()).ok();
+            return Ok(told.map(|told| told.blocks * u64::from(told.block)));
+        }
+        let text = fs::read_to_string(directory(number).join("size"))?;
+        Ok(text.trim().parse().ok())
+    }
+
+    /// The block device that is the same storage.
+    pub(crate) fn block_device(self, number: DeviceNumber) -> Option<DeviceNumber> {
+        match self {
+            DeviceClass::ScsiGeneric => {
+                let disk = fs::read_dir(directory(number).join("device/block")).ok()?.flatten().next()?;
+                DeviceNumber::parse(&fs::read_to_string(disk.path().join("dev")).ok()?)
+            }
+            // Each has a second node, which is only for reading.
+            DeviceClass::Flash => Some(DeviceNumber { major: FLASH_BLOCKS, minor: number.minor / 2 }),
+            DeviceClass::DirectAccess => None,
+        }
+    }
+}
+
+/// Where sysfs describes the character device of this number.
+fn directory(number: DeviceNumber) -> PathBuf {
+    PathBuf::from(format!("/sys/dev/char/{}:{}", number.major, number.minor))
+}
+
+/// The UBI device that is built on this flash; `None` = there is none.
+pub(crate) fn ubi_on(flash: u32) -> Option<String> {
+    let attached = |entry: &fs::DirEntry| {
+        let number = fs::read_to_string(entry.path().join("mtd_num")).ok()?;
+        (number.trim().parse() == Ok(flash)).then_some(())
+    };
+    let devices = fs::read_dir("/sys/class/ubi").into_iter().flatten().flatten();
+    let mut found = devices.filter(|entry| attached(entry).is_some());
+    found.next().map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_devices_hold_nothing() {
+        assert_eq!(DeviceClass::of(DeviceNumber { major: 1, minor: 3 }), None);
+        assert_eq!(DeviceClass::of(DeviceNumber { major: 4095, minor: 0 }), None);
+    }
+}

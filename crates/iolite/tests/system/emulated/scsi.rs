@@ -1,0 +1,163 @@
+//! `sg` on a disk in memory that speaks SCSI (scsi_debug), by both of its nodes.
+
+use super::{compare, example, report, run, told};
+use crate::common::Program;
+use crate::common::json::Json;
+use iolite_testing::vm::Ran;
+use iolite_testing::{or_skip, this_test};
+
+/// The report of a job that succeeded.
+#[track_caller]
+fn json(ran: &Ran, name: &str) -> Json {
+    report(ran, name).json.expect("the report is in JSON as well")
+}
+
+#[test]
+fn disks_are_read_written_and_trimmed_by_commands() {
+    let ran = or_skip!(run(
+        "sg",
+        r#"
+scsi_disk dev_size_mb=16 lbpu=1 lbprz=1 || exit
+both deep --ioengine=sg --filename=$sg --rw=randrw --bs=4k --size=1m --iodepth=8 --verify=crc32c
+ours more --ioengine=sg --filename=$sg --rw=randwrite --bs=4k --size=1m --iodepth=40 --verify=md5 --output-format=json
+both block --ioengine=sg --filename=$disk --rw=write --bs=64k --size=1m --fsync=4
+ours whole --ioengine=sg --filename=$sg --rw=trim --bs=1m --iodepth=4 --output-format=json
+both end --ioengine=sg --filename=$sg --rw=read --bs=4k --offset=15m --size=4m
+od -An -tx1 -N 1048576 $disk | sort -u | head -c 100 >left
+"#
+    ));
+    let deep = json(&ran, "deep");
+    assert_eq!(deep.job().bytes().iter().sum::<u64>(), (1 << 20) + deep.job().bytes()[1]);
+    assert!(deep.job().float("iodepth_level.8") > 50.0, "commands are under way together");
+    assert_eq!(json(&ran, "more").job().ios(), [256, 256, 0], "a file takes 16 commands at a time");
+    assert_eq!(json(&ran, "block").job().ios(), [0, 16, 0]);
+    assert_eq!(json(&ran, "block").job().int("sync.total_ios"), 3);
+    assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 16 << 20], "the disk told its size");
+    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0]);
+    let left = std::fs::read_to_string(ran.directory.join("left")).unwrap();
+    assert!(left.split_whitespace().all(|byte| byte == "00" || byte == "*"), "{left}");
+    compare(&ran, &["end", "block"], &this_test!());
+}
+
+#[test]
+fn the_example_runs() {
+    let ran = or_skip!(run(
+        "sg-example",
+        &format!("scsi_disk dev_size_mb=16 delay=0 && {}", example("DISK=$sg", "scsi-commands.fio"))
+    ));
+    let json = json(&ran, "example");
+    let jobs = json.jobs();
+    assert_eq!(jobs.iter().map(|job| job.ios()).collect::<Vec<_>>(), [[16, 0, 0], [0, 16, 0]]);
+}
+
+/// The SCSI commands and flags of the system calls of a job.
+#[track_caller]
+fn commands(ran: &Ran, name: &str) -> Vec<String> {
+    let log = std::fs::read_to_string(ran.directory.join(format!("{name}.calls"))).unwrap();
+    let of_disks = log.lines().filter(|line| line.contains("SG_IO") && !line.contains("x25\\x00"));
+    let field = |line: &str, name: &str| {
+        let rest = line.split_once(&format!("{name}="))?.1;
+        Some(rest.split([',', ' ']).next()?.trim_matches('"').to_owned())
+    };
+    let command = |line: &str| {
+        let bytes = field(line, "cmdp")?.replace("\\x", "");
+        Some(format!("{bytes} {} {}", field(line, "dxfer_len")?, field(line, "flags")?))
+    };
+    let found: Vec<String> = of_disks.filter_map(command).collect();
+    assert!(!found.is_empty(), "{log}");
+    found
+}
+
+/// Each option is seen in what is sent; each mode of writing, too.
+#[test]
+pub fn options_are_parts_of_the_commands() {
+    let ran = or_skip!(run(
+        "sg-options",
+        r#"
+scsi_disk dev_size_mb=16 lbpu=1 ndelay=0 || exit
+command -v strace >/dev/null || exit 77
+calls() {
+    local name=$1; shift
+    strace -f -xx -s 64 -e trace=ioctl -o $name.calls IOLITE --name=j --ioengine=sg --filename=$disk --bs=4k --size=4k "$@" >$name.ours 2>&1
+    echo $? >$name.ours.status
+}
+calls plain --rw=read
+calls readfua --rw=read --readfua=1
+calls hipri --rw=read --hipri
+calls write --rw=write
+calls writefua --rw=write --writefua=1
+for mode in write_and_verify verify write_same same write_same_ndob verify_bytchk_00 verify_bytchk_01 verify_bytchk_11; do
+    calls $mode --rw=write --sg_write_mode=$mode --writefua=1 --continue_on_error=write
+done
+calls stream --rw=write --sg_write_mode=write_stream --stream_id=7
+calls opened --rw=write --sg_write_mode=write_stream
+calls trim --rw=trim
+"#
+        .replace("IOLITE", &Program::under_test().path.display().to_string())
+        .as_str()
+    ));
+    let lines = |name| commands(&ran, name);
+    assert_eq!(lines("plain"), ["28000000000000000800 4096 0"]);
+    assert_eq!(lines("readfua"), ["28080000000000000800 4096 0"]);
+    assert_eq!(lines("hipri"), ["28000000000000000800 4096 0x800"]);
+    assert_eq!(lines("write"), ["2a000000000000000800 4096 0"]);
+    assert_eq!(lines("writefua"), ["2a080000000000000800 4096 0"]);
+    for name in ["write_and_verify", "verify"] {
+        assert_eq!(lines(name), ["2e000000000000000800 4096 0"], "writefua is ignored");
+    }
+    for name in ["write_same", "same"] {
+        assert_eq!(lines(name), ["41000000000000000800 512 0"]);
+    }
+    assert_eq!(lines("write_same_ndob"), ["93010000000000000000000000080000 0 0"]);
+    assert_eq!(lines("verify_bytchk_00"), ["2f000000000000000800 0 0"]);
+    assert_eq!(lines("verify_bytchk_01"), ["2f020000000000000800 4096 0"]);
+    assert_eq!(lines("verify_bytchk_11"), ["2f060000000000000800 512 0"]);
+    assert_eq!(lines("trim"), ["42000000000000001800 24 0"]);
+    assert_eq!(lines("stream"), ["9a000000000000000000000700080000 4096 0"]);
+    assert_eq!(lines("opened"), ["9e340000000000000000000000080000 8 0"], "the disk has no streams");
+}
+
+#[test]
+fn what_a_disk_refuses_is_told_in_its_words() {
+    let ran = or_skip!(run(
+        "sg-errors",
+        r#"
+scsi_disk dev_size_mb=16 || exit
+sg() { local name=$1; shift; both $name --ioengine=sg --bs=4k --size=64k "$@"; }
+sg differs --filename=$sg --rw=write --sg_write_mode=verify_bytchk_01
+ours block --ioengine=sg --filename=$disk --rw=write --bs=4k --size=64k --sg_write_mode=verify_bytchk_01
+ours part --ioengine=sg --filename=$sg --rw=read --bs=1000 --size=64k
+sg null --filename=/dev/null --rw=read
+truncate -s 1m regular
+sg regular --filename=regular --rw=read
+ours readonly --ioengine=sg --filename=$sg --rw=write --sg_write_mode=verify_bytchk_00 --bs=4k --readonly
+ours verify --ioengine=sg --filename=$sg --rw=write --sg_write_mode=write_same --bs=4k --size=64k --verify=crc32c
+mkfs.ext4 -q $disk && mkdir /run/mounted && mount $disk /run/mounted || exit
+ours mounted --ioengine=sg --filename=$sg --rw=write --sg_write_mode=verify_bytchk_00 --bs=4k --size=64k
+ours allowed --ioengine=sg --filename=$sg --rw=write --sg_write_mode=verify_bytchk_00 --bs=4k --size=64k --allow_mounted_write=1
+umount /run/mounted
+modprobe -r scsi_debug
+ours gone --ioengine=sg --filename=/dev/sg99 --rw=read --bs=4k --size=64k
+"#
+    ));
+    let refused = |name, text: &str| {
+        let (told, status) = told(&ran, name, "ours");
+        assert!(status == 1 && told.contains(text), "{name}: {status}: {told}");
+    };
+    for name in ["differs", "block"] {
+        refused(name, "Input/output error (miscompare (sense key eh, code 1dh/00h) to command 2f 02 00");
+    }
+    refused("part", "Invalid argument: read offset=0, buflen=1000");
+    refused("null", "ioengine=sg: /dev/null is not a disk that takes SCSI commands");
+    refused("regular", "ioengine=sg: regular is not a disk that takes SCSI commands");
+    refused("readonly", "--readonly forbids that");
+    refused("verify", "with this sg_write_mode the disk does not keep the data of writes");
+    refused("mounted", "it is mounted on /run/mounted; allow_mounted_write=1 overrides this");
+    refused("gone", "/dev/sg99 does not exist");
+    assert_eq!(told(&ran, "allowed", "ours").1, 0, "{}", told(&ran, "allowed", "ours").0);
+    for name in ["differs", "null", "regular"] {
+        if let (text, status @ (0 | 2..)) = super::told_by_peer(&ran, name, 1) {
+            panic!("{name}: the peer ends with {status}: {text}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! SCSI commands by the kernel's generic interface, version 3: `sg_io_hdr` of <scsi/sg.h>, documented in the kernel's
+//! Documentation/scsi/scsi-generic.rst and <https://sg.danny.cz/sg/p/sg_v3_ho.html>.
+
+use std::io;
+use std::os::fd::RawFd;
+
+/// The ioctl that sends a command and waits for its end.
+const SG_IO: libc::c_ulong = 0x2285;
+
+/// Which way data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Transfer {
+    /// There is no data.
+    None = -1,
+    /// To the device.
+    ToDevice = -2,
+    /// From the device.
+    FromDevice = -3,
+}
+
+/// `sg_io_hdr`: a command on its way to the device, and what became of it. The fields are the kernel's.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the names are the kernel's")]
+pub struct Header {
+    pub interface_id: i32,
+    pub dxfer_direction: i32,
+    pub cmd_len: u8,
+    pub mx_sb_len: u8,
+    pub iovec_count: u16,
+    pub dxfer_len: u32,
+    pub dxferp: *mut u8,
+    pub cmdp: *const u8,
+    pub sbp: *mut u8,
+    pub timeout: u32,
+    pub flags: u32,
+    pub pack_id: i32,
+    pub usr_ptr: usize,
+    pub status: u8,
+    pub masked_status: u8,
+    pub msg_status: u8,
+    pub sb_len_wr: u8,
+    pub host_status: u16,
+    pub driver_status: u16,
+    pub resid: i32,
+    pub duration: u32,
+    pub info: u32,
+}
+
+impl Header {
+    /// Poll the device for the end of the command (`SGV4_FLAG_HIPRI`).
+    pub const POLLED: u32 = 0x800;
+
+    /// Milliseconds after which the kernel gives up a command.
+    const TIMEOUT: u32 = 60_000;
+
+    /// A command without a command.
+    pub const EMPTY: Header = Header {
+        interface_id: b'S' as i32,
+        dxfer_direction: Transfer::None as i32,
+        cmd_len: 0,
+        mx_sb_len: 0,
+        iovec_count: 0,
+        dxfer_len: 0,
+        dxferp: std::ptr::null_mut(),
+        cmdp: std::ptr::null(),
+        sbp: std::ptr::null_mut(),
+        timeout: Header::TIMEOUT,
+        flags: 0,
+        pack_id: 0,
+        usr_ptr: 0,
+        status: 0,
+        masked_status: 0,
+        msg_status: 0,
+        sb_len_wr: 0,
+        host_status: 0,
+        driver_status: 0,
+        resid: 0,
+        duration: 0,
+        info: 0,
+    };
+
+    /// Whether the device, the adapter and the driver are content.
+    pub fn succeeded(&self) -> bool {
+        /// The driver says that there is sense data, which the status says as well.
+        const SENSE: u16 = 8;
+        self.status == 0 && self.host_status == 0 && self.driver_status & !SENSE == 0
+    }
+
+    /// Sends the command through an open device and waits for its end.
+    ///
+    /// # Errors
+    /// It could not be sent. What the device made of it is in the header.
+    ///
+    /// # Safety
+    /// The pointers are valid for the lengths beside them, and the data may be written to where it comes from the device.
+    pub unsafe fn perform(&mut self, device: RawFd) -> io::Result<()> {
+        loop {
+            // SAFETY: the caller promises that what the header points to is valid.
+            if unsafe { libc::ioctl(device, SG_IO as _, &raw mut *self) } == 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// How large a disk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Logical blocks.
+    pub blocks: u64,
+    /// Bytes of one.
+    pub block: u32,
+}
+
+/// Asks a device how large it is (READ CAPACITY).
+///
+/// # Errors
+/// It takes no SCSI commands, or not this one.
+pub fn capacity(device: RawFd) -> io::Result<Capacity> {
+    /// What READ CAPACITY(10) says when its 32 bits do not suffice.
+    const MORE: u32 = u32::MAX;
+    let mut short = [0; 8];
+    read(device, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], &mut short)?;
+    let word = |bytes: &[u8]| bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte));
+    let last = word(&short[..4]);
+    if last != u64::from(MORE) {
+        return Ok(Capacity { blocks: last + 1, block: word(&short[4..]) as u32 });
+    }
+    let mut long = [0; 32];
+    read(device, &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0], &mut long)?;
+    Ok(Capacity { blocks: word(&long[..8]).saturating_add(1), block: word(&long[8..12]) as u32 })
+}
+
+/// Sends a command that answers with data, and waits for that.
+///
+/// # Errors
+/// It could not be sent, or the device refuses it (EIO).
+pub fn read(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<()> {
+    let mut header = Header {
+        dxfer_direction: Transfer::FromDevice as i32,
+        cmd_len: command.len() as u8,
+        cmdp: command.as_ptr(),
+        dxfer_len: data.len() as u32,
+        dxferp: data.as_mut_ptr(),
+        ..Header::EMPTY
+    };
+    // SAFETY: all pointers are to slices of the lengths that stand beside them, and live through the call.
+    unsafe { header.perform(device)? };
+    if header.succeeded() { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn headers_have_the_kernels_layout() {
+        assert_eq!(size_of::<Header>(), 88);
+        assert_eq!(std::mem::offset_of!(Header, dxferp), 16);
+        assert_eq!(std::mem::offset_of!(Header, status), 64);
+        assert_eq!(std::mem::offset_of!(Header, info), 80);
+    }
+
+    #[test]
+    fn what_takes_no_commands_has_no_capacity() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(capacity(null.as_raw_fd()).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+    }
+
+    #[test]
+    fn success_is_when_nobody_complains() {
+        assert!(Header::EMPTY.succeeded());
+        assert!(!Header { status: 2, driver_status: 8, ..Header::EMPTY }.succeeded());
+        assert!(!Header { host_status: 1, ..Header::EMPTY }.succeeded());
+    }
+}
