@@ -32,6 +32,7 @@ trait Erased {
     fn threads(&self) -> Vec<i32>;
     fn announcements(&self) -> Vec<String>;
     fn explain(&self, unit: u32) -> Option<String>;
+    fn remarks(&mut self) -> Vec<String>;
     fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
 
@@ -81,6 +82,10 @@ impl<E: Engine> Erased for E {
 
     fn explain(&self, unit: u32) -> Option<String> {
         Engine::explain(self, unit)
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        Engine::remarks(self)
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {
@@ -154,6 +159,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn explain(&self, unit: u32) -> Option<String> {
         self.0.explain(unit)
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        self.0.remarks()
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {

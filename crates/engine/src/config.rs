@@ -23,6 +23,8 @@ pub struct EngineConfig {
     pub options: EngineOptions,
     /// Most units in flight, at least 1.
     pub depth: usize,
+    /// Bytes of every I/O; 0 = they differ.
+    pub block: u64,
     /// The job's files are opened with O_DIRECT.
     pub direct: bool,
     /// Writes are to be whole or not at all (RWF_ATOMIC), for the engines that can ask for it.
@@ -52,6 +54,7 @@ impl EngineConfig {
         EngineConfig {
             options,
             depth: depth.max(1),
+            block: 0,
             direct: false,
             atomic: false,
             files: 1,

@@ -120,6 +120,9 @@ pub enum EngineError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The server of objects, or how to talk to it.
+    #[error("ioengine=http: {0}")]
+    Http(String),
     /// The engine in a shared object cannot be used.
     #[error("ioengine=external:{library}: {why}")]
     External {
@@ -176,9 +179,10 @@ impl EngineError {
     /// The error number behind it, for reports that want one.
     pub fn errno(&self) -> i32 {
         match self {
-            EngineError::Unknown(_) | EngineError::NotImplemented(_) | EngineError::External { .. } => {
-                libc::EINVAL
-            }
+            EngineError::Unknown(_)
+            | EngineError::NotImplemented(_)
+            | EngineError::Http(_)
+            | EngineError::External { .. } => libc::EINVAL,
             EngineError::UringDisabled { .. } | EngineError::UringForbidden => libc::EPERM,
             EngineError::NoRingCommand { .. } | EngineError::NoSystemCall { .. } => libc::ENOSYS,
             EngineError::AioLimit { .. } => libc::EAGAIN,

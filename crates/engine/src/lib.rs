@@ -41,6 +41,7 @@ mod filecreate;
 mod filedelete;
 mod filestat;
 mod ftruncate;
+mod http;
 mod io_uring;
 mod libaio;
 mod mmap;
@@ -71,6 +72,7 @@ pub use self::exec::ExecEngine;
 pub use self::external::describe_external;
 pub use self::falloc::FallocEngine;
 pub use self::ftruncate::FtruncateEngine;
+pub use self::http::HttpEngine;
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
 pub use self::mmap::MmapEngine;
@@ -308,6 +310,11 @@ pub trait Engine {
     fn explain(&self, unit: u32) -> Option<String> {
         let _ = unit;
         None
+    }
+
+    /// Lines that tell the user what was remarkable and no failure. Asked once, after the last unit.
+    fn remarks(&mut self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The storage of its own, if it has one. Asked while nothing is in flight.

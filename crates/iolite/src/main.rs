@@ -16,6 +16,7 @@ mod stored_names;
 
 use console::Console;
 use iolite_host::ThisMachine;
+use iolite_options::engines::HttpOptions;
 use iolite_options::{Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
@@ -155,6 +156,11 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
         if problems.is_empty() {
             let known = external::describe(&mut jobs).and_then(|()| stored_names::look_up(&mut jobs));
             problems = known.err().unwrap_or_default();
+        }
+    }
+    for job in &mut jobs {
+        if let Some(own) = job.engine.of_mut::<HttpOptions>() {
+            own.lenient = name.is_strict();
         }
     }
     // Everything is decided from the same facts.

@@ -115,7 +115,7 @@ impl<'a> Assembler<'a> {
             "{}: {}{} {}",
             setting.key_origin,
             setting.key,
-            setting.value.as_ref().map(|value| format!("={value}")).unwrap_or_default(),
+            setting.value.as_ref().map(|value| format!("={}", registry::shown(&setting.key, value))).unwrap_or_default(),
             if applied.is_some() { "applied" } else { "refused" }
         );
         applied
@@ -151,7 +151,8 @@ impl<'a> Assembler<'a> {
         if definition.name == "steadystate" {
             tracing::debug!(target: "parse", "set steady state {}", job.measurement.steadystate.threshold());
         }
-        Some((definition.name.to_owned(), value.unwrap_or_default().trim().to_owned()))
+        let value = value.unwrap_or_default().trim();
+        Some((definition.name.to_owned(), registry::shown(definition.name, value).to_owned()))
     }
 }
 

@@ -56,6 +56,16 @@ impl JobOptions {
             .max(1)
     }
 
+    /// The size of all blocks of the job; `None` = they differ, or a trace says what they are.
+    pub fn only_block(&self) -> Option<u64> {
+        let mut sizes = self.pattern.rw.directions().flat_map(|direction| {
+            let size = self.block_size(direction);
+            [size.min(), size.max()]
+        });
+        let first = sizes.next().filter(|_| !self.is_replay())?;
+        sizes.all(|size| size == first).then_some(first)
+    }
+
     /// Whether the job replays traces: they say what it does, rather than its other options.
     pub fn is_replay(&self) -> bool {
         !self.replay.read_iolog.is_empty()

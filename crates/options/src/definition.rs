@@ -227,6 +227,8 @@ pub struct Definition {
     pub off: &'static [&'static str],
     /// In a job file its value is optional, although it is a text.
     pub stands_alone: bool,
+    /// Its value is a key, a password or a token: nothing that is printed or stored shows it.
+    pub is_secret: bool,
     /// Stores its value; `None` while the option has no effect yet.
     pub land: Option<Land>,
 }
@@ -250,6 +252,7 @@ impl Definition {
             parent: None,
             off: &[],
             stands_alone: false,
+            is_secret: false,
             land: None,
         }
     }
@@ -318,6 +321,12 @@ impl Definition {
     /// Makes its value optional in job files.
     pub const fn standing_alone(mut self) -> Self {
         self.stands_alone = true;
+        self
+    }
+
+    /// Makes its value one that nothing shows.
+    pub const fn secret(mut self) -> Self {
+        self.is_secret = true;
         self
     }
 

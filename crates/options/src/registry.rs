@@ -36,6 +36,12 @@ pub fn find_any_engine(name: &str) -> Vec<(&'static EngineInfo, &'static Definit
     engines::engines().iter().filter_map(|engine| Some((engine, engine.option(name)?))).collect()
 }
 
+/// The value of an option as it may be shown: a placeholder, where it is a secret of any engine.
+pub fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+    let is_secret = || find_any_engine(name).iter().any(|(_, definition)| definition.is_secret);
+    if !value.is_empty() && is_secret() { engines::PLACEHOLDER } else { value }
+}
+
 /// The job option, or option of this engine, that was probably meant by an unknown name.
 pub fn suggest(name: &str, engine: &str) -> Option<&'static str> {
     let own = engines::engine(engine).map_or(&[][..], |engine| engine.options);
@@ -57,12 +63,14 @@ pub fn apply(
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
     let text = value.map(str::trim);
-    let shown = match text {
-        Some(text) => format!("{}={text}", definition.name),
+    let as_given = match text {
+        Some(text) => format!("{}={}", definition.name, shown(definition.name, text)),
         None => definition.name.to_owned(),
     };
-    let diagnostic =
-        |message: String| Diagnostic { origin: Some(origin.clone()), message: format!("{shown}: {message}") };
+    let diagnostic = |message: String| Diagnostic {
+        origin: Some(origin.clone()),
+        message: format!("{as_given}: {message}"),
+    };
     let mut given = Given { definition, text, kb_base: job.measurement.kb_base, notes: Vec::new() };
     match definition.land {
         Some(land) => land.put(job, &mut given).map_err(diagnostic)?,

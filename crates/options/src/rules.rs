@@ -3,6 +3,7 @@
 //! These are the rules of the language, which apply wherever the job runs. They are applied once, when all options of
 //! a job are known.
 
+use crate::engines::HttpOptions;
 use crate::{Diagnostic, JobOptions, Origin, Range, SplitEntry, SubmitMode, Verify, engines};
 use iolite_types::Direction;
 
@@ -20,6 +21,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_logs(job, warnings);
     settle_verification(job, warnings);
     settle_traces(job, warnings);
+    settle_http(job, warnings);
     if job.zones.zonerange == 0 {
         job.zones.zonerange = job.zones.zonesize;
     }
@@ -29,6 +31,18 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.files.pre_read {
         // Invalidating would drop what was just read into the cache.
         job.files.invalidate = false;
+    }
+}
+
+/// Whoever is between this machine and another one reads what is not encrypted.
+fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    if let Some(own) = job.engine.of::<HttpOptions>().filter(|own| own.identifies_in_the_open()) {
+        let message = format!(
+            "https=off: keys, passwords or data go to {} unencrypted, and whoever is in between can read them; use \
+             https=on",
+            own.http_host
+        );
+        warnings.push(Diagnostic { origin: origin(job, "http_host"), message });
     }
 }
 

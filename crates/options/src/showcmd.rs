@@ -5,7 +5,7 @@
 //! would be options of the job before them. Values that a shell would split are quoted. An option without a value
 //! that stands for the job's name (`write_lat_log`) gets that name, because on a command line the next word would be
 //! its value; in defaults it becomes an option of each job. A section that `name=` renames gets the `filename_format`
-//! that keeps its file names.
+//! that keeps its file names. A placeholder stands where a secret would.
 
 use crate::assemble::{files_named_after, in_file_order};
 use crate::registry;
@@ -53,7 +53,8 @@ pub(crate) fn render(program: &str, defaults: &[&Section], sections: &[&Section]
                     continue;
                 }
             }
-            let value = if stands_alone { Some(section.job_name()) } else { setting.value.as_deref() };
+            let value = setting.value.as_deref().map(|value| registry::shown(name, value));
+            let value = if stands_alone { Some(section.job_name()) } else { value };
             push(&mut line, name, value, name == "description");
         }
         if !section.is_global && section.job_name() != section.name {

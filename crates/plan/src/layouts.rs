@@ -4,7 +4,8 @@ use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
 use crate::{layout, layout_of_names, offsets, readonly, replay_layout};
 use iolite_host::{Machine, Refusal};
-use iolite_options::JobOptions;
+use iolite_options::engines::Capability;
+use iolite_options::{JobOptions, SizeValue};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -74,7 +75,11 @@ impl Search<'_> {
             }
             return Ok(layout);
         }
-        let namespace = self.namespaces.of(job).filter(|_| facets.needs_files());
+        // (What is made by writing it need not be there, but may have the size that nobody has told.)
+        let is_sized =
+            matches!(options.extent.size, Some(SizeValue::Bytes(_))) || options.extent.filesize.is_some();
+        let asks = facets.needs_files() || (facets.can(Capability::MadeByWriting) && !is_sized);
+        let namespace = self.namespaces.of(job).filter(|_| asks);
         let mut files = Vec::with_capacity(worker.files.len());
         for path in worker.files.iter() {
             let found = match namespace {

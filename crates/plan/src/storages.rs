@@ -71,7 +71,7 @@ pub(crate) fn facts(
     names: &[PathBuf],
     storages: &dyn Storages,
 ) -> Result<Vec<FileFacts>, String> {
-    let config = EngineConfig::new(job.options.engine.clone(), 1);
+    let config = job.storage_config();
     let sizes = storages.sizes(job.engine.name, &config, names)?;
     Ok(sizes.into_iter().map(|size| FileFacts { kind: FileKind::Regular, size }).collect())
 }

@@ -1,5 +1,5 @@
-//! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, the
-//! releases of fio to compare with, and a virtual machine.
+//! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, a server of
+//! objects that misbehaves when told to, the releases of fio to compare with, and a virtual machine.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | `IOLITE_VM` | the directory that `scripts/vm` has filled (default: `target/vm`) |
 
 pub mod engines;
+pub mod objects;
 pub mod peers;
 pub mod releases;
 pub mod seed;
@@ -16,6 +17,7 @@ pub mod skip;
 pub mod vm;
 
 pub use engines::{engine_of, example_engine};
+pub use objects::{ObjectServer, Reply, Seen, certificate};
 pub use peers::{Peer, peers};
 pub use releases::Release;
 pub use seed::{Luck, properties, seed, seed_or};

@@ -415,6 +415,9 @@ impl Worker<'_> {
         self.enter(Phase::Finishing);
         let logged = self.finish_logs(io_loop.extras.log.take());
         let closed = self.put_away(io_loop);
+        for line in io_loop.engine.remarks() {
+            Message::Note(self.number(), line).send(self.messages);
+        }
         if let Some(verification) = &mut io_loop.extras.verification {
             self.leave_state(verification, failure.is_none() && worked.is_ok());
         }

@@ -28,6 +28,7 @@ mod exchange;
 mod extents;
 mod external;
 mod failures;
+mod http;
 mod idleness;
 mod log_tools;
 mod logs;

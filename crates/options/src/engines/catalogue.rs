@@ -4,14 +4,17 @@ use super::{
     Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
 };
 use super::{
-    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions, LibaioOptions, MmapOptions,
+    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, LibaioOptions,
+    MmapOptions,
 };
 use super::{NameOptions, Pvsync2Options, SgOptions, StatOptions};
-use super::{external, files, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
+use super::{external, files, http, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
-use Capability::{AtomicWrites, Coalesce, CopyIntoFile, Extend, OnlyLook, Polling, Priorities, Sync, Trim};
+use Capability::{
+    AtomicWrites, Coalesce, CopyIntoFile, Extend, MadeByWriting, OnlyLook, Polling, Priorities, Sync, Trim,
+};
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
 use NameKind::{Directory, File};
@@ -223,8 +226,10 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .not_yet(),
     engine("http", "Objects over HTTP: WebDAV, S3, Swift")
         .data(Data::OwnStorage)
-        .options(network::HTTP)
-        .not_yet(),
+        .completion(Completion::Engine)
+        .can(&[Sync, Trim, Extend, MadeByWriting])
+        .loads_library()
+        .own(|| HttpOptions::default().into(), http::OPTIONS),
     engine("dev-dax", "Persistent memory by a DAX device").can(&[Sync, CopyIntoFile]).not_yet(),
     engine("libpmem", "Persistent memory by libpmem").can(&[Sync, CopyIntoFile]).not_yet(),
     // What it is besides, its library says.

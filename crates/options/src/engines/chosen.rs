@@ -3,8 +3,8 @@
 use super::facets::Facets;
 use super::own::{OwnOptions, found};
 use super::{
-    CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, IoUringOptions,
-    LibaioOptions,
+    CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
+    IoUringOptions, LibaioOptions,
 };
 use super::{MmapOptions, NameOptions, Pvsync2Options, SgOptions, StatOptions};
 use crate::definition::Given;
@@ -53,6 +53,7 @@ engine_options! {
     E4defrag(E4defragOptions),
     Exec(ExecOptions),
     External(ExternalOptions),
+    Http(HttpOptions),
     IoUring(IoUringOptions),
     Libaio(LibaioOptions),
     Mmap(MmapOptions),

@@ -129,10 +129,13 @@ pub enum Capability {
     OnlyLook,
     /// Make one system call of several I/Os, so that none of them has a submission of its own to be timed.
     Coalesce,
+    /// Make what its names mean by writing it, and only so: objects. Nothing is laid out before a job unless the job asks
+    /// for it.
+    MadeByWriting,
 }
 
 impl Capability {
-    const ALL: [Capability; 9] = [
+    const ALL: [Capability; 10] = [
         Capability::Sync,
         Capability::Trim,
         Capability::AtomicWrites,
@@ -142,6 +145,7 @@ impl Capability {
         Capability::CopyIntoFile,
         Capability::OnlyLook,
         Capability::Coalesce,
+        Capability::MadeByWriting,
     ];
 }
 
@@ -234,12 +238,21 @@ impl Facets {
 
     /// Whether its files have to be there, and as large as the job needs them, before its first unit.
     pub const fn needs_files(&self) -> bool {
-        self.keeps_data() && matches!(self.unit, UnitKind::Transfers | UnitKind::ActsOnExtents(_))
+        self.keeps_data()
+            && matches!(self.unit, UnitKind::Transfers | UnitKind::ActsOnExtents(_))
+            && !self.can(Capability::MadeByWriting)
     }
 
     /// Whether a unit is complete when the call that issues it returns.
     pub const fn is_synchronous(&self) -> bool {
         matches!(self.completion, Completion::Call)
+    }
+
+    /// The same facets, where what its names mean is made before the job like files are.
+    pub fn laid_out(self) -> Facets {
+        let mut capabilities = Vec::from(self.capabilities);
+        capabilities.retain(|&one| one != Capability::MadeByWriting);
+        Facets { capabilities: Capabilities::from(capabilities), ..self }
     }
 
     /// Whether it can do this.

@@ -64,7 +64,7 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
             CreationTime::ByWorker
         },
         data: job.engine.facets.data,
-        engine: (job.engine.name.to_owned(), EngineConfig::new(options.engine.clone(), 1)),
+        engine: (job.engine.name.to_owned(), job.storage_config()),
         must_extend: job.engine.facets.data == Data::OwnStorage && !job.engine.facets.can(Capability::Extend),
         on_open: options.files.create_on_open,
         fallocate: options.files.fallocate,

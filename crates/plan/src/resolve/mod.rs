@@ -183,11 +183,20 @@ impl JobPlan {
     pub fn probe_config(&self) -> EngineConfig {
         probe_config(&self.options)
     }
+
+    /// What the engine is told that only answers for its storage.
+    pub fn storage_config(&self) -> EngineConfig {
+        EngineConfig {
+            block: self.options.only_block().unwrap_or(0),
+            ..EngineConfig::new(self.options.engine.clone(), 1)
+        }
+    }
 }
 
 fn probe_config(options: &JobOptions) -> EngineConfig {
     EngineConfig {
         direct: options.durability.direct,
+        block: options.only_block().unwrap_or(0),
         ..EngineConfig::new(options.engine.clone(), options.depth.iodepth as usize)
     }
 }

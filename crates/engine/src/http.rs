@@ -1,0 +1,319 @@
+//! `http`: objects on a server that speaks S3, WebDAV or Swift.
+//!
+//! A unit is one request: reading is GET, writing PUT, trimming DELETE. As many are in flight as the job's depth says, each
+//! on a connection of its own that is kept for the next. All of it is driven by the worker itself, when it queues and when
+//! it reaps: there is no thread. A sync has nothing to do, because a server answers a PUT when it has the object.
+//!
+//! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH with decimal bytes as fio names them;
+//! with `range` a file is one object, of which reads ask for a range and which writes replace.
+
+mod remedy;
+mod set_up;
+mod storage;
+
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
+    Storage, Unit,
+};
+use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink, Store};
+use iolite_options::engines::{HttpOptions, ObjectMode};
+use iolite_types::Operation;
+use std::fmt::Write;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+/// The engine.
+pub struct HttpEngine {
+    client: Client,
+    store: Store,
+    options: HttpOptions,
+    /// Bytes of every I/O; 0 = they differ.
+    block: u64,
+    files: Vec<Option<File>>,
+    /// The units in flight, by their index.
+    units: Vec<Flying>,
+    /// The name of the object that is asked for.
+    name: String,
+    /// What was not there and was taken for zeros, or trimmed.
+    missing: u64,
+}
+
+/// An open file.
+struct File {
+    /// Its name on the server, with the slash that it begins with.
+    name: String,
+    /// The end of the region that the job may touch.
+    end: u64,
+}
+
+/// A unit in flight, and why it failed.
+#[derive(Clone, Default)]
+struct Flying {
+    buffer: usize,
+    length: u64,
+    offset: u64,
+    file: u32,
+    method: Option<Method>,
+    words: Option<String>,
+}
+
+impl HttpEngine {
+    /// An engine for this server. Nothing is connected before the first request.
+    ///
+    /// # Errors
+    /// The server is not known, keys or certificates are missing or cannot be used.
+    pub fn new(config: &EngineConfig, options: &HttpOptions) -> Result<Self, EngineError> {
+        let (client, store) = set_up::connect(options).map_err(EngineError::Http)?;
+        Ok(HttpEngine {
+            client,
+            store,
+            options: options.clone(),
+            block: config.block,
+            files: (0..config.files).map(|_| None).collect(),
+            units: vec![Flying::default(); config.depth],
+            name: String::new(),
+            missing: 0,
+        })
+    }
+
+    /// What a file with this path is called on the server.
+    fn server_name(&self, path: &std::path::Path) -> io::Result<String> {
+        set_up::server_name(&self.options, path)
+            .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))
+    }
+
+    /// Begins the request of a unit.
+    ///
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn begin(&mut self, unit: &Unit, method: Method) -> Result<(), Errno> {
+        let file = self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
+        let part = name_object(&mut self.name, &self.options, &file.name, unit.offset, unit.length);
+        let part = part.filter(|_| method == Method::Get);
+        let length = unit.length as usize;
+        let body: &[u8] = match method {
+            // SAFETY: the caller promises that the buffer is valid for these bytes.
+            Method::Put if length > 0 => unsafe { std::slice::from_raw_parts(unit.buffer, length) },
+            _ => &[],
+        };
+        let mut head = self.client.blank();
+        self.store.head(method, &Object { name: &self.name, part }, body, &mut head);
+        let sink = match method {
+            Method::Get => Sink::Memory(unit.buffer, length),
+            _ => Sink::Text,
+        };
+        if self.units.len() <= unit.index as usize {
+            self.units.resize(unit.index as usize + 1, Flying::default());
+        }
+        self.units[unit.index as usize] = Flying {
+            buffer: unit.buffer.addr(),
+            length: unit.length,
+            offset: unit.offset,
+            file: unit.file,
+            method: Some(method),
+            words: None,
+        };
+        let body = (body.as_ptr(), body.len());
+        let request = Request { head, body, sink, head_only: false, fields: false };
+        // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
+        unsafe { self.client.begin(unit.index, request) };
+        Ok(())
+    }
+
+    /// What became of a unit.
+    fn outcome(&mut self, done: Done) -> Outcome {
+        let index = done.token as usize;
+        let Flying { length, method, .. } = self.units[index];
+        let is_read = method == Some(Method::Get);
+        let words = match done.result {
+            Ok(answer) if answer.is_success() => match answer.length == length {
+                true => return Ok(length),
+                false if !is_read => return Ok(length),
+                false => self.wrong_length(&answer, length),
+            },
+            Ok(answer) if answer.status == 404 && self.options.lenient && method != Some(Method::Put) => {
+                self.missing += 1;
+                if is_read {
+                    let buffer = self.units[index].buffer as *mut u8;
+                    // SAFETY: the unit's buffer is valid for its length until the unit is complete, which it is when
+                    // this is told.
+                    unsafe { buffer.write_bytes(0, length as usize) };
+                }
+                return Ok(length);
+            }
+            Ok(answer) => {
+                let refusal = Refusal::of(&answer);
+                format!("{refusal}{}", remedy::of(&refusal, &self.options, is_read))
+            }
+            Err(failure) => failure.words,
+        };
+        let request = self.in_words(index);
+        self.units[index].words = Some(format!("{request}: {words}"));
+        Err(Errno(libc::EIO))
+    }
+
+    fn wrong_length(&self, answer: &Answer, length: u64) -> String {
+        let has = answer.length;
+        match self.options.http_object_mode {
+            ObjectMode::Block => {
+                format!("the object has {has} bytes, not {length}: somebody else wrote it")
+            }
+            ObjectMode::Range if answer.status == 200 => {
+                format!("the server gave all {has} bytes of the object, not the range that was asked for")
+            }
+            ObjectMode::Range => {
+                format!("there are {has} of these {length} bytes; {}", remedy::TOO_SHORT)
+            }
+        }
+    }
+
+    /// The request of a unit: `GET /bucket/name_0_4096`.
+    fn in_words(&mut self, index: usize) -> String {
+        let Flying { file, offset, length, method, .. } = self.units[index];
+        let Some(file) = self.files.get(file as usize).and_then(Option::as_ref) else { return String::new() };
+        name_object(&mut self.name, &self.options, &file.name, offset, length);
+        format!("{} {}", method.map_or("", Method::word), self.name)
+    }
+}
+
+/// Puts the name of the object for a block of a file, and gives the part of it that the block is, if it is a part.
+fn name_object(
+    name: &mut String,
+    options: &HttpOptions,
+    file: &str,
+    offset: u64,
+    length: u64,
+) -> Option<std::ops::Range<u64>> {
+    name.clear();
+    name.push_str(file);
+    match options.http_object_mode {
+        ObjectMode::Block => {
+            // (Writing to a String does not fail.)
+            let _ = write!(name, "_{offset}_{length}");
+            None
+        }
+        ObjectMode::Range => Some(offset..offset.saturating_add(length)),
+    }
+}
+
+impl Engine for HttpEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let name = self.server_name(&spec.path)?;
+        let is_whole = self.options.http_object_mode == ObjectMode::Block || self.block == spec.size;
+        if mode.write && !is_whole && !self.options.lenient {
+            let words = format!(
+                "{}: http_object_mode=range writes and trims whole objects: bs= has to be the size of the file, {} bytes",
+                spec.path.display(),
+                spec.size
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        let index = index as usize;
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, || None);
+        }
+        self.files[index] = Some(File { name, end: spec.size });
+        Ok(())
+    }
+
+    // The name is kept: it is asked for when the file is removed, and in words about units.
+    fn close(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let method = match unit.operation {
+            Operation::Read => Method::Get,
+            Operation::Write => Method::Put,
+            Operation::Trim => Method::Delete,
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => {
+                return Queued::Completed(Ok(0));
+            }
+            Operation::Work => return Queued::Completed(Err(Errno(libc::ENOSYS))),
+        };
+        // SAFETY: the caller promises what is demanded here.
+        match unsafe { self.begin(unit, method) } {
+            Ok(()) => Queued::Queued,
+            Err(errno) => Queued::Completed(Err(errno)),
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let wanted = min.min(max).min(self.client.in_flight());
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        // Even if nothing is waited for, requests have to go on.
+        let mut has_driven = false;
+        while self.client.count_done() < wanted || !has_driven {
+            let left = match (wanted, end) {
+                (0, _) => Some(Duration::ZERO),
+                _ if self.client.count_done() >= wanted => Some(Duration::ZERO),
+                (_, Some(end)) => Some(end.saturating_duration_since(Instant::now())),
+                (_, None) => None,
+            };
+            match self.client.drive(left) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
+                Err(error) => return Err(Errno::from(&error)),
+            }
+            has_driven = true;
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+        }
+        for _ in 0..max {
+            let Some(over) = self.client.next_done() else { break };
+            let unit = over.token;
+            let outcome = self.outcome(over);
+            done.push(Completion { unit, outcome });
+        }
+        Ok(())
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        self.units.get(unit as usize)?.words.clone()
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let counts = self.client.counts();
+        if self.missing > 0 {
+            lines.push(format!(
+                "http: {} requests for objects that are not there counted as done (404); under its own name this is \
+                 an error",
+                self.missing
+            ));
+        }
+        if counts.retries > 0 || counts.throttled > 0 {
+            lines.push(format!(
+                "http: {} requests were repeated, {} answers asked for less (429 or 503)",
+                counts.retries, counts.throttled
+            ));
+        }
+        lines
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}

@@ -1,0 +1,76 @@
+//! What helps against a server's refusal.
+
+use iolite_http::Refusal;
+use iolite_options::engines::{HttpOptions, HttpProtocol};
+
+/// What helps where less is there than is read.
+pub(super) const TOO_SHORT: &str =
+    "write it first, with a section of rw=write, or with http_create=1, which does so before the job";
+
+/// What helps, as the end of a sentence that begins with the refusal; empty = nobody knows.
+pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> String {
+    let text = match (refusal.code.as_deref().unwrap_or_default(), refusal.status) {
+        ("SignatureDoesNotMatch", _) => "the secret key (http_s3_key) is not that of this access key".to_owned(),
+        ("InvalidAccessKeyId", _) => "the server knows no such access key (http_s3_keyid)".to_owned(),
+        ("RequestTimeTooSkewed", _) => "the clock of this machine or of the server is wrong".to_owned(),
+        ("AuthorizationHeaderMalformed" | "PermanentRedirect" | "IllegalLocationConstraintException", _) => {
+            let region = &options.http_s3_region;
+            match &refusal.region {
+                Some(wanted) if wanted != region => {
+                    format!("http_s3_region={region}: the bucket is in region {wanted}")
+                }
+                _ => format!("http_s3_region={region} may be another region than the bucket's"),
+            }
+        }
+        ("InvalidToken" | "ExpiredToken", _) => {
+            "the session token (http_s3_security_token) is over or of other keys".to_owned()
+        }
+        ("AccessDenied", _) if options.http_s3_anonymous => {
+            "anonymous access is not allowed there (http_s3_anonymous=1)".to_owned()
+        }
+        ("AccessDenied", _) => "this account may not do that there".to_owned(),
+        ("NoSuchBucket", _) => "make the bucket first, or mend filename=/BUCKET/NAME".to_owned(),
+        (_, 401) => match options.http_mode {
+            HttpProtocol::Swift => "the token (http_swift_auth_token) is missing, wrong or over".to_owned(),
+            _ => "user or password (http_user, http_pass) is missing or wrong".to_owned(),
+        },
+        (_, 403) if options.http_mode == HttpProtocol::S3 => {
+            "keys (http_s3_keyid, http_s3_key), region (http_s3_region) or clock are wrong, or this account may not \
+             do that there"
+                .to_owned()
+        }
+        (_, 404 | 416) if is_read => TOO_SHORT.to_owned(),
+        (_, 404 | 409) if options.http_mode == HttpProtocol::WebDav => {
+            "the collection that it is to be in may be missing".to_owned()
+        }
+        (_, 429 | 503) => {
+            "the server asks for less: lower iodepth or numjobs, or have requests repeated with http_retries=".to_owned()
+        }
+        _ => return String::new(),
+    };
+    format!("; {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_apart() {
+        let options = HttpOptions { http_mode: HttpProtocol::S3, ..HttpOptions::default() };
+        let of = |code: &str, status, region: Option<&str>| {
+            let code = Some(code.to_owned()).filter(|code| !code.is_empty());
+            let region = region.map(str::to_owned);
+            of(&Refusal { status, code, region, ..Refusal::default() }, &options, true)
+        };
+        assert!(of("SignatureDoesNotMatch", 403, None).contains("http_s3_key)"));
+        assert!(of("InvalidAccessKeyId", 403, None).contains("http_s3_keyid"));
+        assert!(of("RequestTimeTooSkewed", 403, None).contains("clock"));
+        let region = of("AuthorizationHeaderMalformed", 400, Some("eu-west-1"));
+        assert!(region.contains("us-east-1: the bucket is in region eu-west-1"), "{region}");
+        assert!(of("NoSuchKey", 404, None).contains("http_create=1"));
+        assert!(of("NoSuchBucket", 404, None).contains("make the bucket"));
+        assert!(of("SlowDown", 503, None).contains("http_retries="));
+        assert_eq!(of("", 418, None), "");
+    }
+}

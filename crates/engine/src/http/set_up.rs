@@ -1,0 +1,117 @@
+//! From the options of a job to a client and its protocol.
+
+use iolite_http::{
+    Basic, Client, Credentials, CustomerKey, Endpoint, Limits, Protocol, S3, Signer, Source, Store, Trust,
+};
+use iolite_options::engines::{Encryption, HttpOptions, HttpProtocol};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A client of the server, and what knows how to ask it.
+///
+/// # Errors
+/// In words, what is missing or wrong.
+pub(super) fn connect(options: &HttpOptions) -> Result<(Client, Store), String> {
+    let encrypted = options.https != Encryption::Off;
+    let endpoint =
+        Endpoint::parse(&options.http_host, encrypted).map_err(|error| format!("http_host: {error}"))?;
+    let protocol = protocol(options)?;
+    let limits = Limits {
+        timeout: Some(options.http_timeout).filter(|&limit| limit > 0).map(Duration::from_micros),
+        retries: options.http_retries,
+        verbose: options.http_verbose,
+    };
+    let store = Store::new(endpoint.to_string(), protocol);
+    let client = Client::new(endpoint, &trust(options)?, limits).map_err(|error| error.to_string())?;
+    Ok((client, store))
+}
+
+fn trust(options: &HttpOptions) -> Result<Trust, String> {
+    let file = |name: &str| Some(PathBuf::from(name)).filter(|path| !path.as_os_str().is_empty());
+    let own = match (file(&options.http_cert_file), file(&options.http_key_file)) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        _ => return Err("http_cert_file and http_key_file go together".to_owned()),
+    };
+    if options.https == Encryption::Off && (own.is_some() || !options.http_ca_file.is_empty()) {
+        return Err("http_ca_file, http_cert_file and http_key_file are for https=on".to_owned());
+    }
+    Ok(Trust {
+        anybody: options.https == Encryption::Insecure,
+        authorities: file(&options.http_ca_file),
+        own,
+    })
+}
+
+fn protocol(options: &HttpOptions) -> Result<Protocol, String> {
+    Ok(match options.http_mode {
+        HttpProtocol::WebDav => {
+            let user = Some(&options.http_user).filter(|user| !user.is_empty());
+            Protocol::WebDav(user.map(|user| Basic::new(user, options.http_pass.reveal())))
+        }
+        HttpProtocol::Swift => Protocol::Swift(options.http_swift_auth_token.given().map(str::to_owned)),
+        HttpProtocol::S3 => Protocol::S3(Box::new(s3(options)?)),
+    })
+}
+
+fn s3(options: &HttpOptions) -> Result<S3, String> {
+    let is_unsigned = options.http_s3_unsigned_payload;
+    if is_unsigned && options.https == Encryption::Off {
+        return Err("http_s3_unsigned_payload=1 needs https=on: nothing else protects bodies".to_owned());
+    }
+    let customer_key = options.http_s3_sse_customer_key.given().map(|key| {
+        CustomerKey::new(&options.http_s3_sse_customer_algorithm, key)
+            .map_err(|why| format!("http_s3_sse_customer_key: {why}"))
+    });
+    let signer = match options.http_s3_anonymous {
+        true => None,
+        false => Some(Signer::new(credentials(options)?, &options.http_s3_region)),
+    };
+    Ok(S3 {
+        signer,
+        // What is the default need not be said, and not every server knows the word.
+        storage_class: Some(options.http_s3_storage_class.clone()).filter(|class| class != "STANDARD"),
+        customer_key: customer_key.transpose()?,
+        unsigned_bodies: is_unsigned,
+    })
+}
+
+/// The keys: those that were given, or those of the environment or of a file.
+fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
+    let (id, secret) = (&options.http_s3_keyid, options.http_s3_key.given());
+    match (id.is_empty(), secret) {
+        (false, Some(secret)) => {
+            let token = options.http_s3_security_token.given().map(str::to_owned);
+            return Ok(Credentials { id: id.clone(), secret: secret.to_owned(), token });
+        }
+        (true, None) => {}
+        _ => return Err("http_s3_keyid and http_s3_key go together".to_owned()),
+    }
+    let profile = Some(options.http_s3_profile.as_str()).filter(|profile| !profile.is_empty());
+    let found = Source::of_process(profile).credentials().map_err(|error| error.to_string())?;
+    found.ok_or_else(|| {
+        "there are no keys: give http_s3_keyid and http_s3_key, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
+         write ~/.aws/credentials; http_s3_anonymous=1 does without"
+            .to_owned()
+    })
+}
+
+/// What a file with this path is called on the server.
+///
+/// # Errors
+/// In words, what is missing in the name.
+pub(super) fn server_name(options: &HttpOptions, path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let text = std::str::from_utf8(path.as_os_str().as_bytes())
+        .map_err(|_| format!("{shown}: names of objects are UTF-8"))?;
+    let name = format!("/{}", text.trim_start_matches('/'));
+    let has_bucket =
+        name[1..].split_once('/').is_some_and(|(bucket, rest)| !bucket.is_empty() && !rest.is_empty());
+    match options.http_mode {
+        HttpProtocol::S3 if !has_bucket => {
+            Err(format!("{shown}: this names no object in a bucket; give filename=/BUCKET/NAME"))
+        }
+        _ => Ok(name),
+    }
+}

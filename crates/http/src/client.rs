@@ -1,0 +1,693 @@
+//! Connections that are kept alive, and the requests in flight on them.
+//!
+//! Each request in flight has a connection of its own: an idle one if there is one, the one used last first, otherwise a
+//! new one. Sockets are watched for changes (edge-triggered), so that a request costs one call to send, one to receive and
+//! a share of one wait.
+//!
+//! All requests here may be repeated without harm (PUT, GET, HEAD, DELETE), so a request on a kept connection that the
+//! server ended before it answered anything is sent again on a new one at once: servers end idle connections as they like.
+//! That is no retry. Retries happen when they are asked for ([`Limits::retries`]), after a pause that doubles each time.
+
+use crate::answer::{Answer, Expected, Incoming, Place};
+use crate::connection::Connection;
+use crate::endpoint::{Endpoint, EndpointError};
+use crate::tls::{Trust, TrustError};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::time::Timespec;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection};
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes that are received before it is known what they are.
+const INBOX: usize = 16 << 10;
+/// Events per wait.
+const EVENTS: usize = 64;
+/// The pause before the first retry; it doubles with each.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause that is not asked for by the server.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause that a server is granted (`Retry-After`).
+const LONGEST_GRANTED: Duration = Duration::from_secs(60);
+
+/// Where the body of a successful answer goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Sink {
+    /// To this memory of so many bytes. What does not fit is counted only.
+    Memory(*mut u8, usize),
+    /// Into [`Answer::text`], up to 64 KiB of it.
+    Text,
+}
+
+/// A request as it is sent.
+#[derive(Debug)]
+pub struct Request {
+    /// The request line and all fields, with the empty line behind them.
+    pub head: String,
+    /// The body: where it is, and how long.
+    pub body: (*const u8, usize),
+    /// Where the body of the answer goes.
+    pub sink: Sink,
+    /// The answer has a head only (HEAD).
+    pub head_only: bool,
+    /// The fields of the answer's head are wanted, whatever the status.
+    pub fields: bool,
+}
+
+/// What bounds a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// For how long one attempt may take from its beginning to the last byte; `None` = as long as it likes.
+    pub timeout: Option<Duration>,
+    /// How often a request is repeated that failed for a reason that may pass.
+    pub retries: u32,
+    /// What is told on standard error: 0 nothing, 1 requests and their statuses, 2 heads as well, without secrets.
+    pub verbose: u32,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In words.
+    pub words: String,
+}
+
+/// A request that is over.
+#[derive(Debug)]
+pub struct Done {
+    /// What it was begun with.
+    pub token: u32,
+    /// The answer, which may be a refusal, or why there is none.
+    pub result: Result<Answer, Failure>,
+    /// From its beginning to the first byte of its answer, all attempts included; `None` = nothing came.
+    pub first_byte: Option<Duration>,
+}
+
+/// What has happened besides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections made.
+    pub connections: u64,
+    /// Requests that were repeated.
+    pub retries: u64,
+    /// Answers 429 and 503: the server asked for less.
+    pub throttled: u64,
+}
+
+/// A client of one server.
+pub struct Client {
+    endpoint: Endpoint,
+    addresses: Vec<SocketAddr>,
+    encryption: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    limits: Limits,
+    epoll: OwnedFd,
+    links: Vec<Option<Link>>,
+    free: Vec<usize>,
+    /// Links without a request, the one used last at the end.
+    idle: Vec<usize>,
+    /// Requests that are sent again later.
+    paused: Vec<(Instant, Flight)>,
+    done: VecDeque<Done>,
+    /// Heads that can be used again.
+    heads: Vec<String>,
+    events: Vec<Event>,
+    /// No request in flight has a deadline before this.
+    next_deadline: Option<Instant>,
+    generation: u32,
+    in_flight: usize,
+    counts: Counts,
+}
+
+/// A connection and the request on it.
+struct Link {
+    connection: Connection,
+    generation: u32,
+    flight: Option<Flight>,
+    inbox: Box<[u8]>,
+    /// Bytes in the inbox.
+    filled: usize,
+}
+
+/// A request in flight.
+struct Flight {
+    token: u32,
+    request: Request,
+    incoming: Incoming,
+    /// Bytes of head and body that the connection has taken.
+    sent: usize,
+    /// The connection had been used before.
+    is_reused: bool,
+    is_connected: bool,
+    /// The place of the address that is tried.
+    address: usize,
+    /// Retries so far.
+    retries: u32,
+    begun: Instant,
+    deadline: Option<Instant>,
+    first_byte: Option<Duration>,
+}
+
+/// Why there can be no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server cannot be found.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// The certificates of this side.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The system.
+    #[error("epoll: {0}")]
+    System(io::Error),
+}
+
+impl Client {
+    /// A client of this server. Nothing is connected before the first request.
+    ///
+    /// # Errors
+    /// The name has no address, certificates cannot be used, or the system has no descriptor left.
+    pub fn new(endpoint: Endpoint, trust: &Trust, limits: Limits) -> Result<Client, ClientError> {
+        let addresses = endpoint.addresses()?;
+        let encryption = match endpoint.is_encrypted() {
+            true => {
+                let host = endpoint.host().to_owned();
+                let why = "certificates cannot be made for such a name";
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| EndpointError::NotAHost { text: host, why })?;
+                Some((trust.config()?, name))
+            }
+            false => None,
+        };
+        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| ClientError::System(error.into()))?;
+        Ok(Client {
+            endpoint,
+            addresses,
+            encryption,
+            limits,
+            epoll,
+            links: Vec::new(),
+            free: Vec::new(),
+            idle: Vec::new(),
+            paused: Vec::new(),
+            done: VecDeque::new(),
+            heads: Vec::new(),
+            events: Vec::with_capacity(EVENTS),
+            next_deadline: None,
+            generation: 0,
+            in_flight: 0,
+            counts: Counts::default(),
+        })
+    }
+
+    /// The server.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// An empty text for the head of a request, which may have been one before.
+    pub fn blank(&mut self) -> String {
+        self.heads.pop().unwrap_or_default()
+    }
+
+    /// How many requests are in flight, with those that are over and have not been taken.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// What has happened besides, so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Begins a request, and sends as much of it as the socket takes.
+    ///
+    /// # Safety
+    /// The body and the memory of the sink stay valid, and nobody else writes to the former or touches the latter, until
+    /// the request is over or the client is gone.
+    pub unsafe fn begin(&mut self, token: u32, request: Request) {
+        self.in_flight += 1;
+        let flight = Flight {
+            token,
+            request,
+            incoming: Incoming::new(),
+            sent: 0,
+            is_reused: false,
+            is_connected: false,
+            address: 0,
+            retries: 0,
+            begun: Instant::now(),
+            deadline: None,
+            first_byte: None,
+        };
+        self.send(flight);
+    }
+
+    /// A request whose answer is waited for.
+    ///
+    /// # Errors
+    /// There is no answer.
+    ///
+    /// # Panics
+    /// When others are in flight.
+    pub fn call(&mut self, head: String, body: &[u8], head_only: bool) -> Result<Answer, Failure> {
+        assert_eq!(self.in_flight, 0, "it would be mistaken for another");
+        let body = (body.as_ptr(), body.len());
+        // SAFETY: the body is borrowed until the request is over, which is before this returns.
+        unsafe { self.begin(0, Request { head, body, sink: Sink::Text, head_only, fields: true }) };
+        loop {
+            if let Some(done) = self.next_done() {
+                return done.result;
+            }
+            match self.drive(None) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    // Nothing may touch the body any more.
+                    self.drop_all();
+                    return Err(Failure { words: format!("epoll: {error}") });
+                }
+            }
+        }
+    }
+
+    /// The next request that is over.
+    pub fn next_done(&mut self) -> Option<Done> {
+        let done = self.done.pop_front()?;
+        self.in_flight -= 1;
+        Some(done)
+    }
+
+    /// How many requests are over and have not been taken.
+    pub fn count_done(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Goes on with everything that can go on, after waiting at most this long (`None` = without limit) for something that
+    /// can.
+    ///
+    /// # Errors
+    /// A signal interrupted the wait, or the system cannot wait.
+    pub fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = self.until_due(timeout);
+        let limit = timeout.map(|time| Timespec {
+            tv_sec: time.as_secs().min(i64::MAX as u64) as i64,
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        let waited = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), limit.as_ref());
+        for event in &events {
+            self.happened(event.data.u64(), event.flags);
+        }
+        self.events = events;
+        waited?;
+        self.look_at_the_clock();
+        Ok(())
+    }
+
+    /// The time to wait, at most until a deadline or the end of a pause.
+    fn until_due(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let pauses = self.paused.iter().map(|(due, _)| *due).min();
+        let due = [self.next_deadline, pauses].into_iter().flatten().min();
+        let Some(due) = due.filter(|_| timeout != Some(Duration::ZERO)) else { return timeout };
+        // Rounded up: at the end of the wait it has to be due.
+        let left = due.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+        Some(timeout.map_or(left, |timeout| timeout.min(left)))
+    }
+
+    fn happened(&mut self, data: u64, flags: EventFlags) {
+        let slot = (data & u64::from(u32::MAX)) as usize;
+        let Some(link) = self.links.get_mut(slot).and_then(Option::as_mut) else { return };
+        if u64::from(link.generation) != data >> 32 {
+            return;
+        }
+        let is_over = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        if let Some(flight) = &mut link.flight {
+            if !flight.is_connected {
+                if let Some(error) = link.connection.refused() {
+                    self.failed(slot, error);
+                    return;
+                }
+                flight.is_connected = flags.intersects(EventFlags::OUT | EventFlags::IN);
+            }
+            self.advance(slot, flags.contains(EventFlags::IN) || is_over, is_over);
+        } else if is_over || (flags.contains(EventFlags::IN) && !link.connection.is_encrypted()) {
+            // Nothing is expected on an idle connection but its end, and what encryption tells on its own.
+            self.idle.retain(|&idle| idle != slot);
+            self.close(slot);
+        }
+    }
+
+    /// Sends a request: on an idle connection, or on a new one.
+    fn send(&mut self, mut flight: Flight) {
+        flight.sent = 0;
+        flight.incoming = Incoming::new();
+        flight.deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
+        if let Some(deadline) = flight.deadline {
+            self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
+        }
+        if self.limits.verbose > 0 {
+            tell_request(&flight.request.head, self.limits.verbose);
+        }
+        match self.idle.pop() {
+            Some(slot) => {
+                let link = self.links[slot].as_mut().expect("an idle link is there");
+                (flight.is_reused, flight.is_connected) = (true, true);
+                link.filled = 0;
+                link.flight = Some(flight);
+                self.advance(slot, false, false);
+            }
+            None => self.connect(flight),
+        }
+    }
+
+    fn connect(&mut self, mut flight: Flight) {
+        (flight.is_reused, flight.is_connected) = (false, false);
+        let encryption = match &self.encryption {
+            Some((config, name)) => match ClientConnection::new(config.clone(), name.clone()) {
+                Ok(connection) => Some(connection),
+                Err(error) => return self.give_up(flight, &io::Error::other(error)),
+            },
+            None => None,
+        };
+        let made = Connection::begin(&self.addresses[flight.address], encryption);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.links.push(None);
+            self.links.len() - 1
+        });
+        self.generation = self.generation.wrapping_add(1);
+        let data = EventData::new_u64(u64::from(self.generation) << 32 | slot as u64);
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let watched = made.and_then(|connection| {
+            epoll::add(&self.epoll, &connection, data, flags)?;
+            Ok(connection)
+        });
+        match watched {
+            Ok(connection) => {
+                self.counts.connections += 1;
+                let (generation, inbox) = (self.generation, vec![0; INBOX].into());
+                self.links[slot] =
+                    Some(Link { connection, generation, flight: Some(flight), inbox, filled: 0 });
+                self.advance(slot, false, false);
+            }
+            Err(error) => {
+                self.free.push(slot);
+                self.not_connected(flight, error);
+            }
+        }
+    }
+
+    /// Goes on with the request of a link.
+    fn advance(&mut self, slot: usize, receives: bool, is_over: bool) {
+        let link = self.links[slot].as_mut().expect("a link with a request is there");
+        match link.advance(receives, is_over) {
+            Ok(false) => {}
+            Ok(true) => self.complete(slot),
+            Err(error) => self.failed(slot, error),
+        }
+    }
+
+    /// The answer is there.
+    fn complete(&mut self, slot: usize) {
+        let link = self.links[slot].as_mut().expect("a link with a request is there");
+        let mut flight = link.flight.take().expect("its answer is complete");
+        let is_sent = flight.sent == flight.request.head.len() + flight.request.body.1;
+        if flight.incoming.closes || !is_sent || link.filled > 0 {
+            self.close(slot);
+        } else {
+            self.idle.push(slot);
+        }
+        let answer = std::mem::take(&mut flight.incoming.answer);
+        if self.limits.verbose > 0 {
+            tell_answer(&answer, self.limits.verbose);
+        }
+        self.counts.throttled += u64::from(matches!(answer.status, 429 | 503));
+        let may_pass = matches!(answer.status, 429 | 500 | 502 | 503 | 504);
+        if may_pass && flight.retries < self.limits.retries {
+            let asked = answer.field("retry-after").and_then(|text| text.trim().parse().ok());
+            return self.pause(flight, asked.map(Duration::from_secs));
+        }
+        self.over(flight, Ok(answer));
+    }
+
+    /// Something went wrong on a link with a request.
+    fn failed(&mut self, slot: usize, error: io::Error) {
+        let link = self.links[slot].as_mut().expect("a link with a request is there");
+        let flight = link.flight.take().expect("it is its request that failed");
+        self.close(slot);
+        if flight.is_reused && !flight.incoming.has_begun && error.kind() != io::ErrorKind::TimedOut {
+            let mut again = flight;
+            (again.sent, again.incoming) = (0, Incoming::new());
+            return self.connect(again);
+        }
+        if !flight.is_connected {
+            return self.not_connected(flight, error);
+        }
+        self.again_or_over(flight, &error);
+    }
+
+    /// An address could not be connected to: the next one is tried.
+    fn not_connected(&mut self, mut flight: Flight, error: io::Error) {
+        if flight.address + 1 < self.addresses.len() && error.kind() != io::ErrorKind::TimedOut {
+            flight.address += 1;
+            return self.connect(flight);
+        }
+        flight.address = 0;
+        let address = self.addresses[self.addresses.len() - 1];
+        let words = format!("{}: cannot connect to {address}: {}", self.endpoint, plain(&error));
+        self.again_or_over(flight, &io::Error::new(error.kind(), words));
+    }
+
+    fn again_or_over(&mut self, flight: Flight, error: &io::Error) {
+        if flight.retries < self.limits.retries && !is_about_trust(error) {
+            return self.pause(flight, None);
+        }
+        self.give_up(flight, error);
+    }
+
+    fn pause(&mut self, mut flight: Flight, asked: Option<Duration>) {
+        let own = FIRST_PAUSE.saturating_mul(1 << flight.retries.min(16)).min(LONGEST_PAUSE);
+        let pause = asked.map_or(own, |asked| asked.min(LONGEST_GRANTED).max(own));
+        flight.retries += 1;
+        self.counts.retries += 1;
+        self.paused.push((Instant::now() + pause, flight));
+    }
+
+    fn give_up(&mut self, flight: Flight, error: &io::Error) {
+        let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(error) => format!("{}: no encrypted connection: {error}", self.endpoint),
+            None => plain(error),
+        };
+        if self.limits.verbose > 0 {
+            eprintln!("< {words}");
+        }
+        self.over(flight, Err(Failure { words }));
+    }
+
+    fn over(&mut self, flight: Flight, result: Result<Answer, Failure>) {
+        let mut head = flight.request.head;
+        head.clear();
+        self.heads.push(head);
+        self.done.push_back(Done { token: flight.token, result, first_byte: flight.first_byte });
+    }
+
+    fn close(&mut self, slot: usize) {
+        // (Closing the socket takes it from the epoll instance.)
+        self.links[slot] = None;
+        self.free.push(slot);
+    }
+
+    /// Ends attempts that took too long, and pauses that are over.
+    fn look_at_the_clock(&mut self) {
+        if self.paused.is_empty() && self.next_deadline.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        while let Some(due) = self.paused.iter().position(|(due, _)| *due <= now) {
+            let (_, flight) = self.paused.swap_remove(due);
+            self.send(flight);
+        }
+        if self.next_deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        self.next_deadline = None;
+        for slot in 0..self.links.len() {
+            let flight = self.links[slot].as_ref().and_then(|link| link.flight.as_ref());
+            let Some(deadline) = flight.and_then(|flight| flight.deadline) else { continue };
+            if deadline <= now {
+                self.failed(slot, too_long(self.limits.timeout.unwrap_or_default()));
+            } else {
+                self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
+            }
+        }
+    }
+
+    /// Ends all connections: nothing touches memory of requests any more.
+    fn drop_all(&mut self) {
+        self.links.clear();
+        self.free.clear();
+        self.idle.clear();
+        self.paused.clear();
+        self.done.clear();
+        self.in_flight = 0;
+    }
+}
+
+fn too_long(timeout: Duration) -> io::Error {
+    let words = format!("no whole answer within {} s (http_timeout)", timeout.as_secs_f64());
+    io::Error::new(io::ErrorKind::TimedOut, words)
+}
+
+/// Whether another attempt would end like this one, because nobody trusts whom.
+fn is_about_trust(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
+}
+
+fn plain(error: &io::Error) -> String {
+    iolite_types::describe_error(error)
+}
+
+impl Link {
+    /// Sends and receives as much as is possible now; whether the answer is complete. `is_over`: nothing comes after what
+    /// has come.
+    fn advance(&mut self, receives: bool, is_over: bool) -> io::Result<bool> {
+        let sent = self.send();
+        if !receives && sent.is_ok() {
+            return Ok(false);
+        }
+        // Who refuses a request may do so, and end the connection, before all of it was sent.
+        let received = self.receive(is_over || sent.is_err());
+        match (sent, received) {
+            (_, Ok(true)) => Ok(true),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Ok(()), Ok(false)) => {
+                // What came may have been what sending had to wait for.
+                self.send()?;
+                Ok(false)
+            }
+        }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let Some(flight) = &mut self.flight else { return Ok(()) };
+        let head = flight.request.head.as_bytes();
+        let (start, length) = flight.request.body;
+        let body: &[u8] = match length {
+            0 => &[],
+            // SAFETY: the owner of the request promises that it is valid until the request is over.
+            _ => unsafe { std::slice::from_raw_parts(start, length) },
+        };
+        let all = head.len() + body.len();
+        while flight.sent < all {
+            let head_left = &head[flight.sent.min(head.len())..];
+            let body_left = &body[flight.sent.saturating_sub(head.len())..];
+            match self.connection.send(head_left, body_left) {
+                Ok(count) => flight.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.connection.holds_back()
+            && let Err(error) = self.connection.flush()
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, is_over: bool) -> io::Result<bool> {
+        let Some(flight) = &mut self.flight else { return Ok(false) };
+        let memory: &mut [u8] = match flight.request.sink {
+            Sink::Memory(_, 0) | Sink::Text => &mut [],
+            // SAFETY: the owner of the request promises that it is valid, and nobody else's, until the request is over.
+            Sink::Memory(start, length) => unsafe { std::slice::from_raw_parts_mut(start, length) },
+        };
+        let expected = Expected { head_only: flight.request.head_only, fields: flight.request.fields };
+        while !flight.incoming.is_complete() {
+            let straight =
+                flight.incoming.straight().filter(|(at, _)| self.filled == 0 && *at < memory.len());
+            let room = match straight {
+                Some((at, left)) => {
+                    let memory = &mut memory[at..];
+                    let count = left.min(memory.len() as u64) as usize;
+                    &mut memory[..count]
+                }
+                None if self.filled < self.inbox.len() => &mut self.inbox[self.filled..],
+                None => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "the head of the answer is too long",
+                    ));
+                }
+            };
+            let asked = room.len();
+            let count = match self.connection.receive(room) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if count == 0 {
+                flight.incoming.end()?;
+                continue;
+            }
+            if straight.is_some() {
+                flight.incoming.received(count as u64);
+            } else {
+                flight.first_byte.get_or_insert_with(|| flight.begun.elapsed());
+                self.filled += count;
+                let mut place = match flight.request.sink {
+                    Sink::Memory(..) => Place::Memory(memory),
+                    Sink::Text => Place::Text,
+                };
+                let used = flight.incoming.take(&self.inbox[..self.filled], &mut place, expected)?;
+                self.inbox.copy_within(used..self.filled, 0);
+                self.filled -= used;
+            }
+            // Less than there was room for: the socket is empty, and tells when it is not.
+            if count < asked && !is_over && !self.connection.is_encrypted() && !flight.incoming.is_complete()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Fields whose values nobody may read.
+const SECRET: [&str; 6] = [
+    "authorization",
+    "x-auth-token",
+    "x-amz-security-token",
+    "x-amz-server-side-encryption-customer-key",
+    "x-amz-server-side-encryption-customer-key-md5",
+    "www-authenticate",
+];
+
+fn tell_request(head: &str, level: u32) {
+    for line in head.lines().take(if level > 1 { usize::MAX } else { 1 }).filter(|line| !line.is_empty()) {
+        eprintln!("> {}", without_secret(line));
+    }
+}
+
+fn tell_answer(answer: &Answer, level: u32) {
+    eprintln!("< {} ({} bytes)", answer.status, answer.length);
+    if level > 1 {
+        for (name, value) in &answer.fields {
+            eprintln!("< {}", without_secret(&format!("{name}: {value}")));
+        }
+    }
+}
+
+/// A line of a head with a placeholder where a secret is.
+fn without_secret(line: &str) -> String {
+    match line.split_once(':') {
+        Some((name, _)) if SECRET.contains(&name.to_ascii_lowercase().as_str()) => format!("{name}: ***"),
+        _ => line.to_owned(),
+    }
+}

@@ -1,0 +1,163 @@
+//! Bytes to and from one socket, encrypted or not. Nothing here waits: what cannot be done now is `WouldBlock`.
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt,
+};
+use rustls::ClientConnection;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What rustls holds at most before it is sent.
+const ENCRYPTED_AHEAD: usize = 256 << 10;
+
+/// A connection, or an attempt at one.
+pub(crate) struct Connection {
+    socket: Socket,
+    encryption: Option<Box<ClientConnection>>,
+}
+
+/// A socket as rustls wants it.
+struct Socket(OwnedFd);
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::net::recv(&self.0, buffer, RecvFlags::empty())?.1)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut control = SendAncillaryBuffer::default();
+        Ok(rustix::net::sendmsg(&self.0, parts, &mut control, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.0.as_fd()
+    }
+}
+
+impl Connection {
+    /// Begins to connect. Whether that was possible is known when the socket can be written to ([`Connection::refused`]).
+    pub(crate) fn begin(
+        address: &SocketAddr,
+        encryption: Option<ClientConnection>,
+    ) -> io::Result<Connection> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        // A head and the rest of a body must not wait for each other's acknowledgement.
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        match rustix::net::connect(&socket, address) {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let encryption = encryption.map(|mut connection| {
+            connection.set_buffer_limit(Some(ENCRYPTED_AHEAD));
+            Box::new(connection)
+        });
+        Ok(Connection { socket: Socket(socket), encryption })
+    }
+
+    /// Whether what goes over it is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.encryption.is_some()
+    }
+
+    /// Why it could not be connected, if it could not.
+    pub(crate) fn refused(&self) -> Option<io::Error> {
+        match sockopt::socket_error(&self.socket.0) {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) | Err(error) => Some(error.into()),
+        }
+    }
+
+    /// Takes as much of these bytes, of which there are some, as fits now; how many. An encrypted connection may hold some of them back: then all
+    /// was taken, and [`Connection::holds_back`].
+    pub(crate) fn send(&mut self, head: &[u8], body: &[u8]) -> io::Result<usize> {
+        let Some(encryption) = &mut self.encryption else {
+            return match (head.is_empty(), body.is_empty()) {
+                (false, false) => self.socket.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]),
+                (false, true) => self.socket.write(head),
+                _ => self.socket.write(body),
+            };
+        };
+        loop {
+            let mut taken = encryption.writer().write(head)?;
+            if taken == head.len() {
+                taken += encryption.writer().write(body)?;
+            }
+            match write_out(encryption, &mut self.socket) {
+                // What was taken has its place, whether or not it could be sent now.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && taken > 0 => return Ok(taken),
+                Err(error) => return Err(error),
+                Ok(()) if taken > 0 => return Ok(taken),
+                // Before the handshake is over, nothing can be sent, and there is no room for more.
+                Ok(()) if encryption.is_handshaking() => return Err(io::ErrorKind::WouldBlock.into()),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    /// Whether bytes that were taken have not been sent.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.encryption.as_ref().is_some_and(|encryption| encryption.wants_write())
+    }
+
+    /// Sends what is held back.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match &mut self.encryption {
+            Some(encryption) => write_out(encryption, &mut self.socket),
+            None => Ok(()),
+        }
+    }
+
+    /// Receives as much as there is room for; 0 = the other side has ended the connection.
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(encryption) = &mut self.encryption else { return self.socket.read(buffer) };
+        loop {
+            match encryption.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Without a goodbye an end could have been made by anybody; a length says what is missing.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                result => return result,
+            }
+            if encryption.read_tls(&mut self.socket)? == 0 {
+                return Ok(0);
+            }
+            if let Err(error) = encryption.process_new_packets() {
+                // The other side is told why, as far as that can be done without waiting.
+                let _ = write_out(encryption, &mut self.socket);
+                return Err(io::Error::other(error));
+            }
+            if encryption.wants_write() {
+                would_wait(write_out(encryption, &mut self.socket))?;
+            }
+        }
+    }
+}
+
+/// Turns "not now" into "as far as possible".
+fn would_wait(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        result => result,
+    }
+}
+
+fn write_out(encryption: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
+    while encryption.wants_write() {
+        encryption.write_tls(socket)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Percent-encoding, hexadecimal digits, dates.
+
+use sha2::{Digest, Sha256};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Appends a path as URLs and signatures have it: everything but letters, digits, `-._~` and slashes as `%XX`.
+pub fn percent_encoded(path: &[u8], out: &mut String) {
+    for &byte in path {
+        push_encoded(byte, byte == b'/', out);
+    }
+}
+
+fn push_encoded(byte: u8, is_kept: bool, out: &mut String) {
+    if is_kept || byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        out.push(byte.into());
+    } else {
+        out.push('%');
+        out.push(DIGITS[usize::from(byte >> 4)].to_ascii_uppercase().into());
+        out.push(DIGITS[usize::from(byte & 15)].to_ascii_uppercase().into());
+    }
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex<const BYTES: usize>(bytes: [u8; BYTES], out: &mut String) {
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)].into());
+        out.push(DIGITS[usize::from(byte & 15)].into());
+    }
+}
+
+/// The SHA-256 of these bytes as hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    hex(Sha256::digest(bytes).0, &mut text);
+    text
+}
+
+/// A moment as signatures have it: `20130524T000000Z`. The first eight characters are the date.
+pub(crate) fn stamp(now: SystemTime) -> [u8; 16] {
+    let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let mut stamp = *b"00000000T000000Z";
+    let mut put = |at: usize, digits: usize, mut value: u64| {
+        for place in (at..at + digits).rev() {
+            stamp[place] = b'0' + (value % 10) as u8;
+            value /= 10;
+        }
+    };
+    put(0, 4, year);
+    put(4, 2, month);
+    put(6, 2, day);
+    put(9, 2, second / 3600);
+    put(11, 2, second / 60 % 60);
+    put(13, 2, second % 60);
+    stamp
+}
+
+/// The day of the Gregorian calendar, this many days after 1970-01-01. Years are counted from March, so that the day that
+/// leap years add is their last.
+fn civil(days: u64) -> (u64, u64, u64) {
+    const DAYS_IN_400_YEARS: u64 = 146_097;
+    const BEFORE_1970: u64 = 719_468;
+    let days = days + BEFORE_1970;
+    let (era, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + next, month, day_of_month)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn moments_are_those_of_the_calendar() {
+        // Values from date(1).
+        for (seconds, text) in [
+            (0, "19700101T000000Z"),
+            (951_782_399, "20000228T235959Z"),
+            (951_782_400, "20000229T000000Z"),
+            (1_369_353_600, "20130524T000000Z"),
+            (1_735_689_599, "20241231T235959Z"),
+            (4_107_542_400, "21000301T000000Z"),
+        ] {
+            let moment = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(std::str::from_utf8(&stamp(moment)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn paths_keep_their_slashes() {
+        let mut path = String::new();
+        percent_encoded("/a b/ü+~_0_4096".as_bytes(), &mut path);
+        assert_eq!(path, "/a%20b/%C3%BC%2B~_0_4096");
+    }
+}

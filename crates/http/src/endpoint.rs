@@ -1,0 +1,157 @@
+//! The server: name, port, addresses.
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// Why a text names no server, or nobody knows where the server is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// The text is no host with an optional port.
+    #[error("\"{text}\" names no server: {why}; give HOST or HOST:PORT, an IPv6 address as [ADDRESS]:PORT")]
+    NotAHost {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The name has no address.
+    #[error("{host}: no address is known for this name ({why})")]
+    NoAddress {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+}
+
+/// A server that speaks HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    host: String,
+    port: u16,
+    encrypted: bool,
+}
+
+impl Endpoint {
+    /// The server `HOST` or `HOST:PORT`. Without a port it is 443 for encrypted connections and 80 for others.
+    ///
+    /// # Errors
+    /// The text is neither.
+    pub fn parse(text: &str, encrypted: bool) -> Result<Endpoint, EndpointError> {
+        let wrong = |why| EndpointError::NotAHost { text: text.to_owned(), why };
+        if text.contains("://") {
+            return Err(wrong("https= says which protocol is spoken"));
+        }
+        let (host, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (host, after) = rest.split_once(']').ok_or_else(|| wrong("\"]\" is missing"))?;
+                host.parse::<std::net::Ipv6Addr>().map_err(|_| wrong("no IPv6 address in brackets"))?;
+                match after.strip_prefix(':') {
+                    Some(port) => (host, Some(port)),
+                    None if after.is_empty() => (host, None),
+                    None => return Err(wrong("only :PORT may follow \"]\"")),
+                }
+            }
+            None => match text.split_once(':') {
+                Some((_, port)) if port.contains(':') => {
+                    return Err(wrong("an IPv6 address stands in brackets"));
+                }
+                Some((host, port)) => (host, Some(port)),
+                None => (text, None),
+            },
+        };
+        if host.is_empty() {
+            return Err(wrong("the name is empty"));
+        }
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
+        if !host.chars().all(is_allowed) {
+            return Err(wrong("a name has letters, digits, dots and hyphens"));
+        }
+        let port = match port {
+            Some(port) => port
+                .parse()
+                .ok()
+                .filter(|&port| port != 0)
+                .ok_or_else(|| wrong("the port is not 1 to 65535"))?,
+            None if encrypted => 443,
+            None => 80,
+        };
+        Ok(Endpoint { host: host.to_owned(), port, encrypted })
+    }
+
+    /// The name or address, without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether connections are encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+
+    /// Its addresses, as the system's resolver tells them.
+    ///
+    /// # Errors
+    /// It knows none.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, EndpointError> {
+        let none = |why: String| EndpointError::NoAddress { host: self.host.clone(), why };
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let found: Vec<SocketAddr> = found.map_err(|error| none(error.to_string()))?.collect();
+        if found.is_empty() { Err(none("the list is empty".to_owned())) } else { Ok(found) }
+    }
+}
+
+/// As the `Host` header has it: with the port where that is not the usual one.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let usual = if self.encrypted { 443 } else { 80 };
+        let host = &self.host;
+        match (host.contains(':'), self.port == usual) {
+            (true, true) => write!(f, "[{host}]"),
+            (true, false) => write!(f, "[{host}]:{}", self.port),
+            (false, true) => f.write_str(host),
+            (false, false) => write!(f, "{host}:{}", self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_the_port_of_their_protocol_unless_told() {
+        for (text, encrypted, shown) in [
+            ("s3.example.com", false, "s3.example.com"),
+            ("s3.example.com:443", true, "s3.example.com"),
+            ("s3.example.com:443", false, "s3.example.com:443"),
+            ("127.0.0.1:9000", false, "127.0.0.1:9000"),
+            ("[::1]:9000", true, "[::1]:9000"),
+            ("[::1]", true, "[::1]"),
+        ] {
+            assert_eq!(Endpoint::parse(text, encrypted).unwrap().to_string(), shown);
+        }
+        assert_eq!(Endpoint::parse("h", true).unwrap().port, 443);
+        assert_eq!(Endpoint::parse("h", false).unwrap().port, 80);
+    }
+
+    #[test]
+    fn what_is_no_host_is_refused_with_the_reason() {
+        for (text, why) in [
+            ("http://h", "https= says"),
+            ("", "the name is empty"),
+            (":80", "the name is empty"),
+            ("h:0", "1 to 65535"),
+            ("h:65536", "1 to 65535"),
+            ("h:x", "1 to 65535"),
+            ("::1", "in brackets"),
+            ("[::1", "\"]\" is missing"),
+            ("[h]:80", "no IPv6 address"),
+            ("[::1]80", "only :PORT"),
+            ("a/b", "letters, digits"),
+        ] {
+            let error = Endpoint::parse(text, false).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

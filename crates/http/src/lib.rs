@@ -1,0 +1,44 @@
+//! Requests to object stores over HTTP: many at a time, from one thread.
+//!
+//! [`Client`] keeps connections alive and drives them all through one epoll instance: a request is sent as far as the
+//! socket takes it when it is begun, and goes on whenever the owner waits ([`Client::drive`]). There is no thread, no task
+//! and no queue between the caller and the sockets. Bodies are sent from the caller's memory and received into it, without
+//! a copy on plain connections and with the one that encryption makes on others. A general client would take a body as an
+//! owned buffer and give one back, which is two copies more.
+//!
+//! Above it, [`Store`] knows what objects are called and how a request for one reads in each protocol (S3, WebDAV, Swift),
+//! and [`Refusal`] what a server says about a request that it does not grant.
+//!
+//! | file | what |
+//! |---|---|
+//! | `endpoint.rs` | the server: name, port, addresses |
+//! | `connection.rs` | bytes to and from one socket, encrypted or not |
+//! | `tls.rs` | whom an encrypted connection trusts |
+//! | `answer.rs` | an answer as it comes in, piece by piece |
+//! | `client.rs` | connections, requests in flight, deadlines, retries |
+//! | `signature.rs` | AWS Signature Version 4 |
+//! | `credentials.rs` | keys from the environment and from the usual files |
+//! | `encoding.rs` | percent-encoding, hexadecimal digits, dates |
+//! | `store.rs` | requests for objects in each protocol |
+//! | `refusal.rs` | what a server says about a request that it does not grant |
+
+mod answer;
+mod client;
+mod connection;
+mod credentials;
+mod encoding;
+mod endpoint;
+mod refusal;
+mod signature;
+mod store;
+mod tls;
+
+pub use self::answer::Answer;
+pub use self::client::{Client, ClientError, Counts, Done, Failure, Limits, Request, Sink};
+pub use self::credentials::{Credentials, CredentialsError, Source};
+pub use self::encoding::{percent_encoded, sha256_hex};
+pub use self::endpoint::{Endpoint, EndpointError};
+pub use self::refusal::Refusal;
+pub use self::signature::Signer;
+pub use self::store::{Basic, CustomerKey, Method, Object, Protocol, S3, Store};
+pub use self::tls::{Trust, TrustError};

@@ -1,0 +1,126 @@
+//! What a server says about a request that it does not grant.
+
+use crate::answer::Answer;
+use std::fmt;
+
+/// Most characters of a server's words that are told.
+const MOST_WORDS: usize = 400;
+
+/// A server's own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status.
+    pub status: u16,
+    /// The error's name (S3): `NoSuchKey`.
+    pub code: Option<String>,
+    /// The server's words.
+    pub message: Option<String>,
+    /// The number by which the server's own logs know the request.
+    pub request_id: Option<String>,
+    /// The region that the server wants (S3).
+    pub region: Option<String>,
+}
+
+impl Refusal {
+    /// What this answer says.
+    pub fn of(answer: &Answer) -> Refusal {
+        let text = String::from_utf8_lossy(&answer.text);
+        let field = |name| answer.field(name).map(str::to_owned);
+        let is_document = text.trim_start().starts_with('<');
+        let plain = || {
+            let line = text.trim().lines().next().unwrap_or_default().trim();
+            (!is_document && !line.is_empty()).then(|| line.chars().take(MOST_WORDS).collect())
+        };
+        let ids = ["x-amz-request-id", "x-trans-id", "x-openstack-request-id", "x-request-id"];
+        Refusal {
+            status: answer.status,
+            code: element(&text, "Code"),
+            message: element(&text, "Message").or_else(plain),
+            request_id: ids.into_iter().find_map(field).or_else(|| element(&text, "RequestId")),
+            region: field("x-amz-bucket-region").or_else(|| element(&text, "Region")),
+        }
+    }
+}
+
+/// `403 Forbidden, AccessDenied: Access Denied. (request 17A0)`
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status)?;
+        if let Some(phrase) = phrase(self.status) {
+            write!(f, " {phrase}")?;
+        }
+        if let Some(code) = &self.code {
+            write!(f, ", {code}")?;
+        }
+        if let Some(message) = &self.message {
+            write!(f, ": {message}")?;
+        }
+        match &self.request_id {
+            Some(id) => write!(f, " (request {id})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a status is called (RFC 9110 and 6585).
+fn phrase(status: u16) -> Option<&'static str> {
+    Some(match status {
+        301 => "Moved Permanently",
+        302 => "Found",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        416 => "Range Not Satisfiable",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        507 => "Insufficient Storage",
+        _ => return None,
+    })
+}
+
+/// The text of the first element of this name, with the five characters that XML escapes.
+pub(crate) fn element(text: &str, name: &str) -> Option<String> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    let (inner, _) = rest.split_once(&format!("</{name}>"))?;
+    let inner: String = inner.trim().chars().take(MOST_WORDS).collect();
+    let plain =
+        inner.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
+    Some(plain.replace("&amp;", "&")).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, fields: &[(&str, &str)], text: &str) -> Answer {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Answer { status, fields, text: text.into(), ..Answer::default() }
+    }
+
+    #[test]
+    fn the_servers_words_are_told() {
+        let xml = "<?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code><Message>a &lt;b&gt; &amp;amp; c</Message>\
+                   <RequestId>body</RequestId></Error>";
+        let refusal = Refusal::of(&answer(403, &[("x-amz-request-id", "17A0")], xml));
+        assert_eq!(refusal.to_string(), "403 Forbidden, AccessDenied: a <b> &amp; c (request 17A0)");
+        let refusal = Refusal::of(&answer(403, &[], xml));
+        assert_eq!(refusal.request_id.as_deref(), Some("body"));
+        let html = Refusal::of(&answer(404, &[], "<html><h1>Not Found</h1></html>"));
+        assert_eq!(html.to_string(), "404 Not Found");
+        let plain = Refusal::of(&answer(599, &[("x-trans-id", "t")], "out of order\nmore"));
+        assert_eq!(plain.to_string(), "599: out of order (request t)");
+    }
+}

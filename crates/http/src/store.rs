@@ -1,0 +1,289 @@
+//! Requests for objects in each protocol: what their heads say.
+
+use crate::encoding::{percent_encoded, sha256_hex};
+use crate::signature::{OF_NOTHING, Signed, Signer};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use md5::{Digest, Md5};
+use std::fmt::{self, Write};
+use std::ops::Range;
+use std::time::SystemTime;
+
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// It is read.
+    Get,
+    /// It is looked up.
+    Head,
+    /// It is written.
+    Put,
+    /// It is removed.
+    Delete,
+}
+
+impl Method {
+    /// As a request says it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Head => "HEAD",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+        }
+    }
+}
+
+/// An object, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object<'a> {
+    /// Its name with all that is before it on the server: `/BUCKET/NAME`.
+    pub name: &'a str,
+    /// The bytes that are meant; `None` = all.
+    pub part: Option<Range<u64>>,
+}
+
+/// A key with which the server encrypts objects and which it forgets (SSE-C).
+#[derive(Clone, PartialEq, Eq)]
+pub struct CustomerKey {
+    /// The cipher: `AES256`.
+    pub algorithm: String,
+    key: String,
+    check: String,
+}
+
+impl CustomerKey {
+    /// The key that this text is: 32 characters, or 32 bytes in Base64.
+    ///
+    /// # Errors
+    /// In words, what it is not.
+    pub fn new(algorithm: &str, text: &str) -> Result<CustomerKey, String> {
+        let bytes = match BASE64.decode(text) {
+            Ok(bytes) if bytes.len() == 32 => bytes,
+            _ if text.len() == 32 => text.as_bytes().to_vec(),
+            _ => return Err("the key has to have 32 bytes: 32 characters, or 44 in Base64".to_owned()),
+        };
+        Ok(CustomerKey {
+            algorithm: algorithm.to_owned(),
+            check: BASE64.encode(Md5::digest(&bytes)),
+            key: BASE64.encode(bytes),
+        })
+    }
+}
+
+/// Secrets are in no debug output.
+impl fmt::Debug for CustomerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CustomerKey({}, …)", self.algorithm)
+    }
+}
+
+/// How requests to an S3 server are made.
+#[derive(Debug, Default)]
+pub struct S3 {
+    /// What signs them; `None` = nobody does, and anonymous access has to be allowed.
+    pub signer: Option<Signer>,
+    /// The storage class of what is written; `None` = that of the bucket.
+    pub storage_class: Option<String>,
+    /// The key that objects are encrypted with.
+    pub customer_key: Option<CustomerKey>,
+    /// Bodies are not hashed for the signature: only encryption protects them on their way.
+    pub unsigned_bodies: bool,
+}
+
+/// The protocol of a server.
+#[derive(Debug)]
+pub enum Protocol {
+    /// S3
+    S3(Box<S3>),
+    /// WebDAV, or any server that takes PUT and DELETE: user name and password, if there are any.
+    WebDav(Option<Basic>),
+    /// Swift: the token, if there is one.
+    Swift(Option<String>),
+}
+
+/// A user name and a password, as a request says them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Basic(String);
+
+impl Basic {
+    /// Those of this user.
+    pub fn new(user: &str, password: &str) -> Basic {
+        Basic(BASE64.encode(format!("{user}:{password}")))
+    }
+}
+
+/// Secrets are in no debug output.
+impl fmt::Debug for Basic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Basic(…)")
+    }
+}
+
+/// The objects of one server.
+#[derive(Debug)]
+pub struct Store {
+    host: String,
+    protocol: Protocol,
+    path: String,
+    range: String,
+    fields: String,
+}
+
+impl Store {
+    /// The objects of the server of this name (with its port where that is not the usual one).
+    pub fn new(host: String, protocol: Protocol) -> Store {
+        Store { host, protocol, path: String::new(), range: String::new(), fields: String::new() }
+    }
+
+    /// Appends the head of a request with this body.
+    pub fn head(&mut self, method: Method, object: &Object<'_>, body: &[u8], out: &mut String) {
+        self.path.clear();
+        percent_encoded(object.name.as_bytes(), &mut self.path);
+        let Store { host, protocol, path, range, fields } = self;
+        range.clear();
+        if let Some(part) = &object.part {
+            // (Writing to a String does not fail.)
+            let _ = write!(range, "bytes={}-{}", part.start, part.end.saturating_sub(1));
+        }
+        fields.clear();
+        match protocol {
+            Protocol::S3(s3) => s3.fields(method, host, path, range, body, fields),
+            Protocol::WebDav(user) => {
+                if let Some(Basic(text)) = user {
+                    let _ = write!(fields, "Authorization: Basic {text}\r\n");
+                }
+            }
+            Protocol::Swift(token) => {
+                if let Some(token) = token {
+                    let _ = write!(fields, "X-Auth-Token: {token}\r\n");
+                }
+            }
+        }
+        let _ = write!(out, "{} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}", method.word());
+        if !range.is_empty() {
+            let _ = write!(out, "Range: {range}\r\n");
+        }
+        if method == Method::Put {
+            let _ = write!(out, "Content-Length: {}\r\n", body.len());
+        }
+        out.push_str("\r\n");
+    }
+}
+
+impl S3 {
+    /// Appends the fields that are S3's own, signed if somebody signs.
+    fn fields(&mut self, method: Method, host: &str, path: &str, range: &str, body: &[u8], out: &mut String) {
+        let token = self.signer.as_ref().and_then(Signer::token).map(str::to_owned);
+        // Sorted by name, as the signature wants them.
+        let mut fields: [(&str, &str); 7] = [("", ""); 7];
+        let mut count = 0;
+        let mut add = |name, value| {
+            fields[count] = (name, value);
+            count += 1;
+        };
+        add("host", host);
+        if !range.is_empty() {
+            add("range", range);
+        }
+        if let Some(token) = &token {
+            add("x-amz-security-token", token);
+        }
+        if let Some(key) = &self.customer_key
+            && method != Method::Delete
+        {
+            add("x-amz-server-side-encryption-customer-algorithm", &key.algorithm);
+            add("x-amz-server-side-encryption-customer-key", &key.key);
+            add("x-amz-server-side-encryption-customer-key-md5", &key.check);
+        }
+        if let Some(class) = &self.storage_class
+            && method == Method::Put
+        {
+            add("x-amz-storage-class", class);
+        }
+        let fields = &fields[..count];
+        for (name, value) in fields.iter().filter(|(name, _)| name.starts_with("x-")) {
+            let _ = write!(out, "{name}: {value}\r\n");
+        }
+        if let Some(signer) = &mut self.signer {
+            let hash;
+            let payload = match body {
+                [] => OF_NOTHING,
+                _ if self.unsigned_bodies => "UNSIGNED-PAYLOAD",
+                body => {
+                    hash = sha256_hex(body);
+                    &hash
+                }
+            };
+            let signed = Signed { method: method.word(), path, query: "", payload };
+            signer.sign(signed, fields, SystemTime::now(), out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Credentials;
+
+    fn head(protocol: Protocol, method: Method, object: &Object<'_>, body: &[u8]) -> String {
+        let mut out = String::new();
+        Store::new("h:9000".into(), protocol).head(method, object, body, &mut out);
+        out
+    }
+
+    const WHOLE: Object<'static> = Object { name: "/b/o 1_0_4", part: None };
+
+    #[test]
+    fn heads_say_what_is_done_and_to_what() {
+        let anonymous = || Protocol::S3(Box::default());
+        assert_eq!(
+            head(anonymous(), Method::Get, &WHOLE, b""),
+            "GET /b/o%201_0_4 HTTP/1.1\r\nHost: h:9000\r\n\r\n"
+        );
+        let part = Object { part: Some(4096..8192), ..WHOLE };
+        let text = head(anonymous(), Method::Get, &part, b"");
+        assert!(text.ends_with("Host: h:9000\r\nRange: bytes=4096-8191\r\n\r\n"), "{text}");
+        assert!(head(anonymous(), Method::Put, &WHOLE, b"body").ends_with("Content-Length: 4\r\n\r\n"));
+        let user = Protocol::WebDav(Some(Basic::new("Aladdin", "open sesame")));
+        // The example of RFC 7617.
+        let text = head(user, Method::Delete, &WHOLE, b"");
+        assert!(text.contains("\r\nAuthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{text}");
+        let text = head(Protocol::Swift(Some("t0k".into())), Method::Head, &WHOLE, b"");
+        assert!(text.contains("\r\nX-Auth-Token: t0k\r\n"), "{text}");
+    }
+
+    #[test]
+    fn everything_that_s3_is_told_is_signed() {
+        let credentials = Credentials { id: "A".into(), secret: "s".into(), token: Some("the-token".into()) };
+        let s3 = S3 {
+            signer: Some(Signer::new(credentials, "eu-west-1")),
+            storage_class: Some("GLACIER".into()),
+            customer_key: Some(CustomerKey::new("AES256", "0123456789abcdef0123456789abcdef").unwrap()),
+            unsigned_bodies: false,
+        };
+        let mut store = Store::new("h".into(), Protocol::S3(Box::new(s3)));
+        let mut put = String::new();
+        store.head(Method::Put, &WHOLE, b"body", &mut put);
+        let names = "SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token;\
+                     x-amz-server-side-encryption-customer-algorithm;x-amz-server-side-encryption-customer-key;\
+                     x-amz-server-side-encryption-customer-key-md5;x-amz-storage-class,";
+        assert!(put.contains(names), "{put}");
+        assert!(put.contains("\r\nx-amz-storage-class: GLACIER\r\n"), "{put}");
+        assert!(put.contains(&sha256_hex(b"body")) && put.contains("/eu-west-1/s3/aws4_request,"), "{put}");
+        let mut get = String::new();
+        store.head(Method::Get, &Object { part: Some(0..1), ..WHOLE }, b"", &mut get);
+        assert!(get.contains("SignedHeaders=host;range;x-amz") && !get.contains("storage-class"), "{get}");
+        assert!(get.contains(OF_NOTHING), "{get}");
+    }
+
+    #[test]
+    fn customer_keys_have_32_bytes() {
+        let plain = CustomerKey::new("AES256", "0123456789abcdef0123456789abcdef").unwrap();
+        let encoded = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+        assert_eq!(CustomerKey::new("AES256", encoded).unwrap(), plain);
+        assert_eq!((plain.key.as_str(), plain.check.len()), (encoded, 24));
+        assert!(CustomerKey::new("AES256", "short").unwrap_err().contains("32 bytes"));
+        assert!(!format!("{plain:?}").contains("MDEy"));
+    }
+}

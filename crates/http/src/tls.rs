@@ -1,0 +1,162 @@
+//! Whom an encrypted connection trusts, and as whom it shows itself.
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Whom to trust, and as whom to appear.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Whoever answers is trusted: the certificate is not looked at.
+    pub anybody: bool,
+    /// The authorities to trust, as a file of certificates (PEM); `None` = those that this system trusts.
+    pub authorities: Option<PathBuf>,
+    /// A certificate and its key (PEM) to show to the server.
+    pub own: Option<(PathBuf, PathBuf)>,
+}
+
+/// What is wrong with the certificates of this side.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// A file cannot be read, or holds something else.
+    #[error("{file}: {why}")]
+    File {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// This system trusts nobody.
+    #[error(
+        "this system has no certificates of authorities to trust (Debian: apt-get install ca-certificates); name a \
+         file of them"
+    )]
+    NoAuthorities,
+    /// A certificate and a key that do not go together, or are of no known kind.
+    #[error("{0}")]
+    Unusable(Error),
+}
+
+impl Trust {
+    /// The configuration of connections that trust like this.
+    ///
+    /// # Errors
+    /// A file is not what it should be, or there is nobody to trust.
+    pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TrustError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(TrustError::Unusable)?;
+        let builder = if self.anybody {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody::new(&provider)))
+        } else {
+            builder.with_root_certificates(self.roots()?)
+        };
+        let mut config = match &self.own {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(certificate)?;
+                let key = PrivateKeyDer::from_pem_file(key).map_err(|error| of_file(key, &error))?;
+                builder.with_client_auth_cert(chain, key).map_err(TrustError::Unusable)?
+            }
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, TrustError> {
+        let mut roots = RootCertStore::empty();
+        match &self.authorities {
+            Some(file) => {
+                for certificate in certificates(file)? {
+                    let why = |error: Error| of_file(file, &error);
+                    roots.add(certificate).map_err(why)?;
+                }
+            }
+            // Some of a system's certificates may be of kinds that nobody can use any more.
+            None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
+        }
+        if roots.is_empty() { Err(TrustError::NoAuthorities) } else { Ok(roots) }
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let all = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let all = all.map_err(|error| of_file(file, &error))?;
+    if all.is_empty() { Err(of_file(file, &"there is no certificate (PEM) in it")) } else { Ok(all) }
+}
+
+fn of_file(file: &Path, why: &dyn std::fmt::Display) -> TrustError {
+    TrustError::File { file: file.display().to_string(), why: why.to_string() }
+}
+
+/// Trusts whoever answers, as long as what was signed was signed with the key that was shown.
+#[derive(Debug)]
+struct Anybody(WebPkiSupportedAlgorithms);
+
+impl Anybody {
+    fn new(provider: &CryptoProvider) -> Anybody {
+        Anybody(provider.signature_verification_algorithms)
+    }
+}
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_hold_no_certificates_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("ca.crt");
+        for (content, why) in [(None, "No such file"), (Some("no certificate"), "there is no certificate")] {
+            if let Some(content) = content {
+                std::fs::write(&file, content).unwrap();
+            }
+            let trust = Trust { authorities: Some(file.clone()), ..Trust::default() };
+            let error = trust.config().unwrap_err().to_string();
+            assert!(error.contains("ca.crt: ") && error.contains(why), "{error}");
+        }
+        let trust = Trust { anybody: true, own: Some((file.clone(), file)), ..Trust::default() };
+        assert!(trust.config().is_err());
+        assert!(Trust { anybody: true, ..Trust::default() }.config().is_ok());
+    }
+}

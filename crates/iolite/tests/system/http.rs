@@ -1,0 +1,551 @@
+//! `http`: objects on a server. Here the server is one of the tests' own, which misbehaves when it is told to; `minio.rs`
+//! has a real one.
+
+use crate::common::program::Running;
+use crate::common::{Finished, Json, Program, scratch, words};
+use iolite_testing::{ObjectServer, Reply, Seen, certificate};
+use std::path::Path;
+use std::process::Command;
+
+const KEYS: &str = "--http_s3_keyid=AKID --http_s3_key=the-secret-key";
+
+/// A job on this server, as S3.
+fn job(server: &ObjectServer, line: &str) -> String {
+    let host = server.host();
+    format!("--name=job --ioengine=http --http_mode=s3 --http_host={host} {KEYS} --bs=4k {line}")
+}
+
+fn run(server: &ObjectServer, line: &str) -> Finished {
+    let dir = scratch();
+    Program::own().line(dir.path(), &job(server, line))
+}
+
+/// The report of a job that ends well.
+#[track_caller]
+fn report(server: &ObjectServer, line: &str) -> Json {
+    let json = Json::parse(&run(server, &format!("--output-format=json {line}")).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+fn called_fio(server: &ObjectServer, dir: &Path, line: &str) -> Finished {
+    Program::called_fio(dir).line(dir, &job(server, line))
+}
+
+#[test]
+pub fn objects_are_called_what_fio_calls_them() {
+    let server = ObjectServer::start();
+    report(&server, "--filename=/bkt/a:bkt/b --rw=write --size=32k --buffer_pattern=0x41");
+    let names = ["/bkt/a_0_4096", "/bkt/a_12288_4096", "/bkt/a_4096_4096", "/bkt/a_8192_4096"];
+    let names: Vec<String> =
+        names.iter().flat_map(|name| [(*name).to_owned(), name.replace("/a_", "/b_")]).collect();
+    let mut sorted = names.clone();
+    sorted.sort();
+    assert_eq!(server.names(), sorted);
+    assert_eq!(server.object("/bkt/a_4096_4096").unwrap(), [0x41; 4096]);
+    let json = report(&server, "--filename=/bkt/a --rw=randread --size=16k --iodepth=4");
+    assert_eq!(json.job().ios(), [4, 0, 0]);
+    // Characters that URLs cannot have are encoded.
+    report(&server, "--filename=/bkt/d(1)+ --rw=write --size=4k");
+    assert!(server.object("/bkt/d%281%29%2B_0_4096").is_some(), "{:?}", server.names());
+}
+
+#[test]
+pub fn trims_remove_objects() {
+    let server = ObjectServer::start();
+    report(&server, "--filename=/bkt/a --rw=write --size=16k");
+    let json = report(&server, "--filename=/bkt/a --rw=trim --size=8k --offset=4k");
+    assert_eq!(json.job().ios(), [0, 0, 2]);
+    assert_eq!(server.names(), ["/bkt/a_0_4096", "/bkt/a_12288_4096"]);
+}
+
+#[test]
+pub fn a_range_is_a_part_of_one_object() {
+    let server = ObjectServer::start();
+    let range = "--filename=/bkt/a --http_object_mode=range";
+    report(&server, &format!("{range} --rw=write --bs=64k --size=64k"));
+    assert_eq!(server.names(), ["/bkt/a"]);
+    assert_eq!(server.object("/bkt/a").unwrap().len(), 65536);
+    // Its size need not be told.
+    let json = report(&server, &format!("{range} --rw=randread --iodepth=4"));
+    assert_eq!(json.job().bytes(), [65536, 0, 0]);
+    let asked = server.requests();
+    let get = asked.iter().find(|seen| seen.method == "GET" && seen.fields["range"] == "bytes=4096-8191");
+    assert!(get.is_some(), "{asked:?}");
+    let short = run(&server, &format!("{range} --rw=read --offset=60k --size=8k --io_size=8k"));
+    assert_eq!(short.code(), 1);
+    assert!(short.output().contains("416 Range Not Satisfiable"), "{}", short.output());
+    // A write would leave nothing of the object but itself.
+    let part = run(&server, &format!("{range} --rw=write --size=64k"));
+    assert_eq!(part.code(), 1);
+    assert!(part.output().contains("bs= has to be the size of the file, 65536 bytes"), "{}", part.output());
+    assert_eq!(server.object("/bkt/a").unwrap().len(), 65536);
+    // Under the name fio it does.
+    let dir = scratch();
+    called_fio(&server, dir.path(), &format!("{range} --rw=write --size=64k")).ok();
+    assert_eq!(server.object("/bkt/a").unwrap().len(), 4096);
+}
+
+#[test]
+pub fn the_depth_is_the_number_of_requests_in_flight() {
+    let server = ObjectServer::behaving(|_| Reply::Gathered(16));
+    let json = report(&server, "--filename=/bkt/a --rw=write --size=256k --iodepth=16");
+    assert_eq!(json.job().ios(), [0, 64, 0]);
+    assert_eq!((server.most_gathered(), server.connections()), (16, 16), "connections are kept");
+    let dir = scratch();
+    let server = ObjectServer::behaving(|_| Reply::Gathered(8));
+    called_fio(&server, dir.path(), "--filename=/bkt/a --rw=write --size=64k --iodepth=8").ok();
+    assert_eq!(server.most_gathered(), 8);
+}
+
+#[test]
+pub fn connections_that_the_server_ends_are_made_anew() {
+    let server = ObjectServer::behaving(|_| Reply::GrantedAndEnded);
+    let json = report(&server, "--filename=/bkt/a --rw=randwrite --size=256k --iodepth=4 --verify=crc32c");
+    assert_eq!(json.job().ios(), [64, 64, 0]);
+    assert_eq!(server.connections(), 128);
+}
+
+#[test]
+pub fn what_is_written_is_verified_in_every_way_to_run() {
+    for how in [
+        "--thread=1",
+        "--io_submit_mode=offload",
+        "--loops=2 --unlink_each_loop=1",
+        "--numjobs=2 --offset_increment=1m --group_reporting=1",
+        "--rate_iops=2000 --fsync=16 --end_fsync=1",
+        "--http_object_mode=range --bs=1m --iodepth=1",
+    ] {
+        let server = ObjectServer::start();
+        let json = report(
+            &server,
+            &format!("--filename=/bkt/a --size=1m --rw=randwrite --iodepth=8 --verify=crc32c {how}"),
+        );
+        let [reads, writes, _] = json.job().bytes();
+        let passes = if how.contains("loops") || how.contains("numjobs") { 2 } else { 1 };
+        assert_eq!([reads, writes], [passes << 20; 2], "{how}");
+    }
+}
+
+#[test]
+pub fn data_is_verified_in_a_later_run_and_damage_is_found() {
+    let server = ObjectServer::start();
+    let job =
+        "--filename=/bkt/a --size=256k --rw=randwrite --iodepth=4 --verify=crc32c --verify_state_save=0";
+    report(&server, &format!("{job} --do_verify=0"));
+    assert_eq!(report(&server, &format!("{job} --verify_only=1")).job().ios(), [64, 0, 0]);
+    let mut bytes = server.object("/bkt/a_8192_4096").unwrap();
+    bytes[1000] ^= 1;
+    server.put("/bkt/a_8192_4096", &bytes);
+    let damaged = run(&server, &format!("{job} --verify_only=1"));
+    assert_eq!(damaged.code(), 1);
+    assert!(damaged.output().contains("offset 8192"), "{}", damaged.output());
+}
+
+#[test]
+pub fn reading_never_writes_and_says_what_would() {
+    let server = ObjectServer::start();
+    for line in [
+        "--rw=read --size=16k",
+        "--rw=randread --size=16k --iodepth=4",
+        "--rw=read --size=16k --create_only=1",
+    ] {
+        let read = run(&server, &format!("--filename=/bkt/a {line}"));
+        if line.contains("create_only") {
+            read.ok();
+        } else {
+            assert_eq!(read.code(), 1, "{line}");
+            let told = read.output();
+            assert!(told.contains("GET /bkt/a_") && told.contains("404 Not Found, NoSuchKey"), "{told}");
+            assert!(told.contains("http_create=1"), "{told}");
+        }
+    }
+    run(&server, "--filename=/bkt/a --rw=read").refused().says("need to specify size=");
+    assert_eq!((server.count("PUT"), server.names().len()), (0, 0));
+    let trim = run(&server, "--filename=/bkt/a --rw=trim --size=4k");
+    assert_eq!(trim.code(), 1);
+}
+
+#[test]
+pub fn under_the_name_fio_missing_objects_are_zeros() {
+    let server = ObjectServer::start();
+    let dir = scratch();
+    for rw in ["read", "trim"] {
+        let done = called_fio(&server, dir.path(), &format!("--filename=/bkt/a --rw={rw} --size=16k")).ok();
+        assert_eq!(done.stderr, "", "{rw}");
+        assert!(done.stdout.contains("4 requests for objects that are not there"), "{}", done.stdout);
+    }
+    assert_eq!(server.count("PUT"), 0);
+    let verified =
+        "--filename=/bkt/a --rw=write --size=16k --verify=crc32c --verify_only=1 --verify_state_load=0";
+    assert_eq!(called_fio(&server, dir.path(), verified).code(), 1, "zeros are not what was written");
+}
+
+#[test]
+pub fn what_is_read_is_made_when_that_is_asked_for() {
+    let server = ObjectServer::start();
+    let job = "--filename=/bkt/a --rw=randread --size=16k --http_create=1";
+    run(&server, &format!("{job} --readonly")).refused();
+    assert_eq!(server.count("PUT"), 0);
+    report(&server, &format!("{job} --create_only=1"));
+    assert_eq!((server.names().len(), server.count("GET")), (4, 0));
+    assert!(server.object("/bkt/a_0_4096").unwrap().iter().any(|&byte| byte != 0));
+    let json = report(&server, job);
+    assert_eq!((json.job().ios(), server.count("PUT")), ([4, 0, 0], 4));
+    // It is longer than what is there: the rest is made.
+    report(&server, &job.replace("16k", "24k"));
+    assert_eq!((server.names().len(), server.count("PUT")), (6, 6));
+    // And now its size need not be told.
+    assert_eq!(report(&server, "--filename=/bkt/a --rw=read").job().bytes(), [24576, 0, 0]);
+    report(
+        &server,
+        "--filename=/bkt/r --rw=randread --size=3m --http_object_mode=range --http_create=1 --io_size=64k",
+    );
+    assert_eq!(server.object("/bkt/r").unwrap().len(), 3 << 20);
+}
+
+#[test]
+pub fn what_was_written_is_removed_when_that_is_asked_for() {
+    let server = ObjectServer::start();
+    server.put("/bkt/other_0_4096", b"precious");
+    report(&server, "--filename=/bkt/a --rw=randwrite --size=64k --io_size=32k --unlink=1");
+    assert_eq!(server.names(), ["/bkt/other_0_4096"]);
+}
+
+/// S3's words for a refusal.
+fn error(code: &'static str, status: u16) -> Reply {
+    let text = format!("<Error><Code>{code}</Code><Message>said the server</Message></Error>").leak();
+    Reply::Refused(status, "x-amz-request-id: 4711\r\n", text)
+}
+
+#[test]
+pub fn refusals_are_told_with_the_servers_words_and_the_remedy() {
+    for (code, status, remedy) in [
+        ("SignatureDoesNotMatch", 403, "http_s3_key"),
+        ("InvalidAccessKeyId", 403, "http_s3_keyid"),
+        ("RequestTimeTooSkewed", 403, "clock"),
+        ("AccessDenied", 403, "may not do that"),
+        ("NoSuchBucket", 404, "make the bucket first"),
+        ("SlowDown", 503, "http_retries="),
+        ("TooManyRequests", 429, "http_retries="),
+    ] {
+        let server = ObjectServer::behaving(move |_| error(code, status));
+        let refused = run(&server, "--filename=/bkt/a --rw=write --size=16k");
+        assert_eq!(refused.code(), 1, "{code}");
+        let told = refused.output();
+        for words in
+            ["PUT /bkt/a_0_4096: ", code, "said the server", "(request 4711)", remedy, "Input/output error"]
+        {
+            assert!(told.contains(words), "{code}: {words}: {told}");
+        }
+    }
+}
+
+#[test]
+pub fn what_may_pass_is_repeated_only_when_that_is_asked_for() {
+    let busy = |seen: &Seen| if seen.number < 3 { error("SlowDown", 503) } else { Reply::Granted };
+    let line = "--filename=/bkt/a --rw=write --size=16k";
+    assert_eq!(run(&ObjectServer::behaving(busy), line).code(), 1);
+    let server = ObjectServer::behaving(busy);
+    let done = run(&server, &format!("{line} --http_retries=3")).ok();
+    assert!(done.stdout.contains("3 requests were repeated, 3 answers asked for less"), "{}", done.stdout);
+    assert_eq!((server.count("PUT"), server.names().len()), (7, 4));
+    // What would fail each time is not.
+    let server = ObjectServer::behaving(|_| error("AccessDenied", 403));
+    assert_eq!(run(&server, &format!("{line} --http_retries=3")).code(), 1);
+    assert_eq!(server.count("PUT"), 1);
+}
+
+#[test]
+pub fn broken_answers_are_errors_of_their_units() {
+    let read = "--filename=/bkt/a --rw=read --size=16k";
+    for (reply, said) in [
+        (Reply::Cut(100), "the connection was cut after 100 of 4096 bytes"),
+        (Reply::Garbage, "no answer of HTTP/1.1"),
+        (Reply::Ended, "did not answer"),
+    ] {
+        let server = ObjectServer::behaving(move |seen| {
+            if seen.path == "/bkt/a_4096_4096" && seen.method == "GET" {
+                reply.clone()
+            } else {
+                Reply::Granted
+            }
+        });
+        report(&server, "--filename=/bkt/a --rw=write --size=16k");
+        let broken = run(&server, read);
+        assert_eq!(broken.code(), 1);
+        assert!(broken.output().contains(said), "{said}: {}", broken.output());
+        assert!(broken.output().contains("read offset=4096"), "{}", broken.output());
+        // The others go on, where errors are to be counted.
+        let dir = scratch();
+        let line = job(&server, &format!("{read} --continue_on_error=read --output-format=json"));
+        let counted = Json::parse(&Program::own().line(dir.path(), &line).stdout);
+        assert_eq!((counted.job().ios(), counted.job().int("total_err")), ([4, 0, 0], 1), "{said}");
+    }
+    let server = ObjectServer::start();
+    for (name, length) in [("/bkt/a_0_4096", 100), ("/bkt/b_0_4096", 5000)] {
+        server.put(name, &vec![1; length]);
+        let file = name.trim_end_matches("_0_4096");
+        let strange = run(&server, &format!("--filename={file} --rw=read --size=4k"));
+        assert_eq!(strange.code(), 1);
+        let said = format!("the object has {length} bytes, not 4096");
+        assert!(strange.output().contains(&said), "{}", strange.output());
+    }
+}
+
+#[test]
+pub fn a_silent_server_hangs_nobody() {
+    let server = ObjectServer::behaving(|_| Reply::Silence);
+    let silent = run(&server, "--filename=/bkt/a --rw=write --size=16k --iodepth=4 --http_timeout=300ms");
+    assert_eq!(silent.code(), 1);
+    assert!(silent.output().contains("no whole answer within 0.3 s (http_timeout)"), "{}", silent.output());
+}
+
+#[test]
+pub fn a_server_that_is_not_there_is_told() {
+    let host = ObjectServer::start().host();
+    let dir = scratch();
+    let line = format!(
+        "--name=job --ioengine=http --http_mode=s3 --http_host={host} {KEYS} --filename=/b/a --rw=write --size=4k"
+    );
+    let refused = Program::own().line(dir.path(), &line);
+    assert_eq!(refused.code(), 1);
+    let said = format!("cannot connect to {host}: Connection refused");
+    assert!(refused.output().contains(&said), "{}", refused.output());
+}
+
+#[test]
+pub fn set_ups_that_cannot_work_are_refused_with_the_remedy() {
+    let server = ObjectServer::start();
+    for (line, said) in [
+        ("--filename=nobucket", "give filename=/BUCKET/NAME"),
+        ("--filename=/b/a --http_host=http://h", "https= says which protocol"),
+        ("--filename=/b/a --http_host=h:0", "the port is not 1 to 65535"),
+        ("--filename=/b/a --http_host=there.is.none.invalid", "no address is known for this name"),
+        ("--filename=/b/a --http_s3_unsigned_payload=1", "needs https=on"),
+        ("--filename=/b/a --http_s3_sse_customer_key=short", "the key has to have 32 bytes"),
+        ("--filename=/b/a --http_ca_file=none.crt", "are for https=on"),
+        ("--filename=/b/a --https=on --http_ca_file=none.crt", "none.crt: "),
+        ("--filename=/b/a --https=on --http_cert_file=c", "http_cert_file and http_key_file go together"),
+        ("--filename=/b/a --http_mode=ftp", "webdav"),
+        ("--filename=/b/a --http_object_mode=x", "range"),
+        ("--filename=/b/a --https=maybe", "insecure"),
+        ("--filename=/b/a --http_retries=-1", "http_retries"),
+        ("--opendir=/b/a", "lists no names"),
+    ] {
+        let refused = run(&server, &format!("--rw=write --size=4k {line}"));
+        assert_ne!(refused.code(), 0, "{line}");
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+    assert_eq!(server.requests(), []);
+}
+
+/// Runs a job in this environment, which has nothing else about keys.
+fn with_environment(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Finished {
+    let mut command = Command::new(&Program::own().path);
+    for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"] {
+        command.env_remove(name);
+    }
+    command.env_remove("AWS_SHARED_CREDENTIALS_FILE").env("HOME", dir);
+    Running::start(command.args(words(line)).envs(environment.iter().copied()).current_dir(dir)).wait()
+}
+
+#[test]
+pub fn keys_come_from_the_environment_or_a_file() {
+    let dir = scratch();
+    let server = ObjectServer::start();
+    let line = format!(
+        "--name=job --ioengine=http --http_mode=s3 --http_host={} --filename=/b/a --rw=write --bs=4k --size=4k",
+        server.host()
+    );
+    let none = with_environment(dir.path(), &line, &[]);
+    assert_eq!(none.code(), 1);
+    assert!(none.output().contains("there are no keys: give http_s3_keyid"), "{}", none.output());
+    let last = || server.requests().last().unwrap().fields.clone();
+    let keys = [("AWS_ACCESS_KEY_ID", "ENVID"), ("AWS_SECRET_ACCESS_KEY", "s"), ("AWS_SESSION_TOKEN", "tok")];
+    with_environment(dir.path(), &line, &keys).ok();
+    assert!(last()["authorization"].contains("Credential=ENVID/"), "{:?}", last());
+    assert_eq!(last()["x-amz-security-token"], "tok");
+    std::fs::create_dir(dir.path().join(".aws")).unwrap();
+    let file = "[default]\naws_access_key_id=FILEID\naws_secret_access_key=s\n[p]\naws_access_key_id=PID\n\
+                aws_secret_access_key=s\n";
+    std::fs::write(dir.path().join(".aws/credentials"), file).unwrap();
+    with_environment(dir.path(), &line, &[]).ok();
+    assert!(last()["authorization"].contains("Credential=FILEID/"), "{:?}", last());
+    with_environment(dir.path(), &format!("{line} --http_s3_profile=p"), &keys).ok();
+    assert!(last()["authorization"].contains("Credential=PID/"), "{:?}", last());
+    let missing = with_environment(dir.path(), &format!("{line} --http_s3_profile=q"), &keys);
+    assert!(missing.output().contains("there is no profile [q]"), "{}", missing.output());
+    with_environment(dir.path(), &format!("{line} --http_s3_anonymous=1"), &keys).ok();
+    assert!(!last().contains_key("authorization"), "{:?}", last());
+}
+
+#[test]
+pub fn requests_say_what_they_were_told_to() {
+    let server = ObjectServer::start();
+    let last = || server.requests().last().unwrap().fields.clone();
+    let key = "0123456789abcdef0123456789abcdef";
+    let line = format!(
+        "--filename=/b/a --rw=write --size=4k --http_s3_storage_class=GLACIER --http_s3_security_token=tok \
+         --http_s3_region=eu-west-1 --http_s3_sse_customer_key={key} --http_s3_sse_customer_algorithm=AES256"
+    );
+    report(&server, &line);
+    let fields = last();
+    let signed = &fields["authorization"];
+    assert!(
+        signed.starts_with("AWS4-HMAC-SHA256 Credential=AKID/") && signed.contains("/eu-west-1/s3/"),
+        "{signed}"
+    );
+    assert_eq!(fields["x-amz-storage-class"], "GLACIER");
+    assert_eq!(fields["x-amz-security-token"], "tok");
+    let customer = "x-amz-server-side-encryption-customer-";
+    assert_eq!(fields[&format!("{customer}algorithm")], "AES256");
+    assert_eq!(fields[&format!("{customer}key")], "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=");
+    assert_eq!(fields[&format!("{customer}key-md5")].len(), 24);
+    report(&server, "--filename=/b/a --rw=write --size=4k");
+    assert!(!last().contains_key("x-amz-storage-class"), "{:?}", last());
+}
+
+#[test]
+pub fn webdav_and_swift_have_their_own_ways_to_identify() {
+    let server = ObjectServer::start();
+    let last = || server.requests().last().unwrap().clone();
+    let dir = scratch();
+    let run = |line: &str| {
+        let host = server.host();
+        let line = format!("--name=job --ioengine=http --http_host={host} --bs=4k --size=8k {line}");
+        Program::own().line(dir.path(), &line).ok()
+    };
+    run("--rw=write --filename=/f --http_user=Aladdin --http_pass=sesame");
+    assert_eq!(last().fields["authorization"], "Basic QWxhZGRpbjpzZXNhbWU=");
+    run("--rw=read --filename=f");
+    assert!((last().path == "/f_4096_4096") && !last().fields.contains_key("authorization"));
+    run("--rw=write --filename=/v1/c/o --http_mode=swift --http_swift_auth_token=t0k");
+    assert_eq!((last().path.as_str(), last().fields["x-auth-token"].as_str()), ("/v1/c/o_4096_4096", "t0k"));
+}
+
+#[test]
+pub fn secrets_are_shown_nowhere() {
+    let server = ObjectServer::start();
+    let dir = scratch();
+    let secrets =
+        ["the-secret-key", "the-token", "0123456789abcdef0123456789abcdef", "the-password", "the-swift"];
+    let line = job(
+        &server,
+        "--filename=/b/a --rw=write --size=8k --http_s3_security_token=the-token --http_pass=the-password \
+         --http_swift_auth_token=the-swift --http_s3_sse_customer_key=0123456789abcdef0123456789abcdef",
+    );
+    let job_file: String = line
+        .split_whitespace()
+        .map(|word| word.trim_start_matches("--"))
+        .filter(|word| !word.starts_with("name="))
+        .fold("[job]\n".to_owned(), |text, word| text + word + "\n");
+    std::fs::write(dir.path().join("job.fio"), &job_file).unwrap();
+    let verbose = format!("{line} --http_verbose=2");
+    for (line, marks) in [
+        (format!("--output-format=json,normal {line}"), true),
+        (format!("--debug=all {line}"), true),
+        (verbose.clone(), true),
+        ("--showcmd job.fio".to_owned(), true),
+        ("--debug=parse --parse-only job.fio".to_owned(), true),
+        (format!("{verbose} --http_host=127.0.0.1:1"), true),
+    ] {
+        let done = Program::own().line(dir.path(), &line);
+        let told = done.output();
+        for secret in secrets {
+            assert!(!told.contains(secret), "{line}: {secret}:\n{told}");
+        }
+        assert!(!marks || told.contains("***"), "{line}: a placeholder stands there:\n{told}");
+    }
+    let told = Program::own().line(dir.path(), &verbose).ok().stderr;
+    assert!(told.contains("> PUT /b/a_0_4096 HTTP/1.1") && told.contains("< 200"), "{told}");
+    assert!(told.contains("Authorization: ***"), "{told}");
+    let brief = Program::own().line(dir.path(), &format!("{line} --http_verbose=1")).ok().stderr;
+    assert!(brief.contains("> PUT /b/a_0_4096") && !brief.contains("Authorization"), "{brief}");
+}
+
+#[test]
+pub fn keys_in_the_open_are_warned_of() {
+    let dir = scratch();
+    let parse = |program: &Program, line: &str| {
+        let line =
+            format!("--parse-only --name=j --ioengine=http --rw=read --size=4k --filename=/b/a {line}");
+        program.line(dir.path(), &line).ok()
+    };
+    let own = Program::own();
+    let far = "--http_mode=s3 --http_host=s3.example.com";
+    let warned = parse(&own, &format!("{far} {KEYS}"));
+    assert!(
+        warned.stderr.contains("https=off: keys, passwords or data go to s3.example.com"),
+        "{}",
+        warned.stderr
+    );
+    for fine in ["--https=on", "--http_s3_anonymous=1", "--http_host=localhost:9000"] {
+        assert_eq!(parse(&own, &format!("{far} {KEYS} {fine}")).stderr, "", "{fine}");
+    }
+    let fio = Program::called_fio(dir.path());
+    assert_eq!(parse(&fio, &format!("{far} {KEYS}")).stderr, "");
+}
+
+#[test]
+pub fn encrypted_connections_are_with_whom_they_should_be() {
+    let authority = certificate("authority.crt").display().to_string();
+    let write = "--filename=/b/a --rw=randwrite --size=256k --iodepth=4 --verify=crc32c";
+    let trusting = format!("{write} --https=on --http_ca_file={authority}");
+    let server = ObjectServer::encrypted("server", false);
+    assert_eq!(report(&server, &trusting).job().ios(), [64, 64, 0]);
+    // Large bodies, and bodies that nobody hashes.
+    let large = format!("{trusting} --bs=1m --size=4m --http_s3_unsigned_payload=1");
+    assert_eq!(report(&server, &large).job().bytes(), [4 << 20, 4 << 20, 0]);
+    let puts = server.requests();
+    let unsigned =
+        |seen: &Seen| seen.fields.get("x-amz-content-sha256").is_some_and(|text| text == "UNSIGNED-PAYLOAD");
+    assert_eq!(puts.iter().filter(|seen| unsigned(seen)).count(), 4);
+    // The system's authorities have not signed it.
+    let untrusted = run(&server, &format!("{write} --https=on"));
+    assert_eq!(untrusted.code(), 1);
+    let said = untrusted.output();
+    assert!(
+        said.contains("no encrypted connection") || said.contains("no certificates of authorities"),
+        "{said}"
+    );
+    let wrong = ObjectServer::encrypted("elsewhere", false);
+    let refused = run(&wrong, &trusting);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("elsewhere.example"), "whose it is: {}", refused.output());
+    assert_eq!(wrong.requests(), []);
+    report(&wrong, &format!("{write} --https=insecure"));
+    // Some servers want to know whom they have before them.
+    let demanding = ObjectServer::encrypted("server", true);
+    assert_eq!(run(&demanding, &trusting).code(), 1);
+    let (own, key) = (certificate("client.crt"), certificate("client.key"));
+    let shown = format!("{trusting} --http_cert_file={} --http_key_file={}", own.display(), key.display());
+    report(&demanding, &shown);
+    // A server that does not encrypt, and a client that does not.
+    let plain = run(&ObjectServer::start(), &format!("{trusting} --http_timeout=500ms"));
+    assert_eq!(plain.code(), 1);
+    assert_eq!(run(&server, write).code(), 1);
+}
+
+#[test]
+pub fn the_examples_work() {
+    let server = ObjectServer::start();
+    let dir = scratch();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers");
+    let mut names: Vec<_> = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    assert_eq!(names.len(), 2);
+    for path in names {
+        let host = server.host();
+        let variables = ["S3_HOST", "DAV_HOST"].map(|name| (name, host.as_str()));
+        let keys = [
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("DAV_USER", "user"),
+            ("DAV_PASSWORD", "password"),
+        ];
+        let all = [&variables[..], &keys].concat();
+        with_environment(dir.path(), path.to_str().unwrap(), &all).ok();
+        assert_eq!(server.names(), [""; 0], "they leave nothing behind");
+    }
+}

@@ -1,0 +1,321 @@
+//! The options of `http`.
+
+use super::Facets;
+use super::own::{OwnOptions, own, own_options, place};
+use super::secret::Secret;
+use crate::definition::{Definition, Kind};
+use serde::{Deserialize, Serialize};
+
+/// Whether connections are encrypted (`https`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Encryption {
+    /// They are not.
+    #[default]
+    Off,
+    /// They are, and the server has to show who it is.
+    On,
+    /// They are, with whoever answers.
+    Insecure,
+}
+
+/// Which interface the server speaks (`http_mode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HttpProtocol {
+    /// WebDAV
+    #[default]
+    WebDav,
+    /// S3
+    S3,
+    /// Swift
+    Swift,
+}
+
+/// How a file becomes objects (`http_object_mode`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObjectMode {
+    /// Each block is an object, whose name is that of the file with offset and length behind it.
+    #[default]
+    Block,
+    /// The file is one object. Reads ask for a range of it, writes write all of it.
+    Range,
+}
+
+own_options! {
+    /// The options of `http`.
+    pub struct HttpOptions declared by OPTIONS {
+        /// Whether connections are encrypted.
+        pub https: Encryption,
+        /// The server, with its port where that is not the usual one.
+        pub http_host: String,
+        /// The user's name for WebDAV; empty = there is none.
+        pub http_user: String,
+        /// The user's password.
+        pub http_pass: Secret,
+        /// The secret key of the S3 account.
+        pub http_s3_key: Secret,
+        /// The access key of the S3 account; empty = the environment and the usual files have the keys.
+        pub http_s3_keyid: String,
+        /// The session token that goes with temporary keys.
+        pub http_s3_security_token: Secret,
+        /// The token of Swift.
+        pub http_swift_auth_token: Secret,
+        /// The region of the bucket.
+        pub http_s3_region: String,
+        /// The key that the server is to encrypt objects with.
+        pub http_s3_sse_customer_key: Secret,
+        /// The cipher for that.
+        pub http_s3_sse_customer_algorithm: String,
+        /// The storage class of what is written.
+        pub http_s3_storage_class: String,
+        /// Which interface the server speaks.
+        pub http_mode: HttpProtocol,
+        /// How much is told about requests: 0 nothing, 1 requests and statuses, 2 heads as well.
+        pub http_verbose: u32,
+        /// How a file becomes objects.
+        pub http_object_mode: ObjectMode,
+        /// For how long one request may take, in microseconds; 0 = as long as it likes.
+        pub http_timeout: u64,
+        /// How often a request is repeated that failed for a reason that may pass.
+        pub http_retries: u32,
+        /// What the job reads is written before it begins.
+        pub http_create: bool,
+        /// The profile of the credentials file; empty = the usual one.
+        pub http_s3_profile: String,
+        /// Requests are not signed.
+        pub http_s3_anonymous: bool,
+        /// Bodies are not hashed for the signature.
+        pub http_s3_unsigned_payload: bool,
+        /// A file of certificates of authorities to trust; empty = those of the system.
+        pub http_ca_file: String,
+        /// A file with the certificate to show to the server; empty = none.
+        pub http_cert_file: String,
+        /// A file with the key of that certificate.
+        pub http_key_file: String,
+        /// What is not there reads as zeros, and may be trimmed: fio's way. The front end sets it.
+        pub lenient: bool,
+    }
+}
+
+impl OwnOptions for HttpOptions {
+    fn facets(&self, facets: Facets) -> Facets {
+        if self.http_create { facets.laid_out() } else { facets }
+    }
+}
+
+impl HttpOptions {
+    /// Whether requests show who makes them (keys, passwords, tokens) on the way to another machine, unencrypted.
+    pub fn identifies_in_the_open(&self) -> bool {
+        let identifies = match self.http_mode {
+            HttpProtocol::S3 => !self.http_s3_anonymous,
+            HttpProtocol::WebDav => !self.http_user.is_empty(),
+            HttpProtocol::Swift => self.http_swift_auth_token.given().is_some(),
+        };
+        self.https == Encryption::Off && identifies && !is_here(&self.http_host)
+    }
+}
+
+/// Whether this host, perhaps with a port, is this machine.
+fn is_here(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    match name.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => name == "localhost" || name.ends_with(".localhost"),
+    }
+}
+
+const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::engine(name, kind, help)
+}
+
+/// A text that nobody may read.
+macro_rules! secret {
+    ($field:ident) => {
+        |own, given| {
+            place::<HttpOptions>(own)?.$field = Secret::new(given.string()?);
+            Ok(())
+        }
+    };
+}
+
+static HTTPS: Definition = option("https", Kind::Str, "Encrypted connections")
+    .default("off")
+    .keywords(&[("off", "No"), ("on", "Yes"), ("insecure", "Yes, with whoever answers")])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.https = match given.keyword()? {
+            "on" => Encryption::On,
+            "insecure" => Encryption::Insecure,
+            _ => Encryption::Off,
+        };
+        Ok(())
+    });
+static HTTP_HOST: Definition = option("http_host", Kind::Str, "Server, with :PORT where needed")
+    .default("localhost")
+    .lands_in_engine(own!(HttpOptions.http_host, string()));
+static HTTP_USER: Definition =
+    option("http_user", Kind::Str, "User name").lands_in_engine(own!(HttpOptions.http_user, string()));
+static HTTP_PASS: Definition =
+    option("http_pass", Kind::Str, "Password").secret().lands_in_engine(secret!(http_pass));
+static HTTP_S3_KEY: Definition = option("http_s3_key", Kind::Str, "Secret key of the S3 account")
+    .secret()
+    .lands_in_engine(secret!(http_s3_key));
+static HTTP_S3_KEYID: Definition = option(
+    "http_s3_keyid",
+    Kind::Str,
+    "Access key of the S3 account; by default the environment and ~/.aws/credentials are looked at",
+)
+.lands_in_engine(own!(HttpOptions.http_s3_keyid, string()));
+static HTTP_S3_SECURITY_TOKEN: Definition =
+    option("http_s3_security_token", Kind::Str, "Session token of temporary S3 credentials")
+        .secret()
+        .lands_in_engine(secret!(http_s3_security_token));
+static HTTP_SWIFT_AUTH_TOKEN: Definition =
+    option("http_swift_auth_token", Kind::Str, "Authentication token of Swift")
+        .secret()
+        .lands_in_engine(secret!(http_swift_auth_token));
+static HTTP_S3_REGION: Definition = option("http_s3_region", Kind::Str, "Region of the bucket")
+    .default("us-east-1")
+    .lands_in_engine(own!(HttpOptions.http_s3_region, string()));
+static HTTP_S3_SSE_CUSTOMER_KEY: Definition = option(
+    "http_s3_sse_customer_key",
+    Kind::Str,
+    "Key with which the server encrypts objects: 32 characters, or 44 in Base64",
+)
+.secret()
+.lands_in_engine(secret!(http_s3_sse_customer_key));
+static HTTP_S3_SSE_CUSTOMER_ALGORITHM: Definition =
+    option("http_s3_sse_customer_algorithm", Kind::Str, "Cipher that goes with this key")
+        .default("AES256")
+        .lands_in_engine(own!(HttpOptions.http_s3_sse_customer_algorithm, string()));
+static HTTP_S3_STORAGE_CLASS: Definition =
+    option("http_s3_storage_class", Kind::Str, "Storage class of new objects")
+        .default("STANDARD")
+        .lands_in_engine(own!(HttpOptions.http_s3_storage_class, string()));
+static HTTP_MODE: Definition = option("http_mode", Kind::Str, "Which interface the server speaks")
+    .default("webdav")
+    .keywords(&[("webdav", "WebDAV"), ("s3", "S3"), ("swift", "Swift")])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.http_mode = match given.keyword()? {
+            "s3" => HttpProtocol::S3,
+            "swift" => HttpProtocol::Swift,
+            _ => HttpProtocol::WebDav,
+        };
+        Ok(())
+    });
+static HTTP_VERBOSE: Definition = option(
+    "http_verbose",
+    Kind::Int,
+    "What is told about requests on standard error: 1 requests and statuses, 2 their heads as well",
+)
+.default("0")
+.lands_in_engine(own!(HttpOptions.http_verbose, number()));
+static HTTP_OBJECT_MODE: Definition = option("http_object_mode", Kind::Str, "How a file becomes objects")
+    .default("block")
+    .keywords(&[
+        ("block", "Each block is an object"),
+        ("range", "The file is one object, blocks are byte ranges"),
+    ])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.http_object_mode = match given.keyword()? {
+            "range" => ObjectMode::Range,
+            _ => ObjectMode::Block,
+        };
+        Ok(())
+    });
+static HTTP_TIMEOUT: Definition = option(
+    "http_timeout",
+    Kind::Time,
+    "Time in which a request has to be answered to the last byte; 0 = no limit",
+)
+.default("120s")
+.lands_in_engine(|own, given| {
+    place::<HttpOptions>(own)?.http_timeout = given.time(1_000_000)?;
+    Ok(())
+});
+static HTTP_RETRIES: Definition = option(
+    "http_retries",
+    Kind::Int,
+    "How often a request is repeated after 429, 500, 502 to 504 or a lost connection, with growing pauses",
+)
+.default("0")
+.range(0, 1000)
+.lands_in_engine(own!(HttpOptions.http_retries, number()));
+static HTTP_CREATE: Definition =
+    option("http_create", Kind::Bool, "Write what the job reads before it begins, where it is missing")
+        .default("0")
+        .lands_in_engine(own!(HttpOptions.http_create, boolean()));
+static HTTP_S3_PROFILE: Definition =
+    option("http_s3_profile", Kind::Str, "Profile of ~/.aws/credentials that has the keys")
+        .lands_in_engine(own!(HttpOptions.http_s3_profile, string()));
+static HTTP_S3_ANONYMOUS: Definition =
+    option("http_s3_anonymous", Kind::Bool, "Requests without a signature")
+        .default("0")
+        .lands_in_engine(own!(HttpOptions.http_s3_anonymous, boolean()));
+static HTTP_S3_UNSIGNED_PAYLOAD: Definition =
+    option("http_s3_unsigned_payload", Kind::Bool, "Leave bodies out of signatures; needs https")
+        .default("0")
+        .lands_in_engine(own!(HttpOptions.http_s3_unsigned_payload, boolean()));
+static HTTP_CA_FILE: Definition = option(
+    "http_ca_file",
+    Kind::Str,
+    "Certificates of the authorities to trust (PEM); by default the system's",
+)
+.lands_in_engine(own!(HttpOptions.http_ca_file, string()));
+static HTTP_CERT_FILE: Definition =
+    option("http_cert_file", Kind::Str, "Certificate to show to the server (PEM)")
+        .lands_in_engine(own!(HttpOptions.http_cert_file, string()));
+static HTTP_KEY_FILE: Definition = option("http_key_file", Kind::Str, "Key of that certificate (PEM)")
+    .lands_in_engine(own!(HttpOptions.http_key_file, string()));
+
+/// All of them.
+pub static OPTIONS: &[&Definition] = &[
+    &HTTPS,
+    &HTTP_HOST,
+    &HTTP_USER,
+    &HTTP_PASS,
+    &HTTP_S3_KEY,
+    &HTTP_S3_KEYID,
+    &HTTP_S3_SECURITY_TOKEN,
+    &HTTP_SWIFT_AUTH_TOKEN,
+    &HTTP_S3_REGION,
+    &HTTP_S3_SSE_CUSTOMER_KEY,
+    &HTTP_S3_SSE_CUSTOMER_ALGORITHM,
+    &HTTP_S3_STORAGE_CLASS,
+    &HTTP_MODE,
+    &HTTP_VERBOSE,
+    &HTTP_OBJECT_MODE,
+    &HTTP_TIMEOUT,
+    &HTTP_RETRIES,
+    &HTTP_CREATE,
+    &HTTP_S3_PROFILE,
+    &HTTP_S3_ANONYMOUS,
+    &HTTP_S3_UNSIGNED_PAYLOAD,
+    &HTTP_CA_FILE,
+    &HTTP_CERT_FILE,
+    &HTTP_KEY_FILE,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_other_machines_are_far() {
+        for (host, here) in [
+            ("127.0.0.2:9000", true),
+            ("[::1]:80", true),
+            ("localhost", true),
+            ("10.0.0.1", false),
+            ("s3.example.com:9000", false),
+        ] {
+            assert_eq!(is_here(host), here, "{host}");
+            let own =
+                HttpOptions { http_host: host.into(), http_mode: HttpProtocol::S3, ..HttpOptions::default() };
+            assert_eq!(own.identifies_in_the_open(), !here, "{host}");
+            assert!(!HttpOptions { http_s3_anonymous: true, ..own.clone() }.identifies_in_the_open());
+            assert!(!HttpOptions { https: Encryption::Insecure, ..own }.identifies_in_the_open());
+        }
+    }
+}

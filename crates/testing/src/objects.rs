@@ -1,0 +1,349 @@
+//! A server of objects for tests: it keeps what it is given, tells what it was asked, and misbehaves when told to.
+//!
+//! It takes PUT, GET (with ranges), HEAD and DELETE for any path, as S3, WebDAV and Swift all do. It checks no signature:
+//! that signatures are right, the examples of their specification and real servers show.
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A request as the server has seen it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// GET, PUT, …
+    pub method: String,
+    /// The path as it was sent, encoded.
+    pub path: String,
+    /// The fields of the head, names in lower case.
+    pub fields: BTreeMap<String, String>,
+    /// The length of the body.
+    pub length: usize,
+    /// How many requests came before this one.
+    pub number: usize,
+}
+
+/// What the server does with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// What is asked of it.
+    Granted,
+    /// This status, with these lines of the head and this body.
+    Refused(u16, &'static str, &'static str),
+    /// The answer up to so many bytes of its body; then the connection is cut.
+    Cut(usize),
+    /// Nothing, and the connection is ended.
+    Ended,
+    /// What is asked, and the connection is ended afterwards without being announced.
+    GrantedAndEnded,
+    /// Nothing until the test is over.
+    Silence,
+    /// Something that is no HTTP.
+    Garbage,
+    /// What is asked, but only when so many requests are waiting at the same time.
+    Gathered(usize),
+}
+
+type Behaviour = Box<dyn Fn(&Seen) -> Reply + Send + Sync>;
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, Vec<u8>>,
+    requests: Vec<Seen>,
+    /// Requests that wait for others, and the most that have.
+    waiting: usize,
+    most_waiting: usize,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    gathered: Condvar,
+    behaviour: Behaviour,
+    encryption: Option<Arc<ServerConfig>>,
+    connections: AtomicUsize,
+    is_over: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+}
+
+/// A server that is there until this is dropped.
+pub struct ObjectServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+impl ObjectServer {
+    /// One that does what it is asked.
+    pub fn start() -> ObjectServer {
+        ObjectServer::behaving(|_| Reply::Granted)
+    }
+
+    /// One that does with each request what the function says.
+    pub fn behaving(behaviour: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> ObjectServer {
+        ObjectServer::made(Box::new(behaviour), None)
+    }
+
+    /// One that encrypts and shows this certificate ([`certificate`]): `server`, which is good for 127.0.0.1 and
+    /// localhost, or `elsewhere`, which is not. It may demand that clients show one.
+    pub fn encrypted(name: &str, demands_certificates: bool) -> ObjectServer {
+        ObjectServer::made(Box::new(|_| Reply::Granted), Some(encryption(name, demands_certificates)))
+    }
+
+    fn made(behaviour: Behaviour, encryption: Option<Arc<ServerConfig>>) -> ObjectServer {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+        let address = listener.local_addr().expect("it has an address");
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            gathered: Condvar::new(),
+            behaviour,
+            encryption,
+            connections: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+            open: Mutex::default(),
+        });
+        let accepting = shared.clone();
+        std::thread::spawn(move || accept(&listener, &accepting));
+        ObjectServer { address, shared }
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn host(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// The paths of all objects, in order.
+    pub fn names(&self) -> Vec<String> {
+        self.shared.state().objects.keys().cloned().collect()
+    }
+
+    /// The bytes of an object.
+    pub fn object(&self, path: &str) -> Option<Vec<u8>> {
+        self.shared.state().objects.get(path).cloned()
+    }
+
+    /// Makes an object.
+    pub fn put(&self, path: &str, bytes: &[u8]) {
+        self.shared.state().objects.insert(path.to_owned(), bytes.to_vec());
+    }
+
+    /// All requests so far, in order.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.shared.state().requests.clone()
+    }
+
+    /// How many requests of this method there were so far.
+    pub fn count(&self, method: &str) -> usize {
+        self.shared.state().requests.iter().filter(|seen| seen.method == method).count()
+    }
+
+    /// How many connections there were so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many requests were waiting at the same time, at most.
+    pub fn most_gathered(&self) -> usize {
+        self.shared.state().most_waiting
+    }
+}
+
+impl Drop for ObjectServer {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        self.shared.gathered.notify_all();
+        for connection in self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+        // Whoever accepts sees by this that it is over.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::SeqCst)
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for connection in listener.incoming() {
+        if shared.is_over() {
+            return;
+        }
+        let Ok(connection) = connection else { continue };
+        shared.connections.fetch_add(1, Ordering::Relaxed);
+        if let Ok(again) = connection.try_clone() {
+            shared.open.lock().unwrap_or_else(PoisonError::into_inner).push(again);
+        }
+        let shared = shared.clone();
+        // A connection that breaks is the client's affair.
+        std::thread::spawn(move || talk(connection, &shared).ok());
+    }
+}
+
+fn talk(connection: TcpStream, shared: &Shared) -> io::Result<()> {
+    connection.set_nodelay(true)?;
+    let socket = connection.try_clone()?;
+    match &shared.encryption {
+        None => serve(BufReader::new(connection), &socket, shared),
+        Some(config) => {
+            let encrypted = ServerConnection::new(config.clone()).map_err(io::Error::other)?;
+            serve(BufReader::new(StreamOwned::new(encrypted, connection)), &socket, shared)
+        }
+    }
+}
+
+/// A certificate or key of the tests, as a file: `authority.crt`, `client.key`, …
+pub fn certificate(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("certificates").join(file)
+}
+
+fn encryption(name: &str, demands_certificates: bool) -> Arc<ServerConfig> {
+    let read = |file: &str| CertificateDer::from_pem_file(certificate(file)).expect("it is a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .expect("the provider has what they need");
+    let builder = if demands_certificates {
+        let mut roots = RootCertStore::empty();
+        roots.add(read("authority.crt")).expect("it is one of an authority");
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build();
+        builder.with_client_cert_verifier(verifier.expect("there is an authority"))
+    } else {
+        builder.with_no_client_auth()
+    };
+    let key = PrivateKeyDer::from_pem_file(certificate(&format!("{name}.key"))).expect("it is a key");
+    let config = builder.with_single_cert(vec![read(&format!("{name}.crt"))], key);
+    Arc::new(config.expect("certificate and key go together"))
+}
+
+fn serve<S: Read + Write>(
+    mut stream: BufReader<S>,
+    connection: &TcpStream,
+    shared: &Shared,
+) -> io::Result<()> {
+    while let Some((mut seen, body)) = request(&mut stream)? {
+        let output = stream.get_mut();
+        {
+            let mut state = shared.state();
+            seen.number = state.requests.len();
+            state.requests.push(seen.clone());
+        }
+        let reply = (shared.behaviour)(&seen);
+        let cut = match reply {
+            Reply::Refused(status, fields, text) => {
+                let length = text.len();
+                write!(
+                    output,
+                    "HTTP/1.1 {status} Refused\r\n{fields}Content-Length: {length}\r\n\r\n{text}"
+                )?;
+                continue;
+            }
+            Reply::Ended => return connection.shutdown(Shutdown::Both),
+            Reply::Garbage => {
+                output.write_all(b"\x16\x03\x01 this is no HTTP\r\n\r\n")?;
+                continue;
+            }
+            Reply::Silence => {
+                while !shared.is_over() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                return Ok(());
+            }
+            Reply::Gathered(wanted) => {
+                gather(shared, wanted);
+                None
+            }
+            Reply::Cut(bytes) => Some(bytes),
+            Reply::Granted | Reply::GrantedAndEnded => None,
+        };
+        let (status, told, bytes) = granted(&mut shared.state(), &seen, body);
+        let mut answer = format!("HTTP/1.1 {status}\r\nContent-Length: {told}\r\n\r\n").into_bytes();
+        answer.extend_from_slice(&bytes[..bytes.len().min(cut.unwrap_or(usize::MAX))]);
+        output.write_all(&answer)?;
+        if cut.is_some() || reply == Reply::GrantedAndEnded {
+            return connection.shutdown(Shutdown::Both);
+        }
+    }
+    Ok(())
+}
+
+/// The next request with its body; `None` = there is none any more.
+fn request(input: &mut impl BufRead) -> io::Result<Option<(Seen, Vec<u8>)>> {
+    let mut line = String::new();
+    if input.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut fields = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        input.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        fields.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = fields.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    input.read_exact(&mut body)?;
+    Ok(Some((Seen { method, path, fields, length, number: 0 }, body)))
+}
+
+/// Waits until so many requests wait here.
+fn gather(shared: &Shared, wanted: usize) {
+    let mut state = shared.state();
+    state.waiting += 1;
+    state.most_waiting = state.most_waiting.max(state.waiting);
+    shared.gathered.notify_all();
+    while state.most_waiting < wanted && !shared.is_over() {
+        state = shared.gathered.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+    state.waiting -= 1;
+}
+
+/// Does what is asked: status, length that is told, and body.
+fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usize, Vec<u8>) {
+    const MISSING: &[u8] = b"<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>";
+    let objects = &mut state.objects;
+    match seen.method.as_str() {
+        "PUT" => {
+            objects.insert(seen.path.clone(), body);
+            ("200 OK", 0, Vec::new())
+        }
+        "DELETE" => match objects.remove(&seen.path) {
+            Some(_) => ("204 No Content", 0, Vec::new()),
+            None => ("404 Not Found", MISSING.len(), MISSING.to_vec()),
+        },
+        method => {
+            let is_head = method == "HEAD";
+            let Some(bytes) = objects.get(&seen.path) else {
+                let told = if is_head { 0 } else { MISSING.len() };
+                return ("404 Not Found", told, if is_head { Vec::new() } else { MISSING.to_vec() });
+            };
+            let range = seen.fields.get("range").and_then(|text| part(text, bytes.len()));
+            match range {
+                Some(range) if range.is_empty() => ("416 Range Not Satisfiable", 0, Vec::new()),
+                Some(range) => ("206 Partial Content", range.len(), bytes[range].to_vec()),
+                None if is_head => ("200 OK", bytes.len(), Vec::new()),
+                None => ("200 OK", bytes.len(), bytes.clone()),
+            }
+        }
+    }
+}
+
+/// `bytes=FIRST-LAST` of an object of this length.
+fn part(text: &str, length: usize) -> Option<std::ops::Range<usize>> {
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+    Some(first.min(length)..(last + 1).min(length))
+}
