@@ -1,6 +1,6 @@
 //! Reading compressed logs: what `--inflate-log` prints.
 
-use crate::packed;
+use crate::packed::Layout;
 use flate2::bufread::ZlibDecoder;
 use std::io::{self, BufRead, Read, Write};
 
@@ -36,25 +36,22 @@ fn stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut block = vec![0; 64 << 10];
     // The bytes that are left of the previous block: less than an entry.
     let mut kept = 0;
-    let mut is_text = None;
+    let mut found = None;
     loop {
-        let read = from.read(&mut block[kept..])?;
+        let read = fill(from, &mut block[kept..])?;
         let bytes = &block[..kept + read];
         if read == 0 {
             return if kept == 0 { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
-        if bytes.len() < 8 {
-            kept = bytes.len();
-            continue;
-        }
-        if *is_text.get_or_insert_with(|| looks_like_text(bytes)) {
+        let Some(layout) = *found.get_or_insert_with(|| {
+            (!looks_like_text(bytes)).then(|| Layout::of(bytes, bytes.len() < block.len()))
+        }) else {
             to.write_all(bytes)?;
-            kept = 0;
             continue;
-        }
+        };
         let mut lines = String::new();
         let mut at = 0;
-        while let Some((sample, columns, length)) = packed::take(&bytes[at..]) {
+        while let Some((sample, columns, length)) = layout.take(&bytes[at..]) {
             lines += &sample.line(columns);
             at += length;
         }
@@ -64,16 +61,28 @@ fn stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
+/// Reads until the buffer is full or there is no more. How much that was.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
 /// Text has no zero bytes, but an entry begins with a time in milliseconds, whose highest byte is zero for two million
 /// years.
 fn looks_like_text(bytes: &[u8]) -> bool {
-    bytes.iter().take(8).all(|byte| b"0123456789, \n".contains(byte))
+    bytes.len() >= 8 && bytes.iter().take(8).all(|byte| b"0123456789, \n".contains(byte))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Columns, Sample};
+    use crate::{Columns, Sample, packed};
 
     fn inflated(mut bytes: &[u8]) -> Result<String, String> {
         let mut out = Vec::new();
@@ -85,7 +94,7 @@ mod tests {
     fn streams_follow_each_other() {
         let mut entries = Vec::new();
         let columns = Columns { offset: true, ..Columns::default() };
-        // More than one block of entries of 40 bytes, which 64 KiB are no multiple of.
+        // More than one block of entries of 48 bytes, which 64 KiB are no multiple of.
         let samples: Vec<Sample> = (0..5000)
             .map(|number| Sample { time_ms: number, value: number * 3, ..Sample::default() })
             .collect();
@@ -102,7 +111,7 @@ mod tests {
     fn what_is_not_a_log_is_told_with_its_place() {
         let message = inflated(b"hello, this is no log").unwrap_err();
         assert!(message.starts_with("not a compressed log at byte "), "{message}");
-        let good = packed::compress(&[7; 32]);
+        let good = packed::compress(&[7; 40]);
         let message = inflated(&[&good[..], &good[..good.len() / 2]].concat()).unwrap_err();
         assert!(message.contains("it ends in the middle"), "{message}");
         let message = inflated(&packed::compress(&[0; 33])).unwrap_err();

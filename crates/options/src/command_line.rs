@@ -253,7 +253,7 @@ impl Scanner<'_> {
                 return;
             }
             (Argument::None | Argument::Optional(_), None) => None,
-            (Argument::Required(_), None) => match self.next_word(text) {
+            (Argument::Required(_) | Argument::Clearable(_), None) => match self.next_word(text) {
                 Some(value) => {
                     self.looks_like_an_option(text, &value);
                     Some(value)
@@ -261,6 +261,13 @@ impl Scanner<'_> {
                 None => return,
             },
             (_, Some(value)) => Some(value.to_owned()),
+        };
+        let value = match (target.argument(), value) {
+            (Argument::Optional(_), Some(value)) if value.is_empty() && matches!(target, Target::Run(_)) => {
+                None
+            }
+            (Argument::Clearable(_), Some(value)) if value.is_empty() => return,
+            (_, value) => value,
         };
         if value.as_deref() == Some("") {
             self.error(format!("{text}: option \"{}\" requires a value", target.name()));

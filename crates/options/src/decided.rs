@@ -101,6 +101,20 @@ impl JobOptions {
         self.pattern.rw.changes() && !self.skips_writes() && !self.loads_state() && !self.files.create_only
     }
 
+    /// The option by which a job that writes asks for syncs.
+    pub fn sync_asked_for(&self) -> Option<&'static str> {
+        let (durability, writes) = (&self.durability, self.pattern.rw.changes());
+        let asked = [
+            ("fsync", durability.fsync > 0),
+            ("fdatasync", durability.fdatasync > 0),
+            ("sync_file_range", durability.sync_file_range.is_some()),
+            ("end_fsync", durability.end_fsync),
+            ("end_syncfs", durability.end_syncfs),
+            ("fsync_on_close", durability.fsync_on_close),
+        ];
+        asked.into_iter().find(|&(_, asked)| asked && writes).map(|(option, _)| option)
+    }
+
     /// Whether the job verifies any data in this run.
     pub fn verifies(&self) -> bool {
         self.verification.is_on() && !self.files.create_only

@@ -18,6 +18,8 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_think_time(job, warnings);
     settle_intended_starts(job, warnings);
     settle_steady_state(job, warnings);
+    settle_ranges(job, warnings);
+    settle_syncs(job, warnings);
     settle_logs(job, warnings);
     settle_verification(job, warnings);
     settle_traces(job, warnings);
@@ -199,6 +201,39 @@ fn settle_steady_state(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         return;
     };
     warnings.push(Diagnostic { origin: origin(job, option), message: what });
+}
+
+/// Only trims carry ranges.
+fn settle_ranges(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    if job.extent.num_range > 1 && !job.pattern.rw.trims() {
+        let message =
+            format!("num_range={}: has no effect on a job that does not trim", job.extent.num_range);
+        warnings.push(Diagnostic { origin: origin(job, "num_range"), message });
+    }
+}
+
+/// What only makes, looks up or removes names writes nothing that could be synced.
+fn settle_syncs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let acts_on_names = engines::engine(&job.ioengine)
+        .is_some_and(|engine| matches!(engine.facets.unit, engines::UnitKind::ActsOnNames(_)));
+    if !acts_on_names {
+        return;
+    }
+    while let Some(option) = job.sync_asked_for() {
+        let engine = &job.ioengine;
+        let message =
+            format!("{option}: has no effect with ioengine={engine}, which writes no data to be synced");
+        warnings.push(Diagnostic { origin: origin(job, option), message });
+        let durability = &mut job.durability;
+        match option {
+            "fsync" => durability.fsync = 0,
+            "fdatasync" => durability.fdatasync = 0,
+            "sync_file_range" => durability.sync_file_range = None,
+            "end_fsync" => durability.end_fsync = false,
+            "end_syncfs" => durability.end_syncfs = false,
+            _ => durability.fsync_on_close = false,
+        }
+    }
 }
 
 /// Histograms are logged only per window.

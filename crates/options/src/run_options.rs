@@ -51,7 +51,9 @@ pub(crate) enum Argument {
     None,
     /// A value, after `=` or as the next word; this is its name in the help.
     Required(&'static str),
-    /// An optional value, after `=` only.
+    /// The same, but an empty value is as if the option was not given: scripts pass on what may not be set (`--eta="$ETA"`).
+    Clearable(&'static str),
+    /// An optional value, after `=` only. An empty one is none.
     Optional(&'static str),
 }
 
@@ -81,7 +83,7 @@ const fn option(
     RunOption { name, short, argument, help, land }
 }
 
-use Argument::{None as NoArgument, Optional, Required};
+use Argument::{Clearable, None as NoArgument, Optional, Required};
 
 /// The categories of `--debug`.
 pub(crate) const DEBUG_CATEGORIES: [&str; 19] = [
@@ -234,7 +236,7 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "eta",
         'e',
-        Required("when"),
+        Clearable("when"),
         &["Show the live status line: always, never, or auto (default), which", "is on a terminal"],
         Some(eta),
     ),
@@ -271,21 +273,21 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "max-jobs",
         'j',
-        Required("number"),
+        Clearable("number"),
         &["Accepted and not needed: as many workers run as there are jobs"],
         Some(max_jobs),
     ),
     option(
         "alloc-size",
         'a',
-        Required("KiB"),
+        Clearable("KiB"),
         &["Accepted and not needed: memory for shared state is sized from the", "jobs themselves"],
         Some(alloc_size),
     ),
     option(
         "aux-path",
         'K',
-        Required("directory"),
+        Clearable("directory"),
         &["Put files that the run itself makes here"],
         Some(|asked, value| {
             asked.run.aux_path = Some(PathBuf::from(value));
@@ -295,7 +297,7 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "debug",
         'd',
-        Required("categories"),
+        Clearable("categories"),
         &[
             "Say more about these, separated by commas: process, file, io, mem,",
             "blktrace, verify, random, parse, diskutil, job, mutex, profile,",
@@ -371,7 +373,7 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "trigger-file",
         'W',
-        Required("file"),
+        Clearable("file"),
         &["Pull the trigger when this file appears (it is removed): the", "command is run, and the run ends"],
         Some(|asked, value| {
             asked.run.trigger_file = Some(PathBuf::from(value));
@@ -384,6 +386,11 @@ pub(crate) static ALL: &[RunOption] = &[
         Required("time"),
         &["Pull the trigger when the jobs have run this long"],
         Some(|asked, value| {
+            if value.trim_start().starts_with('-') {
+                // As in fio, whose clock never gets there.
+                asked.notes.push("a negative time never comes".to_owned());
+                return Ok(());
+            }
             asked.run.trigger_timeout = Some(milliseconds(asked, value, 0)?);
             Ok(())
         }),
@@ -391,7 +398,7 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "trigger",
         'H',
-        Required("command"),
+        Clearable("command"),
         &["What the trigger runs in a shell; without it, it only ends the run"],
         Some(|asked, value| {
             asked.run.trigger = Some(value.to_owned());
@@ -525,7 +532,7 @@ fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
     if value == "help" || value == "?" {
         return ask(asked, Question::DebugCategories);
     }
-    for category in value.split(',').map(str::trim) {
+    for category in value.split(',').map(str::trim).filter(|category| !category.is_empty()) {
         let wish = &mut asked.run.debug;
         if let Some(number) = category.strip_prefix("job:") {
             match number.parse() {

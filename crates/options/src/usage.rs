@@ -54,7 +54,7 @@ pub(crate) fn usage(program: Name) -> String {
 fn describe(text: &mut String, option: &run_options::RunOption) {
     let argument = match option.argument {
         Argument::None => String::new(),
-        Argument::Required(value) => format!("={value}"),
+        Argument::Required(value) | Argument::Clearable(value) => format!("={value}"),
         Argument::Optional(value) => format!("[={value}]"),
     };
     let mut left = format!("  -{}, --{}{argument}", option.short, option.name);

@@ -38,7 +38,12 @@ pub(crate) fn obstacles(
     if options.pattern.rw.trims() && !engine.facets.can(Capability::Trim) {
         found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.pattern.rw.name())));
     }
-    if let Some(option) = sync_asked_for(options)
+    if options.pattern.rw.trims() && options.extent.num_range > 1 {
+        let ranges = options.extent.num_range;
+        let why = "needs an engine that trims several ranges with one command, and there is none";
+        found.push(("num_range", format!("num_range={ranges}: {why}")));
+    }
+    if let Some(option) = options.sync_asked_for()
         && !engine.facets.can(Capability::Sync)
     {
         let message = format!("{option}: ioengine={name} cannot put what it writes on stable storage");
@@ -139,20 +144,6 @@ fn of_own_storage(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
         .collect()
 }
 
-/// The option by which a job that writes asks for syncs.
-fn sync_asked_for(options: &JobOptions) -> Option<&'static str> {
-    let writes = options.pattern.rw.changes();
-    let asked = [
-        ("fsync", options.durability.fsync > 0),
-        ("fdatasync", options.durability.fdatasync > 0),
-        ("sync_file_range", options.durability.sync_file_range.is_some()),
-        ("end_fsync", options.durability.end_fsync),
-        ("end_syncfs", options.durability.end_syncfs),
-        ("fsync_on_close", options.durability.fsync_on_close),
-    ];
-    asked.into_iter().find(|&(_, asked)| asked && writes).map(|(option, _)| option)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +174,12 @@ mod tests {
         weak.facets.capabilities = Capabilities::default();
         let trims = |o: &mut JobOptions| o.pattern.rw = ReadWrite::RandTrim;
         assert_eq!(told(&weak, trims), ["rw=randtrim: ioengine=psync cannot trim"]);
+        let ranges = |rw| move |o: &mut JobOptions| (o.pattern.rw, o.extent.num_range) = (rw, 4);
+        let [message] = &told(engine("psync").unwrap(), ranges(ReadWrite::RandTrim))[..] else {
+            panic!("one")
+        };
+        assert!(message.starts_with("num_range=4: needs an engine that trims several ranges"), "{message}");
+        assert_eq!(told(engine("psync").unwrap(), ranges(ReadWrite::Read)), [""; 0]);
         let syncs = |rw| {
             move |o: &mut JobOptions| {
                 o.pattern.rw = rw;

@@ -151,10 +151,8 @@ impl Json {
             let [class, level, hint] = rates::priority_parts(one.priority);
             json.open_element()?;
             json.integer("prioclass", class.into())?;
-            if hint != 0 {
-                json.integer("priohint", hint.into())?;
-            }
             json.integer("prio", level.into())?;
+            json.integer("priohint", hint.into())?;
             self.latency(json, key, &one.latency, display, percentiles)?;
             json.close()?;
         }

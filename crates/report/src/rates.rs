@@ -115,10 +115,10 @@ pub fn told_apart(direction: &DirectionReport) -> &[PriorityLatency] {
     if direction.priorities.len() > 1 { &direction.priorities } else { &[] }
 }
 
-/// Class and level of a priority, and its hint if it has one: `2/4`, `2/4/1`.
+/// Class, level and hint of a priority: `2/4/0`.
 pub fn priority_name(priority: u16) -> String {
     let [class, level, hint] = priority_parts(priority);
-    if hint == 0 { format!("{class}/{level}") } else { format!("{class}/{level}/{hint}") }
+    format!("{class}/{level}/{hint}")
 }
 
 /// Class, level and hint.

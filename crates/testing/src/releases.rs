@@ -18,10 +18,10 @@ pub struct Release {
     lacks_options: &'static [&'static str],
     /// Whether writes of a pattern with a header at `verify_offset` leave the header of an earlier write in the pattern.
     pub leaves_old_headers: bool,
-    /// Whether compressed logs have the layout that was seen in 3.33 (and that ours have).
-    pub packs_logs_as_3_33: bool,
-    /// Whether priorities are told with their hint even if they have none: `prio 2/4/0`.
-    pub tells_absent_hints: bool,
+    /// Whether compressed logs have a layout of their own.
+    pub packs_logs_otherwise: bool,
+    /// Whether priorities are told without their hint: `prio 2/4`, and not `prio 2/4/0`.
+    pub knows_no_hints: bool,
     /// Whether a replay whose writes overlap takes what it reads back for damaged.
     pub misjudges_overlapping_replays: bool,
     /// Whether clones that write the same blocks one after the other take each other's writes for damage.
@@ -77,8 +77,8 @@ static V3_33: Release = Release {
         "write_zone_remainder",
     ],
     leaves_old_headers: true,
-    packs_logs_as_3_33: true,
-    tells_absent_hints: false,
+    packs_logs_otherwise: true,
+    knows_no_hints: true,
     misjudges_overlapping_replays: false,
     misjudges_later_clones: false,
     counts_last_syncs_otherwise: true,
@@ -101,8 +101,8 @@ static V3_41: Release = Release {
         "write_zone_remainder",
     ],
     leaves_old_headers: false,
-    packs_logs_as_3_33: false,
-    tells_absent_hints: true,
+    packs_logs_otherwise: false,
+    knows_no_hints: false,
     misjudges_overlapping_replays: true,
     misjudges_later_clones: true,
     counts_last_syncs_otherwise: false,
@@ -117,8 +117,8 @@ static V3_42: Release = Release {
     hides_flags: false,
     lacks_options: &[],
     leaves_old_headers: false,
-    packs_logs_as_3_33: true,
-    tells_absent_hints: false,
+    packs_logs_otherwise: false,
+    knows_no_hints: false,
     misjudges_overlapping_replays: false,
     misjudges_later_clones: false,
     counts_last_syncs_otherwise: false,

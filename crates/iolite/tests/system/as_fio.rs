@@ -29,6 +29,20 @@ const ACCEPTED: &[&str] = &[
     "--name=j --ioengine=null --size=64k --exec_postrun=false",
     "--name=j --ioengine=null --size=64k --ramp_time=10",
     "--name=j --filename=f --size=64k --ioscheduler=none",
+    // Values that scripts pass on.
+    "--eta= --name=j --ioengine=null --size=64k",
+    "--max-jobs= --alloc-size= --name=j --ioengine=null --size=64k",
+    "--aux-path= --trigger= --trigger-file= --name=j --ioengine=null --size=64k",
+    "--append-terse= --name=j --ioengine=null --size=64k",
+    "--trigger-timeout=-1 --name=j --ioengine=null --size=64k",
+    "--name=j --ioengine=null --size=64k --steadystate=iops:-5% --steadystate_duration=2",
+    "--name=j --ioengine=null --size=64k --steadystate=bw_slope:-1k --steadystate_duration=2",
+    "--name=j --ioengine=null --filesize=256k-",
+    "--name=j --ioengine=null --size=64k --startdelay=0:",
+    "--name=j --ioengine=null --size=64k --thinktime=+1 --max_latency=+10s",
+    "--name=j --ioengine=filecreate --rw=write --filesize=4k --nrfiles=3 --fsync=1 --end_fsync=1",
+    "--name=j --ioengine=filestat --rw=write --filesize=4k --nrfiles=3 --fdatasync=1",
+    "--name=j --ioengine=filedelete --rw=write --filesize=4k --nrfiles=3 --sync_file_range=write:1",
 ];
 
 /// What a program says to a line in a format: exit status, standard error, and its standard output.

@@ -72,6 +72,10 @@ const THREAD_BEHIND: &str = "--name=behind --stonewall --thread --ioengine=null 
 /// A job that is over at once.
 const BESIDE: &str = "--name=beside --ioengine=null --size=64k";
 
+/// Only a thread that keeps the time is on its host.
+const CLOCK: (&str, &str) = ("--gtod_cpu=0", BEHIND);
+
+const CLOCK_LOST: &str = "func=gtod_cpu: the thread that kept the time";
 const KILLED: &str = "func=killed by signal 9";
 const SPAWNER_KILLED: &str = "func=spawner: killed by signal 9";
 const SPAWNER_LOST: &str = "func=spawner: the connection to it was lost";
@@ -87,35 +91,17 @@ const WAYS: [Way; 26] = {
         way(Spawner, LayingOut, ("", BEHIND), both, SPAWNER_KILLED),
         way(Socket(0), LayingOut, ("", BEHIND), both, SPAWNER_LOST),
         way(Socket(1), LayingOut, ("", BEHIND), both, SPAWNER_LOST),
-        way(
-            ThreadHost,
-            LayingOut,
-            ("--gtod_cpu=0", BEHIND),
-            both,
-            "func=gtod_cpu: the thread that kept the time",
-        ),
+        way(ThreadHost, LayingOut, CLOCK, both, CLOCK_LOST),
         way(Spawner, Waiting, ("", BEHIND), both, SPAWNER_KILLED),
         way(Spawner, Waiting, ("--thread", BEHIND), both, SPAWNER_KILLED),
         way(Spawner, Waiting, ("--exitall", BESIDE), first, SPAWNER_KILLED),
         way(Socket(0), Waiting, ("", BEHIND), both, SPAWNER_LOST),
         way(Socket(1), Waiting, ("", BEHIND), both, SPAWNER_LOST),
-        way(
-            ThreadHost,
-            Waiting,
-            ("--gtod_cpu=0", BEHIND),
-            both,
-            "func=gtod_cpu: the thread that kept the time",
-        ),
+        way(ThreadHost, Waiting, CLOCK, both, CLOCK_LOST),
         way(Worker, Running, ("", BEHIND), first, KILLED),
         way(ThreadHost, Running, ("--thread", BEHIND), first, KILLED),
         way(ThreadHost, Running, ("--thread", THREAD_BEHIND), first, KILLED),
-        way(
-            ThreadHost,
-            Running,
-            ("--gtod_cpu=0", BEHIND),
-            both,
-            "func=gtod_cpu: the thread that kept the time",
-        ),
+        way(ThreadHost, Running, CLOCK, both, CLOCK_LOST),
         way(Spawner, Running, ("", BEHIND), both, SPAWNER_KILLED),
         way(Spawner, Running, ("--thread", BEHIND), both, SPAWNER_KILLED),
         way(Spawner, Running, ("--startdelay=1", BESIDE), first, SPAWNER_KILLED),

@@ -533,8 +533,13 @@ pub fn compressed_logs_go_both_ways() {
     assert!(entries.iter().all(|line| line.len() == 6 && line[3] == 4096));
     let size = fs::metadata(dir.path().join("ours_lat.1.log.fz")).unwrap().len();
     assert!(size < text.len() as u64 / 2, "{size} of {}", text.len());
-    for peer in peers!().into_iter().filter(|peer| peer.release.packs_logs_as_3_33) {
-        assert_eq!(inflate(&peer, "ours"), text, "fio reads ours");
+    for peer in peers!() {
+        if !peer.release.packs_logs_otherwise {
+            assert_eq!(inflate(&peer, "ours"), text, "fio reads ours");
+            let job = job.replace("--log_prio=1", "--log_issue_time=1");
+            ours().line(dir.path(), &format!("{job}issued")).ok();
+            assert_eq!(inflate(&peer, "issued"), inflate(&ours(), "issued"), "with times of issue");
+        }
         peer.line(dir.path(), &format!("{job}theirs")).ok();
         assert_eq!(inflate(&ours(), "theirs"), inflate(&peer, "theirs"), "and we read its");
     }

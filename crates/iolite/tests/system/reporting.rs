@@ -213,7 +213,7 @@ fn too_many_priorities() {
 
 #[test]
 fn priorities_are_told_as_the_peer_tells_them() {
-    for peer in peers!().into_iter().filter(|peer| !peer.release.tells_absent_hints) {
+    for peer in peers!().into_iter().filter(|peer| !peer.release.knows_no_hints) {
         let dir = scratch();
         for more in ["", "--lat_percentiles=1", "--clat_percentiles=0", "--unified_rw_reporting=both"] {
             let line = format!("{PRIORITIES} {more} --output-format=normal,json+");

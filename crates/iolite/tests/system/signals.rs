@@ -6,6 +6,7 @@ use iolite_testing::{engine_of, or_skip};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
+use std::process::Command;
 
 /// A job that would run for minutes.
 const LONG: &str = "--name=long --filename=f --rw=read --size=1M --time_based --runtime=100";
@@ -69,6 +70,27 @@ fn start_on_f(dir: &Path, line: &str) -> Running {
     let mut running = Program::under_test().start(dir, line.split_whitespace());
     running.wait_until("the workers run", |running| have_read(&workers_on(running, &file)));
     running
+}
+
+/// As in fio: a run that is asked to end does so even where the signal was ignored (a shell's `&`), and it lives on after
+/// the terminal if it was told to (`nohup`).
+#[test]
+fn signals_that_were_ignored() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let dir = scratch();
+        fs::write(dir.path().join("f"), vec![1; 1 << 20]).expect("a file can be written");
+        let file = dir.path().canonicalize().expect("the directory exists").join("f");
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' HUP INT TERM; exec \"$0\" \"$@\""]).arg(Program::under_test().path);
+        let mut running = Running::start(command.args(LONG.split_whitespace()).current_dir(dir.path()));
+        running.wait_until("the workers run", |running| have_read(&workers_on(running, &file)));
+        running.signal(signal);
+        if signal == libc::SIGHUP {
+            running.signal(libc::SIGTERM);
+        }
+        let run = running.wait();
+        assert_eq!(run.code(), 128, "signal {signal}: {run}");
+    }
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn bad_values() {
     if program.is_peer {
         skip!("fio takes the rest");
     }
-    program.line(dir.path(), &format!("--name=a {LONG} --ss=iops:-5")).refused().says("negative");
+    program.line(dir.path(), &format!("--name=a {LONG} --ss=lat:-5")).refused().says("negative");
     program
         .line(dir.path(), &format!("--name=a {LONG} --ss=lat:5us --gtod_reduce=1"))
         .refused()

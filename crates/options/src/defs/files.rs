@@ -57,70 +57,68 @@ pub static NAMES: &[Definition] = &[
 ];
 
 /// Their sizes, and which part is used.
-pub static SIZES: &[Definition] =
-    &[
-        files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
-            .lands(|job, given| {
-                job.extent.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
-                Ok(())
-            }),
-        files(
-            "io_size",
-            Kind::Size,
-            "Bytes of I/O that each worker does, where that differs from the size of its files",
-        )
-        .aliases(&["io_limit"])
+pub static SIZES: &[Definition] = &[
+    files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
         .lands(|job, given| {
-            job.extent.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+            job.extent.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
             Ok(())
         }),
-        files("fill_device", Kind::Bool, "Write until there is no space left")
-            .aliases(&["fill_fs"])
-            .default("0")
-            .lands(put!(extent.fill_device, boolean())),
-        files("filesize", Kind::Str, "Size of each file; from a range, each file gets its own")
-            .limits(Limits::OnlyMin(1))
-            .lands(|job, given| {
-                job.extent.filesize = Some(ranges_as_one(given)?);
-                Ok(())
-            }),
-        files("file_append", Kind::Bool, "Start at the end of each file")
-            .default("0")
-            .lands(put!(extent.file_append, boolean())),
-        files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")
-            .aliases(&["fileoffset"])
-            .default("0")
-            .lands(|job, given| {
-                job.extent.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
-                Ok(())
-            }),
-        files("offset_increment", Kind::Size, "Distance between the starts of successive clones of the job")
-            .under("offset")
-            .default("0")
-            .lands(|job, given| {
-                job.extent.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
-                Ok(())
-            }),
-        files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")
-            .default("0")
-            .min(0)
-            .lands(put!(extent.offset_align, number())),
-        files(
-            "number_ios",
-            Kind::Str,
-            "End the job after this many I/Os, counted from the end of the ramp; 0 is no limit",
-        )
+    files(
+        "io_size",
+        Kind::Size,
+        "Bytes of I/O that each worker does, where that differs from the size of its files",
+    )
+    .aliases(&["io_limit"])
+    .lands(|job, given| {
+        job.extent.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+        Ok(())
+    }),
+    files("fill_device", Kind::Bool, "Write until there is no space left")
+        .aliases(&["fill_fs"])
         .default("0")
-        .lands(put!(extent.number_ios, number())),
-        files("num_range", Kind::Int, "How many ranges one trim command carries")
-            .default("1")
-            .range(0, 256)
-            .lands(|_, given| match given.number::<u32>()? {
-                0 | 1 => Ok(()),
-                _ => Err("needs an engine that trims several ranges with one command, and there is none"
-                    .to_owned()),
-            }),
-    ];
+        .lands(put!(extent.fill_device, boolean())),
+    files("filesize", Kind::Str, "Size of each file; from a range, each file gets its own")
+        .limits(Limits::OnlyMin(1))
+        .lands(|job, given| {
+            job.extent.filesize = Some(ranges_as_one(given)?);
+            Ok(())
+        }),
+    files("file_append", Kind::Bool, "Start at the end of each file")
+        .default("0")
+        .lands(put!(extent.file_append, boolean())),
+    files("offset", Kind::Size, "Where in each file the I/O starts, in bytes or percent")
+        .aliases(&["fileoffset"])
+        .default("0")
+        .lands(|job, given| {
+            job.extent.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
+            Ok(())
+        }),
+    files("offset_increment", Kind::Size, "Distance between the starts of successive clones of the job")
+        .under("offset")
+        .default("0")
+        .lands(|job, given| {
+            job.extent.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
+            Ok(())
+        }),
+    files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")
+        .default("0")
+        .min(0)
+        .lands(put!(extent.offset_align, number())),
+    files(
+        "number_ios",
+        Kind::Str,
+        "End the job after this many I/Os, counted from the end of the ramp; 0 is no limit",
+    )
+    .default("0")
+    .lands(put!(extent.number_ios, number())),
+    files("num_range", Kind::Int, "How many ranges one trim command carries")
+        .default("1")
+        .range(0, 256)
+        .lands(|job, given| {
+            job.extent.num_range = given.number()?;
+            Ok(())
+        }),
+];
 
 /// The range from the smallest to the largest of a list of sizes and ranges: fio takes each for the range of a direction,
 /// and draws from all of them together.

@@ -16,5 +16,7 @@ options! {
         pub fill_device: bool,
         /// 0 = no limit.
         pub number_ios: u64,
+        /// Ranges per trim; 0 and 1 = one.
+        pub num_range: u32,
     }
 }

@@ -3,7 +3,8 @@
 use super::{integer, split};
 use crate::Range;
 
-/// Parses `low-high` (or `low:high`), or a single number if `single`. The ends may be swapped.
+/// Parses `low-high` (or `low:high`), or a single number if `single`. The ends may be swapped. A range without its high end
+/// (`256k-`) is a single number, as in fio.
 ///
 /// # Errors
 /// The text is not a range, or an end is not a number of 0 or more.
@@ -27,7 +28,7 @@ pub fn range_with(
         return Err("must not be negative".to_owned());
     }
     match split(text, &['-', ':']).as_slice() {
-        [one] if single => {
+        [one] | [one, ""] if single && !one.is_empty() => {
             let value = read(one)?;
             Ok(Range { low: value, high: value })
         }
@@ -55,13 +56,18 @@ mod tests {
         assert_eq!(read("4k-1k", false), Ok((1024, 4096)));
         assert_eq!(read("0-4k", false), Ok((0, 4096)));
         assert_eq!(read("(2-1)k-(2*2)k", false), Ok((1024, 4096)));
-        assert_eq!(read("8k", true), Ok((8192, 8192)));
+        for single in ["8k", "8k-", "8k:"] {
+            assert_eq!(read(single, true), Ok((8192, 8192)));
+        }
     }
 
     #[test]
     fn mistakes_are_named() {
         assert_eq!(read("4k", false), Err("\"4k\" is not a range such as 1k-4k".to_owned()));
-        assert_eq!(read("1k-", true), Err("\"1k-\" is not a range such as 1k-4k".to_owned()));
+        assert_eq!(read("1k-", false), Err("\"1k-\" is not a range such as 1k-4k".to_owned()));
+        assert_eq!(read("-", true), Err("must not be negative".to_owned()));
+        assert_eq!(read(":", true), Err("\":\" is not a range such as 1k-4k".to_owned()));
+        assert_eq!(read("", true), Err("\"\" is not a range such as 1k-4k".to_owned()));
         assert_eq!(read("1-2-3", true), Err("\"1-2-3\" is not a range such as 1k-4k".to_owned()));
         assert_eq!(read("-1", true), Err("must not be negative".to_owned()));
         assert_eq!(read("x-2", false), Err("\"x\" is not a number".to_owned()));

@@ -1,4 +1,7 @@
 //! `steadystate`: `iops:5%`, `bw_slope:10m`, `lat:500us`.
+//!
+//! A negative limit of bandwidth or IOPS is taken, as in fio, and never reached: runs with it last as long as they may and
+//! report how steady they were. A latency is never negative.
 
 use super::{integer, keyword, time};
 use crate::{SteadyState, SteadyStateCriterion};
@@ -6,7 +9,7 @@ use crate::{SteadyState, SteadyStateCriterion};
 /// Parses a criterion and its limit.
 ///
 /// # Errors
-/// The criterion is unknown, or the limit is missing, malformed or negative.
+/// The criterion is unknown, or the limit is missing or malformed, or a negative latency.
 pub fn steady_state(
     text: &str,
     keywords: &'static [(&'static str, &'static str)],
@@ -25,26 +28,34 @@ pub fn steady_state(
         if !rest.is_empty() {
             notes.push(format!("\"{rest}\" behind the percent sign is ignored"));
         }
-        return Ok(SteadyState { criterion, limit: number(percent)?, percent: true });
+        let limit = number(percent)?;
+        note_what_never_comes(limit, notes);
+        return Ok(SteadyState { criterion, limit, percent: true });
     }
     let limit = match (criterion, number(limit)) {
+        (SteadyStateCriterion::Lat | SteadyStateCriterion::LatSlope, Ok(limit)) if limit < 0.0 => {
+            return Err("must not be negative".to_owned());
+        }
         (_, Ok(limit)) => limit,
         (SteadyStateCriterion::Lat | SteadyStateCriterion::LatSlope, Err(_)) => {
             time(limit, 1, notes)? as f64 * 1000.0
         }
-        (_, Err(_)) => match integer(limit, kb_base, notes)? {
-            limit if limit < 0 => return Err("must not be negative".to_owned()),
-            limit => limit as f64,
-        },
+        (_, Err(_)) => integer(limit, kb_base, notes)? as f64,
     };
+    note_what_never_comes(limit, notes);
     Ok(SteadyState { criterion, limit, percent: false })
+}
+
+fn note_what_never_comes(limit: f64, notes: &mut Vec<String>) {
+    if limit < 0.0 {
+        notes.push("a negative limit is never reached".to_owned());
+    }
 }
 
 fn number(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
-        Ok(limit) if limit.is_finite() && limit.is_sign_positive() => Ok(limit),
-        Ok(_) => Err("must not be negative".to_owned()),
-        Err(_) => Err(format!("\"{text}\" is not a number")),
+        Ok(limit) if limit.is_finite() => Ok(limit),
+        Ok(_) | Err(_) => Err(format!("\"{text}\" is not a number")),
     }
 }
 
@@ -76,10 +87,23 @@ mod tests {
         assert!(read("iops").unwrap_err().contains("needs a limit"));
         assert!(read("iops:").unwrap_err().contains("needs a limit"));
         assert!(read("foo:5").unwrap_err().contains("iops_slope"));
-        assert!(read("iops:-5").unwrap_err().contains("negative"));
-        assert!(read("iops:-5%").unwrap_err().contains("negative"));
+        assert!(read("lat:-1ms").unwrap_err().contains("negative"));
+        assert!(read("lat:-5").unwrap_err().contains("negative"));
+        assert!(read("iops:inf").is_err());
         assert!(read("iops:many").is_err());
         assert!(read("iops:%").is_err());
+    }
+
+    #[test]
+    fn negative_limits_are_taken_and_noted() {
+        let keywords = find_job("steadystate").unwrap().keywords;
+        for (text, limit) in
+            [("iops:-5%", -5.0), ("iops_slope:-0.3%", -0.3), ("iops:-5", -5.0), ("bw:-1k", -1024.0)]
+        {
+            let mut notes = Vec::new();
+            let state = steady_state(text, keywords, 1024, &mut notes).unwrap();
+            assert_eq!((state.limit, notes.len()), (limit, 1), "{text}");
+        }
     }
 
     #[test]

@@ -38,6 +38,7 @@ fn decimal(text: &str, default_unit: u64, notes: &mut Vec<String>) -> Result<u12
     if text.starts_with('-') {
         return Err("must not be negative".to_owned());
     }
+    let text = text.strip_prefix('+').unwrap_or(text);
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u128 = match &text[..end] {
         "" => return Err(not_a_number(text)),

@@ -118,9 +118,19 @@ pub struct Running {
 }
 
 impl Running {
-    /// Start a prepared command as a process group of its own, with its output collected.
+    /// Start a prepared command as a process group of its own, with its output collected. It has the usual handling of
+    /// signals, whatever whoever runs the tests ignores (`nohup`, a shell's `&`).
     pub fn start(command: &mut Command) -> Running {
         let shown = format!("{command:?}");
+        // SAFETY: signal(2) may be called between fork and exec, and SIG_DFL is no function.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

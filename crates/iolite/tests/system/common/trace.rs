@@ -2,7 +2,7 @@
 
 use crate::common::program::{Finished, Running};
 use crate::common::{Program, scratch};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -49,15 +49,23 @@ pub fn slowed_when(
     under_strace(program, dir, &[&format!("trace={call}"), &delay], args).map(|(finished, _)| finished)
 }
 
-/// How long a run asked the kernel to let it sleep, all its sleeps together. The processor's other work makes that
-/// shorter, never longer: who is late sleeps less until the next thing is due. `None` as above.
+/// How long the workers of a run asked the kernel to let them sleep, all their sleeps together. The processor's other work
+/// makes that shorter, never longer: who is late sleeps less until the next thing is due. (The processes that start others
+/// sleep between looks whether these have ended, on a busy machine more often.) `None` as above.
 pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Duration)> {
-    let (finished, log) = system_calls(program, dir, "clock_nanosleep,nanosleep", args)?;
+    let traced = "clock_nanosleep,nanosleep,fork,vfork,clone,clone3";
+    let (finished, log) = system_calls(program, dir, traced, args)?;
+    let caller = |call: &str| call.split_whitespace().next().map(str::to_owned);
+    let forks =
+        |call: &&str| call.contains("fork(") || (call.contains("clone") && !call.contains("CLONE_THREAD"));
+    let starters: HashSet<_> =
+        log.lines().filter(|call| !call.contains("sleep")).filter(forks).map(caller).collect();
     let field = |call: &str, name: &str| -> Option<u64> {
         let number = call.split_once(name)?.1;
         number.split(|byte: char| !byte.is_ascii_digit()).next()?.parse().ok()
     };
-    let asked = log.lines().filter_map(|call| {
+    let of_workers = log.lines().filter(|call| call.contains("sleep") && !starters.contains(&caller(call)));
+    let asked = of_workers.filter_map(|call| {
         Some(Duration::new(field(call, "tv_sec=")?, u32::try_from(field(call, "tv_nsec=")?).ok()?))
     });
     let asked = asked.sum();

@@ -39,7 +39,7 @@ pub const TABLE: &[Effect] = &[
     row("offset_increment", "--filename=f --size=16k --numjobs=2", "0", "16k", IOS),
     row("offset_align", "--filename=in/x --offset=30%", "4k", "32k", IOS),
     row("number_ios", "@", "4", "8", IOS),
-    // Several ranges need an engine that can; where there is none, that is an error.
+    // Several ranges need an engine that can; where there is none, a job that trims is refused.
     row(
         "num_range",
         "--ioengine=null --rw=trim --size=64k",
