@@ -64,6 +64,11 @@ fn drives() {
 }
 
 #[test]
+fn engines() {
+    compare_list("engines");
+}
+
+#[test]
 fn distributed() {
     compare_list("distributed");
 }
