@@ -29,10 +29,8 @@ const INBOX: usize = 16 << 10;
 const EVENTS: usize = 64;
 /// The pause before the first retry; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause that is not asked for by the server.
+/// The longest pause, even if the server asks for more (`Retry-After`).
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The longest pause that a server is granted (`Retry-After`).
-const LONGEST_GRANTED: Duration = Duration::from_secs(60);
 
 /// Where the body of a successful answer goes.
 #[derive(Clone, Copy, Debug)]
@@ -471,7 +469,7 @@ impl Client {
 
     fn pause(&mut self, mut flight: Flight, asked: Option<Duration>) {
         let own = FIRST_PAUSE.saturating_mul(1 << flight.retries.min(16)).min(LONGEST_PAUSE);
-        let pause = asked.map_or(own, |asked| asked.min(LONGEST_GRANTED).max(own));
+        let pause = asked.map_or(own, |asked| asked.min(LONGEST_PAUSE).max(own));
         flight.retries += 1;
         self.counts.retries += 1;
         self.paused.push((Instant::now() + pause, flight));

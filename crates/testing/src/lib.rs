@@ -1,8 +1,9 @@
 //! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, a server of
-//! objects that misbehaves when told to, the releases of fio to compare with, and a virtual machine.
+//! objects that misbehaves when told to, real servers, the releases of fio to compare with, and a virtual machine.
 //!
 //! | variable | meaning |
 //! |---|---|
+//! | `IOLITE_MINIO` | the MinIO to test against (default: what `scripts/minio` has built) |
 //! | `IOLITE_PEERS` | the releases of fio to compare with, paths with colons between them (default: those that are found) |
 //! | `IOLITE_TEST_SEED` | the seed of everything that tests draw at random (default: another one each time) |
 //! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
@@ -13,6 +14,7 @@ pub mod objects;
 pub mod peers;
 pub mod releases;
 pub mod seed;
+pub mod servers;
 pub mod skip;
 pub mod vm;
 
@@ -21,4 +23,5 @@ pub use objects::{ObjectServer, Reply, Seen, certificate};
 pub use peers::{Peer, peers};
 pub use releases::Release;
 pub use seed::{Luck, properties, seed, seed_or};
+pub use servers::{Minio, Nginx};
 pub use skip::partly_skipped;

@@ -1,0 +1,140 @@
+//! `http` on real servers: MinIO and nginx. What any server does is in `http.rs`, which needs none.
+
+use crate::common::{Finished, Json, Program, scratch};
+use iolite_testing::{Minio, Nginx, certificate, or_skip};
+use std::path::Path;
+
+fn s3(server: &Minio, line: &str) -> String {
+    let (host, id, secret) = (server.host(), Minio::ID, Minio::SECRET);
+    // (A server that has just been started may say that it is not ready yet.)
+    format!(
+        "--name=job --ioengine=http --http_mode=s3 --http_host={host} --http_s3_keyid={id} --http_s3_key={secret} --http_s3_region=eu-test-1 \
+         --http_retries=8 --bs=64k {line}"
+    )
+}
+
+fn start(dir: &Path, line: &str) -> Finished {
+    Program::own().line(dir, line)
+}
+
+#[track_caller]
+fn report(dir: &Path, line: &str) -> Json {
+    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+#[test]
+fn minio_takes_gives_and_removes_objects() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    let run = |line: &str| report(dir.path(), &s3(&server, line));
+    run("--filename=/bkt/a --rw=randwrite --size=2m --iodepth=8 --verify=sha256");
+    assert_eq!(server.count(), 32);
+    assert_eq!(run("--filename=/bkt/a --rw=randread --iodepth=16").job().bytes(), [2 << 20, 0, 0]);
+    run("--filename=/bkt/a --rw=trim --size=2m --iodepth=4");
+    assert_eq!(server.count(), 0);
+    run("--filename=/bkt/r --rw=write --bs=5m --size=5m --http_object_mode=range");
+    run("--filename=/bkt/r --rw=randread --http_object_mode=range --iodepth=4 --verify=0");
+    assert_eq!(server.count(), 1);
+    // Names that have to be encoded are signed as they are sent.
+    run("--filename=/bkt/x(1)+$=@,'!* --rw=write --size=128k --verify=crc32c --unlink=1");
+    assert_eq!(server.count(), 1);
+}
+
+#[test]
+fn minio_says_what_is_wrong() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    report(dir.path(), &s3(&server, "--filename=/bkt/ready --rw=write --size=64k"));
+    for (line, said) in [
+        ("--filename=/bkt/a --http_s3_key=wrong", "SignatureDoesNotMatch"),
+        ("--filename=/bkt/a --http_s3_keyid=wrong", "InvalidAccessKeyId"),
+        ("--filename=/bkt/a --http_s3_region=elsewhere", "http_s3_region=elsewhere"),
+        ("--filename=/bkt/a --http_s3_anonymous=1", "anonymous access is not allowed"),
+        ("--filename=/none/a", "NoSuchBucket"),
+        ("--filename=/bkt/a --rw=read", "NoSuchKey"),
+    ] {
+        let refused = start(dir.path(), &s3(&server, &format!("--rw=write --size=128k {line}")));
+        assert_eq!(refused.code(), 1, "{line}");
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+    assert_eq!(server.count(), 1, "nothing was written");
+}
+
+#[test]
+fn minio_over_tls_keeps_what_only_the_key_opens() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), true));
+    let authority = certificate("authority.crt");
+    let run = |line: &str| {
+        let tls = format!("--https=on --http_ca_file={} --size=1m {line}", authority.display());
+        start(dir.path(), &s3(&server, &tls))
+    };
+    run("--filename=/bkt/a --rw=randwrite --iodepth=4 --verify=crc32c").ok();
+    run("--filename=/bkt/b --rw=write --bs=1m --http_s3_unsigned_payload=1 --verify=crc32c").ok();
+    let key = "--http_s3_sse_customer_key=0123456789abcdef0123456789abcdef";
+    run(&format!("--filename=/bkt/c --rw=write --verify=crc32c {key}")).ok();
+    run(&format!("--filename=/bkt/c --rw=read {key}")).ok();
+    let closed = run("--filename=/bkt/c --rw=read");
+    assert_eq!(closed.code(), 1);
+    assert!(closed.output().contains("400 Bad Request"), "{}", closed.output());
+}
+
+#[test]
+fn what_minio_acknowledged_is_there_after_it_was_killed() {
+    let dir = scratch();
+    let mut server = or_skip!(Minio::start(dir.path(), false));
+    let job = "--filename=/bkt/a --rw=write --size=64m --iodepth=4 --verify=crc32c --do_verify=0";
+    let line = s3(&server, &format!("{job} --rate_iops=200 --verify_state_save=1 --http_retries=0"));
+    report(dir.path(), &s3(&server, "--filename=/bkt/ready --rw=write --size=64k"));
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("some objects are there", |_| server.count() > 20);
+    server.kill();
+    let interrupted = running.wait();
+    assert_eq!(interrupted.code(), 1);
+    assert!(interrupted.output().contains("io_u error on file /bkt/a"), "{}", interrupted.output());
+    server.restart().unwrap();
+    let check = s3(&server, &format!("{job} --do_verify=1 --verify_only=1 --verify_state_load=1"));
+    let json = report(dir.path(), &check);
+    let checked = json.job().ios()[0];
+    assert!((16..1024).contains(&checked), "{checked} blocks were acknowledged and are there");
+    // A job that may repeat what failed does not mind.
+    let patient = "--filename=/bkt/b --rw=write --size=16m --iodepth=4 --rate_iops=100 --verify=crc32c --http_retries=20";
+    let before = server.count();
+    let line = s3(&server, patient);
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("some objects are there", |_| server.count() > before + 20);
+    server.restart().unwrap();
+    let done = running.wait().ok();
+    assert!(done.stdout.contains("requests were repeated"), "{}", done.stdout);
+}
+
+#[test]
+fn nginx_takes_gives_and_removes_files() {
+    let dir = scratch();
+    let server = or_skip!(Nginx::start(dir.path()));
+    let line = |line: &str| {
+        let host = server.host();
+        format!(
+            "--name=job --ioengine=http --http_host={host} --http_user=user --http_pass=password --bs=16k {line}"
+        )
+    };
+    let run = |words: &str| report(dir.path(), &line(words));
+    let json = run("--filename=/f --rw=randwrite --size=1m --iodepth=8 --verify=crc32c");
+    assert_eq!(json.job().ios(), [64, 64, 0]);
+    assert_eq!((server.names().len(), server.names()[0].as_str()), (64, "f_0_16384"));
+    assert_eq!(run("--filename=/f --rw=randread --iodepth=8").job().bytes(), [1 << 20, 0, 0]);
+    run("--filename=/f --rw=trim --size=1m");
+    assert_eq!(server.names(), [""; 0]);
+    run("--filename=/r --rw=write --bs=1m --size=1m --http_object_mode=range");
+    run("--filename=/r --rw=randread --http_object_mode=range --iodepth=4");
+    for wrong in ["--http_pass=wrong", "--http_user=nobody"] {
+        let refused = start(dir.path(), &line(&format!("--filename=/f --rw=write --size=16k {wrong}")));
+        assert_eq!(refused.code(), 1);
+        assert!(refused.output().contains("401 Unauthorized"), "{}", refused.output());
+        assert!(refused.output().contains("http_user, http_pass"), "{}", refused.output());
+    }
+    let missing = start(dir.path(), &line("--filename=/f --rw=read --size=16k"));
+    assert!(missing.output().contains("404 Not Found"), "{}", missing.output());
+}

@@ -1,0 +1,220 @@
+//! Real servers for tests: MinIO (S3) and nginx (WebDAV), on ports of their own, with all they keep in a directory of the
+//! test. They are ended when the test is over.
+//!
+//! MinIO is what `IOLITE_MINIO` names, or what `scripts/minio` has built below `target/minio`; nginx is the system's.
+
+use crate::objects::certificate;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// For how long a server may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A program that serves on a port.
+struct Serving {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Serving {
+    /// Starts a server and waits until it takes connections.
+    fn start(command: &mut Command, address: SocketAddr) -> Result<Serving, String> {
+        let program = command.get_program().display().to_string();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+        let mut serving = Serving { child, address };
+        let end = Instant::now() + PATIENCE;
+        while TcpStream::connect(address).is_err() {
+            if let Ok(Some(status)) = serving.child.try_wait() {
+                return Err(format!("{program} has ended: {status}"));
+            }
+            assert!(Instant::now() < end, "{program} does not serve");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(serving)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // A child of ours that has not been waited for: nobody else has its number.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that nobody listens on.
+fn free_port() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    listener.local_addr().expect("it has an address")
+}
+
+/// An S3 server.
+pub struct Minio {
+    serving: Option<Serving>,
+    address: SocketAddr,
+    directory: PathBuf,
+    program: PathBuf,
+    is_encrypted: bool,
+}
+
+impl Minio {
+    /// The access key.
+    pub const ID: &'static str = "an-access-key";
+    /// The secret key.
+    pub const SECRET: &'static str = "a-very-secret-key";
+
+    /// Starts one that keeps its data in `directory` and has the bucket `bkt`. When it is encrypted, it shows the
+    /// certificate `server` of the tests.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn start(directory: &Path, is_encrypted: bool) -> Result<Minio, String> {
+        let program = match std::env::var_os("IOLITE_MINIO") {
+            Some(named) => PathBuf::from(named),
+            None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/minio/minio"),
+        };
+        if !program.exists() {
+            return Err(
+                "MinIO is not there (scripts/minio builds it, scripts/test --everything does)".to_owned()
+            );
+        }
+        let made = fs::create_dir_all(directory.join("minio/bkt"));
+        made.and_then(|()| fs::create_dir_all(directory.join("certificates")))
+            .map_err(|error| error.to_string())?;
+        if is_encrypted {
+            for (from, to) in [("server.crt", "public.crt"), ("server.key", "private.key")] {
+                fs::copy(certificate(from), directory.join("certificates").join(to))
+                    .map_err(|error| error.to_string())?;
+            }
+        }
+        let directory = directory.to_owned();
+        let mut minio = Minio { serving: None, address: free_port(), directory, program, is_encrypted };
+        minio.restart()?;
+        Ok(minio)
+    }
+
+    /// Starts it again, on the same port with the same data.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn restart(&mut self) -> Result<(), String> {
+        self.kill();
+        let mut command = Command::new(&self.program);
+        command
+            .env("MINIO_ROOT_USER", Minio::ID)
+            .env("MINIO_ROOT_PASSWORD", Minio::SECRET)
+            .env("MINIO_BROWSER", "off")
+            // Without one it takes any.
+            .env("MINIO_SITE_REGION", "eu-test-1")
+            .env("HOME", &self.directory)
+            .args(["server", "--quiet", "--address", &self.address.to_string()]);
+        if self.is_encrypted {
+            command.arg("--certs-dir").arg(self.directory.join("certificates"));
+        }
+        command.arg(self.directory.join("minio"));
+        self.serving = Some(Serving::start(&mut command, self.address)?);
+        let end = Instant::now() + PATIENCE;
+        while !self.is_encrypted && !is_ready(self.address) {
+            assert!(Instant::now() < end, "MinIO does not become ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(&mut self) {
+        self.serving = None;
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn host(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// How many objects it has in its bucket.
+    pub fn count(&self) -> usize {
+        fs::read_dir(self.directory.join("minio/bkt")).map_or(0, |entries| entries.count())
+    }
+}
+
+/// Whether a MinIO says that it can serve objects.
+fn is_ready(address: SocketAddr) -> bool {
+    let asked = || {
+        let mut connection = TcpStream::connect(address)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
+        write!(
+            connection,
+            "GET /minio/health/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+        )?;
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer)?;
+        io::Result::Ok(answer)
+    };
+    asked().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
+}
+
+/// A WebDAV server.
+pub struct Nginx {
+    serving: Serving,
+    directory: PathBuf,
+}
+
+impl Nginx {
+    /// Starts one that keeps its files in `directory`, for the user `user` with the password `password`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn start(directory: &Path) -> Result<Nginx, String> {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let places = std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/sbin".into()]);
+        let program = places.map(|place| place.join("nginx")).find(|program| program.exists());
+        let program = program.ok_or("nginx is not installed (nginx-light)")?;
+        let address = free_port();
+        let made = fs::create_dir_all(directory.join("files")).and_then(|()| {
+            fs::write(directory.join("users"), "user:{PLAIN}password\n")?;
+            fs::write(directory.join("nginx.conf"), configuration(directory, address))
+        });
+        made.map_err(|error| error.to_string())?;
+        let (configuration, log) = (directory.join("nginx.conf"), directory.join("error.log"));
+        let arguments: [&OsStr; 4] = ["-c".as_ref(), configuration.as_ref(), "-e".as_ref(), log.as_ref()];
+        let serving = Serving::start(Command::new(program).args(arguments), address)?;
+        Ok(Nginx { serving, directory: directory.to_owned() })
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn host(&self) -> String {
+        self.serving.address.to_string()
+    }
+
+    /// The names of its files, in order.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.directory.join("files")).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn configuration(directory: &Path, address: SocketAddr) -> String {
+    let place = directory.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {place}/{name};\n"))
+        .concat();
+    // It serves from the process that is started, so that this one can be ended by its number. Whoever runs the tests
+    // owns the files.
+    format!(
+        "daemon off; master_process off; pid {place}/pid; error_log {place}/error.log;\n\
+         events {{ worker_connections 256; }}\n\
+         http {{ access_log off; client_max_body_size 0; {temporary}\n\
+         server {{ listen {address}; root {place}/files;\n\
+         location / {{ dav_methods PUT DELETE MKCOL; create_full_put_path on;\n\
+         auth_basic tests; auth_basic_user_file {place}/users; }} }} }}\n"
+    )
+}
