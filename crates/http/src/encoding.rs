@@ -1,6 +1,5 @@
 //! Percent-encoding, hexadecimal digits, dates.
 
-use sha2::{Digest, Sha256};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Appends a path as URLs and signatures have it: everything but letters, digits, `-._~` and slashes as `%XX`.
@@ -28,13 +27,6 @@ pub(crate) fn hex<const BYTES: usize>(bytes: [u8; BYTES], out: &mut String) {
         out.push(DIGITS[usize::from(byte >> 4)].into());
         out.push(DIGITS[usize::from(byte & 15)].into());
     }
-}
-
-/// The SHA-256 of these bytes as hexadecimal digits.
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    hex(Sha256::digest(bytes).0, &mut text);
-    text
 }
 
 /// A moment as signatures have it: `20130524T000000Z`. The first eight characters are the date.

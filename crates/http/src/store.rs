@@ -1,10 +1,11 @@
 //! Requests for objects in each protocol: what their heads say.
 
-use crate::encoding::{percent_encoded, sha256_hex};
+use crate::encoding::{hex, percent_encoded};
 use crate::signature::{OF_NOTHING, Signed, Signer};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use md5::{Digest, Md5};
+use sha2::Sha256;
 use std::fmt::{self, Write};
 use std::ops::Range;
 use std::time::SystemTime;
@@ -78,6 +79,15 @@ impl fmt::Debug for CustomerKey {
     }
 }
 
+/// What a server is to check an object by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// CRC-32C
+    Crc32c,
+    /// SHA-256
+    Sha256,
+}
+
 /// How requests to an S3 server are made.
 #[derive(Debug, Default)]
 pub struct S3 {
@@ -87,6 +97,8 @@ pub struct S3 {
     pub storage_class: Option<String>,
     /// The key that objects are encrypted with.
     pub customer_key: Option<CustomerKey>,
+    /// What objects are sent with, for the server to check.
+    pub checksum: Option<Checksum>,
     /// Bodies are not hashed for the signature: only encryption protects them on their way.
     pub unsigned_bodies: bool,
 }
@@ -175,8 +187,20 @@ impl S3 {
     /// Appends the fields that are S3's own, signed if somebody signs.
     fn fields(&mut self, method: Method, host: &str, path: &str, range: &str, body: &[u8], out: &mut String) {
         let token = self.signer.as_ref().and_then(Signer::token).map(str::to_owned);
+        let is_hashed = self.signer.is_some() && !self.unsigned_bodies;
+        let needs_hash = is_hashed || self.checksum == Some(Checksum::Sha256);
+        let hash = (!body.is_empty() && needs_hash).then(|| Sha256::digest(body).0);
+        let checksum = self.checksum.filter(|_| method == Method::Put).map(|checksum| match checksum {
+            Checksum::Crc32c => {
+                let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, body) as u32;
+                ("x-amz-checksum-crc32c", BASE64.encode(crc.to_be_bytes()))
+            }
+            Checksum::Sha256 => {
+                ("x-amz-checksum-sha256", BASE64.encode(hash.unwrap_or_else(|| Sha256::digest(body).0)))
+            }
+        });
         // Sorted by name, as the signature wants them.
-        let mut fields: [(&str, &str); 7] = [("", ""); 7];
+        let mut fields: [(&str, &str); 8] = [("", ""); 8];
         let mut count = 0;
         let mut add = |name, value| {
             fields[count] = (name, value);
@@ -185,6 +209,9 @@ impl S3 {
         add("host", host);
         if !range.is_empty() {
             add("range", range);
+        }
+        if let Some((name, value)) = &checksum {
+            add(name, value);
         }
         if let Some(token) = &token {
             add("x-amz-security-token", token);
@@ -206,14 +233,14 @@ impl S3 {
             let _ = write!(out, "{name}: {value}\r\n");
         }
         if let Some(signer) = &mut self.signer {
-            let hash;
-            let payload = match body {
-                [] => OF_NOTHING,
-                _ if self.unsigned_bodies => "UNSIGNED-PAYLOAD",
-                body => {
-                    hash = sha256_hex(body);
-                    &hash
+            let mut digits = String::new();
+            let payload = match hash {
+                _ if body.is_empty() => OF_NOTHING,
+                Some(hash) if is_hashed => {
+                    hex(hash, &mut digits);
+                    &digits
                 }
+                _ => "UNSIGNED-PAYLOAD",
             };
             let signed = Signed { method: method.word(), path, query: "", payload };
             signer.sign(signed, fields, SystemTime::now(), out);
@@ -260,6 +287,7 @@ mod tests {
             signer: Some(Signer::new(credentials, "eu-west-1")),
             storage_class: Some("GLACIER".into()),
             customer_key: Some(CustomerKey::new("AES256", "0123456789abcdef0123456789abcdef").unwrap()),
+            checksum: None,
             unsigned_bodies: false,
         };
         let mut store = Store::new("h".into(), Protocol::S3(Box::new(s3)));
@@ -270,11 +298,27 @@ mod tests {
                      x-amz-server-side-encryption-customer-key-md5;x-amz-storage-class,";
         assert!(put.contains(names), "{put}");
         assert!(put.contains("\r\nx-amz-storage-class: GLACIER\r\n"), "{put}");
-        assert!(put.contains(&sha256_hex(b"body")) && put.contains("/eu-west-1/s3/aws4_request,"), "{put}");
+        let mut hash = String::new();
+        hex(Sha256::digest(b"body").0, &mut hash);
+        assert!(put.contains(&hash) && put.contains("/eu-west-1/s3/aws4_request,"), "{put}");
         let mut get = String::new();
         store.head(Method::Get, &Object { part: Some(0..1), ..WHOLE }, b"", &mut get);
         assert!(get.contains("SignedHeaders=host;range;x-amz") && !get.contains("storage-class"), "{get}");
         assert!(get.contains(OF_NOTHING), "{get}");
+    }
+
+    #[test]
+    fn servers_are_told_what_to_check_objects_by() {
+        // The CRC-32C of these digits is e3069283, the usual check of its polynomial; the SHA-256 is that of sha256sum(1).
+        for (checksum, field) in [
+            (Checksum::Crc32c, "x-amz-checksum-crc32c: 4waSgw==\r\n"),
+            (Checksum::Sha256, "x-amz-checksum-sha256: FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=\r\n"),
+        ] {
+            let s3 = || Protocol::S3(Box::new(S3 { checksum: Some(checksum), ..S3::default() }));
+            let text = head(s3(), Method::Put, &WHOLE, b"123456789");
+            assert!(text.contains(field), "{text}");
+            assert!(!head(s3(), Method::Get, &WHOLE, b"").contains("checksum"));
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! From the options of a job to a client and its protocol.
 
 use iolite_http::{
-    Basic, Client, Credentials, CustomerKey, Endpoint, Limits, Protocol, S3, Signer, Source, Store, Trust,
+    Basic, Checksum, Client, Credentials, CustomerKey, Endpoint, Limits, Protocol, S3, Signer, Source, Store,
+    Trust,
 };
-use iolite_options::engines::{Encryption, HttpOptions, HttpProtocol};
+use iolite_options::engines::{Addressing, Encryption, HttpOptions, HttpProtocol, ObjectChecksum};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +74,11 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
         // What is the default need not be said, and not every server knows the word.
         storage_class: Some(options.http_s3_storage_class.clone()).filter(|class| class != "STANDARD"),
         customer_key: customer_key.transpose()?,
+        checksum: match options.http_s3_checksum {
+            ObjectChecksum::None => None,
+            ObjectChecksum::Crc32c => Some(Checksum::Crc32c),
+            ObjectChecksum::Sha256 => Some(Checksum::Sha256),
+        },
         unsigned_bodies: is_unsigned,
     })
 }
@@ -109,8 +115,14 @@ pub(super) fn server_name(options: &HttpOptions, path: &Path) -> Result<String, 
     let has_bucket =
         name[1..].split_once('/').is_some_and(|(bucket, rest)| !bucket.is_empty() && !rest.is_empty());
     match options.http_mode {
-        HttpProtocol::S3 if !has_bucket => {
-            Err(format!("{shown}: this names no object in a bucket; give filename=/BUCKET/NAME"))
+        // (fio takes any name: the server may have the bucket in its own.)
+        HttpProtocol::S3
+            if !has_bucket && options.http_s3_addressing == Addressing::Path && !options.lenient =>
+        {
+            Err(format!(
+                "{shown}: this names no object in a bucket; give filename=/BUCKET/NAME, or \
+                 http_s3_addressing=virtual where http_host names the bucket"
+            ))
         }
         _ => Ok(name),
     }

@@ -407,6 +407,29 @@ pub fn requests_say_what_they_were_told_to() {
 }
 
 #[test]
+pub fn the_bucket_may_be_in_the_servers_name() {
+    let server = ObjectServer::start();
+    report(&server, "--filename=/a --rw=write --size=8k --http_s3_addressing=virtual");
+    assert_eq!(server.names(), ["/a_0_4096", "/a_4096_4096"]);
+    // Whoever calls fio has always been able to do so.
+    let dir = scratch();
+    called_fio(&server, dir.path(), "--filename=/b --rw=write --size=4k").ok();
+    assert!(server.object("/b_0_4096").is_some());
+}
+
+#[test]
+pub fn objects_are_sent_with_what_to_check_them_by() {
+    let server = ObjectServer::start();
+    for (checksum, length) in [("crc32c", 8), ("sha256", 44)] {
+        report(&server, &format!("--filename=/b/a --rw=write --size=4k --http_s3_checksum={checksum}"));
+        let last = server.requests().last().unwrap().fields.clone();
+        let name = format!("x-amz-checksum-{checksum}");
+        assert_eq!(last[&name].len(), length);
+        assert!(last["authorization"].contains(&format!(";{name};")), "it is signed: {last:?}");
+    }
+}
+
+#[test]
 pub fn webdav_and_swift_have_their_own_ways_to_identify() {
     let server = ObjectServer::start();
     let last = || server.requests().last().unwrap().clone();

@@ -40,6 +40,10 @@ fn minio_takes_gives_and_removes_objects() {
     // Names that have to be encoded are signed as they are sent.
     run("--filename=/bkt/x(1)+$=@,'!* --rw=write --size=128k --verify=crc32c --unlink=1");
     assert_eq!(server.count(), 1);
+    // It refuses what does not have the checksum that it was sent with: it takes these.
+    for checksum in ["crc32c", "sha256"] {
+        run(&format!("--filename=/bkt/c --rw=write --size=256k --http_s3_checksum={checksum} --unlink=1"));
+    }
 }
 
 #[test]

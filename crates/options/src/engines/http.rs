@@ -40,6 +40,28 @@ pub enum ObjectMode {
     Range,
 }
 
+/// Where the bucket's name stands (`http_s3_addressing`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Addressing {
+    /// In front of the object's: `http://HOST/BUCKET/NAME`.
+    #[default]
+    Path,
+    /// In front of the server's, which `http_host` has: `http://BUCKET.HOST/NAME`.
+    Virtual,
+}
+
+/// What an object is sent with, for the server to check (`http_s3_checksum`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObjectChecksum {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its CRC-32C.
+    Crc32c,
+    /// Its SHA-256.
+    Sha256,
+}
+
 own_options! {
     /// The options of `http`.
     pub struct HttpOptions declared by OPTIONS {
@@ -85,6 +107,10 @@ own_options! {
         pub http_s3_anonymous: bool,
         /// Bodies are not hashed for the signature.
         pub http_s3_unsigned_payload: bool,
+        /// Where the bucket's name stands.
+        pub http_s3_addressing: Addressing,
+        /// What objects are sent with, for the server to check.
+        pub http_s3_checksum: ObjectChecksum,
         /// A file of certificates of authorities to trust; empty = those of the system.
         pub http_ca_file: String,
         /// A file with the certificate to show to the server; empty = none.
@@ -257,6 +283,31 @@ static HTTP_S3_UNSIGNED_PAYLOAD: Definition =
     option("http_s3_unsigned_payload", Kind::Bool, "Leave bodies out of signatures; needs https")
         .default("0")
         .lands_in_engine(own!(HttpOptions.http_s3_unsigned_payload, boolean()));
+static HTTP_S3_ADDRESSING: Definition = option("http_s3_addressing", Kind::Str, "Where the bucket is named")
+    .default("path")
+    .keywords(&[
+        ("path", "First in the name of an object: filename=/BUCKET/NAME"),
+        ("virtual", "First in the name of the server: http_host=BUCKET.HOST, filename=/NAME"),
+    ])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.http_s3_addressing = match given.keyword()? {
+            "virtual" => Addressing::Virtual,
+            _ => Addressing::Path,
+        };
+        Ok(())
+    });
+static HTTP_S3_CHECKSUM: Definition =
+    option("http_s3_checksum", Kind::Str, "What objects are sent with, for the server to check")
+        .default("none")
+        .keywords(&[("none", "Nothing"), ("crc32c", "CRC-32C"), ("sha256", "SHA-256")])
+        .lands_in_engine(|own, given| {
+            place::<HttpOptions>(own)?.http_s3_checksum = match given.keyword()? {
+                "crc32c" => ObjectChecksum::Crc32c,
+                "sha256" => ObjectChecksum::Sha256,
+                _ => ObjectChecksum::None,
+            };
+            Ok(())
+        });
 static HTTP_CA_FILE: Definition = option(
     "http_ca_file",
     Kind::Str,
@@ -292,6 +343,8 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_S3_PROFILE,
     &HTTP_S3_ANONYMOUS,
     &HTTP_S3_UNSIGNED_PAYLOAD,
+    &HTTP_S3_ADDRESSING,
+    &HTTP_S3_CHECKSUM,
     &HTTP_CA_FILE,
     &HTTP_CERT_FILE,
     &HTTP_KEY_FILE,

@@ -61,7 +61,7 @@ fn every_job_option_is_declared_once_in_order() {
 #[test]
 fn every_engine_option_is_declared() {
     // These are ours.
-    const OWN: [&str; 10] = [
+    const OWN: [&str; 12] = [
         "uring",
         "http_timeout",
         "http_retries",
@@ -69,6 +69,8 @@ fn every_engine_option_is_declared() {
         "http_s3_profile",
         "http_s3_anonymous",
         "http_s3_unsigned_payload",
+        "http_s3_addressing",
+        "http_s3_checksum",
         "http_ca_file",
         "http_cert_file",
         "http_key_file",

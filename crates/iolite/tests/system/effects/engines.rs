@@ -43,6 +43,8 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_s3_profile", http::keys_come_from_the_environment_or_a_file),
     test!("http:http_s3_anonymous", http::keys_come_from_the_environment_or_a_file),
     test!("http:http_s3_unsigned_payload", http::encrypted_connections_are_with_whom_they_should_be),
+    test!("http:http_s3_addressing", http::the_bucket_may_be_in_the_servers_name),
+    test!("http:http_s3_checksum", http::objects_are_sent_with_what_to_check_them_by),
     test!("http:http_ca_file", http::encrypted_connections_are_with_whom_they_should_be),
     test!("http:http_cert_file", http::encrypted_connections_are_with_whom_they_should_be),
     test!("http:http_key_file", http::encrypted_connections_are_with_whom_they_should_be),
