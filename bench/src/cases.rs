@@ -364,6 +364,13 @@ pub const CASES: &[Case] = &[
         1.0,
     ),
     case(
+        "splice-cpu",
+        "reading what is in the page cache through a pipe",
+        "--time_based --ioengine=splice --rw=read --bs=64k --filename={directory}/spliced --size=64m --invalidate=0",
+        CpuPerIo,
+        1.0,
+    ),
+    case(
         "filecreate-memory",
         "a million names in 128 bytes each",
         "--ioengine=filecreate --directory={directory} --nrfiles=1000000 --filesize=4k --openfiles=1",

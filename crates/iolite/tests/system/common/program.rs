@@ -19,6 +19,10 @@ use std::time::{Duration, Instant};
 /// and several tests run at a time.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How long a run of fio may take before it is given a second chance. On a loaded machine, fio 3.33 sometimes waits for
+/// itself without end while it packs its logs. That is no finding about the program under test.
+const PEER_PATIENCE: Duration = Duration::from_secs(200);
+
 /// How long processes of a run may still be there after its end, on a machine that hardly lets them run.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -88,9 +92,16 @@ impl Program {
         String::from_utf8_lossy(&output.expect("it can be run").stdout).trim().to_owned()
     }
 
-    /// Run to the end in `dir`.
+    /// Run to the end in `dir`. A real fio that hangs is killed, and runs once more.
     pub fn run<S: AsRef<str>>(&self, dir: &Path, args: impl IntoIterator<Item = S>) -> Finished {
-        self.start(dir, args).wait()
+        let args: Vec<S> = args.into_iter().collect();
+        let mut first = self.start(dir, args.iter().map(AsRef::as_ref));
+        if self.is_peer && !first.ends_within(PEER_PATIENCE) {
+            eprintln!("{} hangs, and runs once more", first.command);
+            drop(first);
+            return self.start(dir, args.iter().map(AsRef::as_ref)).wait();
+        }
+        first.wait()
     }
 
     /// Run to the end in `dir`, with the words of `line` as arguments.
@@ -199,6 +210,17 @@ impl Running {
             self.check_patience(what);
             thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Wait for the end of its first process, but no longer than this: whether it has ended.
+    fn ends_within(&mut self, patience: Duration) -> bool {
+        while self.started.elapsed() < patience {
+            if self.child.try_wait().expect("a child can be waited for").is_some() {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        false
     }
 
     /// Wait for the end. Nothing of its process group may be left after it.
