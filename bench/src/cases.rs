@@ -125,6 +125,18 @@ macro_rules! verify {
     };
 }
 
+/// A job that receives and one that sends, both counted.
+macro_rules! network {
+    ($bs:literal) => {
+        concat!(
+            "--ioengine=net --listen --port=19713 --rw=read --size=1G --bs=",
+            $bs,
+            " --name=sender --ioengine=net --hostname=127.0.0.1 --port=19713 --rw=write --size=1G --bs=",
+            $bs
+        )
+    };
+}
+
 /// A thousand jobs of one I/O each.
 macro_rules! thousand {
     ($options:literal) => {
@@ -282,6 +294,8 @@ pub const CASES: &[Case] = &[
     )
     .against(BareRing(Pattern { depth: 128, batch: 32, wait: 1 }))
     .on(Zram),
+    case("net-tcp-4k", "TCP, both ends, 4 KiB", network!("4k"), CpuPerKib, 1.2),
+    case("net-tcp-128k", "TCP, both ends, 128 KiB", network!("128k"), CpuPerKib, 1.0),
     case("content-refill", "refilled buffers", content!("--refill_buffers"), Throughput, 1.5),
     case(
         "content-compress",

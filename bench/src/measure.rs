@@ -15,6 +15,8 @@ pub enum Measure {
     UserCpuPerIo,
     /// Nanoseconds of user and system CPU per I/O: less is better.
     CpuPerIo,
+    /// Nanoseconds of user and system CPU per KiB: less is better. I/Os that came in parts count as what they moved.
+    CpuPerKib,
     /// How close the CPU time of the job is to this percent of its run time, 1 = exactly: more is better.
     Load(u32),
     /// Seconds from start to exit: less is better.
@@ -35,6 +37,7 @@ impl Measure {
             Measure::Throughput => "GB/s",
             Measure::UserCpuPerIo => "user ns/IO",
             Measure::CpuPerIo => "CPU ns/IO",
+            Measure::CpuPerKib => "CPU ns/KiB",
             Measure::WallSeconds => "s",
             Measure::PeakMemory => "MiB",
             Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => "ratio",
@@ -46,7 +49,7 @@ impl Measure {
         match self {
             Measure::Iops | Measure::LoggedIops | Measure::Throughput => ours / theirs,
             Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => ours / theirs,
-            Measure::UserCpuPerIo | Measure::CpuPerIo => theirs / ours,
+            Measure::UserCpuPerIo | Measure::CpuPerIo | Measure::CpuPerKib => theirs / ours,
             Measure::WallSeconds | Measure::PeakMemory => theirs / ours,
         }
     }
@@ -63,6 +66,7 @@ impl Measure {
             Measure::Throughput => Ok(totals.bytes_per_second / 1e9),
             Measure::UserCpuPerIo => Ok(totals.user_ns / totals.ios),
             Measure::CpuPerIo => Ok((totals.user_ns + totals.system_ns) / totals.ios),
+            Measure::CpuPerKib => Ok((totals.user_ns + totals.system_ns) / (totals.bytes / 1024.0)),
             Measure::Load(percent) => {
                 let reached = (totals.user_ns + totals.system_ns) / totals.runtime_ns;
                 Ok(1.0 - (reached - f64::from(percent) / 100.0).abs())
@@ -79,6 +83,7 @@ impl Measure {
 #[derive(Default)]
 struct Totals {
     ios: f64,
+    bytes: f64,
     iops: f64,
     bytes_per_second: f64,
     user_ns: f64,
@@ -93,6 +98,7 @@ impl Totals {
         for job in report["jobs"].as_array().ok_or("no jobs in the report")? {
             for direction in ["read", "write", "trim"] {
                 totals.ios += number(&job[direction]["total_ios"], "total_ios")?;
+                totals.bytes += number(&job[direction]["io_bytes"], "io_bytes")?;
                 totals.iops += number(&job[direction]["iops"], "iops")?;
                 totals.bytes_per_second += number(&job[direction]["bw_bytes"], "bw_bytes")?;
             }

@@ -82,7 +82,7 @@ fn round<E: Engine>(engine: &mut E, units: &mut [Unit], blocks: u64, batch: usiz
                     free.pop();
                     queued += 1;
                 }
-                Queued::Busy => break,
+                Queued::Busy | Queued::Over => break,
             }
         }
         let in_flight = units.len() - free.len();

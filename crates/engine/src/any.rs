@@ -18,6 +18,7 @@ trait Erased {
     fn close(&mut self, index: u32) -> io::Result<()>;
     fn descriptor(&self, index: u32) -> Option<RawFd>;
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
+    fn meet(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()>;
     /// # Safety
     /// As [`Engine::queue`].
     unsafe fn queue(&mut self, unit: &Unit) -> Queued;
@@ -51,6 +52,10 @@ impl<E: Engine> Erased for E {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         Engine::prepare(self, layout)
+    }
+
+    fn meet(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        Engine::meet(self, goes_on)
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
@@ -125,6 +130,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.0.prepare(layout)
+    }
+
+    fn meet(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        self.0.meet(goes_on)
     }
 
     #[inline(always)]

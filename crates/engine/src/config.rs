@@ -38,6 +38,8 @@ pub struct EngineConfig {
     /// Nobody looks at the moment of submission (no slat, no clat): `commit` may leave the system call to the
     /// `reap` that follows, which then submits and waits in one.
     pub defer_submission: bool,
+    /// Units do not follow one another at once: rates or pauses keep them apart.
+    pub pauses: bool,
     /// Seed of the choices an engine makes itself (`hipri_percentage`).
     pub seed: u64,
     /// The name of the job.
@@ -61,6 +63,7 @@ impl EngineConfig {
             sync_file_range_flags: 0,
             access: AccessPattern::Normal,
             defer_submission: false,
+            pauses: false,
             seed: 1,
             job: String::new(),
             runtime_us: 0,

@@ -224,7 +224,7 @@ mod tests {
                 Queued::Completed(Ok(1)) => count -= 1,
                 Queued::Completed(Err(Errno(libc::EINTR))) | Queued::Busy => {}
                 Queued::Completed(other) => panic!("{other:?}"),
-                Queued::Queued => panic!("nobody reaps"),
+                Queued::Queued | Queued::Over => panic!("nobody reaps"),
             }
         }
         thread_time() - before

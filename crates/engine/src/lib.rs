@@ -46,8 +46,10 @@ mod io_uring;
 mod libaio;
 mod mmap;
 mod names;
+mod net;
 mod null;
 mod page_fault;
+mod pipe;
 mod posixaio;
 mod psync;
 mod pvsync;
@@ -76,6 +78,7 @@ pub use self::http::HttpEngine;
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
 pub use self::mmap::MmapEngine;
+pub use self::net::{NetEngine, NetspliceEngine};
 pub use self::null::NullEngine;
 pub use self::page_fault::PageFaultEngine;
 pub use self::posixaio::PosixAioEngine;
@@ -159,8 +162,9 @@ impl From<io::Error> for Errno {
 
 /// The answer to [`Engine::queue`].
 ///
-/// An engine that works without I/O answers `Busy` while a piece of work goes on: then it is asked again, when whatever
-/// may have ended the job has been looked at.
+/// An engine that works without I/O answers `Busy` while a piece of work goes on, and a synchronous engine while it waits for
+/// the other end of a connection: then it is asked again, with the same unit, when whatever may have ended the job has been
+/// looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
     /// Done already (synchronous engines, and syncs or trims of some others).
@@ -169,6 +173,8 @@ pub enum Queued {
     Queued,
     /// Not taken: commit and reap first, then ask again.
     Busy,
+    /// Not taken, and nothing will be any more: the other end of the connection has said that it is done. The job is over.
+    Over,
 }
 
 /// One finished unit.
@@ -261,6 +267,16 @@ pub trait Engine {
     /// The system refuses to register buffers or files.
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
 
+    /// Meets the other end of a connection. Told once, when the job may begin and before its clock starts. While it waits
+    /// it asks `goes_on` every few milliseconds, whose error ends the wait.
+    ///
+    /// # Errors
+    /// Nobody is there, who is there is somebody else, or the error of `goes_on`.
+    fn meet(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let _ = goes_on;
+        Ok(())
+    }
+
     /// Takes a unit. A unit that was answered `Queued` stays untouched by the worker until it is reaped.
     ///
     /// Syncs and trims that an engine performs itself are answered `Busy` while units wait for
@@ -301,7 +317,7 @@ pub trait Engine {
         Vec::new()
     }
 
-    /// Lines that tell the user what the engine is about to do. Asked once, before the first unit.
+    /// Lines that tell the user what the engine is about to do. Asked once, when the first files are open.
     fn announcements(&self) -> Vec<String> {
         Vec::new()
     }

@@ -11,13 +11,13 @@ use crate::names::{NameEngine, RingAct, RingNameEngine};
 use crate::storage::StorageOf;
 use crate::{
     AnyEngine, CpuioEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine, FallocEngine,
-    FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, MmapEngine, NullEngine, PageFaultEngine,
-    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, SgEngine, SpliceEngine, Storage, SyncEngine,
-    VsyncEngine, apart,
+    FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, MmapEngine, NetEngine, NetspliceEngine,
+    NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, SgEngine,
+    SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, HttpOptions, IoUringOptions, LibaioOptions, MmapOptions,
-    OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
+    NetOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -130,6 +130,8 @@ engines! {
     shared "falloc" => FallocEngine,
     shared "ftruncate" => FtruncateEngine,
     shared "e4defrag" => E4defragEngine told E4defragOptions,
+    shared "net" => NetEngine told NetOptions,
+    shared "netsplice" => NetspliceEngine told NetOptions,
     shared "page_fault" => PageFaultEngine,
     shared "http" => HttpEngine told HttpOptions,
     shared "cpuio" => CpuioEngine told CpuioOptions,

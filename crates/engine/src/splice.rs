@@ -3,59 +3,10 @@
 //! The pipe is made as large as the longest unit, if the system allows it: then a unit takes two system calls.
 
 use crate::file::Files;
+use crate::pipe::{Pipe, through_memory};
 use crate::transfer::{Transfer, has_files, retry};
 use crate::{EngineConfig, EngineError, Errno, Outcome, Unit};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-
-/// A pipe and how many bytes fit into it.
-#[derive(Debug)]
-struct Pipe {
-    read: OwnedFd,
-    write: OwnedFd,
-    capacity: usize,
-}
-
-impl Pipe {
-    /// A pipe for units of so many bytes.
-    fn new(wanted: usize) -> io::Result<Pipe> {
-        let mut ends = [0; 2];
-        // SAFETY: the system writes two descriptors.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: both were opened just now and belong to nobody else.
-        let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
-        let mut capacity = size(write.as_raw_fd())?;
-        if wanted > capacity {
-            // A buffer that begins within a page takes a page more.
-            let wanted = wanted.saturating_add(PAGE).min(largest());
-            // SAFETY: takes nothing but integers. A refusal (too much for this user) leaves the pipe as it is.
-            unsafe { libc::fcntl(write.as_raw_fd(), libc::F_SETPIPE_SZ, wanted as libc::c_int) };
-            capacity = size(write.as_raw_fd())?;
-        }
-        Ok(Pipe { read, write, capacity })
-    }
-}
-
-const PAGE: usize = 4096;
-
-/// How many bytes fit into a pipe.
-fn size(pipe: RawFd) -> io::Result<usize> {
-    // SAFETY: takes nothing but integers.
-    match unsafe { libc::fcntl(pipe, libc::F_GETPIPE_SZ) } {
-        -1 => Err(io::Error::last_os_error()),
-        bytes => Ok(bytes as usize),
-    }
-}
-
-/// How large a pipe may be made without privileges; 1 MiB where the system does not say.
-fn largest() -> usize {
-    std::fs::read_to_string("/proc/sys/fs/pipe-max-size")
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(1 << 20)
-}
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Splices between files and buffers.
 #[derive(Debug)]
@@ -78,7 +29,7 @@ impl SpliceEngine {
 
     /// A new pipe for units of so many bytes, with nothing in it.
     #[cold]
-    fn renew(&mut self, length: usize) -> io::Result<()> {
+    fn renew(&mut self, length: usize) -> std::io::Result<()> {
         self.longest = self.longest.max(length);
         self.pipe = Pipe::new(self.longest)?;
         Ok(())
@@ -130,9 +81,7 @@ impl SpliceEngine {
         length: usize,
         flags: libc::c_uint,
     ) -> Result<usize, Errno> {
-        let rest = libc::iovec { iov_base: unit.buffer.wrapping_add(done).cast(), iov_len: length };
-        // SAFETY: `done` and `length` together are not more than the unit's length, for which its buffer is valid.
-        match unsafe { libc::vmsplice(end.as_raw_fd(), &rest, 1, flags) } {
+        match through_memory(end, unit.buffer.wrapping_add(done), length, flags) {
             moved @ 0.. => Ok(moved as usize),
             _ => match Errno::last() {
                 Errno(libc::EINTR) => Ok(0),

@@ -209,7 +209,7 @@ impl Visitor for OneRead {
         // SAFETY: the buffer lives longer than the engine.
         match unsafe { engine.queue(&buffers.unit(0, Operation::Read, 0, 512)) } {
             Queued::Completed(outcome) => return Ok(Some(outcome)),
-            Queued::Busy => return Ok(None),
+            Queued::Busy | Queued::Over => return Ok(None),
             Queued::Queued => {}
         }
         engine.commit()?;

@@ -80,7 +80,7 @@ fn depths_beyond_the_submission_queue_are_busy_and_not_lost() {
                 // SAFETY: the buffers live until the engine is dropped.
                 match unsafe { engine.queue(&buffers.unit(index, iolite_types::Operation::Read, 0, 512)) } {
                     iolite_engine::Queued::Queued => taken += 1,
-                    iolite_engine::Queued::Busy => break,
+                    iolite_engine::Queued::Busy | iolite_engine::Queued::Over => break,
                     iolite_engine::Queued::Completed(outcome) => panic!("{outcome:?}"),
                 }
             }

@@ -55,7 +55,7 @@ impl Visitor for WaitForever<'_> {
             // SAFETY: the buffers outlive the engine.
             match unsafe { engine.queue(&unit) } {
                 Queued::Completed(outcome) => assert_eq!(outcome, Err(Errno(libc::EINTR))),
-                Queued::Busy => panic!("busy with nothing in flight"),
+                Queued::Busy | Queued::Over => panic!("busy with nothing in flight"),
                 Queued::Queued => {
                     engine.commit().unwrap();
                     let mut done = Vec::new();

@@ -153,7 +153,11 @@ impl Session<'_> {
     /// Shows what has happened, in the way that the output format has for it.
     pub fn take(&mut self, event: Event) {
         match event.kind {
-            EventKind::Note(text) => self.note(&text),
+            // What engines announce in the words of the peer is told in this program's name.
+            EventKind::Note(text) => match text.strip_prefix("fio: ") {
+                Some(words) => self.note(&format!("{}: {words}", self.name)),
+                None => self.note(&text),
+            },
             EventKind::Warning(text) => self.warning(&text),
             EventKind::Trouble(text) => {
                 self.clear_line();

@@ -3,7 +3,7 @@
 //! These are the rules of the language, which apply wherever the job runs. They are applied once, when all options of
 //! a job are known.
 
-use crate::engines::HttpOptions;
+use crate::engines::{Capability, Data, HttpOptions};
 use crate::{Diagnostic, JobOptions, Origin, Range, SplitEntry, SubmitMode, Verify, engines};
 use iolite_types::Direction;
 
@@ -24,6 +24,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_verification(job, warnings);
     settle_traces(job, warnings);
     settle_http(job, warnings);
+    settle_other_end(job);
     if job.zones.zonerange == 0 {
         job.zones.zonerange = job.zones.zonesize;
     }
@@ -45,6 +46,17 @@ fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
             own.http_host
         );
         warnings.push(Diagnostic { origin: origin(job, "http_host"), message });
+    }
+}
+
+/// What an engine sends to another end is not there to be read back: who receives it verifies it. Networks count in bits.
+fn settle_other_end(job: &mut JobOptions) {
+    let Some(engine) = engines::engine(&job.ioengine) else { return };
+    if engine.facets.data == Data::OtherEnd {
+        job.verification.do_verify = false;
+    }
+    if engine.facets.can(Capability::CountBits) && job.measurement.unit_base == 0 {
+        job.measurement.unit_base = 1;
     }
 }
 

@@ -4,6 +4,7 @@ use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, SgOptions,
 };
+use iolite_options::engines::{NetOptions, Protocol};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 
 /// What stands in the way: the option to blame, and why.
@@ -60,8 +61,13 @@ pub(crate) fn obstacles(
     if !run.parse_only {
         found.extend(of_own_options(options).map(|message| ("ioengine", message)));
     }
-    if engine.facets.data == Data::OwnStorage {
-        found.extend(of_own_storage(options, engine));
+    match engine.facets.data {
+        Data::OwnStorage => found.extend(without_files(options, engine, "in a storage of its own")),
+        Data::OtherEnd => {
+            found.extend(without_files(options, engine, "at the other end of a connection"));
+            found.extend(of_connections(options, engine));
+        }
+        Data::LocalFiles | Data::Nowhere => {}
     }
     found
 }
@@ -113,7 +119,7 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
 }
 
 /// What can be done with files of this machine only.
-fn of_own_storage(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+fn without_files(options: &JobOptions, engine: &EngineInfo, place: &str) -> Vec<(&'static str, String)> {
     let name = engine.name;
     let cannot_extend = !engine.facets.can(Capability::Extend);
     let asked = [
@@ -139,9 +145,135 @@ fn of_own_storage(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
     let asked = asked.into_iter().filter(|(_, asked, _)| *asked);
     asked
         .map(|(option, _, why)| {
-            (option, format!("{option}: the data of ioengine={name} is in a storage of its own, where {why}"))
+            (option, format!("{option}: the data of ioengine={name} is {place}, where {why}"))
         })
         .collect()
+}
+
+/// What a connection cannot do, or has to be told.
+fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+    let name = engine.name;
+    let rw = options.pattern.rw;
+    let asked = [
+        ("rw", rw.is_random(), format!("rw={}: a connection has no places", rw.name())),
+        ("rw", rw.reads() && rw.writes(), format!("rw={}: a job either sends or receives", rw.name())),
+        ("nrfiles", options.files.nrfiles > 1, "nrfiles: a job has one connection; use numjobs".to_owned()),
+        (
+            "filename",
+            options.files.filename.len() > 1,
+            "filename: a job has one connection; use several jobs".to_owned(),
+        ),
+        (
+            "io_submit_mode",
+            options.depth.io_submit_mode == SubmitMode::Offload,
+            "io_submit_mode=offload: a connection belongs to its job, which has to send itself".to_owned(),
+        ),
+        ("read_iolog", options.is_replay(), "read_iolog: a connection has no places".to_owned()),
+    ];
+    let mut found: Vec<(&'static str, String)> = asked
+        .into_iter()
+        .filter(|(_, asked, _)| *asked)
+        .map(|(option, _, why)| {
+            (option, format!("{why} (ioengine={name}: rw=read receives and rw=write sends)"))
+        })
+        .collect();
+    if let Some(net) = options.engine.of::<NetOptions>() {
+        found.extend(of_sockets(options, net, name));
+    }
+    found
+}
+
+/// What sockets have to be told, or cannot be.
+fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'static str, String)> {
+    let protocol = net.protocol.keyword();
+    let waits = net.waits(options.pattern.rw.reads());
+    let clones = options.schedule.numjobs.max(1);
+    let mut found = Vec::new();
+    let mut refuse = |option, why: String| found.push((option, format!("ioengine={name}: {why}")));
+    if net.protocol == Protocol::Unix {
+        if net.hostname.is_empty() && options.files.filename.is_empty() {
+            refuse("ioengine", "filename= is missing, the path of the socket".to_owned());
+        }
+        if clones > 1 {
+            refuse(
+                "numjobs",
+                format!(
+                    "numjobs={clones}: a local socket is of one pair of jobs; give each a filename of its own"
+                ),
+            );
+        }
+    } else if net.port == 0 {
+        refuse("ioengine", format!("port= is missing (protocol={protocol}, 1 to 65535)"));
+    } else if net.port + clones - 1 > 65535 {
+        refuse(
+            "port",
+            format!(
+                "port={}: with numjobs={clones} the last clone has port {}; ports end at 65535",
+                net.port,
+                net.port + clones - 1
+            ),
+        );
+    }
+    let listens = matches!(net.protocol, Protocol::Tcp | Protocol::TcpV6 | Protocol::Vsock);
+    if net.listen && !listens {
+        refuse(
+            "listen",
+            format!(
+                "listen: with protocol={protocol} it is always the receiver (rw=read) that waits; leave listen out"
+            ),
+        );
+    }
+    if listens || net.protocol.is_udp() {
+        if !waits && connects_to(options, net).is_none() {
+            refuse(
+                "ioengine",
+                format!(
+                    "hostname= is missing, where to connect to (protocol={protocol}; listen waits for a connection)"
+                ),
+            );
+        }
+        if waits && !net.hostname.is_empty() && net.group().is_none() {
+            refuse(
+                "hostname",
+                format!(
+                    "hostname={}: a job that waits takes a multicast address for UDP only; leave hostname out",
+                    net.hostname
+                ),
+            );
+        }
+    }
+    let directions = options.pattern.rw.directions();
+    let largest = directions.map(|direction| options.block_size(direction).max()).max().unwrap_or(1);
+    if net.protocol.is_udp() && largest > MOST_IN_DATAGRAM {
+        refuse(
+            "bs",
+            format!(
+                "bs={largest}: a block has to fit into a datagram (protocol={protocol}): at most {MOST_IN_DATAGRAM} bytes"
+            ),
+        );
+    }
+    if name == "netsplice"
+        && net.protocol.is_tcp()
+        && options.pattern.rw.writes()
+        && options.verification.is_on()
+    {
+        refuse("verify", "verify: what is spliced may change before it is sent, when its buffer is used again; use ioengine=net".to_owned());
+    }
+    found
+}
+
+/// The most bytes that a datagram carries.
+const MOST_IN_DATAGRAM: u64 = 65507;
+
+/// What a job connects to, if it does: `filename` stands in for `hostname`.
+pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> Option<&'a str> {
+    if net.waits(options.pattern.rw.reads()) || net.protocol == Protocol::Unix {
+        return None;
+    }
+    match (net.hostname.as_str(), options.files.filename.first()) {
+        ("", name) => name.map(String::as_str),
+        (hostname, _) => Some(hostname),
+    }
 }
 
 #[cfg(test)]

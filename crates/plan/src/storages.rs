@@ -48,7 +48,7 @@ impl Namespaces {
     /// That of a job's names; `None` when they mean nothing.
     pub(crate) fn of(&mut self, job: &JobPlan) -> Option<Namespace> {
         match job.engine.facets.data {
-            Data::Nowhere => return None,
+            Data::OtherEnd | Data::Nowhere => return None,
             Data::LocalFiles => return Some(Namespace::LOCAL),
             Data::OwnStorage => {}
         }

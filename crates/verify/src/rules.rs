@@ -41,8 +41,8 @@ pub struct Rules {
     pub threads: u32,
     /// The CPUs of these threads; empty = where the worker may run.
     pub thread_cpus: Vec<u32>,
-    /// The engine keeps what is written. If not, every block counts as right.
-    pub keeps_data: bool,
+    /// The engine reads what somebody has written. If not, every block counts as right.
+    pub reads_data: bool,
     /// A write that was in flight is there as a whole or not at all (`atomic`).
     pub atomic_writes: bool,
     /// The workload is a trace: what it reads of its own writes is checked on the way.

@@ -383,7 +383,7 @@ impl Verification {
 fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> {
     let checker = Checker::new(&rules.spec, seed, number, Arc::new(rules.rivals.numbers()))
         .with_atomic_writes(rules.atomic_writes)
-        .that_accepts_all(!rules.keeps_data)
+        .that_accepts_all(!rules.reads_data)
         .that_stops_at_the_first(rules.fatal);
     let checker = match &rules.state {
         StateRules::Load(Load { policy, comes_later, .. }) => {

@@ -53,7 +53,7 @@ pub fn create(
         return names::create(job, rules, files, note, stop);
     }
     match rules.data {
-        Data::Nowhere => Ok(()),
+        Data::OtherEnd | Data::Nowhere => Ok(()),
         Data::LocalFiles => {
             make_directories(layout)?;
             create_in(&mut LocalStorage, job, rules, layout, note, stop)

@@ -195,7 +195,8 @@ impl FileTable {
         }
         debug!(target: "file", "{}: closed", self.name(file));
         let synced = if self.fsync_on_close { self.sync(engine, file) } else { Ok(()) };
-        self.written[file as usize] = self.mode(file).write && self.data != Data::Nowhere;
+        self.written[file as usize] =
+            self.mode(file).write && !matches!(self.data, Data::OtherEnd | Data::Nowhere);
         self.record_close(file);
         engine.close(file)?;
         synced
@@ -238,7 +239,7 @@ impl FileTable {
                 Data::LocalFiles if self.are_directories => std::fs::remove_dir(&spec.path),
                 Data::LocalFiles => LocalStorage.unlink(&spec.path),
                 Data::OwnStorage => own_storage(engine)?.unlink(&spec.path),
-                Data::Nowhere => Ok(()),
+                Data::OtherEnd | Data::Nowhere => Ok(()),
             };
             match removed {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod buffers;
+mod connected;
 mod ending;
 mod errors;
 mod extras;
@@ -385,8 +386,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             let issue = if self.rules.timed() { self.clock.now() } else { 0 };
             // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
             let queued = unsafe { self.engine.queue(&self.flight.units[slot]) };
-            let Queued::Completed(outcome) = queued else {
-                unreachable!("a synchronous engine completes at once");
+            let outcome = match queued {
+                Queued::Completed(outcome) => outcome,
+                other => match self.await_other_end(index, other, marks) {
+                    Some(outcome) => outcome,
+                    None => return,
+                },
             };
             let now = if self.rules.timed() { self.clock.now() } else { 0 };
             self.stats.begin();
@@ -436,6 +441,11 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     if !self.flight.partial.is_empty() {
                         self.issue_partial();
                     }
+                    return;
+                }
+                Queued::Over => {
+                    self.end.stopping = true;
+                    self.take_back(index, marks);
                     return;
                 }
                 Queued::Busy => {

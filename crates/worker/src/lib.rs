@@ -40,7 +40,7 @@ use iolite_os::process;
 use iolite_os::shared::{Arena, Control, Phase, Slot};
 use iolite_os::socket::Socket;
 use iolite_os::time;
-use iolite_os::{ClockSource, errno_of};
+use iolite_os::{ClockSource, errno_of, explained};
 use iolite_plan::ReplayPlan;
 use iolite_plan::resolve::{CreationTime, Data, PassRules, ResolvedWorker};
 use iolite_types::Direction;
@@ -363,10 +363,10 @@ impl Worker<'_> {
         set_up: SetUp<'_>,
     ) -> Result<(), Stop> {
         let SetUp { mut parts, buffers } = set_up;
+        self.open(&mut parts.files, &mut engine)?;
         for line in engine.announcements() {
             Message::Note(self.number(), line).send(self.messages);
         }
-        self.open(&mut parts.files, &mut engine)?;
         let at_once = BufferLayout {
             start: buffers.start,
             stride: buffers.stride,
@@ -392,6 +392,7 @@ impl Worker<'_> {
         io_loop: &mut IoLoop<'_, E, G, FULL>,
     ) -> Result<(), Stop> {
         self.wait_for_start();
+        self.meet(&mut io_loop.engine)?;
         usage::count_of_engine(match self.resolved.counts_process {
             true => OfEngine::Process,
             false => OfEngine::threads(io_loop.engine.threads()),
@@ -427,6 +428,24 @@ impl Worker<'_> {
             None => {}
         }
         worked.and(logged).and(closed)
+    }
+
+    /// Lets the engine meet the other end of its connection.
+    fn meet<E: Engine>(&self, engine: &mut E) -> Result<(), Stop> {
+        let others = &self.resolved.other_ends;
+        let has_ended = |&other: &usize| self.arena.slot(other).control.phase() == Phase::Exited;
+        let mut goes_on = || {
+            if self.stop_requested() {
+                return Err(io::Error::from_raw_os_error(libc::EINTR));
+            }
+            if !others.is_empty() && others.iter().all(has_ended) {
+                let reset = io::Error::from_raw_os_error(libc::ECONNABORTED);
+                let words = "the job at the other end has ended before it came".to_owned();
+                return Err(explained(&reset, words));
+            }
+            Ok(())
+        };
+        engine.meet(&mut goes_on).map_err(|error| Stop::new("func=connect", &error))
     }
 
     /// Warns that the job ended before counting began.

@@ -361,6 +361,7 @@ impl Work {
             // SAFETY: the worker guarantees it for this unit, and does not touch the unit until it receives the answer.
             match unsafe { engine.queue(unit) } {
                 Queued::Completed(outcome) => break outcome,
+                Queued::Over => unreachable!("connections are not handed over"),
                 Queued::Queued => {
                     let committed = engine.commit();
                     issue = self.clock.now();

@@ -148,7 +148,7 @@ pub fn perform<E: Engine>(engine: &mut E, unit: &Unit) -> Outcome {
     // SAFETY: the tests' buffers live longer than their engines' units.
     match unsafe { engine.queue(unit) } {
         Queued::Completed(outcome) => outcome,
-        Queued::Busy => panic!("busy with nothing in flight"),
+        Queued::Busy | Queued::Over => panic!("busy with nothing in flight"),
         Queued::Queued => {
             engine.commit().unwrap();
             let mut done = Vec::new();
@@ -199,6 +199,7 @@ pub fn run_all<E: Engine>(
                     uncommitted += 1;
                 }
                 Queued::Busy => must_commit = true,
+                Queued::Over => panic!("files have no other end"),
             }
         }
         if must_commit || uncommitted >= batch {

@@ -35,6 +35,7 @@ mod logs;
 mod machine;
 mod memory;
 mod names;
+mod network;
 mod object_stores;
 mod offload;
 mod offsets;

@@ -7,13 +7,14 @@ use super::{
     CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, LibaioOptions,
     MmapOptions,
 };
-use super::{NameOptions, Pvsync2Options, SgOptions, StatOptions};
+use super::{NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
 use super::{external, files, http, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
-    AtomicWrites, Coalesce, CopyIntoFile, Extend, MadeByWriting, OnlyLook, Polling, Priorities, Sync, Trim,
+    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, MadeByWriting, OnlyLook, Polling, Priorities,
+    Sync, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -135,11 +136,14 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("null", "Completes everything at once: shows what the tester itself costs")
         .data(Data::Nowhere)
         .completion(Completion::Engine),
-    engine("net", "Sends and receives over sockets").data(Data::Nowhere).options(network::NET).not_yet(),
+    engine("net", "Sends and receives over sockets")
+        .data(Data::OtherEnd)
+        .can(&[CountBits])
+        .own(|| NetOptions::default().into(), network::NET),
     engine("netsplice", "Sends and receives over sockets by splice(2)")
-        .data(Data::Nowhere)
-        .options(network::NET)
-        .not_yet(),
+        .data(Data::OtherEnd)
+        .can(&[])
+        .own(|| NetOptions::default().into(), network::NET),
     engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents(CutOff)).can(&[Sync, Extend]),
     engine("filecreate", "Creates files")
         .acts_on_names(File, Make)

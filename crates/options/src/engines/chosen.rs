@@ -6,7 +6,7 @@ use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
     IoUringOptions, LibaioOptions,
 };
-use super::{MmapOptions, NameOptions, Pvsync2Options, SgOptions, StatOptions};
+use super::{MmapOptions, NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,7 @@ engine_options! {
     Libaio(LibaioOptions),
     Mmap(MmapOptions),
     Name(NameOptions),
+    Net(NetOptions),
     Pvsync2(Pvsync2Options),
     Sg(SgOptions),
     Stat(StatOptions),

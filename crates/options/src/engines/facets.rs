@@ -14,6 +14,9 @@ pub enum Data {
     /// In a storage of its own (images, objects, exports). Names mean something to the engine alone, which tells how
     /// large one is, creates, extends and removes it.
     OwnStorage,
+    /// At the other end of a connection: what is written goes there, and what is read comes from there. There is nothing
+    /// to lay out, to sync or to read back.
+    OtherEnd,
     /// Nowhere: there is nothing to lay out, to sync or to read back.
     Nowhere,
 }
@@ -132,10 +135,12 @@ pub enum Capability {
     /// Make what its names mean by writing it, and only so: objects. Nothing is laid out before a job unless the job asks
     /// for it.
     MadeByWriting,
+    /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
+    CountBits,
 }
 
 impl Capability {
-    const ALL: [Capability; 10] = [
+    const ALL: [Capability; 11] = [
         Capability::Sync,
         Capability::Trim,
         Capability::AtomicWrites,
@@ -146,6 +151,7 @@ impl Capability {
         Capability::OnlyLook,
         Capability::Coalesce,
         Capability::MadeByWriting,
+        Capability::CountBits,
     ];
 }
 
@@ -207,6 +213,11 @@ impl Facets {
 
     /// Whether what is written is there to be synced and read back.
     pub const fn keeps_data(&self) -> bool {
+        matches!(self.data, Data::LocalFiles | Data::OwnStorage)
+    }
+
+    /// Whether what is read is what somebody has written, so that it can be checked.
+    pub const fn reads_data(&self) -> bool {
         !matches!(self.data, Data::Nowhere)
     }
 

@@ -43,6 +43,7 @@ pub use io_uring::IoUringOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions};
 pub use mmap::MmapOptions;
+pub use network::{NetOptions, Protocol};
 pub use own::OwnOptions;
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;

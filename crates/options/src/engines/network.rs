@@ -1,29 +1,142 @@
 //! Options of engines that talk to another machine.
 
+use super::own::{OwnOptions, own, own_options, place};
 use crate::definition::{Definition, Kind};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)
 }
 
-static HOSTNAME: Definition = option("hostname", Kind::Str, "The other side's name or address");
-static PORT: Definition = option("port", Kind::Int, "Port to listen on or to connect to").range(1, 65535);
-static PROTOCOL: Definition =
-    option("protocol", Kind::Str, "Protocol of the sockets").aliases(&["proto"]).default("tcp").keywords(&[
+/// What sockets speak (`protocol`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    /// TCP over IPv4.
+    #[default]
+    Tcp,
+    /// TCP over IPv6.
+    TcpV6,
+    /// UDP over IPv4.
+    Udp,
+    /// UDP over IPv6.
+    UdpV6,
+    /// Local sockets that carry a stream.
+    Unix,
+    /// Streams between a virtual machine and its host.
+    Vsock,
+}
+
+impl Protocol {
+    /// Its keyword.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::TcpV6 => "tcpv6",
+            Protocol::Udp => "udp",
+            Protocol::UdpV6 => "udpv6",
+            Protocol::Unix => "unix",
+            Protocol::Vsock => "vsock",
+        }
+    }
+
+    /// Whether it is TCP, over IPv4 or IPv6.
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Protocol::Tcp | Protocol::TcpV6)
+    }
+
+    /// Whether it carries datagrams and no stream.
+    pub fn is_udp(self) -> bool {
+        matches!(self, Protocol::Udp | Protocol::UdpV6)
+    }
+}
+
+own_options! {
+    /// The options of `net` and `netsplice`.
+    pub struct NetOptions declared by NET {
+        /// The other side's name or address, the multicast group, or the number of a virtual machine; empty = not given.
+        pub hostname: String,
+        /// The port; 0 = not given. That of a clone is this one and its number.
+        pub port: u32,
+        /// What the sockets speak.
+        pub protocol: Protocol,
+        /// Small packets are sent at once.
+        pub nodelay: bool,
+        /// Wait for the connection that the other side makes.
+        pub listen: bool,
+        /// Each message is answered before the next one.
+        pub pingpong: bool,
+        /// Address (IPv4) or name (IPv6) of the network interface for multicast; empty = the system chooses.
+        pub interface: String,
+        /// How many hops multicast packets live.
+        pub ttl: u32,
+        /// Bytes of the socket's buffer; 0 = the system chooses.
+        pub window_size: u32,
+        /// Bytes of the largest TCP segment; 0 = the system chooses.
+        pub mss: u32,
+    }
+}
+
+impl OwnOptions for NetOptions {}
+
+impl NetOptions {
+    /// Whether this side waits for the other one: TCP and vsock are told, otherwise it is the one that receives.
+    pub fn waits(&self, receives: bool) -> bool {
+        match self.protocol {
+            Protocol::Tcp | Protocol::TcpV6 | Protocol::Vsock => self.listen,
+            Protocol::Udp | Protocol::UdpV6 | Protocol::Unix => receives,
+        }
+    }
+
+    /// The multicast group that `hostname` is, if it is one.
+    pub fn group(&self) -> Option<IpAddr> {
+        let address: IpAddr = self.hostname.parse().ok()?;
+        (self.protocol.is_udp() && address.is_multicast()).then_some(address)
+    }
+}
+
+static HOSTNAME: Definition = option("hostname", Kind::Str, "The other side's name or address")
+    .lands_in_engine(own!(NetOptions.hostname, string()));
+static PORT: Definition = option("port", Kind::Int, "Port to listen on or to connect to")
+    .range(1, 65535)
+    .lands_in_engine(own!(NetOptions.port, number()));
+static PROTOCOL: Definition = option("protocol", Kind::Str, "Protocol of the sockets")
+    .aliases(&["proto"])
+    .default("tcp")
+    .keywords(&[
         ("tcp", "TCP over IPv4"),
         ("tcpv6", "TCP over IPv6"),
         ("udp", "UDP over IPv4"),
         ("udpv6", "UDP over IPv6"),
         ("unix", "Local sockets"),
         ("vsock", "Sockets between a virtual machine and its host"),
-    ]);
-static NODELAY: Definition = option("nodelay", Kind::Bool, "Send small packets at once (TCP_NODELAY)");
-static LISTEN: Definition = option("listen", Kind::Flag, "Wait for connections rather than make one");
-static PINGPONG: Definition = option("pingpong", Kind::Flag, "Answer each message before the next");
-static INTERFACE: Definition = option("interface", Kind::Str, "Network interface for multicast");
-static TTL: Definition = option("ttl", Kind::Int, "How many hops multicast packets live").default("1");
-static WINDOW_SIZE: Definition = option("window_size", Kind::Int, "Size of the sockets' buffers");
-static MSS: Definition = option("mss", Kind::Int, "Largest TCP segment");
+    ])
+    .lands_in_engine(|own, given| {
+        place::<NetOptions>(own)?.protocol = match given.keyword()? {
+            "tcpv6" => Protocol::TcpV6,
+            "udp" => Protocol::Udp,
+            "udpv6" => Protocol::UdpV6,
+            "unix" => Protocol::Unix,
+            "vsock" => Protocol::Vsock,
+            _ => Protocol::Tcp,
+        };
+        Ok(())
+    });
+static NODELAY: Definition = option("nodelay", Kind::Bool, "Send small packets at once (TCP_NODELAY)")
+    .lands_in_engine(own!(NetOptions.nodelay, boolean()));
+static LISTEN: Definition = option("listen", Kind::Flag, "Wait for connections rather than make one")
+    .lands_in_engine(own!(NetOptions.listen, boolean()));
+static PINGPONG: Definition = option("pingpong", Kind::Flag, "Answer each message before the next")
+    .lands_in_engine(own!(NetOptions.pingpong, boolean()));
+static INTERFACE: Definition = option("interface", Kind::Str, "Network interface for multicast")
+    .lands_in_engine(own!(NetOptions.interface, string()));
+static TTL: Definition = option("ttl", Kind::Int, "How many hops multicast packets live")
+    .default("1")
+    .lands_in_engine(own!(NetOptions.ttl, number()));
+static WINDOW_SIZE: Definition = option("window_size", Kind::Int, "Size of the sockets' buffers")
+    .lands_in_engine(own!(NetOptions.window_size, number()));
+static MSS: Definition =
+    option("mss", Kind::Int, "Largest TCP segment").lands_in_engine(own!(NetOptions.mss, number()));
 
 /// `net` and `netsplice`
 pub static NET: &[&Definition] =

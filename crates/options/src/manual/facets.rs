@@ -33,6 +33,7 @@ fn row(engine: &EngineInfo) -> String {
     let data = match data {
         Data::LocalFiles => "local files",
         Data::OwnStorage => "storage of its own",
+        Data::OtherEnd => "at the other end",
         Data::Nowhere => "nowhere",
     };
     let unit = match unit {

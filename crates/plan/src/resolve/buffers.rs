@@ -52,7 +52,7 @@ pub(super) fn rules(job: &JobPlan, workload: &iolite_workload::Spec) -> BufferRu
 /// How many buffers data will be moved through, as far as that follows from the job: not more than an engine has in
 /// flight, and not more than there are I/Os.
 pub(crate) fn in_use(options: &JobOptions, facets: Facets, workload: &iolite_workload::Spec) -> u64 {
-    if !facets.moves_data() || !(facets.keeps_data() || options.pattern.rw.writes()) {
+    if !facets.moves_data() || !(facets.reads_data() || options.pattern.rw.writes()) {
         return 0;
     }
     let alone = facets.is_synchronous() && options.depth.io_submit_mode == SubmitMode::Inline;

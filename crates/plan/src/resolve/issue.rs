@@ -1,6 +1,6 @@
 //! How I/Os are issued, completed and measured; syncs, passes, and the search for a depth.
 
-use iolite_options::engines::{Capability, Facets, UnitKind};
+use iolite_options::engines::{Capability, Data, Facets, UnitKind};
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
@@ -185,7 +185,7 @@ pub struct PassRules {
     pub unlink: bool,
 }
 
-pub(super) fn passes(options: &JobOptions) -> PassRules {
+pub(super) fn passes(options: &JobOptions, facets: Facets) -> PassRules {
     // A saved state is gone through once: loops and time are those of the run that left it.
     let repeats = !options.loads_state();
     let time_based = options.schedule.time_based && repeats;
@@ -197,7 +197,8 @@ pub(super) fn passes(options: &JobOptions) -> PassRules {
         },
         loops: if repeats { options.schedule.loops.max(1) } else { 1 },
         time_based,
-        keep_open: options.schedule.time_based,
+        // A connection serves for all passes.
+        keep_open: options.schedule.time_based || facets.data == Data::OtherEnd,
         unlink_each_loop: options.files.unlink_each_loop,
         repeat_choices: options.pattern.randrepeat && !time_based,
         unlink: options.files.unlink,

@@ -34,10 +34,11 @@ pub use iolite_options::{
 };
 pub use iolite_workload::FileSizes;
 
+use crate::engines::connects_to;
 use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
-use iolite_options::engines::Completion;
+use iolite_options::engines::{Completion, NetOptions};
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_verify::Rivals;
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,8 @@ pub struct ResolvedWorker {
     pub flow: Option<FlowRules>,
     /// What has to be moved before counting begins; `None` = only time counts.
     pub sized_ramp: Option<SizedRampRules>,
+    /// The workers at the other end of its connection, as far as they belong to the run.
+    pub other_ends: Vec<usize>,
     /// How its data is verified; `None` = it is not.
     pub verify: Option<iolite_verify::Rules>,
     /// What is done about failed I/Os.
@@ -148,7 +151,7 @@ impl Plan {
             writes_only: !options.pattern.rw.reads(),
             issue: issue::rules(options, job.engine.facets, &workload),
             syncs: issue::syncs(options),
-            passes: issue::passes(options),
+            passes: issue::passes(options, job.engine.facets),
             pace: pace::rules(options, worker.seed),
             target: issue::target(options),
             block_lives: options
@@ -158,6 +161,7 @@ impl Plan {
             priorities: priorities::rules(options, worker.seed),
             flow: peers::flow(self, worker),
             sized_ramp: peers::sized_ramp(self, worker),
+            other_ends: peers::other_ends(self, worker),
             verify: verification::rules(self, worker, layout, &workload, rivals),
             errors: errors::rules(options),
             buffers: buffers::rules(job, &workload),
@@ -205,7 +209,17 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     let options = &*job.options;
     // Traces do not say what sync_file_range(2) is to do; without flags it would do nothing.
     let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
+    let mut own = options.engine.clone();
+    if let Some(net) = own.of_mut::<NetOptions>() {
+        // Each clone has a port of its own.
+        net.port += if net.port > 0 { worker.clone } else { 0 };
+        if let (true, Some(name)) = (net.hostname.is_empty(), connects_to(options, net)) {
+            net.hostname = name.to_owned();
+        }
+    }
     EngineConfig {
+        options: own,
+        pauses: pace::rules(options, worker.seed).is_some(),
         atomic: options.durability.atomic,
         files: layout.count(),
         sync_file_range_flags: options.durability.sync_file_range.map_or(unsaid, |range| range.flags),

@@ -1,7 +1,10 @@
 //! The other workers of the run that a worker keeps an eye on.
 
 use crate::{JobPlan, Plan, WorkerPlan};
+use iolite_options::engines::{NetOptions, Protocol};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::path::Path;
 
 /// Workers that keep in step (`flow`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +49,40 @@ pub(super) fn sized_ramp(plan: &Plan, worker: &WorkerPlan) -> Option<SizedRampRu
         bytes: own.options.schedule.ramp_size,
         others: others(plan, worker, shares).map(|(_, index)| index).collect(),
     })
+}
+
+/// One end of a connection.
+struct End<'a> {
+    waits: bool,
+    protocol: Protocol,
+    port: u32,
+    /// The path of a local socket.
+    path: Option<Cow<'a, Path>>,
+}
+
+fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
+    let options = &plan.job_of(worker).options;
+    let net = options.engine.of::<NetOptions>()?;
+    let path = match (net.protocol, net.hostname.is_empty()) {
+        (Protocol::Unix, true) => worker.files.iter().next(),
+        (Protocol::Unix, false) => Some(Cow::Borrowed(Path::new(&net.hostname))),
+        _ => None,
+    };
+    let waits = net.waits(options.pattern.rw.reads());
+    Some(End { waits, protocol: net.protocol, port: net.port + worker.clone, path })
+}
+
+/// The workers that connect to this one, or that it connects to.
+pub(super) fn other_ends(plan: &Plan, worker: &WorkerPlan) -> Vec<usize> {
+    let Some(own) = end(plan, worker) else { return Vec::new() };
+    let is_other = |other: &&WorkerPlan| {
+        end(plan, other).is_some_and(|other| {
+            let same_place =
+                if own.protocol == Protocol::Unix { own.path == other.path } else { own.port == other.port };
+            own.protocol == other.protocol && own.waits != other.waits && same_place
+        })
+    };
+    plan.workers.iter().filter(is_other).map(|other| other.index).collect()
 }
 
 /// The other workers whose jobs are like this.

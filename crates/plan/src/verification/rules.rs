@@ -48,7 +48,7 @@ pub fn rules(
         rivals: rivals.clone(),
         threads: wanted.verify_async,
         thread_cpus: wanted.verify_async_cpus.clone(),
-        keeps_data: job.engine.facets.keeps_data(),
+        reads_data: job.engine.facets.reads_data(),
         atomic_writes: options.durability.atomic,
         is_replay: replay.is_some(),
         has_unforeseen_blocks: writes && replay.is_some_and(|replay| replay.is_live),

@@ -22,7 +22,7 @@ impl FileTable {
         let closed = self.closed().map(|spec| match self.data {
             Data::LocalFiles => open_as_allowed(&spec.path).and_then(|file| sync(file.as_raw_fd())),
             Data::OwnStorage => own_storage(engine)?.sync(&spec.path),
-            Data::Nowhere => Ok(()),
+            Data::OtherEnd | Data::Nowhere => Ok(()),
         });
         // Clones share files, and another may have removed it.
         synced.and(closed.map(unless_it_is_gone).fold(Ok(()), io::Result::and))
@@ -33,7 +33,7 @@ impl FileTable {
         match self.data {
             Data::LocalFiles => engine.descriptor(file).map_or_else(|| Err(not_open()), sync),
             Data::OwnStorage => own_storage(engine)?.sync(&self.path(file).unwrap_or_default()),
-            Data::Nowhere => Ok(()),
+            Data::OtherEnd | Data::Nowhere => Ok(()),
         }
     }
 
@@ -48,7 +48,7 @@ impl FileTable {
             match (self.data, engine.descriptor(file)) {
                 (Data::LocalFiles, Some(descriptor)) => sync_file_system(descriptor, &mut done)?,
                 (Data::LocalFiles, None) => return Err(not_open()),
-                (Data::OwnStorage | Data::Nowhere, _) => self.sync(engine, file)?,
+                (Data::OwnStorage | Data::OtherEnd | Data::Nowhere, _) => self.sync(engine, file)?,
             }
         }
         for spec in self.closed() {
@@ -57,7 +57,7 @@ impl FileTable {
                     open_as_allowed(&spec.path).and_then(|file| sync_file_system(file.as_raw_fd(), &mut done))
                 }
                 Data::OwnStorage => own_storage(engine)?.sync(&spec.path),
-                Data::Nowhere => Ok(()),
+                Data::OtherEnd | Data::Nowhere => Ok(()),
             };
             unless_it_is_gone(synced)?;
         }

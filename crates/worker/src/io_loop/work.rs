@@ -72,7 +72,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.fail(Failure { errno, attempt: Some(attempt), missed: None });
                 Work::GoesOn
             }
-            Queued::Queued => unreachable!("an engine that works is synchronous"),
+            Queued::Queued | Queued::Over => unreachable!("an engine that works is synchronous, and alone"),
         }
     }
 

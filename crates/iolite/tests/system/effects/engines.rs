@@ -7,6 +7,13 @@ const SIMPLE: super::See = Calls("preadv2,pwritev2");
 const SET_UP: super::See = Calls("io_uring_setup");
 const REGISTERED: super::See = Calls("io_uring_register");
 
+/// What a sender asks of a socket that nobody answers at, and of one for multicast, which needs nobody.
+const SOCKET: super::See = OfFailing(&Sockets("socket"));
+const CONNECTS: super::See = OfFailing(&Sockets("connect"));
+const TUNED: super::See = OfFailing(&Sockets("setsockopt"));
+const GROUP: super::See = Sockets("setsockopt");
+const NOT_WAITING: super::See = Refused("leave hostname out");
+
 /// An option of commands that this engine does not pass through: that it is of no use is told.
 macro_rules! passed_through {
     ($option:literal, $value:literal) => {
@@ -67,6 +74,110 @@ pub const TABLE: &[Effect] = &[
     test!("exec:arguments", working::a_program_gets_its_arguments_and_its_output_is_kept),
     test!("exec:grace_time", working::a_program_has_time_to_end_and_is_killed_after_that),
     test!("exec:std_redirect", working::a_program_gets_its_arguments_and_its_output_is_kept),
+    row("net:hostname", "--ioengine=net --rw=write --size=4k --port=1", "127.0.0.1", "127.0.0.2", CONNECTS),
+    row("net:port", "--ioengine=net --rw=write --size=4k --hostname=127.0.0.1", "1", "2", CONNECTS),
+    row(
+        "net:protocol",
+        "--ioengine=net --rw=write --size=4k --port=1 --hostname=127.0.0.1",
+        "tcp",
+        "udp",
+        SOCKET,
+    ),
+    row("net:nodelay", "--ioengine=net --rw=write --size=4k --port=1 --hostname=127.0.0.1", "0", "1", TUNED),
+    row("net:listen", "--ioengine=net --size=4k --port=1 --hostname=127.0.0.1", ABSENT, "", NOT_WAITING),
+    test!("net:pingpong", network::each_block_is_answered),
+    row(
+        "net:interface",
+        "--ioengine=net --rw=write --size=4k --port=1 --protocol=udp --hostname=224.0.0.77",
+        "127.0.0.1",
+        "127.0.0.2",
+        GROUP,
+    ),
+    row(
+        "net:ttl",
+        "--ioengine=net --rw=write --size=4k --port=1 --protocol=udp --hostname=224.0.0.77 --interface=127.0.0.1",
+        "1",
+        "4",
+        GROUP,
+    ),
+    row(
+        "net:window_size",
+        "--ioengine=net --rw=write --size=4k --port=1 --hostname=127.0.0.1",
+        ABSENT,
+        "64k",
+        TUNED,
+    ),
+    row(
+        "net:mss",
+        "--ioengine=net --rw=write --size=4k --port=1 --hostname=127.0.0.1",
+        ABSENT,
+        "1000",
+        TUNED,
+    ),
+    row(
+        "netsplice:hostname",
+        "--ioengine=netsplice --rw=write --size=4k --port=1",
+        "127.0.0.1",
+        "127.0.0.2",
+        CONNECTS,
+    ),
+    row(
+        "netsplice:port",
+        "--ioengine=netsplice --rw=write --size=4k --hostname=127.0.0.1",
+        "1",
+        "2",
+        CONNECTS,
+    ),
+    row(
+        "netsplice:protocol",
+        "--ioengine=netsplice --rw=write --size=4k --port=1 --hostname=127.0.0.1",
+        "tcp",
+        "udp",
+        SOCKET,
+    ),
+    row(
+        "netsplice:nodelay",
+        "--ioengine=netsplice --rw=write --size=4k --port=1 --hostname=127.0.0.1",
+        "0",
+        "1",
+        TUNED,
+    ),
+    row(
+        "netsplice:listen",
+        "--ioengine=netsplice --size=4k --port=1 --hostname=127.0.0.1",
+        ABSENT,
+        "",
+        NOT_WAITING,
+    ),
+    test!("netsplice:pingpong", network::each_block_is_answered),
+    row(
+        "netsplice:interface",
+        "--ioengine=netsplice --rw=write --size=4k --port=1 --protocol=udp --hostname=224.0.0.77",
+        "127.0.0.1",
+        "127.0.0.2",
+        GROUP,
+    ),
+    row(
+        "netsplice:ttl",
+        "--ioengine=netsplice --rw=write --size=4k --port=1 --protocol=udp --hostname=224.0.0.77 --interface=127.0.0.1",
+        "1",
+        "4",
+        GROUP,
+    ),
+    row(
+        "netsplice:window_size",
+        "--ioengine=netsplice --rw=write --size=4k --port=1 --hostname=127.0.0.1",
+        ABSENT,
+        "64k",
+        TUNED,
+    ),
+    row(
+        "netsplice:mss",
+        "--ioengine=netsplice --rw=write --size=4k --port=1 --hostname=127.0.0.1",
+        ABSENT,
+        "1000",
+        TUNED,
+    ),
     row("pvsync2:hipri", "@ --direct=1 --ioengine=pvsync2", ABSENT, "", SIMPLE),
     row("pvsync2:hipri_percentage", "@ --direct=1 --ioengine=pvsync2 --hipri", "100", "30", SIMPLE),
     row("pvsync2:uncached", "@ --ioengine=pvsync2", "0", "1", SIMPLE),

@@ -20,6 +20,8 @@ pub enum See {
     CallsWith(&'static str, &'static str),
     /// The same, of runs that the system may refuse: that it was asked for this is the effect.
     Attempts(&'static str, &'static str),
+    /// These calls of the workers about sockets of the internet, in order.
+    Sockets(&'static str),
     /// Whether all buffers begin at multiples of so many bytes.
     BuffersAligned(u64),
     /// Names and sizes of all files.
@@ -116,6 +118,13 @@ impl See {
     fn look_at(&self, dir: &Path, line: &str, expect: fn(Finished) -> Finished) -> Option<String> {
         Some(match self {
             See::Calls(names) => calls(dir, line, names, "", expect)?,
+            See::Sockets(names) => {
+                let log = trace(dir, line, names, &[], expect)?;
+                let is_of_run =
+                    |call: &String| ["AF_UNIX", "AF_NETLINK"].iter().any(|family| call.contains(family));
+                let calls = joined(&log).into_iter().filter(|call| !is_of_run(call));
+                calls.map(|call| plain(&call)).collect::<Vec<_>>().join("\n")
+            }
             See::CallsWith(names, part) => calls(dir, line, names, part, expect)?,
             See::Attempts(names, part) => {
                 let seen = calls(dir, line, names, part, |run| run)?;

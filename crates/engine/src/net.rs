@@ -1,0 +1,642 @@
+//! `net` and `netsplice`: units are sent to, or received from, the other end of a connection.
+//!
+//! A unit is one send(2) or recv(2), as far as the network takes or gives it as a whole. Sockets wait for a moment at most:
+//! then the worker is asked whether the job goes on ([`Queued::Busy`]), so nobody hangs who waits for somebody that is silent.
+//!
+//! # What is said beside the data
+//!
+//! Whoever is done says goodbye, as fio does: eight bytes behind the data, or a datagram of its own. So the other side can
+//! tell an end from an accident. A connection that ends without it has failed. A sender of datagrams also announces itself
+//! with a datagram, and its receiver begins with that.
+
+mod address;
+mod socket;
+mod spliced;
+
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
+};
+use address::Address;
+use iolite_options::engines::{NetOptions, Protocol};
+use iolite_os::explained;
+use iolite_types::Operation;
+use spliced::SocketPipe;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A sender of datagrams says this first.
+const HELLO: [u8; 8] = *b"link\0\0\0\x98";
+/// Who is done says this last. A machine with the other order of bytes says the second.
+const GOODBYES: [[u8; 8]; 2] = [*b"knil\x89\0\0\0", *b"link\0\0\0\x89"];
+/// Sent to somebody silent, to see whether there is still somebody.
+const PROBE: [u8; 8] = *b"iolite?\n";
+
+/// Silent slices of 10 ms after which somebody who sends datagrams is looked for.
+const SILENT: u32 = 100;
+/// Silent slices of 10 ms after which an answer to a datagram is lost.
+const LOST: u32 = 1000;
+
+/// How long the other side has for its goodbye.
+const PARTING: Duration = Duration::from_millis(100);
+/// How often a receiver that is done throws away what still comes.
+const DISCARDED: u32 = 64;
+
+/// Sends and receives by send(2) and recv(2).
+pub type NetEngine = Connection<false>;
+/// Sends and receives by splice(2), as far as the protocol can be spliced.
+pub type NetspliceEngine = Connection<true>;
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Connection<const SPLICED: bool> {
+    options: NetOptions,
+    /// Flags of send(2) for data.
+    send_flags: libc::c_int,
+    /// This end sends.
+    sends: bool,
+    /// The name of the job's file: the path of a local socket.
+    path: PathBuf,
+    /// The local socket that this end has made: its device and number there.
+    made: Option<(u64, u64)>,
+    /// Where connections are waited for.
+    listener: Option<OwnedFd>,
+    socket: Option<OwnedFd>,
+    /// The same; -1 = not connected.
+    descriptor: RawFd,
+    /// Where datagrams go, unless the socket is connected.
+    far: Option<Address>,
+    /// Where the last datagram came from.
+    from: Address,
+    pipe: Option<SocketPipe>,
+    /// Bytes of the present unit, or of its answer, that have been moved.
+    done: usize,
+    /// The unit itself has been moved; its answer comes next (`pingpong`).
+    answering: bool,
+    /// The other end is done.
+    over: bool,
+    /// Slices without any datagram.
+    silent: u32,
+    /// What has failed, in words.
+    failed: Option<String>,
+}
+
+/// What came of an attempt to move what is left of a unit.
+enum Step {
+    Done,
+    Wait,
+    Over,
+    Failed(Errno),
+}
+
+impl<const SPLICED: bool> Connection<SPLICED> {
+    /// An end that is not connected.
+    ///
+    /// # Errors
+    /// The system refuses a pipe.
+    pub fn new(config: &EngineConfig, options: &NetOptions) -> Result<Self, EngineError> {
+        let splices = SPLICED && options.protocol.is_tcp();
+        let gathers = options.protocol.is_tcp() && !options.nodelay && !options.pingpong && !config.pauses;
+        Ok(Connection {
+            options: options.clone(),
+            send_flags: libc::MSG_NOSIGNAL | if gathers { libc::MSG_MORE } else { 0 },
+            sends: false,
+            path: PathBuf::new(),
+            made: None,
+            listener: None,
+            socket: None,
+            descriptor: -1,
+            far: None,
+            from: Address::room(),
+            pipe: splices.then(SocketPipe::new).transpose().map_err(|source| EngineError::Pipe { source })?,
+            done: 0,
+            answering: false,
+            over: false,
+            silent: 0,
+            failed: None,
+        })
+    }
+
+    /// What this end is connected to, for messages.
+    fn place(&self) -> String {
+        let NetOptions { protocol, hostname, port, .. } = &self.options;
+        match (protocol, hostname.is_empty()) {
+            (Protocol::Unix, _) => format!("{}", self.path.display()),
+            (_, true) => format!("{} port {port}", protocol.keyword()),
+            (_, false) => format!("{} {hostname} port {port}", protocol.keyword()),
+        }
+    }
+
+    /// Says where an error of the system happened.
+    fn named(&self, what: &str, error: io::Error) -> io::Error {
+        match error.raw_os_error() {
+            Some(libc::EINTR) | None => error,
+            Some(_) => explained(&error, format!("{what} {}", self.place())),
+        }
+    }
+
+    /// Waits for the other end here, from now on.
+    fn listen(&mut self) -> io::Result<()> {
+        let address = address::here(&self.options, &self.path)?;
+        let socket = socket::new(&self.options, self.sends)?;
+        if self.options.protocol == Protocol::Unix {
+            remove_socket(&self.path, None)?;
+        }
+        socket::bind(&socket, &address, &self.options)?;
+        if self.options.protocol == Protocol::Unix {
+            self.made = std::fs::symlink_metadata(&self.path).ok().map(|made| (made.dev(), made.ino()));
+        }
+        if let Some(group) = self.options.group() {
+            socket::join(&socket, group, &self.options.interface)?;
+        }
+        self.listener = Some(socket);
+        Ok(())
+    }
+
+    /// Uses this socket from now on.
+    fn use_socket(&mut self, socket: OwnedFd) -> io::Result<()> {
+        socket::wait_in_slices(&socket)?;
+        self.descriptor = socket.as_raw_fd();
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    /// Takes the connection that the other end makes, or its first datagram.
+    fn await_somebody(
+        &mut self,
+        listener: OwnedFd,
+        goes_on: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !self.options.protocol.is_udp() {
+            let socket = socket::accept(&listener, goes_on)?;
+            socket::settle_stream(&socket, &self.options)?;
+            return self.use_socket(socket);
+        }
+        socket::tell_errors(&listener, self.options.protocol)?;
+        self.use_socket(listener)?;
+        loop {
+            goes_on()?;
+            let mut message = [0; 9];
+            match self.datagram(message.as_mut_ptr(), message.len()) {
+                Ok(8) if message[..8] == HELLO => break,
+                // The end of another job, or somebody who looks for one.
+                Ok(8) if is_goodbye(&message[..8]) || message[..8] == PROBE => {}
+                Ok(length) => {
+                    let words = format!(
+                        "the first datagram at {} has {length} bytes and announces no sender: it comes from another \
+                         program, or the sender began before this job was ready",
+                        self.place()
+                    );
+                    return Err(explained(&io::Error::from_raw_os_error(libc::EPROTO), words));
+                }
+                Err(Errno(libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED)) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.far = Some(self.from);
+        Ok(())
+    }
+
+    /// Connects to the other end.
+    fn connect(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let mut last = io::Error::from_raw_os_error(libc::EADDRNOTAVAIL);
+        for address in address::there(&self.options, &self.path)? {
+            let socket = socket::new(&self.options, self.sends)?;
+            if let Some(group) = self.options.group() {
+                socket::send_to_group(&socket, group, &self.options)?;
+                self.far = Some(address);
+                self.use_socket(socket)?;
+                return self.say(&HELLO).map_err(Into::into);
+            }
+            match socket::connect(&socket, &address, goes_on) {
+                Ok(()) => {
+                    self.use_socket(socket)?;
+                    return if self.options.protocol.is_udp() { self.announce() } else { Ok(()) };
+                }
+                Err(error) => {
+                    goes_on()?;
+                    last = error;
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// Tells the receiver of datagrams that they come. If nobody is there, its machine says so, at once if it is this one.
+    fn announce(&mut self) -> io::Result<()> {
+        self.say(&HELLO)?;
+        let Some(socket) = &self.socket else { return Ok(()) };
+        match socket::pending_error(socket)? {
+            0 => Ok(()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    /// Sends a message beside the data.
+    fn say(&self, message: &[u8]) -> Result<(), Errno> {
+        match self.send_bytes(message.as_ptr(), message.len(), libc::MSG_NOSIGNAL) {
+            0.. => Ok(()),
+            _ => Err(Errno::last()),
+        }
+    }
+
+    #[inline(always)]
+    fn send_bytes(&self, bytes: *const u8, length: usize, flags: libc::c_int) -> isize {
+        match &self.far {
+            // SAFETY: the caller has so many bytes there.
+            None => unsafe { libc::send(self.descriptor, bytes.cast(), length, flags) },
+            // SAFETY: as above; the address outlives the call.
+            Some(far) => unsafe {
+                libc::sendto(self.descriptor, bytes.cast(), length, flags, far.pointer(), far.length)
+            },
+        }
+    }
+
+    /// Receives a datagram; its length, which may be more than there was room for.
+    fn datagram(&mut self, room: *mut u8, length: usize) -> Result<usize, Errno> {
+        self.from.length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        let (from, from_length) = (self.from.pointer_mut(), &raw mut self.from.length);
+        // SAFETY: the caller has so much room there, and the address has as much as its length says.
+        let result = unsafe {
+            libc::recvfrom(self.descriptor, room.cast(), length, libc::MSG_TRUNC, from, from_length)
+        };
+        if result < 0 { Err(Errno::last()) } else { Ok(result as usize) }
+    }
+
+    /// Sends what is left of the unit.
+    #[inline(always)]
+    fn send(&mut self, unit: &Unit) -> Step {
+        let length = unit.length as usize;
+        let moved = match &mut self.pipe {
+            None => {
+                let rest = unit.buffer.wrapping_add(self.done);
+                self.send_bytes(rest, length - self.done, self.send_flags)
+            }
+            Some(pipe) => pipe.send(self.descriptor, unit.buffer.wrapping_add(self.done), length - self.done),
+        };
+        if moved < 0 {
+            return self.not_sent(Errno::last());
+        }
+        self.done += moved as usize;
+        if self.done == length { Step::Done } else { Step::Wait }
+    }
+
+    #[cold]
+    fn not_sent(&mut self, errno: Errno) -> Step {
+        match errno {
+            Errno(libc::EAGAIN | libc::EINTR | libc::ENOBUFS) if self.options.protocol.is_udp() => Step::Wait,
+            Errno(libc::EAGAIN | libc::EINTR) => self.look_across(),
+            Errno(libc::EPIPE | libc::ECONNRESET | libc::ECONNREFUSED) if self.was_told_goodbye() => {
+                Step::Over
+            }
+            errno => {
+                let what = match errno.0 {
+                    libc::EPIPE | libc::ECONNRESET => "the other end is gone before all was sent",
+                    libc::ECONNREFUSED => "nobody receives there",
+                    libc::EMSGSIZE => "a block has to fit into a datagram: at most 65507 bytes",
+                    _ => "sending failed",
+                };
+                self.fail(errno, what)
+            }
+        }
+    }
+
+    /// The other end takes nothing. Perhaps it is done, or does something else than receive.
+    fn look_across(&mut self) -> Step {
+        let mut message = [0u8; 8];
+        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+        // SAFETY: the message has as much room as is said.
+        match unsafe { libc::recv(self.descriptor, message.as_mut_ptr().cast(), message.len(), flags) } {
+            0 => self.fail(Errno(libc::ECONNRESET), "the other end is gone before all was sent"),
+            8 if is_goodbye(&message) => Step::Over,
+            1.. if !self.options.pingpong => self.fail(
+                Errno(libc::EPROTO),
+                "the other end sends as well; one of both has to receive (rw=read)",
+            ),
+            _ => Step::Wait,
+        }
+    }
+
+    /// Whether the other end has said goodbye, which it does before it closes the connection.
+    fn was_told_goodbye(&self) -> bool {
+        let mut message = [0u8; 4096];
+        let mut tail = [0u8; 8];
+        loop {
+            // SAFETY: the message has as much room as is said.
+            let result = unsafe {
+                libc::recv(self.descriptor, message.as_mut_ptr().cast(), message.len(), libc::MSG_DONTWAIT)
+            };
+            match result {
+                8.. => {
+                    let end = result as usize;
+                    tail.copy_from_slice(&message[end - 8..end]);
+                    if self.options.protocol.is_udp() && is_goodbye(&tail) {
+                        return true;
+                    }
+                }
+                // Less than a message: the end of what was said can only be in both.
+                1.. => return false,
+                0 => return is_goodbye(&tail),
+                _ if Errno::last() == Errno(libc::ECONNREFUSED) && self.options.protocol.is_udp() => {}
+                _ => return is_goodbye(&tail),
+            }
+        }
+    }
+
+    /// Receives what is left of the unit.
+    #[inline(always)]
+    fn receive(&mut self, unit: &Unit) -> Step {
+        if self.options.protocol.is_udp() {
+            return self.receive_datagram(unit);
+        }
+        let length = unit.length as usize;
+        let (rest, left) = (unit.buffer.wrapping_add(self.done), length - self.done);
+        let moved = match &mut self.pipe {
+            // SAFETY: the buffer is valid for the unit's length, of which `left` bytes follow.
+            None => unsafe { libc::recv(self.descriptor, rest.cast(), left, libc::MSG_WAITALL) },
+            Some(pipe) => pipe.receive(self.descriptor, rest, left),
+        };
+        if moved > 0 {
+            self.done += moved as usize;
+            return if self.done == length { Step::Done } else { Step::Wait };
+        }
+        let errno = if moved == 0 { None } else { Some(Errno::last()) };
+        self.not_received(unit, errno)
+    }
+
+    /// Nothing was received: not yet, or not any more (`None`).
+    #[cold]
+    fn not_received(&mut self, unit: &Unit, errno: Option<Errno>) -> Step {
+        let waits = matches!(errno, Some(Errno(libc::EAGAIN | libc::EINTR)));
+        // SAFETY: so many bytes of the buffer have been received.
+        let received = unsafe { std::slice::from_raw_parts(unit.buffer, self.done) };
+        if let Some(data) = received.len().checked_sub(8)
+            && is_goodbye(&received[data..])
+        {
+            self.done = data;
+            return Step::Over;
+        }
+        match errno {
+            _ if waits => Step::Wait,
+            None | Some(Errno(libc::ECONNRESET)) => self
+                .fail(Errno(libc::ECONNRESET), "the other end is gone without having said that it is done"),
+            Some(errno) => self.fail(errno, "receiving failed"),
+        }
+    }
+
+    fn receive_datagram(&mut self, unit: &Unit) -> Step {
+        let length = unit.length as usize;
+        let (rest, left) = (unit.buffer.wrapping_add(self.done), length - self.done);
+        let received = match self.datagram(rest, left) {
+            Ok(received) => received,
+            Err(Errno(libc::EAGAIN)) => return self.find_silent(),
+            Err(Errno(libc::EINTR)) => return Step::Wait,
+            Err(Errno(libc::ECONNREFUSED)) if self.was_told_goodbye() => return Step::Over,
+            Err(Errno(libc::ECONNREFUSED)) => {
+                return self.fail(
+                    Errno(libc::ECONNRESET),
+                    "the other end is gone without having said that it is done",
+                );
+            }
+            Err(errno) => return self.fail(errno, "receiving failed"),
+        };
+        if !self.sends && self.far.as_ref().is_some_and(|far| !far.is(&self.from)) {
+            // Somebody else sends to this port.
+            return Step::Wait;
+        }
+        self.silent = 0;
+        if received > left {
+            let what = format!(
+                "a datagram of {received} bytes came where {left} are left of the block; bs= is to be the same at both ends"
+            );
+            return self.fail(Errno(libc::EMSGSIZE), &what);
+        }
+        if received == 8 {
+            // SAFETY: so many bytes were received there.
+            let message = unsafe { std::slice::from_raw_parts(rest, 8) };
+            if is_goodbye(message) {
+                return Step::Over;
+            }
+            if message == PROBE || message == HELLO {
+                return Step::Wait;
+            }
+        }
+        self.done += received;
+        if self.done == length { Step::Done } else { Step::Wait }
+    }
+
+    /// No datagram comes. If the other end is gone, its machine answers that to the next one sent there.
+    #[cold]
+    fn find_silent(&mut self) -> Step {
+        self.silent += 1;
+        if self.sends && self.silent >= LOST {
+            return self.fail(Errno(libc::ETIMEDOUT), "no answer came for 10 seconds: a datagram is lost");
+        }
+        // Who waits for an answer would take it for that.
+        if self.silent.is_multiple_of(SILENT)
+            && (self.sends || !self.options.pingpong)
+            && self.say(&PROBE).is_err()
+        {
+            return self
+                .fail(Errno(libc::ECONNRESET), "the other end is gone without having said that it is done");
+        }
+        Step::Wait
+    }
+
+    #[cold]
+    fn fail(&mut self, errno: Errno, what: &str) -> Step {
+        self.failed = Some(format!("{}: {what}", self.place()));
+        Step::Failed(errno)
+    }
+
+    /// Says that this end is done.
+    ///
+    /// # Errors
+    /// Nobody has received what was sent.
+    fn part(&mut self) -> io::Result<()> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let is_udp = self.options.protocol.is_udp();
+        if self.failed.is_some() && !is_udp {
+            // The other end is to see that something went wrong.
+            return Ok(());
+        }
+        if is_udp {
+            return self.part_by_datagrams(socket);
+        }
+        // Perhaps the other end is gone already, which is no matter: it has said goodbye, or all was sent.
+        let _ = self.say(&GOODBYES[0]);
+        if !self.sends && !self.over {
+            // To close the connection while something comes would look like an accident to the sender.
+            // SAFETY: takes nothing but integers.
+            unsafe { libc::shutdown(self.descriptor, libc::SHUT_WR) };
+            let until = Instant::now() + PARTING;
+            let mut left = DISCARDED;
+            while left > 0 && Instant::now() < until && self.discard() {
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// A goodbye may get lost; a receiver answers it with its own.
+    fn part_by_datagrams(&self, socket: &OwnedFd) -> io::Result<()> {
+        let tries = if self.sends && !self.over { 3 } else { 1 };
+        for _ in 0..tries {
+            match self.say(&GOODBYES[0]) {
+                Err(Errno(libc::ECONNREFUSED)) if self.sends && !self.was_told_goodbye() => {
+                    let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
+                    return Err(explained(&refused, format!("{}: nobody receives there", self.place())));
+                }
+                Err(_) => return Ok(()),
+                Ok(()) if !self.sends => return Ok(()),
+                Ok(()) => {}
+            }
+            if self.options.group().is_none() && socket::is_ready(socket, libc::POLLIN, 100).unwrap_or(true) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Throws away what comes within a slice; false = nothing comes any more.
+    fn discard(&self) -> bool {
+        let mut room = [0u8; 4096];
+        // SAFETY: there is as much room as is said.
+        match unsafe { libc::recv(self.descriptor, room.as_mut_ptr().cast(), room.len(), 0) } {
+            0 => false,
+            1.. => true,
+            _ => matches!(Errno::last(), Errno(libc::EAGAIN | libc::EINTR)),
+        }
+    }
+}
+
+fn is_goodbye(message: &[u8]) -> bool {
+    GOODBYES.iter().any(|goodbye| message == goodbye)
+}
+
+/// Removes a local socket, if it is one: nobody can wait at it any more, or whoever does has been replaced. With `made`
+/// only if it is that one.
+fn remove_socket(path: &Path, made: Option<(u64, u64)>) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if made.is_some_and(|made| made != (found.dev(), found.ino())) => Ok(()),
+        Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path),
+        Ok(_) => {
+            let exists = io::Error::from_raw_os_error(libc::EEXIST);
+            Err(explained(&exists, format!("{} is there and is no socket", path.display())))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+impl<const SPLICED: bool> Engine for Connection<SPLICED> {
+    const SYNCHRONOUS: bool = true;
+
+    fn open(&mut self, _index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        self.sends = mode.write;
+        self.path = match self.options.hostname.is_empty() {
+            true => spec.path.clone(),
+            false => PathBuf::from(&self.options.hostname),
+        };
+        if self.options.waits(!self.sends) {
+            self.listen().map_err(|error| self.named("waiting at", error))?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, _index: u32) -> io::Result<()> {
+        let parted = if self.failed.is_some() { self.part().or(Ok(())) } else { self.part() };
+        self.descriptor = -1;
+        self.socket = None;
+        self.listener = None;
+        self.done = 0;
+        parted
+    }
+
+    fn descriptor(&self, _index: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        if let Some(pipe) = &mut self.pipe {
+            pipe.make_room(layout.stride).map_err(|source| EngineError::Pipe { source })?;
+        }
+        Ok(())
+    }
+
+    fn announcements(&self) -> Vec<String> {
+        let waits = self.listener.is_some() && !self.options.protocol.is_udp();
+        if waits { vec!["fio: waiting for connection".to_owned()] } else { Vec::new() }
+    }
+
+    fn meet(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let met = match self.listener.take() {
+            Some(listener) => self.await_somebody(listener, goes_on),
+            None => self.connect(goes_on),
+        };
+        met.map_err(|error| self.named(if self.sends { "sending to" } else { "receiving from" }, error))
+    }
+
+    fn explain(&self, _unit: u32) -> Option<String> {
+        self.failed.clone()
+    }
+
+    #[inline]
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let writes = match unit.operation {
+            Operation::Write => true,
+            Operation::Read => false,
+            _ => return Queued::Completed(Err(Errno(libc::EINVAL))),
+        };
+        if self.over {
+            return Queued::Over;
+        }
+        loop {
+            let step = if writes != self.answering { self.send(unit) } else { self.receive(unit) };
+            match step {
+                Step::Done if self.options.pingpong && !self.answering => {
+                    self.answering = true;
+                    self.done = 0;
+                }
+                Step::Done => {
+                    self.answering = false;
+                    self.done = 0;
+                    return Queued::Completed(Ok(unit.length));
+                }
+                Step::Wait => return Queued::Busy,
+                Step::Over => {
+                    self.over = true;
+                    let done = std::mem::take(&mut self.done) as u64;
+                    let is_partial = done > 0 && !self.answering;
+                    return if is_partial { Queued::Completed(Ok(done)) } else { Queued::Over };
+                }
+                Step::Failed(errno) => return Queued::Completed(Err(errno)),
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        _min: usize,
+        _max: usize,
+        _timeout: Option<Duration>,
+        _done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+impl<const SPLICED: bool> Drop for Connection<SPLICED> {
+    fn drop(&mut self) {
+        if let Some(made) = self.made {
+            // Somebody else may have removed it, which is as good.
+            let _ = remove_socket(&self.path, Some(made));
+        }
+    }
+}

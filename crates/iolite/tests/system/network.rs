@@ -1,0 +1,488 @@
+//! `net` and `netsplice`: two jobs of one run, two runs, and the peer at either end; and other ends that go away, refuse, or
+//! say something else.
+
+use crate::common::program::Running;
+use crate::common::trace::system_calls;
+use crate::common::{Finished, Json, Program, scratch, words};
+use iolite_testing::{partly_skipped, skip, this_test};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+
+/// A port that nobody uses at present.
+fn free_port() -> u16 {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+    taken.local_addr().expect("it is bound").port()
+}
+
+/// Waits until somebody waits at this port.
+fn await_port(running: &mut Running, port: u16) {
+    let place = format!(":{port:04X} ");
+    running.wait_until("its port is open", |_| {
+        let waits = |table: &str, state: &str| {
+            let table = fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default();
+            table
+                .lines()
+                .filter(|line| line.split_whitespace().nth(3) == Some(state))
+                .any(|line| line.contains(&place))
+        };
+        waits("tcp", "0A") || waits("tcp6", "0A") || waits("udp", "07") || waits("udp6", "07")
+    });
+}
+
+/// A receiver and a sender, as options that both share, and each has alone.
+struct Pair {
+    what: &'static str,
+    both: &'static str,
+    receiver: &'static str,
+    sender: &'static str,
+}
+
+const fn pair(what: &'static str, both: &'static str, receiver: &'static str, sender: &'static str) -> Pair {
+    Pair { what, both, receiver, sender }
+}
+
+/// `PORT` is a free one.
+const PAIRS: &[Pair] = &[
+    pair("tcp", "--ioengine=net --port=PORT", "--listen", "--hostname=127.0.0.1"),
+    pair("tcp at a depth", "--ioengine=net --port=PORT --iodepth=16", "--listen", "--hostname=127.0.0.1"),
+    pair("tcp without delay", "--ioengine=net --port=PORT --nodelay=1", "--listen", "--hostname=localhost"),
+    pair("tcp, threads", "--ioengine=net --port=PORT --thread", "--listen", "--filename=127.0.0.1"),
+    pair("tcpv6", "--ioengine=net --protocol=tcpv6 --port=PORT", "--listen", "--hostname=::1"),
+    pair("udp", "--ioengine=net --protocol=udp --port=PORT", "", "--hostname=127.0.0.1"),
+    pair("udpv6", "--ioengine=net --protocol=udpv6 --port=PORT", "", "--hostname=::1"),
+    pair("unix", "--ioengine=net --protocol=unix --filename=sock", "", ""),
+    pair("pingpong", "--ioengine=net --port=PORT --pingpong", "--listen", "--hostname=127.0.0.1"),
+    pair("udp pingpong", "--ioengine=net --protocol=udp --port=PORT --pingpong", "", "--hostname=127.0.0.1"),
+    pair("unix pingpong", "--ioengine=net --protocol=unix --filename=sock --pingpong", "", ""),
+    pair("verified", "--ioengine=net --port=PORT --verify=crc32c", "--listen", "--hostname=127.0.0.1"),
+    pair("verified, unix", "--ioengine=net --protocol=unix --filename=sock --verify=md5", "", ""),
+    pair("spliced", "--ioengine=netsplice --port=PORT", "--listen", "--hostname=127.0.0.1"),
+    pair(
+        "spliced pingpong",
+        "--ioengine=netsplice --port=PORT --pingpong",
+        "--listen",
+        "--hostname=127.0.0.1",
+    ),
+    pair("spliced unix", "--ioengine=netsplice --protocol=unix --filename=sock", "", ""),
+];
+
+impl Pair {
+    /// What the system must have for it.
+    fn is_possible(&self) -> bool {
+        !self.both.contains("v6") || TcpListener::bind("[::1]:0").is_ok()
+    }
+
+    /// The command lines of both, for blocks of 4 KiB.
+    fn lines(&self, port: u16, bytes: u64) -> [String; 2] {
+        let Pair { both, receiver, sender, .. } = self;
+        let port = port.to_string();
+        let line = |name, own, rw| {
+            format!("--name={name} {both} {own} --rw={rw} --bs=4k --size={bytes}").replace("PORT", &port)
+        };
+        [line("receiver", receiver, "read"), line("sender", sender, "write")]
+    }
+}
+
+/// What is so small fits into the buffers of datagrams, so that none is lost.
+const SOME: u64 = 64 << 10;
+
+#[test]
+fn jobs_of_one_run_send_and_receive() {
+    let mut without = Vec::new();
+    for pair in PAIRS {
+        if !pair.is_possible() {
+            without.push(pair.what);
+            continue;
+        }
+        let dir = scratch();
+        let [receiver, sender] = pair.lines(free_port(), SOME);
+        let line = format!("--output-format=json {receiver} {sender}");
+        let json = Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout);
+        let jobs = json.jobs();
+        jobs.iter().for_each(|job| job.check_consistency());
+        assert_eq!((jobs[0].bytes(), jobs[1].bytes()), ([SOME, 0, 0], [0, SOME, 0]), "{}", pair.what);
+        assert_eq!(
+            (jobs[0].ios(), jobs[1].ios()),
+            ([SOME / 4096, 0, 0], [0, SOME / 4096, 0]),
+            "{}",
+            pair.what
+        );
+        assert!(!dir.path().join("sock").exists(), "{}: the socket is removed", pair.what);
+    }
+    if !without.is_empty() {
+        partly_skipped(&this_test!(), &format!("no IPv6: {without:?}"));
+    }
+}
+
+/// Runs a receiver and a sender of two programs.
+fn two_runs(receives: &Program, sends: &Program, lines: &[String; 2], port: u16) -> [Finished; 2] {
+    let dir = scratch();
+    let json = |line: &String| words(&format!("--output-format=json {line}"));
+    let mut receiver = receives.start(dir.path(), json(&lines[0]));
+    if lines[0].contains("--protocol=unix") {
+        receiver.wait_until("its socket is there", |_| dir.path().join("sock").exists());
+    } else {
+        await_port(&mut receiver, port);
+    }
+    let sender = sends.run(dir.path(), json(&lines[1]));
+    [receiver.wait(), sender]
+}
+
+/// The report in what a run has printed: the peer prints notes before it.
+fn report(finished: &Finished) -> Json {
+    let begin = finished.stdout.find('{').unwrap_or_else(|| panic!("no report: {finished}"));
+    Json::parse(&finished.stdout[begin..])
+}
+
+#[test]
+fn runs_send_to_each_other_and_to_the_peer() {
+    let mut programs = vec![(Program::under_test(), Program::under_test())];
+    for peer in 0..Program::peers().len() {
+        let peer = || Program::peers().swap_remove(peer);
+        programs.push((Program::under_test(), peer()));
+        programs.push((peer(), Program::under_test()));
+    }
+    for (receives, sends) in &programs {
+        // What the peer writes into headers depends on its release; and its sockets without an address fail when it says
+        // goodbye to them, after all has gone well.
+        let mixed = receives.version() != sends.version();
+        for pair in
+            PAIRS.iter().filter(|pair| pair.is_possible() && !(mixed && pair.what.contains("verified")))
+        {
+            let port = free_port();
+            let ends = two_runs(receives, sends, &pair.lines(port, SOME), port);
+            let what = format!("{}: {} to {}", pair.what, sends.version(), receives.version());
+            for (end, program) in ends.iter().zip([receives, sends]) {
+                let is_unix_of_peer =
+                    pair.both.contains("unix") && program.version() != Program::under_test().version();
+                assert!(end.code() == 0 || is_unix_of_peer, "{what}: {end}");
+            }
+            let [received, sent] = ends.each_ref().map(|end| report(end).job().bytes());
+            assert_eq!(sent, [0, SOME, 0], "{what}");
+            // The peer does not count what comes in two parts as a whole.
+            let is_counted = receives.version() == Program::under_test().version();
+            assert!(received == [SOME, 0, 0] || !is_counted, "{what}: {received:?}");
+        }
+    }
+    if programs.len() == 1 {
+        skip!("there is no fio to compare with");
+    }
+}
+
+#[test]
+fn reports_are_those_of_the_peer() {
+    let mut compared = false;
+    let skeleton = |program: &Program, line: &str| {
+        let dir = scratch();
+        let finished = program.line(dir.path(), line).ok();
+        let digits = |line: &str| -> String {
+            let masked = line.chars().map(|c| if c.is_ascii_digit() { '9' } else { c });
+            masked.collect()
+        };
+        let told = |line: &&str| {
+            line.contains("groupid=") || line.contains("issued rwts") || line.contains("waiting for")
+        };
+        finished
+            .stdout
+            .lines()
+            .filter(told)
+            .map(|line| digits(line.split(": pid=").next().unwrap_or(line)))
+            .collect::<Vec<_>>()
+    };
+    for peer in Program::peers() {
+        for pair in PAIRS.iter().filter(|pair| ["tcp", "udp", "pingpong", "spliced"].contains(&pair.what)) {
+            let dir = scratch();
+            let ours = Program::called_fio(dir.path());
+            let [ours, theirs] = [&ours, &peer].map(|program| {
+                let [receiver, sender] = pair.lines(free_port(), 16 << 10);
+                skeleton(program, &format!("{receiver} {sender} --startdelay=300ms"))
+            });
+            assert_eq!(ours, theirs, "{}: {}", peer.version(), pair.what);
+            compared = true;
+        }
+    }
+    if !compared {
+        skip!("there is no fio to compare with");
+    }
+}
+
+/// Runs a pair of jobs, with what is special about each.
+fn run_pair(receiver: &str, sender: &str) -> Finished {
+    let dir = scratch();
+    let port = free_port();
+    let line = format!(
+        "--output-format=json --name=receiver --ioengine=net --rw=read --port={port} {receiver} \
+         --name=sender --ioengine=net --rw=write --port={port} --hostname=127.0.0.1 {sender}"
+    );
+    Program::under_test().line(dir.path(), &line)
+}
+
+#[test]
+fn who_is_done_says_so_and_the_other_end_ends() {
+    // A receiver gets what there is.
+    for protocol in ["--protocol=tcp", "--protocol=udp"] {
+        let listen = if protocol.ends_with("tcp") { "--listen" } else { "" };
+        let json = report(
+            &run_pair(
+                &format!("{protocol} {listen} --bs=4k --size=1m"),
+                &format!("{protocol} --bs=4k --size=32k"),
+            )
+            .ok(),
+        );
+        let jobs = json.jobs();
+        assert_eq!((jobs[0].bytes(), jobs[1].bytes()), ([32 << 10, 0, 0], [0, 32 << 10, 0]), "{protocol}");
+    }
+    // Also when its blocks are larger: what is left is short.
+    let json = report(&run_pair("--listen --bs=16k --size=1m", "--bs=3k --size=18k").ok());
+    let receiver = &json.jobs()[0];
+    assert_eq!((receiver.bytes(), receiver.int("read.short_ios")), ([18 << 10, 0, 0], 1));
+    // A sender ends with its receiver, and tells that it has not sent all.
+    let finished = run_pair("--listen --bs=4k --size=16k", "--bs=4k --size=16g").ok();
+    let finished = finished.says("the other end is done; the job ends before it has sent all");
+    let json = report(&finished);
+    assert_eq!(json.jobs()[0].bytes(), [16 << 10, 0, 0]);
+    // Times end jobs at either end.
+    for (receives, sends) in [(200, 5000), (5000, 200)] {
+        let timed = |time: u32| format!("--bs=4k --size=64k --time_based --runtime={time}ms");
+        for (protocol, listen) in [("tcp", "--listen"), ("udp", "")] {
+            let receiver = format!("--protocol={protocol} {listen} {}", timed(receives));
+            run_pair(&receiver, &format!("--protocol={protocol} {}", timed(sends))).ok();
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_connected_is_refused() {
+    let refused = |line: &str, why: &str| {
+        Program::under_test()
+            .line(scratch().path(), &format!("--name=j --size=64k {line}"))
+            .refused()
+            .says(why);
+    };
+    for (line, why) in [
+        ("--ioengine=net --rw=write --hostname=127.0.0.1", "port= is missing"),
+        ("--ioengine=net --rw=write --port=1", "hostname= is missing"),
+        ("--ioengine=net --rw=read --port=1 --listen --hostname=127.0.0.1", "leave hostname out"),
+        ("--ioengine=net --rw=read --port=1 --listen --protocol=udp", "it is always the receiver"),
+        (
+            "--ioengine=net --rw=write --port=1 --listen --protocol=unix --filename=s",
+            "it is always the receiver",
+        ),
+        ("--ioengine=net --rw=randwrite --port=1 --hostname=127.0.0.1", "a connection has no places"),
+        ("--ioengine=net --rw=rw --port=1 --hostname=127.0.0.1", "a job either sends or receives"),
+        ("--ioengine=net --rw=trim --port=1 --hostname=127.0.0.1", "cannot trim"),
+        ("--ioengine=net --rw=write --protocol=unix", "filename= is missing"),
+        ("--ioengine=net --rw=write --protocol=unix --filename=s --numjobs=2", "of one pair of jobs"),
+        ("--ioengine=net --rw=write --port=1 --hostname=127.0.0.1 --nrfiles=2", "a job has one connection"),
+        ("--ioengine=net --rw=write --port=65535 --numjobs=2 --hostname=127.0.0.1", "ports end at 65535"),
+        ("--ioengine=net --rw=write --port=1 --protocol=udp --hostname=127.0.0.1 --bs=64k", "at most 65507"),
+        ("--ioengine=net --rw=write --port=70000 --hostname=127.0.0.1", "port=70000"),
+        (
+            "--ioengine=net --rw=write --port=1 --hostname=127.0.0.1 --io_submit_mode=offload",
+            "belongs to its job",
+        ),
+        ("--ioengine=net --rw=write --port=1 --hostname=127.0.0.1 --end_fsync=1", "stable storage"),
+        (
+            "--ioengine=netsplice --rw=write --port=1 --hostname=127.0.0.1 --verify=md5",
+            "may change before it is sent",
+        ),
+        ("--ioengine=net --rw=write --port=1 --hostname=127.0.0.1", "Connection refused"),
+        ("--ioengine=net --rw=write --port=1 --hostname=127.0.0.1 --protocol=udp", "Connection refused"),
+        ("--ioengine=net --rw=write --protocol=unix --filename=nobody", "No such file or directory"),
+        (
+            "--ioengine=net --rw=write --port=1 --hostname=no.such.host.invalid",
+            "hostname=no.such.host.invalid",
+        ),
+        (
+            "--ioengine=net --rw=write --port=1 --hostname=me --protocol=vsock",
+            "takes the number of a machine",
+        ),
+        (
+            "--ioengine=net --rw=read --port=1 --protocol=udp --hostname=224.0.0.77 --interface=x",
+            "interface=x",
+        ),
+    ] {
+        refused(line, why);
+    }
+    // What is there and is no socket stays.
+    let dir = scratch();
+    fs::write(dir.path().join("s"), "data").unwrap();
+    let line = "--name=j --ioengine=net --rw=read --protocol=unix --filename=s --size=64k";
+    Program::under_test().line(dir.path(), line).refused().says("is no socket");
+    assert_eq!(fs::read(dir.path().join("s")).unwrap(), b"data");
+    // A port that is taken.
+    let taken = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    refused(&format!("--ioengine=net --rw=read --listen --port={port}"), "Address already in use");
+    // Nobody waits for a job of the same run that has failed.
+    run_pair("--listen --size=64k", "--size=64k --mss=1 --window_size=4k")
+        .refused()
+        .says("has ended before it came");
+}
+
+/// A receiver that waits at the port.
+fn receiver(dir: &Path, port: u16, own: &str) -> Running {
+    let line = format!("--name=j --ioengine=net --rw=read --port={port} --bs=4k {own}");
+    let mut running = Program::under_test().start(dir, words(&line));
+    await_port(&mut running, port);
+    running
+}
+
+#[test]
+fn a_sender_that_goes_away_is_an_error() {
+    let dir = scratch();
+    let port = free_port();
+    let running = receiver(dir.path(), port, "--listen --size=1m");
+    let mut sender = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    sender.write_all(&[1; 5000]).unwrap();
+    drop(sender);
+    running.wait().refused().says("the other end is gone without having said that it is done");
+    // A sender of datagrams is looked for when it is silent.
+    let port = free_port();
+    let running = receiver(dir.path(), port, "--protocol=udp --size=1m");
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(b"link\0\0\0\x98", ("127.0.0.1", port)).unwrap();
+    sender.send_to(&[1; 4096], ("127.0.0.1", port)).unwrap();
+    drop(sender);
+    running.wait().refused().says("the other end is gone without having said that it is done");
+}
+
+#[test]
+fn rubbish_is_told_from_data() {
+    let dir = scratch();
+    // The first datagram announces the sender.
+    let port = free_port();
+    let running = receiver(dir.path(), port, "--protocol=udp --size=1m");
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.send_to(b"what is this?", ("127.0.0.1", port)).unwrap();
+    running.wait().refused().says("announces no sender");
+    // Later ones of somebody else are none of the data, nor are those that are too long.
+    let port = free_port();
+    let running = receiver(dir.path(), port, "--protocol=udp --size=8k --output-format=json");
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(b"link\0\0\0\x98", ("127.0.0.1", port)).unwrap();
+    stranger.send_to(&[2; 4096], ("127.0.0.1", port)).unwrap();
+    sender.send_to(&[1; 4096], ("127.0.0.1", port)).unwrap();
+    sender.send_to(b"knil\x89\0\0\0", ("127.0.0.1", port)).unwrap();
+    assert_eq!(report(&running.wait().ok()).job().bytes(), [4096, 0, 0]);
+    let port = free_port();
+    let running = receiver(dir.path(), port, "--protocol=udp --size=8k");
+    sender.send_to(b"link\0\0\0\x98", ("127.0.0.1", port)).unwrap();
+    sender.send_to(&[1; 5000], ("127.0.0.1", port)).unwrap();
+    running.wait().refused().says("a datagram of 5000 bytes came where 4096 are left of the block");
+    // What was not sent by a job that verifies is wrong.
+    let port = free_port();
+    let running = receiver(dir.path(), port, "--listen --size=8k --verify=crc32c");
+    let mut sender = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    sender.write_all(&[1; 8192]).unwrap();
+    running.wait().refused().says("verify: bad magic header 101, wanted acca");
+    // Two senders.
+    let both = run_pair("--listen --size=64m --bs=64k --rw=write", "--size=64m --bs=64k");
+    both.refused().says("the other end sends as well");
+}
+
+/// A listener of the test, and a sender that is connected to it.
+fn sender(dir: &Path, own: &str) -> (Running, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let line = format!(
+        "--name=j --ioengine=net --rw=write --port={port} --hostname=127.0.0.1 --bs=4k --output-format=json {own}"
+    );
+    let running = Program::under_test().start(dir, words(&line));
+    (running, listener.accept().unwrap().0)
+}
+
+#[test]
+fn a_receiver_that_goes_away_is_an_error() {
+    let dir = scratch();
+    let (running, mut receiver) = sender(dir.path(), "--size=64m");
+    receiver.read_exact(&mut [0; 4096]).unwrap();
+    drop(receiver);
+    running.wait().refused().says("the other end is gone before all was sent");
+    // It is no error if it says that it is done.
+    let (running, mut receiver) = sender(dir.path(), "--size=64m");
+    receiver.read_exact(&mut [0; 4096]).unwrap();
+    receiver.write_all(b"knil\x89\0\0\0").unwrap();
+    drop(receiver);
+    running.wait().ok();
+}
+
+#[test]
+pub fn each_block_is_answered() {
+    let dir = scratch();
+    let (running, mut receiver) = sender(dir.path(), "--size=8k --pingpong");
+    let (mut block, mut more) = ([0; 4096], [0; 1]);
+    receiver.set_nonblocking(false).unwrap();
+    for _ in 0..2 {
+        receiver.read_exact(&mut block).unwrap();
+        receiver.set_read_timeout(Some(std::time::Duration::from_millis(50))).unwrap();
+        assert!(receiver.read(&mut more).is_err(), "nothing comes before the answer");
+        receiver.set_read_timeout(None).unwrap();
+        receiver.write_all(&block).unwrap();
+    }
+    let mut goodbye = Vec::new();
+    receiver.read_to_end(&mut goodbye).unwrap();
+    assert_eq!(goodbye, b"knil\x89\0\0\0");
+    assert_eq!(report(&running.wait().ok()).job().ios(), [0, 2, 0]);
+}
+
+#[test]
+fn nobody_hangs_who_waits_for_somebody_silent() {
+    let dir = scratch();
+    // The time is over while nothing comes, or nothing is taken.
+    let port = free_port();
+    let running = receiver(dir.path(), port, "--listen --size=1m --runtime=200ms");
+    let silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    running.wait().ok();
+    drop(silent);
+    let (running, silent) = sender(dir.path(), "--size=64m --runtime=200ms");
+    running.wait().ok();
+    drop(silent);
+    // The run is interrupted while nobody comes, or nothing does.
+    for connects in [false, true] {
+        let port = free_port();
+        let running = receiver(dir.path(), port, "--listen --size=1m");
+        let silent = connects.then(|| TcpStream::connect(("127.0.0.1", port)).unwrap());
+        running.signal(libc::SIGINT);
+        let finished = running.wait();
+        assert!(!finished.output().contains("err=104"), "{finished}");
+        drop(silent);
+    }
+}
+
+#[test]
+fn a_group_receives_what_is_sent_to_it() {
+    let dir = scratch();
+    let port = free_port();
+    let group = format!(
+        "--ioengine=net --protocol=udp --hostname=224.0.0.77 --interface=127.0.0.1 --port={port} --bs=4k --size=16k"
+    );
+    let line = format!(
+        "--output-format=json --name=one {group} --name=two {group} --name=s {group} --rw=write --startdelay=300ms"
+    );
+    let json = Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout);
+    let bytes: Vec<_> = json.jobs().iter().map(|job| job.bytes()).collect();
+    assert_eq!(bytes, [[16 << 10, 0, 0], [16 << 10, 0, 0], [0, 16 << 10, 0]]);
+}
+
+#[test]
+fn a_block_is_one_call() {
+    let dir = scratch();
+    let pair = &PAIRS[0];
+    let [receiver, sender] = pair.lines(free_port(), 16 << 10);
+    let line = format!("{receiver} {sender}");
+    let calls = "sendto,recvfrom,poll,ppoll,select";
+    let Some((finished, log)) = system_calls(&Program::under_test(), dir.path(), calls, &words(&line)) else {
+        skip!("strace is missing, or may not trace");
+    };
+    finished.ok();
+    let blocks = |call: &str, flag: &str| {
+        let how = format!(" 4096, {flag}");
+        log.lines().filter(|line| line.contains(call) && line.contains(&how)).count()
+    };
+    assert_eq!(blocks("sendto(", "MSG_NOSIGNAL|MSG_MORE"), 4, "{log}");
+    // One is repeated where the sender is slow.
+    assert!(blocks("recvfrom", "MSG_WAITALL") >= 4, "{log}");
+}

@@ -1,0 +1,80 @@
+//! Units of engines that are connected to somebody else, who may keep them waiting, or be done.
+
+use super::IoLoop;
+use super::flight::REST;
+use iolite_engine::{Engine, Outcome, Queued};
+use iolite_os::message::Message;
+use iolite_types::Operation;
+use iolite_workload::Generator;
+
+impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
+    /// Goes on with a unit that a synchronous engine has not completed, until it does. Returns `None` if the job ends
+    /// before: then the unit is gone.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn await_other_end(&mut self, index: u32, mut queued: Queued, marks: u8) -> Option<Outcome> {
+        loop {
+            match queued {
+                Queued::Completed(outcome) => return Some(outcome),
+                Queued::Over => self.other_end_is_done(index),
+                Queued::Busy => self.look_up(index),
+                Queued::Queued => unreachable!("a synchronous engine does not queue"),
+            }
+            if self.end.stopping {
+                self.take_back(index, marks);
+                return None;
+            }
+            // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
+            queued = unsafe { self.engine.queue(&self.flight.units[index as usize]) };
+        }
+    }
+
+    /// Ends the job. A sender that was to send more tells so; one whose time is limited expects that.
+    fn other_end_is_done(&mut self, index: u32) {
+        self.end.stopping = true;
+        let sends = self.flight.units[index as usize].operation == Operation::Write;
+        if sends && self.rules.runtime_ns == u64::MAX {
+            let name = self.files.name(self.flight.units[index as usize].file);
+            let text = format!("{name}: the other end is done; the job ends before it has sent all");
+            Message::Warning(self.errors.worker(), text).send(self.errors.messages());
+        }
+    }
+
+    /// Looks at whatever may have ended the job, or the ramp, while this unit waits.
+    fn look_up(&mut self, index: u32) {
+        if self.control.attention() != 0 {
+            self.attend();
+        }
+        let now = self.clock.now();
+        if self.end.stopping || now < self.time.next_event {
+            return;
+        }
+        let was_ramping = self.time.ramping;
+        self.event(now, true);
+        if was_ramping
+            && !self.time.ramping
+            && let Some(direction) = self.flight.units[index as usize].operation.direction()
+        {
+            // It was counted as issued, which has been forgotten with the ramp.
+            self.stats.directions[direction.index()].issued.add(1);
+        }
+    }
+
+    /// Gives up a unit that nothing was moved for, as if it had not been made, or the rest of one.
+    #[cold]
+    pub(super) fn take_back(&mut self, index: u32, marks: u8) {
+        self.flight.fresh_stamp = 0;
+        if FULL {
+            self.forget_role(index);
+        }
+        if marks & REST != 0 {
+            self.drop_unit(index);
+            return;
+        }
+        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
+            let issued = &self.stats.directions[direction.index()].issued;
+            issued.set(issued.get().saturating_sub(1));
+        }
+        self.release(index);
+    }
+}
