@@ -4,12 +4,9 @@
 //! load leaves. The rest is worked out from all the time since the first cycle, so that the load is met on average,
 //! however late the system lets the thread run.
 
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use crate::transfer::{done_in_the_call, has_no_files};
+use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_options::engines::{CpuMode, CpuioOptions};
-use std::io;
-use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
 /// How long a busy spell or a rest goes on before the loop is asked whether the job is to end.
@@ -136,17 +133,7 @@ fn thread_time() -> Duration {
 impl Engine for CpuioEngine {
     const SYNCHRONOUS: bool = true;
 
-    fn open(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self, _index: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _index: u32) -> Option<RawFd> {
-        None
-    }
+    has_no_files!();
 
     fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
         Ok(())
@@ -181,19 +168,7 @@ impl Engine for CpuioEngine {
         }
     }
 
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        _min: usize,
-        _max: usize,
-        _timeout: Option<Duration>,
-        _done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
-    }
+    done_in_the_call!();
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! `exec`: runs another program beside the jobs, and ends it with its job.
 
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use crate::transfer::{done_in_the_call, has_no_files};
+use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_options::engines::ExecOptions;
 use iolite_os::process::{self, Process};
 use iolite_os::signals;
 use std::fs::File;
 use std::io;
-use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -153,17 +151,7 @@ fn may_run(path: &Path) -> io::Result<()> {
 impl Engine for ExecEngine {
     const SYNCHRONOUS: bool = true;
 
-    fn open(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self, _index: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _index: u32) -> Option<RawFd> {
-        None
-    }
+    has_no_files!();
 
     fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
         let program = &self.options.program;
@@ -197,19 +185,7 @@ impl Engine for ExecEngine {
         Queued::Completed(Ok(1))
     }
 
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        _min: usize,
-        _max: usize,
-        _timeout: Option<Duration>,
-        _done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
-    }
+    done_in_the_call!();
 }
 
 impl Drop for ExecEngine {

@@ -1,11 +1,8 @@
 //! `null`: nothing is done, at once. What remains is the cost of the loop around it.
 
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use crate::transfer::has_no_files;
+use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_types::Operation;
-use std::io;
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 /// Completes a unit in `queue` at depth 1; at greater depths it queues like an asynchronous engine would.
@@ -34,17 +31,7 @@ impl Engine for NullEngine {
     const SYNCHRONOUS: bool = false;
     const CALLS: bool = false;
 
-    fn open(&mut self, _index: u32, _spec: &FileSpec, _mode: OpenMode) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn close(&mut self, _index: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn descriptor(&self, _index: u32) -> Option<RawFd> {
-        None
-    }
+    has_no_files!();
 
     fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
         Ok(())

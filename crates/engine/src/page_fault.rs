@@ -3,13 +3,11 @@
 //! Each file is a mapping of its size. A unit copies from it (a read) or to it (a write), and so makes the system provide
 //! the pages that it touches first. A unit beyond the end of the mapping is short.
 
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use crate::transfer::done_in_the_call;
+use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
-use std::time::Duration;
 
 /// Memory that belongs to nobody else.
 #[derive(Debug)]
@@ -110,17 +108,5 @@ impl Engine for PageFaultEngine {
         Queued::Completed(Ok(length as u64))
     }
 
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        _min: usize,
-        _max: usize,
-        _timeout: Option<Duration>,
-        _done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
-    }
+    done_in_the_call!();
 }

@@ -1,11 +1,11 @@
-//! What the synchronous engines have in common: a transfer that is done when the system call returns.
+//! What the synchronous engines have in common: a transfer that is done when the system call returns; and what other
+//! engines have not, as macros: files, and units under way.
 
 use crate::file::Files;
-use crate::{BufferLayout, Completion, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
+use crate::{BufferLayout, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
-use std::time::Duration;
 
 /// Turns the result of read(2) and its relatives into an outcome, calling again when a signal interrupted it
 /// before any byte went.
@@ -79,6 +79,52 @@ macro_rules! has_files {
 }
 pub(crate) use has_files;
 
+/// The part of [`Engine`](crate::Engine) of an engine whose units are done when `queue` returns: nothing is left to commit
+/// and to reap.
+macro_rules! done_in_the_call {
+    () => {
+        #[inline(always)]
+        fn commit(&mut self) -> Result<usize, $crate::Errno> {
+            Ok(0)
+        }
+
+        #[inline(always)]
+        fn reap(
+            &mut self,
+            _min: usize,
+            _max: usize,
+            _timeout: Option<std::time::Duration>,
+            _done: &mut Vec<$crate::Completion>,
+        ) -> Result<(), $crate::Errno> {
+            Ok(())
+        }
+    };
+}
+pub(crate) use done_in_the_call;
+
+/// The part of [`Engine`](crate::Engine) of an engine for which the files of a job are nothing but names.
+macro_rules! has_no_files {
+    () => {
+        fn open(
+            &mut self,
+            _index: u32,
+            _spec: &$crate::FileSpec,
+            _mode: $crate::OpenMode,
+        ) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn close(&mut self, _index: u32) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn descriptor(&self, _index: u32) -> Option<std::os::fd::RawFd> {
+            None
+        }
+    };
+}
+pub(crate) use has_no_files;
+
 impl<T: Transfer> crate::Engine for T {
     const SYNCHRONOUS: bool = true;
 
@@ -115,19 +161,5 @@ impl<T: Transfer> crate::Engine for T {
         })
     }
 
-    #[inline(always)]
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    #[inline(always)]
-    fn reap(
-        &mut self,
-        _min: usize,
-        _max: usize,
-        _timeout: Option<Duration>,
-        _done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
-    }
+    done_in_the_call!();
 }

@@ -5,15 +5,13 @@ mod ring;
 
 pub(crate) use ring::{HERE, RingAct, RingNameEngine, open};
 
-use crate::{
-    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
-};
+use crate::transfer::done_in_the_call;
+use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit};
 use iolite_types::Operation;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
 
 /// What an engine does to a name.
 pub trait Act {
@@ -71,19 +69,7 @@ impl<A: Act> Engine for NameEngine<A> {
         })
     }
 
-    fn commit(&mut self) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    fn reap(
-        &mut self,
-        _min: usize,
-        _max: usize,
-        _timeout: Option<Duration>,
-        _done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        Ok(())
-    }
+    done_in_the_call!();
 }
 
 /// Names by their place in the worker's list, one after the other in one piece of memory: a job may have millions.
