@@ -2,8 +2,8 @@
 
 use crate::bare::Pattern;
 use crate::measure::Measure::{self, *};
-use Against::{BareRing, Itself, Nothing, Peer};
-use Place::{Disk, Memory, Zram};
+use Against::{BareRing, Itself, Nothing, Peer, Recorded};
+use Place::{Disk, Memory, ObjectStore, Zram};
 
 /// One comparison.
 #[derive(Debug, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Case {
     /// What the case shows.
     pub about: &'static str,
     /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards, `{device}` for the
-    /// block device of the case's [`Place`].
+    /// block device of the case's [`Place`], `{host}` for its server.
     pub job: &'static str,
     /// The number that is compared.
     pub measure: Measure,
@@ -34,6 +34,8 @@ pub enum Against {
     Itself(&'static str),
     /// A loop around a ring that keeps no statistics.
     BareRing(Pattern),
+    /// So many nanoseconds of fio 3.42, which cannot be had here, measured elsewhere and carried over.
+    Recorded(f64),
     /// Nothing: the number is already a ratio.
     Nothing,
 }
@@ -47,6 +49,19 @@ pub enum Place {
     Disk,
     /// A compressed block device in memory, made for the case and filled with random data.
     Zram,
+    /// A MinIO that keeps its data in memory.
+    ObjectStore,
+}
+
+/// Requests to an object store. (What is read is written before.)
+macro_rules! s3 {
+    ($options:literal) => {
+        concat!(
+            "--time_based --ioengine=http --http_mode=s3 --http_host={host} --http_s3_keyid=an-access-key \
+             --http_s3_key=a-very-secret-key --http_s3_region=eu-test-1 --http_retries=8 --group_reporting ",
+            $options
+        )
+    };
 }
 
 /// The engine that completes each I/O at once, so that the cost of the program itself is measured.
@@ -416,6 +431,42 @@ pub const CASES: &[Case] = &[
         0.5,
     )
     .against(Itself("--group_reporting")),
+    case(
+        "s3-put-large",
+        "PUT of 4 MiB objects by 4 jobs",
+        s3!("--filename=/bkt/large --rw=write --bs=4m --size=16m --numjobs=4 --offset_increment=16m"),
+        CpuPerIo,
+        1.67,
+    )
+    .on(ObjectStore)
+    .against(Recorded(8.4e6)),
+    case(
+        "s3-get-large",
+        "GET of 4 MiB objects by 4 jobs",
+        s3!("--filename=/bkt/large --rw=randread --bs=4m --size=64m --numjobs=4 --http_create=1"),
+        CpuPerIo,
+        1.67,
+    )
+    .on(ObjectStore)
+    .against(Recorded(4.0e6)),
+    case(
+        "s3-put-small",
+        "PUT of 4 KiB objects at depth 16, beside 16 jobs",
+        s3!("--filename=/bkt/small --rw=write --bs=4k --size=4m --iodepth=16"),
+        CpuPerIo,
+        1.67,
+    )
+    .on(ObjectStore)
+    .against(Recorded(234e3)),
+    case(
+        "s3-get-small",
+        "GET of 4 KiB objects at depth 16, beside 16 jobs",
+        s3!("--filename=/bkt/small --rw=randread --bs=4k --size=4m --iodepth=16 --http_create=1"),
+        CpuPerIo,
+        1.67,
+    )
+    .on(ObjectStore)
+    .against(Recorded(174e3)),
 ];
 
 /// The cases whose names contain one of `parts`; all cases if there are none.

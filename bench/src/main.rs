@@ -14,6 +14,7 @@ mod measure;
 mod memory;
 mod place;
 mod rates;
+mod recorded;
 mod rounds;
 mod table;
 

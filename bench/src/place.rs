@@ -2,15 +2,16 @@
 
 use crate::arguments::Arguments;
 use crate::cases;
+use iolite_testing::Minio;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A place that was made for one case.
-#[derive(Debug)]
 pub struct Place {
     directory: TempDir,
     device: Option<Zram>,
+    server: Option<(Minio, TempDir)>,
 }
 
 impl Place {
@@ -18,17 +19,20 @@ impl Place {
     pub fn new(kind: cases::Place, arguments: &Arguments) -> Result<Place, String> {
         let parent = match kind {
             cases::Place::Disk => &arguments.disk,
-            cases::Place::Memory | cases::Place::Zram => &arguments.directory,
+            cases::Place::Memory | cases::Place::Zram | cases::Place::ObjectStore => &arguments.directory,
         };
-        let directory = tempfile::Builder::new()
-            .prefix("iolite-bench-")
-            .tempdir_in(parent)
-            .map_err(|error| format!("{}: {error}", parent.display()))?;
-        let device = match kind {
-            cases::Place::Zram => Some(Zram::new()?),
-            cases::Place::Memory | cases::Place::Disk => None,
+        let make = || {
+            let made = tempfile::Builder::new().prefix("iolite-bench-").tempdir_in(parent);
+            made.map_err(|error| format!("{}: {error}", parent.display()))
         };
-        Ok(Place { directory, device })
+        let device = if kind == cases::Place::Zram { Some(Zram::new()?) } else { None };
+        let server = if kind == cases::Place::ObjectStore {
+            let data = make()?;
+            Some((Minio::start(data.path(), false)?, data))
+        } else {
+            None
+        };
+        Ok(Place { directory: make()?, device, server })
     }
 
     /// The directory.
@@ -41,10 +45,13 @@ impl Place {
         self.device.as_ref().map(|device| device.path.as_path())
     }
 
-    /// A job's options with `{directory}` and `{device}` replaced by those of this place.
+    /// A job's options with `{directory}`, `{device}` and `{host}` replaced by those of this place.
     pub fn fill_in(&self, job: &str) -> String {
         let device = self.device().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-        job.replace("{directory}", &self.directory().to_string_lossy()).replace("{device}", &device)
+        let host = self.server.as_ref().map(|(server, _)| server.host()).unwrap_or_default();
+        job.replace("{directory}", &self.directory().to_string_lossy())
+            .replace("{device}", &device)
+            .replace("{host}", &host)
     }
 
     /// Removes the files that a run left in the directory.

@@ -1,0 +1,56 @@
+//! CPU time that was measured elsewhere of a program that cannot run here, carried over.
+//!
+//! fio 3.42 with its `http` engine is in no package. Its CPU time was measured on one machine, together with that of
+//! sha256sum(1) for a MiB, which uses no SHA instructions. What sha256sum takes here says how much slower or faster this
+//! machine is.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What sha256sum took for a MiB where the numbers are from, in seconds of user time.
+const THERE: f64 = 3.65e-3;
+
+/// How much data it is given here, in MiB.
+const AMOUNT: usize = 128;
+
+/// A number of nanoseconds that was measured there, as it would be here.
+pub fn carried_over(nanoseconds: f64, directory: &Path) -> Result<f64, String> {
+    let failed = |error: std::io::Error| format!("sha256sum: {error}");
+    let path = directory.join("calibration");
+    let mut file = File::create(&path).map_err(failed)?;
+    for piece in 0..AMOUNT {
+        file.write_all(&vec![piece as u8; 1 << 20]).map_err(failed)?;
+    }
+    let before = user_time_of_children();
+    let status = Command::new("sha256sum").arg(&path).stdout(Stdio::null()).status().map_err(failed)?;
+    if !status.success() {
+        return Err(format!("sha256sum: {status}"));
+    }
+    let here = (user_time_of_children() - before) / AMOUNT as f64;
+    Ok(nanoseconds * here / THERE)
+}
+
+/// Seconds of user time of all children that have ended.
+fn user_time_of_children() -> f64 {
+    // SAFETY: the structure is plain data, and the pointer is valid through the call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 * 1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_scaled_alike() {
+        let directory = tempfile::tempdir().unwrap();
+        let number = carried_over(1000.0, directory.path()).unwrap();
+        assert!(number.is_finite() && number > 0.0, "{number}");
+    }
+}
