@@ -127,6 +127,8 @@ fn supported_engines() {
             "pvsync",
             "pvsync2",
             "null",
+            "net",
+            "netsplice",
             "ftruncate",
             "filecreate",
             "filestat",
