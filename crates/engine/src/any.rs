@@ -34,6 +34,7 @@ trait Erased {
     fn announcements(&self) -> Vec<String>;
     fn explain(&self, unit: u32) -> Option<String>;
     fn remarks(&mut self) -> Vec<String>;
+    fn sync_file(&mut self, index: u32) -> Option<io::Result<()>>;
     fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
 
@@ -91,6 +92,10 @@ impl<E: Engine> Erased for E {
 
     fn remarks(&mut self) -> Vec<String> {
         Engine::remarks(self)
+    }
+
+    fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
+        Engine::sync_file(self, index)
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {
@@ -172,6 +177,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn remarks(&mut self) -> Vec<String> {
         self.0.remarks()
+    }
+
+    fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
+        self.0.sync_file(index)
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {

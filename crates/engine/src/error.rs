@@ -123,6 +123,23 @@ pub enum EngineError {
     /// The server of objects, or how to talk to it.
     #[error("ioengine=http: {0}")]
     Http(String),
+    /// A library that an engine needs is not there.
+    #[error(
+        "ioengine={engine}: the library {library} cannot be used ({why}); install it (package {debian} of Debian and \
+         Ubuntu, {rhel} of RHEL and Fedora)"
+    )]
+    Library {
+        /// The engine.
+        engine: &'static str,
+        /// The file.
+        library: &'static str,
+        /// The package of Debian that has it.
+        debian: &'static str,
+        /// That of RHEL.
+        rhel: &'static str,
+        /// What the loader said.
+        why: String,
+    },
     /// The engine in a shared object cannot be used.
     #[error("ioengine=external:{library}: {why}")]
     External {
@@ -185,6 +202,7 @@ impl EngineError {
             | EngineError::External { .. } => libc::EINVAL,
             EngineError::UringDisabled { .. } | EngineError::UringForbidden => libc::EPERM,
             EngineError::NoRingCommand { .. } | EngineError::NoSystemCall { .. } => libc::ENOSYS,
+            EngineError::Library { .. } => libc::ELIBACC,
             EngineError::AioLimit { .. } => libc::EAGAIN,
             EngineError::PolledNeedsDirect => libc::EOPNOTSUPP,
             EngineError::BufferTooLarge { .. } => libc::EFAULT,

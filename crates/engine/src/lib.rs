@@ -45,11 +45,13 @@ mod http;
 mod io_uring;
 mod libaio;
 mod mmap;
+mod mtd;
 mod names;
 mod net;
 mod null;
 mod page_fault;
 mod pipe;
+mod pmem;
 mod posixaio;
 mod psync;
 mod pvsync;
@@ -78,9 +80,11 @@ pub use self::http::HttpEngine;
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
 pub use self::mmap::MmapEngine;
+pub use self::mtd::MtdEngine;
 pub use self::net::{NetEngine, NetspliceEngine};
 pub use self::null::NullEngine;
 pub use self::page_fault::PageFaultEngine;
+pub use self::pmem::{DevDaxEngine, LibpmemEngine};
 pub use self::posixaio::PosixAioEngine;
 pub use self::psync::PsyncEngine;
 pub use self::pvsync::PvsyncEngine;
@@ -331,6 +335,12 @@ pub trait Engine {
     /// Lines that tell the user what was remarkable and no failure. Asked once, after the last unit.
     fn remarks(&mut self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Puts what was written to the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.
+    fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
+        let _ = index;
+        None
     }
 
     /// The storage of its own, if it has one. Asked while nothing is in flight.

@@ -253,7 +253,7 @@ impl Drop for MmapEngine {
 }
 
 /// Where what can be mapped ends, after giving a file that will be written its size.
-fn mappable_end(descriptor: RawFd, spec: &FileSpec, mode: OpenMode) -> io::Result<u64> {
+pub(crate) fn mappable_end(descriptor: RawFd, spec: &FileSpec, mode: OpenMode) -> io::Result<u64> {
     match spec.kind {
         FileKind::Pipe => Err(io::Error::from_raw_os_error(libc::ENODEV)),
         // What a character device maps has no end but the one it is given.

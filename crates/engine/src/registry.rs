@@ -10,14 +10,14 @@ use crate::filestat::Stat;
 use crate::names::{NameEngine, RingAct, RingNameEngine};
 use crate::storage::StorageOf;
 use crate::{
-    AnyEngine, CpuioEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine, FallocEngine,
-    FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, MmapEngine, NetEngine, NetspliceEngine,
-    NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, SgEngine,
-    SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
+    AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
+    FallocEngine, FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, LibpmemEngine, MmapEngine,
+    MtdEngine, NetEngine, NetspliceEngine, NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine,
+    Pvsync2Engine, PvsyncEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, HttpOptions, IoUringOptions, LibaioOptions, MmapOptions,
-    NetOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
+    MtdOptions, NetOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -125,6 +125,9 @@ engines! {
     shared "pvsync2" => Pvsync2Engine told Pvsync2Options,
     shared "mmap" => MmapEngine told MmapOptions,
     shared "posixaio" => PosixAioEngine,
+    shared "libpmem" => LibpmemEngine,
+    shared "dev-dax" => DevDaxEngine,
+    shared "mtd" => MtdEngine told MtdOptions,
     shared "sg" => SgEngine told SgOptions,
     shared "splice" => SpliceEngine,
     shared "falloc" => FallocEngine,
@@ -220,6 +223,8 @@ mod tests {
             match (entry.supported, built) {
                 (true, Ok(agrees)) => assert!(agrees, "{}: who completes its units?", entry.name),
                 (false, Err(EngineError::NotImplemented(_))) => {}
+                // So is one whose library is not installed.
+                (true, Err(EngineError::Library { .. })) => {}
                 // Where the system forbids an engine, that it knows the engine is all that can be seen.
                 (true, Err(error)) if error.errno() == libc::EPERM || error.errno() == libc::ENOSYS => {}
                 (supported, built) => panic!("{}: supported: {supported}, built: {built:?}", entry.name),

@@ -87,13 +87,10 @@ impl SgEngine {
 
     /// Puts what the disk has in its cache on the medium.
     #[cold]
-    fn synchronize(&self, unit: &Unit) -> Outcome {
-        if unit.operation == Operation::Work {
-            return Err(Errno(libc::EINVAL));
-        }
+    fn synchronize(&self, file: u32) -> Outcome {
         let mut header = Header { cmd_len: 10, cmdp: SYNCHRONIZE_CACHE.as_ptr(), ..Header::EMPTY };
         // SAFETY: the command is ten bytes that stay; there is no data.
-        unsafe { header.perform(self.files.raw(unit.file))? };
+        unsafe { header.perform(self.files.raw(file))? };
         if header.succeeded() { Ok(0) } else { Err(Errno(libc::EIO)) }
     }
 
@@ -270,7 +267,8 @@ impl Engine for SgEngine {
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         if !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim) {
             return match self.queued.is_empty() {
-                true => Queued::Completed(self.synchronize(unit)),
+                true if unit.operation == Operation::Work => Queued::Completed(Err(Errno(libc::EINVAL))),
+                true => Queued::Completed(self.synchronize(unit.file)),
                 false => Queued::Busy,
             };
         }
@@ -334,6 +332,10 @@ impl Engine for SgEngine {
                 return Ok(());
             }
         }
+    }
+
+    fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
+        Some(self.synchronize(index).map(drop).map_err(io::Error::from))
     }
 
     fn explain(&self, unit: u32) -> Option<String> {

@@ -58,6 +58,16 @@ pub(crate) trait Transfer {
         self.files().control(unit)
     }
 
+    /// What the device says about the unit that has just failed.
+    fn explained(&self) -> Option<String> {
+        None
+    }
+
+    /// Puts everything that was written on stable storage, if fsync(2) on the files does not; whether that is so.
+    fn synced(&mut self) -> bool {
+        false
+    }
+
     /// Reads (`write` false) or writes the unit's bytes.
     ///
     /// # Safety
@@ -159,6 +169,14 @@ impl<T: Transfer> crate::Engine for T {
             Operation::Write => unsafe { self.transfer(unit, true) },
             _ => self.control(unit),
         })
+    }
+
+    fn sync_file(&mut self, _index: u32) -> Option<io::Result<()>> {
+        self.synced().then_some(Ok(()))
+    }
+
+    fn explain(&self, _unit: u32) -> Option<String> {
+        self.explained()
     }
 
     done_in_the_call!();

@@ -12,7 +12,7 @@ pub use watching::{SamplingRules, SteadyRules};
 
 use crate::Problem;
 use crate::control_groups::ControlGroup;
-use iolite_options::engines::{CpuioOptions, EngineInfo, NameAct, NameKind, UnitKind};
+use iolite_options::engines::{CpuioOptions, EngineInfo, NameAct, NameKind, NameUse, Target, UnitKind};
 use iolite_options::{ExitWhat, JobOptions, NumaPolicy, ReadWrite};
 use iolite_stats::RateLimits;
 use iolite_types::{BlockSize, Direction, PerDirection};
@@ -167,10 +167,9 @@ impl JobPlan {
 
 /// Whether the statistics of disks say nothing of it, and fio reports none: names are made, or are those of directories.
 fn is_without_disk(engine: &EngineInfo) -> bool {
-    engine
-        .facets
-        .name_use()
-        .is_some_and(|name_use| name_use.act == NameAct::Make || name_use.of == NameKind::Directory)
+    let acts_without =
+        |name_use: NameUse| name_use.act == NameAct::Make || name_use.of == NameKind::Directory;
+    engine.facets.target == Target::DaxFile || engine.facets.name_use().is_some_and(acts_without)
 }
 
 fn limits(options: &JobOptions) -> RateLimits {

@@ -61,14 +61,19 @@ fn wrong_kinds(
 ) -> Vec<(&'static str, String)> {
     let (class, needed) = match engine.facets.target {
         Target::Any => return Vec::new(),
-        Target::Scsi => (DeviceClass::ScsiGeneric, "a disk that takes SCSI commands (/dev/sda or /dev/sg0)"),
-        Target::Flash => (DeviceClass::Flash, "a flash device (/dev/mtd0)"),
-        Target::DaxDevice => (DeviceClass::DirectAccess, "a DAX device (/dev/dax0.0)"),
+        Target::DaxFile => (None, "a regular file"),
+        Target::Scsi => {
+            (Some(DeviceClass::ScsiGeneric), "a disk that takes SCSI commands (/dev/sda or /dev/sg0)")
+        }
+        Target::Flash => (Some(DeviceClass::Flash), "a flash device (/dev/mtd0)"),
+        Target::DaxDevice => (Some(DeviceClass::DirectAccess), "a DAX device (/dev/dax0.0)"),
     };
-    let is_other = |name: &&PathBuf| {
-        let found = machine.file(name).ok().flatten();
-        let is_disk = found.is_some_and(|found| found.is_block_device()) && class == DeviceClass::ScsiGeneric;
-        !is_disk && found.and_then(|found| found.class) != Some(class) && !is_missing_device(machine, name)
+    let is_other = |name: &&PathBuf| match machine.file(name).ok().flatten() {
+        _ if is_missing_device(machine, name) => false,
+        None => class.is_some(),
+        Some(found) if class.is_none() => found.kind != EntryKind::Regular,
+        Some(found) if found.is_block_device() => class != Some(DeviceClass::ScsiGeneric),
+        Some(found) => found.class != class,
     };
     let told = |name: &PathBuf| {
         ("filename", format!("ioengine={}: {} is not {needed}", engine.name, name.display()))

@@ -65,7 +65,8 @@ fn installed() -> PathBuf {
 
 /// The devices that are there when the machine boots, as arguments of QEMU and words of the kernel's command line.
 fn hardware() -> (Vec<String>, Vec<&'static str>) {
-    (Vec::new(), Vec::new())
+    // Two pieces of its memory that the kernel takes for persistent.
+    (Vec::new(), vec!["memmap=64M!1536M", "memmap=64M!1664M"])
 }
 
 struct Machine {

@@ -1,6 +1,8 @@
 //! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]): the same jobs by the program under test
 //! and the newest fio.
 
+pub mod flash;
+mod memory;
 pub mod scsi;
 
 use crate::common::Program;

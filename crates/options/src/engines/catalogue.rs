@@ -7,7 +7,7 @@ use super::{
     CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, LibaioOptions,
     MmapOptions,
 };
-use super::{NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
+use super::{MtdOptions, NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
 use super::{external, files, http, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
 use crate::definition::Definition;
 
@@ -193,7 +193,10 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .completion(Completion::LibraryThreads)
         .options(objects::GFAPI)
         .not_yet(),
-    engine("mtd", "Reads, writes and erases flash devices").options(local::MTD).not_yet(),
+    engine("mtd", "Reads, writes and erases flash devices")
+        .works_on(Target::Flash)
+        .can(&[Sync, Trim])
+        .own(|| MtdOptions::default().into(), local::MTD),
     engine("sg", "SCSI commands by the generic driver")
         .works_on(Target::Scsi)
         .completion(Completion::Kernel)
@@ -234,8 +237,14 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .can(&[Sync, Trim, Extend, MadeByWriting])
         .loads_library()
         .own(|| HttpOptions::default().into(), http::OPTIONS),
-    engine("dev-dax", "Persistent memory by a DAX device").can(&[Sync, CopyIntoFile]).not_yet(),
-    engine("libpmem", "Persistent memory by libpmem").can(&[Sync, CopyIntoFile]).not_yet(),
+    engine("dev-dax", "Persistent memory by a DAX device")
+        .works_on(Target::DaxDevice)
+        .can(&[Sync, CopyIntoFile])
+        .loads_library(),
+    engine("libpmem", "Persistent memory by libpmem")
+        .works_on(Target::DaxFile)
+        .can(&[Sync, CopyIntoFile])
+        .loads_library(),
     // What it is besides, its library says.
     engine("external", "An engine in a shared object (external:FILE, or a path)")
         .completion(Completion::Engine)

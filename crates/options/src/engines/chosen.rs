@@ -6,7 +6,7 @@ use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
     IoUringOptions, LibaioOptions,
 };
-use super::{MmapOptions, NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
+use super::{MmapOptions, MtdOptions, NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,7 @@ engine_options! {
     IoUring(IoUringOptions),
     Libaio(LibaioOptions),
     Mmap(MmapOptions),
+    Mtd(MtdOptions),
     Name(NameOptions),
     Net(NetOptions),
     Pvsync2(Pvsync2Options),

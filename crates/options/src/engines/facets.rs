@@ -102,6 +102,8 @@ pub enum Target {
     /// Whatever the system opens.
     #[default]
     Any,
+    /// Regular files that are memory: no disk has a part in their I/O.
+    DaxFile,
     /// Disks that take SCSI commands: block devices and their generic devices.
     Scsi,
     /// Flash.

@@ -114,8 +114,19 @@ static STD_REDIRECT: Definition =
 /// `exec`
 pub static EXEC: &[&Definition] = &[&PROGRAM, &ARGUMENTS, &GRACE_TIME, &STD_REDIRECT];
 
-static SKIP_BAD: Definition =
-    option("skip_bad", Kind::Bool, "Leave out blocks that are known to be bad").default("0");
+own_options! {
+    /// The options of `mtd`.
+    pub struct MtdOptions declared by MTD {
+        /// Blocks that are known to be bad are not touched.
+        pub skip_bad: bool,
+    }
+}
+
+impl OwnOptions for MtdOptions {}
+
+static SKIP_BAD: Definition = option("skip_bad", Kind::Bool, "Fail in blocks known to be bad, untouched")
+    .default("0")
+    .lands_in_engine(own!(MtdOptions.skip_bad, boolean()));
 
 /// `mtd`
 pub static MTD: &[&Definition] = &[&SKIP_BAD];

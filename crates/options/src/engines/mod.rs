@@ -41,7 +41,7 @@ pub use files::{E4defragOptions, NameOptions, StatCall, StatOptions};
 pub use http::{Addressing, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode};
 pub use io_uring::IoUringOptions;
 pub use libaio::LibaioOptions;
-pub use local::{CpuMode, CpuioOptions, ExecOptions};
+pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
 pub use mmap::MmapOptions;
 pub use network::{NetOptions, Protocol};
 pub use own::OwnOptions;

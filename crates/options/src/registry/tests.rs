@@ -142,10 +142,13 @@ fn supported_engines() {
             "falloc",
             "e4defrag",
             "splice",
+            "mtd",
             "sg",
             "io_uring",
             "libaio",
             "http",
+            "dev-dax",
+            "libpmem",
             "external"
         ]
     );

@@ -31,7 +31,9 @@ impl FileTable {
     /// Syncs an open file.
     pub(super) fn sync<E: Engine>(&self, engine: &mut E, file: u32) -> io::Result<()> {
         match self.data {
-            Data::LocalFiles => engine.descriptor(file).map_or_else(|| Err(not_open()), sync),
+            Data::LocalFiles => engine
+                .sync_file(file)
+                .unwrap_or_else(|| engine.descriptor(file).map_or_else(|| Err(not_open()), sync)),
             Data::OwnStorage => own_storage(engine)?.sync(&self.path(file).unwrap_or_default()),
             Data::OtherEnd | Data::Nowhere => Ok(()),
         }

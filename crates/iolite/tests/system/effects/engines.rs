@@ -65,6 +65,7 @@ pub const TABLE: &[Effect] = &[
     test!("dircreate:uring", names::names_are_acted_on_through_a_ring),
     test!("dirstat:uring", names::names_are_acted_on_through_a_ring),
     test!("dirdelete:uring", names::names_are_acted_on_through_a_ring),
+    test!("mtd:skip_bad", emulated::flash::bad_blocks_are_left_alone),
     test!("sg:hipri", emulated::scsi::options_are_parts_of_the_commands),
     test!("sg:readfua", emulated::scsi::options_are_parts_of_the_commands),
     test!("sg:writefua", emulated::scsi::options_are_parts_of_the_commands),
