@@ -159,8 +159,9 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
         }
     }
     for job in &mut jobs {
-        if let Some(own) = job.engine.of_mut::<HttpOptions>() {
-            own.lenient = name.is_strict();
+        let has_limit = job.is_set("http_timeout");
+        if let Some(own) = job.engine.of_mut::<HttpOptions>().filter(|_| name.is_strict()) {
+            own.be_lenient(has_limit);
         }
     }
     // Everything is decided from the same facts.

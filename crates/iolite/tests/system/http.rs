@@ -299,6 +299,9 @@ pub fn a_silent_server_hangs_nobody() {
     let silent = run(&server, "--filename=/bkt/a --rw=write --size=16k --iodepth=4 --http_timeout=300ms");
     assert_eq!(silent.code(), 1);
     assert!(silent.output().contains("no whole answer within 0.3 s (http_timeout)"), "{}", silent.output());
+    let dir = scratch();
+    let line = "--filename=/bkt/a --rw=write --size=4k --http_timeout=300ms";
+    assert_eq!(called_fio(&server, dir.path(), line).code(), 1);
 }
 
 #[test]

@@ -129,6 +129,15 @@ impl OwnOptions for HttpOptions {
 }
 
 impl HttpOptions {
+    /// Does as fio does: what is not there reads as zeros and may be trimmed, and requests take as long as they like,
+    /// unless a limit was given.
+    pub fn be_lenient(&mut self, has_limit: bool) {
+        self.lenient = true;
+        if !has_limit {
+            self.http_timeout = 0;
+        }
+    }
+
     /// Whether requests show who makes them (keys, passwords, tokens) on the way to another machine, unencrypted.
     pub fn identifies_in_the_open(&self) -> bool {
         let identifies = match self.http_mode {
@@ -353,6 +362,15 @@ pub static OPTIONS: &[&Definition] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fio_waits_for_answers_as_long_as_it_takes() {
+        for (has_limit, timeout) in [(false, 0), (true, 120_000_000)] {
+            let mut own = HttpOptions::default();
+            own.be_lenient(has_limit);
+            assert_eq!((own.lenient, own.http_timeout), (true, timeout));
+        }
+    }
 
     #[test]
     fn only_other_machines_are_far() {
