@@ -179,9 +179,10 @@ fn started(mut command: Command) -> std::io::Result<Child> {
     }
     let (give, take) = mpsc::channel();
     thread::spawn(move || {
-        let failed = give.send(command.spawn()).is_err();
-        while !failed {
-            thread::park();
+        if give.send(command.spawn()).is_ok() {
+            loop {
+                thread::park();
+            }
         }
     });
     take.recv().expect("the thread answers")

@@ -228,8 +228,9 @@ fn every_option_that_has_landed_is_in_the_table() {
 fn tests_of_their_own_speak_of_their_options() {
     for effect in TABLES.iter().flat_map(|table| table.iter()) {
         let Effect::Test { option, path, test } = effect else { continue };
-        let (module, name) = path.split_once("::").expect("a module and a function");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/system/{module}.rs"));
+        let (module, name) = path.rsplit_once("::").expect("a module and a function");
+        let source = format!("tests/system/{}.rs", module.replace("::", "/"));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
         let source = std::fs::read_to_string(&source).expect("the module has a file");
         let bare = option.rsplit(':').next().unwrap_or(option);
         let mut names: Vec<&str> =
