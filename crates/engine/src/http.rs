@@ -124,14 +124,18 @@ impl HttpEngine {
     /// What became of a unit.
     fn outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
-        let Flying { length, method, .. } = self.units[index];
+        let Flying { length, offset, method, .. } = self.units[index];
         let is_read = method == Some(Method::Get);
         let words = match done.result {
-            Ok(answer) if answer.is_success() => match answer.length == length {
+            Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {
+                _ if !is_read => return Ok(length),
                 true => return Ok(length),
-                false if !is_read => return Ok(length),
-                false => self.wrong_length(&answer, length),
+                false => self.wrong_part(&answer, offset, length),
             },
+            // The first time it was there, and has been removed.
+            Ok(answer) if answer.status == 404 && done.is_repeated && method == Some(Method::Delete) => {
+                return Ok(length);
+            }
             Ok(answer) if answer.status == 404 && self.options.lenient && method != Some(Method::Put) => {
                 self.missing += 1;
                 if is_read {
@@ -153,14 +157,28 @@ impl HttpEngine {
         Err(Errno(libc::EIO))
     }
 
-    fn wrong_length(&self, answer: &Answer, length: u64) -> String {
+    /// Whether a body is the part of the object that a unit reads.
+    fn is_what_was_asked_for(&self, answer: &Answer, offset: u64, length: u64) -> bool {
+        let is_the_part = match (self.options.http_object_mode, answer.status) {
+            (ObjectMode::Block, _) => true,
+            (ObjectMode::Range, 206) => answer.part_start.is_none_or(|start| start == offset),
+            // A server that knows no ranges gives the object from its beginning.
+            (ObjectMode::Range, _) => offset == 0,
+        };
+        is_the_part && answer.length == length
+    }
+
+    fn wrong_part(&self, answer: &Answer, offset: u64, length: u64) -> String {
         let has = answer.length;
         match self.options.http_object_mode {
             ObjectMode::Block => {
                 format!("the object has {has} bytes, not {length}: somebody else wrote it")
             }
-            ObjectMode::Range if answer.status == 200 => {
+            ObjectMode::Range if answer.status != 206 => {
                 format!("the server gave all {has} bytes of the object, not the range that was asked for")
+            }
+            ObjectMode::Range if answer.part_start.is_some_and(|start| start != offset) => {
+                format!("the server gave another range of the object than that which begins at {offset}")
             }
             ObjectMode::Range => {
                 format!("there are {has} of these {length} bytes; {}", remedy::TOO_SHORT)
@@ -306,7 +324,7 @@ impl Engine for HttpEngine {
         }
         if counts.retries > 0 || counts.throttled > 0 {
             lines.push(format!(
-                "http: {} requests were repeated, {} answers asked for less (429 or 503)",
+                "http: requests repeated: {}, answers that ask for fewer requests (429 or 503): {}",
                 counts.retries, counts.throttled
             ));
         }

@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// Most bytes of a head.
-const MOST_HEAD: usize = 64 << 10;
+/// Most bytes of a head, or of a line between two pieces: what is held until it is whole.
+pub(crate) const MOST_HEAD: usize = 16 << 10;
 /// Most fields of a head.
 const MOST_FIELDS: usize = 96;
 /// Most bytes of a text that are kept: of the explanation of a refusal, say.
@@ -16,6 +16,8 @@ pub struct Answer {
     pub status: u16,
     /// The length that the head tells; `None` = it tells none.
     pub told: Option<u64>,
+    /// Where the part of the object begins that this is (`Content-Range`); `None` = the head does not say.
+    pub part_start: Option<u64>,
     /// Bytes of the body, however many of them there was room for.
     pub length: u64,
     /// The fields of the head, where the request asked for them or was refused: names in lower case.
@@ -201,7 +203,7 @@ impl Incoming {
                 }
                 Body::PieceHead | Body::PieceEnd | Body::Trailer => {
                     let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
-                        if rest.len() > MOST_HEAD {
+                        if rest.len() >= MOST_HEAD {
                             return Err(no_answer("a line without an end"));
                         }
                         return Ok(used);
@@ -280,7 +282,10 @@ impl Incoming {
             } else if is("transfer-encoding") {
                 is_chunked = value.to_ascii_lowercase().ends_with(b"chunked");
             } else if is("connection") {
-                self.closes |= value.eq_ignore_ascii_case(b"close");
+                let mut words = value.split(|&byte| byte == b',');
+                self.closes |= words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"close"));
+            } else if is("content-range") {
+                self.answer.part_start = start_of_range(value);
             }
         }
         if expected.fields || !self.answer.is_success() {
@@ -298,6 +303,12 @@ impl Incoming {
         };
         Ok(length)
     }
+}
+
+/// The first number of `bytes 4096-8191/65536`.
+fn start_of_range(value: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(value).ok()?.trim();
+    text.strip_prefix("bytes")?.trim_start().split_once('-')?.0.trim().parse().ok()
 }
 
 fn no_answer(why: &str) -> io::Error {
@@ -361,6 +372,14 @@ mod tests {
         let answer = incoming.answer;
         assert_eq!((answer.status, answer.is_success(), memory), (404, false, [7; 4]));
         assert_eq!((answer.field("x-amz-request-id"), &*answer.text), (Some("17"), &b"Nope"[..]));
+    }
+
+    #[test]
+    fn the_head_says_which_part_it_is_and_whether_more_may_follow() {
+        let text = b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 4096-4097/9000\r\n\
+                     Connection: keep-alive, Close\r\nContent-Length: 2\r\n\r\nab";
+        let (incoming, _) = received(text, 7, &mut [0; 2], USUAL).unwrap();
+        assert_eq!((incoming.answer.part_start, incoming.closes), (Some(4096), true));
     }
 
     #[test]

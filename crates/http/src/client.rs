@@ -8,7 +8,7 @@
 //! server ended before it answered anything is sent again on a new one at once: servers end idle connections as they like.
 //! That is no retry. Retries happen when they are asked for ([`Limits::retries`]), after a pause that doubles each time.
 
-use crate::answer::{Answer, Expected, Incoming, Place};
+use crate::answer::{Answer, Expected, Incoming, MOST_HEAD, Place};
 use crate::connection::Connection;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::tls::{Trust, TrustError};
@@ -17,18 +17,23 @@ use rustix::time::Timespec;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that are received before it is known what they are.
-const INBOX: usize = 16 << 10;
+/// Bytes that are received before it is known what they are: a whole head at least.
+const INBOX: usize = MOST_HEAD;
 /// Events per wait.
 const EVENTS: usize = 64;
 /// The pause before the first retry; it doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// For how long an address is tried while there are others.
+const CONNECT: Duration = Duration::from_secs(5);
+/// An attempt ends, even if something still moves, when its bytes have come or gone more slowly than this per second.
+const SLOWEST: u64 = 64 << 10;
 /// The longest pause, even if the server asks for more (`Retry-After`).
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -42,7 +47,6 @@ pub enum Sink {
 }
 
 /// A request as it is sent.
-#[derive(Debug)]
 pub struct Request {
     /// The request line and all fields, with the empty line behind them.
     pub head: String,
@@ -56,10 +60,30 @@ pub struct Request {
     pub fields: bool,
 }
 
+impl Request {
+    /// Bytes of its body, and of the answer's.
+    fn bytes(&self) -> u64 {
+        let answer = match self.sink {
+            Sink::Memory(_, length) => length,
+            Sink::Text => 0,
+        };
+        (self.body.1 + answer) as u64
+    }
+}
+
+/// Secrets are in no debug output.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.head.lines().next().unwrap_or_default();
+        f.debug_struct("Request").field("line", &line).field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
 /// What bounds a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// For how long one attempt may take from its beginning to the last byte; `None` = as long as it likes.
+    /// For how long nothing may come or go. An attempt as a whole may take this long, and a second more for each 64 KiB of
+    /// the bodies; `None` = as long as it likes.
     pub timeout: Option<Duration>,
     /// How often a request is repeated that failed for a reason that may pass.
     pub retries: u32,
@@ -83,6 +107,8 @@ pub struct Done {
     pub result: Result<Answer, Failure>,
     /// From its beginning to the first byte of its answer, all attempts included; `None` = nothing came.
     pub first_byte: Option<Duration>,
+    /// It was sent more than once: the server may have done already what it was asked for.
+    pub is_repeated: bool,
 }
 
 /// What has happened besides.
@@ -100,6 +126,8 @@ pub struct Counts {
 pub struct Client {
     endpoint: Endpoint,
     addresses: Vec<SocketAddr>,
+    /// The place of the address that could be connected to last.
+    reachable: usize,
     encryption: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     limits: Limits,
     epoll: OwnedFd,
@@ -140,8 +168,12 @@ struct Flight {
     /// The connection had been used before.
     is_reused: bool,
     is_connected: bool,
-    /// The place of the address that is tried.
-    address: usize,
+    /// How many addresses were tried in vain.
+    unreachable: usize,
+    /// It was sent before.
+    is_repeated: bool,
+    /// When the attempt ends, however much still moves.
+    latest: Option<Instant>,
     /// Retries so far.
     retries: u32,
     begun: Instant,
@@ -184,6 +216,7 @@ impl Client {
         Ok(Client {
             endpoint,
             addresses,
+            reachable: 0,
             encryption,
             limits,
             epoll,
@@ -235,7 +268,9 @@ impl Client {
             sent: 0,
             is_reused: false,
             is_connected: false,
-            address: 0,
+            unreachable: 0,
+            is_repeated: false,
+            latest: None,
             retries: 0,
             begun: Instant::now(),
             deadline: None,
@@ -248,11 +283,9 @@ impl Client {
     ///
     /// # Errors
     /// There is no answer.
-    ///
-    /// # Panics
-    /// When others are in flight.
     pub fn call(&mut self, head: String, body: &[u8], head_only: bool) -> Result<Answer, Failure> {
-        assert_eq!(self.in_flight, 0, "it would be mistaken for another");
+        // Others may be in flight when a job has given up. Nobody will ask for them.
+        self.drop_all();
         let body = (body.as_ptr(), body.len());
         // SAFETY: the body is borrowed until the request is over, which is before this returns.
         unsafe { self.begin(0, Request { head, body, sink: Sink::Text, head_only, fields: true }) };
@@ -326,11 +359,19 @@ impl Client {
         let is_over = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if let Some(flight) = &mut link.flight {
             if !flight.is_connected {
-                if let Some(error) = link.connection.refused() {
+                // What could be sent was sent on a connection, whatever became of it since.
+                if flight.sent == 0
+                    && let Some(error) = link.connection.refused()
+                {
                     self.failed(slot, error);
                     return;
                 }
-                flight.is_connected = flags.intersects(EventFlags::OUT | EventFlags::IN);
+                flight.is_connected = flight.sent > 0 || flags.intersects(EventFlags::OUT | EventFlags::IN);
+                if flight.is_connected {
+                    self.reachable = (self.reachable + flight.unreachable) % self.addresses.len();
+                    flight.unreachable = 0;
+                    flight.deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
+                }
             }
             self.advance(slot, flags.contains(EventFlags::IN) || is_over, is_over);
         } else if is_over || (flags.contains(EventFlags::IN) && !link.connection.is_encrypted()) {
@@ -344,8 +385,10 @@ impl Client {
     fn send(&mut self, mut flight: Flight) {
         flight.sent = 0;
         flight.incoming = Incoming::new();
-        flight.deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
-        if let Some(deadline) = flight.deadline {
+        if let Some(timeout) = self.limits.timeout {
+            let deadline = Instant::now() + timeout;
+            let slow = Duration::from_secs(flight.request.bytes() / SLOWEST);
+            (flight.deadline, flight.latest) = (Some(deadline), deadline.checked_add(slow));
             self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
         }
         if self.limits.verbose > 0 {
@@ -365,6 +408,12 @@ impl Client {
 
     fn connect(&mut self, mut flight: Flight) {
         (flight.is_reused, flight.is_connected) = (false, false);
+        let address = (self.reachable + flight.unreachable) % self.addresses.len();
+        if flight.unreachable + 1 < self.addresses.len() {
+            let deadline = Instant::now() + CONNECT;
+            flight.deadline = Some(flight.deadline.map_or(deadline, |own| own.min(deadline)));
+            self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
+        }
         let encryption = match &self.encryption {
             Some((config, name)) => match ClientConnection::new(config.clone(), name.clone()) {
                 Ok(connection) => Some(connection),
@@ -372,7 +421,7 @@ impl Client {
             },
             None => None,
         };
-        let made = Connection::begin(&self.addresses[flight.address], encryption);
+        let made = Connection::begin(&self.addresses[address], encryption);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.links.push(None);
             self.links.len() - 1
@@ -403,7 +452,15 @@ impl Client {
     fn advance(&mut self, slot: usize, receives: bool, is_over: bool) {
         let link = self.links[slot].as_mut().expect("a link with a request is there");
         match link.advance(receives, is_over) {
-            Ok(false) => {}
+            Ok(false) => {
+                // Something has moved, or else there would have been no event.
+                if let (Some(timeout), Some(flight)) = (self.limits.timeout, &mut link.flight)
+                    && flight.is_connected
+                {
+                    let deadline = Instant::now() + timeout;
+                    flight.deadline = Some(flight.latest.map_or(deadline, |latest| latest.min(deadline)));
+                }
+            }
             Ok(true) => self.complete(slot),
             Err(error) => self.failed(slot, error),
         }
@@ -418,6 +475,10 @@ impl Client {
             self.close(slot);
         } else {
             self.idle.push(slot);
+        }
+        // A server that ends an idle connection may say so. That was no answer to this request.
+        if flight.incoming.answer.status == 408 && flight.is_reused {
+            return self.connect(again(flight));
         }
         let answer = std::mem::take(&mut flight.incoming.answer);
         if self.limits.verbose > 0 {
@@ -438,11 +499,9 @@ impl Client {
         let flight = link.flight.take().expect("it is its request that failed");
         self.close(slot);
         if flight.is_reused && !flight.incoming.has_begun && error.kind() != io::ErrorKind::TimedOut {
-            let mut again = flight;
-            (again.sent, again.incoming) = (0, Incoming::new());
-            return self.connect(again);
+            return self.connect(again(flight));
         }
-        if !flight.is_connected {
+        if !flight.is_connected && flight.sent == 0 {
             return self.not_connected(flight, error);
         }
         self.again_or_over(flight, &error);
@@ -450,12 +509,13 @@ impl Client {
 
     /// An address could not be connected to: the next one is tried.
     fn not_connected(&mut self, mut flight: Flight, error: io::Error) {
-        if flight.address + 1 < self.addresses.len() && error.kind() != io::ErrorKind::TimedOut {
-            flight.address += 1;
+        let address = self.addresses[(self.reachable + flight.unreachable) % self.addresses.len()];
+        if flight.unreachable + 1 < self.addresses.len() {
+            flight.unreachable += 1;
+            flight.deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
             return self.connect(flight);
         }
-        flight.address = 0;
-        let address = self.addresses[self.addresses.len() - 1];
+        flight.unreachable = 0;
         let words = format!("{}: cannot connect to {address}: {}", self.endpoint, plain(&error));
         self.again_or_over(flight, &io::Error::new(error.kind(), words));
     }
@@ -471,6 +531,7 @@ impl Client {
         let own = FIRST_PAUSE.saturating_mul(1 << flight.retries.min(16)).min(LONGEST_PAUSE);
         let pause = asked.map_or(own, |asked| asked.min(LONGEST_PAUSE).max(own));
         flight.retries += 1;
+        flight.is_repeated = true;
         self.counts.retries += 1;
         self.paused.push((Instant::now() + pause, flight));
     }
@@ -490,7 +551,8 @@ impl Client {
         let mut head = flight.request.head;
         head.clear();
         self.heads.push(head);
-        self.done.push_back(Done { token: flight.token, result, first_byte: flight.first_byte });
+        let Flight { token, first_byte, is_repeated, .. } = flight;
+        self.done.push_back(Done { token, result, first_byte, is_repeated });
     }
 
     fn close(&mut self, slot: usize) {
@@ -535,8 +597,16 @@ impl Client {
     }
 }
 
+/// The request of a flight, to be sent anew.
+fn again(flight: Flight) -> Flight {
+    Flight { sent: 0, incoming: Incoming::new(), is_repeated: true, ..flight }
+}
+
 fn too_long(timeout: Duration) -> io::Error {
-    let words = format!("no whole answer within {} s (http_timeout)", timeout.as_secs_f64());
+    let words = format!(
+        "no whole answer: the server was silent for {} s (http_timeout), or too slow",
+        timeout.as_secs_f64()
+    );
     io::Error::new(io::ErrorKind::TimedOut, words)
 }
 
@@ -609,13 +679,15 @@ impl Link {
         while !flight.incoming.is_complete() {
             let straight =
                 flight.incoming.straight().filter(|(at, _)| self.filled == 0 && *at < memory.len());
-            let room = match straight {
+            let (room, behind): (&mut [u8], &mut [u8]) = match straight {
                 Some((at, left)) => {
                     let memory = &mut memory[at..];
                     let count = left.min(memory.len() as u64) as usize;
-                    &mut memory[..count]
+                    // What comes behind the answer is not asked for. It must not be taken for the next one.
+                    let behind = if count as u64 == left { &mut self.inbox[..] } else { &mut [] };
+                    (&mut memory[..count], behind)
                 }
-                None if self.filled < self.inbox.len() => &mut self.inbox[self.filled..],
+                None if self.filled < self.inbox.len() => (&mut self.inbox[self.filled..], &mut []),
                 None => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
@@ -624,7 +696,7 @@ impl Link {
                 }
             };
             let asked = room.len();
-            let count = match self.connection.receive(room) {
+            let count = match self.connection.receive(room, behind) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -635,7 +707,8 @@ impl Link {
                 continue;
             }
             if straight.is_some() {
-                flight.incoming.received(count as u64);
+                self.filled = count.saturating_sub(asked);
+                flight.incoming.received((count - self.filled) as u64);
             } else {
                 flight.first_byte.get_or_insert_with(|| flight.begun.elapsed());
                 self.filled += count;

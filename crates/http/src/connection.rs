@@ -4,17 +4,28 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt,
 };
 use rustls::ClientConnection;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What rustls holds at most before it is sent.
 const ENCRYPTED_AHEAD: usize = 256 << 10;
+/// Encrypted bytes that are received at once: rustls by itself asks for 4 KiB at a time.
+const ENCRYPTED_PIECE: usize = 64 << 10;
 
 /// A connection, or an attempt at one.
 pub(crate) struct Connection {
     socket: Socket,
-    encryption: Option<Box<ClientConnection>>,
+    encryption: Option<Box<Encryption>>,
+}
+
+/// The encryption of a connection, and what was received for it.
+struct Encryption {
+    tls: ClientConnection,
+    received: Box<[u8]>,
+    /// Which of them it has not taken yet.
+    untaken: Range<usize>,
 }
 
 /// A socket as rustls wants it.
@@ -62,9 +73,9 @@ impl Connection {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let encryption = encryption.map(|mut connection| {
-            connection.set_buffer_limit(Some(ENCRYPTED_AHEAD));
-            Box::new(connection)
+        let encryption = encryption.map(|mut tls| {
+            tls.set_buffer_limit(Some(ENCRYPTED_AHEAD));
+            Box::new(Encryption { tls, received: vec![0; ENCRYPTED_PIECE].into(), untaken: 0..0 })
         });
         Ok(Connection { socket: Socket(socket), encryption })
     }
@@ -82,10 +93,10 @@ impl Connection {
         }
     }
 
-    /// Takes as much of these bytes, of which there are some, as fits now; how many. An encrypted connection may hold some of them back: then all
-    /// was taken, and [`Connection::holds_back`].
+    /// Takes as much of these bytes as fits now; how many. At least one of the two parts is not empty. An encrypted
+    /// connection may hold back some of what it has taken ([`Connection::holds_back`]).
     pub(crate) fn send(&mut self, head: &[u8], body: &[u8]) -> io::Result<usize> {
-        let Some(encryption) = &mut self.encryption else {
+        let Some(Encryption { tls: encryption, .. }) = self.encryption.as_deref_mut() else {
             return match (head.is_empty(), body.is_empty()) {
                 (false, false) => self.socket.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]),
                 (false, true) => self.socket.write(head),
@@ -111,37 +122,52 @@ impl Connection {
 
     /// Whether bytes that were taken have not been sent.
     pub(crate) fn holds_back(&self) -> bool {
-        self.encryption.as_ref().is_some_and(|encryption| encryption.wants_write())
+        self.encryption.as_ref().is_some_and(|encryption| encryption.tls.wants_write())
     }
 
     /// Sends what is held back.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match &mut self.encryption {
-            Some(encryption) => write_out(encryption, &mut self.socket),
+            Some(encryption) => write_out(&mut encryption.tls, &mut self.socket),
             None => Ok(()),
         }
     }
 
-    /// Receives as much as there is room for; 0 = the other side has ended the connection.
-    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(encryption) = &mut self.encryption else { return self.socket.read(buffer) };
+    /// Receives as much as there is room for, into the first part and then the second; 0 = the other side has ended the
+    /// connection. The first part is not empty. An encrypted connection fills no more than the first.
+    pub(crate) fn receive(&mut self, first: &mut [u8], second: &mut [u8]) -> io::Result<usize> {
+        let Some(Encryption { tls, received, untaken }) = self.encryption.as_deref_mut() else {
+            if second.is_empty() {
+                return self.socket.read(first);
+            }
+            return Ok(rustix::io::readv(
+                &self.socket.0,
+                &mut [IoSliceMut::new(first), IoSliceMut::new(second)],
+            )?);
+        };
         loop {
-            match encryption.reader().read(buffer) {
+            match tls.reader().read(first) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // Without a goodbye an end could have been made by anybody; a length says what is missing.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 result => return result,
             }
-            if encryption.read_tls(&mut self.socket)? == 0 {
+            if untaken.start == untaken.end {
+                *untaken = 0..self.socket.read(received)?;
+            }
+            // It takes some at a time, and nothing behind a goodbye. Nothing to take tells it of an end.
+            let count = tls.read_tls(&mut &received[untaken.clone()])?;
+            untaken.start += count;
+            if count == 0 {
                 return Ok(0);
             }
-            if let Err(error) = encryption.process_new_packets() {
+            if let Err(error) = tls.process_new_packets() {
                 // The other side is told why, as far as that can be done without waiting.
-                let _ = write_out(encryption, &mut self.socket);
+                let _ = write_out(tls, &mut self.socket);
                 return Err(io::Error::other(error));
             }
-            if encryption.wants_write() {
-                would_wait(write_out(encryption, &mut self.socket))?;
+            if tls.wants_write() {
+                would_wait(write_out(tls, &mut self.socket))?;
             }
         }
     }

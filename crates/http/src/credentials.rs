@@ -43,7 +43,7 @@ pub enum CredentialsError {
 }
 
 /// Where keys are looked for that nobody has given.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Source {
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`.
     pub environment: [Option<String>; 3],
@@ -55,10 +55,23 @@ pub struct Source {
     pub profile: String,
 }
 
+/// Secrets are in no debug output.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("file", &self.file)
+            .field("profile", &self.profile)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Source {
     /// The environment and files of this process, with a profile that was asked for or the usual one.
     pub fn of_process(profile: Option<&str>) -> Source {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let variable = |name| std::env::var(name).ok();
+        // (A file of variables may end its lines with a carriage return.)
+        let variable =
+            |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let named = variable("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
         let asked = profile.map(str::to_owned).or_else(|| variable("AWS_PROFILE"));
         // A profile that was asked for is not outdone by keys that happen to be in the environment.

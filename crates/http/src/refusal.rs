@@ -15,7 +15,7 @@ pub struct Refusal {
     pub code: Option<String>,
     /// The server's words.
     pub message: Option<String>,
-    /// The number by which the server's own logs know the request.
+    /// The request's id in the server's own logs.
     pub request_id: Option<String>,
     /// The region that the server wants (S3).
     pub region: Option<String>,
@@ -25,11 +25,11 @@ impl Refusal {
     /// What this answer says.
     pub fn of(answer: &Answer) -> Refusal {
         let text = String::from_utf8_lossy(&answer.text);
-        let field = |name| answer.field(name).map(str::to_owned);
+        let field = |name| answer.field(name).map(harmless);
         let is_document = text.trim_start().starts_with('<');
         let plain = || {
             let line = text.trim().lines().next().unwrap_or_default().trim();
-            (!is_document && !line.is_empty()).then(|| line.chars().take(MOST_WORDS).collect())
+            (!is_document && !line.is_empty()).then(|| harmless(line))
         };
         let ids = ["x-amz-request-id", "x-trans-id", "x-openstack-request-id", "x-request-id"];
         Refusal {
@@ -60,6 +60,11 @@ impl fmt::Display for Refusal {
             None => Ok(()),
         }
     }
+}
+
+/// The words of a server as a terminal can show them: not too many, and without control characters.
+fn harmless(words: &str) -> String {
+    words.chars().take(MOST_WORDS).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 /// What a status is called (RFC 9110 and 6585).
@@ -95,7 +100,7 @@ fn phrase(status: u16) -> Option<&'static str> {
 pub(crate) fn element(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;
-    let inner: String = inner.trim().chars().take(MOST_WORDS).collect();
+    let inner = harmless(inner.trim());
     let plain =
         inner.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
     Some(plain.replace("&amp;", "&")).filter(|text| !text.is_empty())
@@ -120,6 +125,8 @@ mod tests {
         assert_eq!(refusal.request_id.as_deref(), Some("body"));
         let html = Refusal::of(&answer(404, &[], "<html><h1>Not Found</h1></html>"));
         assert_eq!(html.to_string(), "404 Not Found");
+        let rude = Refusal::of(&answer(403, &[("x-amz-request-id", "\u{1b}[2J")], "\u{7}no\u{1b}[31m"));
+        assert_eq!(rude.to_string(), "403 Forbidden:  no [31m (request  [2J)");
         let plain = Refusal::of(&answer(599, &[("x-trans-id", "t")], "out of order\nmore"));
         assert_eq!(plain.to_string(), "599: out of order (request t)");
     }

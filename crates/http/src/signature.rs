@@ -5,7 +5,7 @@ use crate::credentials::Credentials;
 use crate::encoding::{hex, stamp};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::time::SystemTime;
 
 /// The hash of no bytes.
@@ -24,7 +24,6 @@ pub(crate) struct Signed<'a> {
 }
 
 /// Signs requests for one region of one account.
-#[derive(Debug)]
 pub struct Signer {
     credentials: Credentials,
     region: String,
@@ -35,6 +34,13 @@ pub struct Signer {
     /// What is hashed.
     canonical: String,
     names: String,
+}
+
+/// Secrets are in no debug output.
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signer").field("region", &self.region).finish_non_exhaustive()
+    }
 }
 
 impl Signer {

@@ -114,7 +114,7 @@ impl<'a> Assembler<'a> {
             target: "parse",
             "{}: {}{} {}",
             setting.key_origin,
-            setting.key,
+            registry::shown_line(&setting.key),
             setting.value.as_ref().map(|value| format!("={}", registry::shown(&setting.key, value))).unwrap_or_default(),
             if applied.is_some() { "applied" } else { "refused" }
         );
@@ -185,7 +185,7 @@ fn unknown(setting: &Setting, engine: &str, suggest: bool) -> Diagnostic {
     let message = if !owners.is_empty() {
         format!("option \"{shown}\" belongs to {}; here the engine is {engine}", owner_names(&owners))
     } else if first_word != key && setting.value.is_none() && registry::find(first_word, engine).is_some() {
-        format!("{shown}: an option and its value are separated by \"=\"")
+        format!("{}: an option and its value are separated by \"=\"", shortened(registry::shown_line(key)))
     } else {
         let bare = key.trim_start_matches('-');
         let meant = match registry::find(bare, engine) {

@@ -42,6 +42,12 @@ pub fn shown<'a>(name: &str, value: &'a str) -> &'a str {
     if !value.is_empty() && is_secret() { engines::PLACEHOLDER } else { value }
 }
 
+/// A line without `=`, as it may be shown: only its first word, where that is an option whose value is a secret.
+pub fn shown_line(line: &str) -> &str {
+    let name = line.split_whitespace().next().unwrap_or_default();
+    if shown(name, line) == line { line } else { name }
+}
+
 /// The job option, or option of this engine, that was probably meant by an unknown name.
 pub fn suggest(name: &str, engine: &str) -> Option<&'static str> {
     let own = engines::engine(engine).map_or(&[][..], |engine| engine.options);

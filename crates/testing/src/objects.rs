@@ -45,6 +45,8 @@ pub enum Reply {
     GrantedAndEnded,
     /// Nothing until the test is over.
     Silence,
+    /// What is asked, and behind it something that looks like the answer to the next request.
+    Surplus,
     /// Something that is no HTTP.
     Garbage,
     /// What is asked, but only when so many requests are waiting at the same time.
@@ -265,11 +267,16 @@ fn serve<S: Read + Write>(
                 None
             }
             Reply::Cut(bytes) => Some(bytes),
-            Reply::Granted | Reply::GrantedAndEnded => None,
+            Reply::Granted | Reply::GrantedAndEnded | Reply::Surplus => None,
         };
         let (status, told, bytes) = granted(&mut shared.state(), &seen, body);
         let mut answer = format!("HTTP/1.1 {status}\r\nContent-Length: {told}\r\n\r\n").into_bytes();
         answer.extend_from_slice(&bytes[..bytes.len().min(cut.unwrap_or(usize::MAX))]);
+        if reply == Reply::Surplus {
+            answer.extend_from_slice(
+                &[b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\n", &[7; 4096][..]].concat(),
+            );
+        }
         output.write_all(&answer)?;
         if cut.is_some() || reply == Reply::GrantedAndEnded {
             return connection.shutdown(Shutdown::Both);

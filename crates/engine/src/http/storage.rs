@@ -40,12 +40,25 @@ impl HttpEngine {
     /// Whether the server has this block of a file.
     fn has_block(&mut self, file: &str, number: u64) -> io::Result<bool> {
         let mut name = String::new();
-        name_object(&mut name, &self.options, file, number * self.block, self.block);
-        Ok(self.ask(Method::Head, &name, &[])?.is_success())
+        let offset = number.checked_mul(self.block).filter(|&offset| offset <= i64::MAX as u64 - self.block);
+        let offset = offset.ok_or_else(|| {
+            io::Error::other(format!(
+                "the server says of every block of {file} that it is there: it is no store of objects"
+            ))
+        })?;
+        name_object(&mut name, &self.options, file, offset, self.block);
+        let answer = self.ask(Method::Head, &name, &[])?;
+        match answer.told {
+            Some(told) if answer.is_success() && told != self.block => Err(io::Error::other(format!(
+                "{name} has {told} bytes, not {}: it is no block of {file}",
+                self.block
+            ))),
+            _ => Ok(answer.is_success()),
+        }
     }
 
-    /// How many blocks of a file there are from its beginning without a gap, found by halving. Where some are missing in
-    /// between, it is some number at which one is missing.
+    /// How many blocks of a file there are from its beginning without a gap, found by halving. If there are several gaps, it
+    /// is the blocks before any one of them.
     fn count_blocks(&mut self, file: &str) -> io::Result<u64> {
         if !self.has_block(file, 0)? {
             return Ok(0);
@@ -54,7 +67,7 @@ impl HttpEngine {
         let (mut there, mut missing) = (0, 1);
         while self.has_block(file, missing)? {
             there = missing;
-            missing *= 2;
+            missing = missing.saturating_mul(2);
         }
         while missing - there > 1 {
             let middle = there + (missing - there) / 2;
@@ -176,6 +189,15 @@ impl Stored for Blocks<'_> {
     }
 
     fn extend(&mut self, size: u64, _: Fallocate) -> io::Result<()> {
+        // An object is written as a whole: somebody's shorter one would be replaced.
+        if self.engine.options.http_object_mode == ObjectMode::Range
+            && let Some(found) = self.engine.size_of(&self.name)?
+        {
+            return Err(io::Error::other(format!(
+                "{} is there with {found} bytes, and {size} are needed; remove it, or use size={found}",
+                self.name
+            )));
+        }
         self.end = size;
         Ok(())
     }

@@ -248,7 +248,11 @@ pub fn what_may_pass_is_repeated_only_when_that_is_asked_for() {
     assert_eq!(run(&ObjectServer::behaving(busy), line).code(), 1);
     let server = ObjectServer::behaving(busy);
     let done = run(&server, &format!("{line} --http_retries=3")).ok();
-    assert!(done.stdout.contains("3 requests were repeated, 3 answers asked for less"), "{}", done.stdout);
+    assert!(
+        done.stdout.contains("requests repeated: 3, answers that ask for fewer requests (429 or 503): 3"),
+        "{}",
+        done.stdout
+    );
     assert_eq!((server.count("PUT"), server.names().len()), (7, 4));
     // What would fail each time is not.
     let server = ObjectServer::behaving(|_| error("AccessDenied", 403));
@@ -293,12 +297,82 @@ pub fn broken_answers_are_errors_of_their_units() {
     }
 }
 
+/// What is not the part that was asked for is not taken for it, however long it is.
+#[test]
+pub fn another_part_of_an_object_is_an_error() {
+    let whole: &'static str = "x".repeat(4096).leak();
+    for (status, fields, said) in [
+        (200, "", "not the range that was asked for"),
+        (
+            206,
+            "Content-Range: bytes 0-4095/16384\r\n",
+            "another range of the object than that which begins at 4096",
+        ),
+    ] {
+        let server = ObjectServer::behaving(move |seen| match seen.fields.get("range") {
+            Some(range) if range == "bytes=4096-8191" => Reply::Refused(status, fields, whole),
+            _ => Reply::Granted,
+        });
+        server.put("/bkt/a", &[1; 16384]);
+        let wrong = run(&server, "--filename=/bkt/a --http_object_mode=range --rw=read --size=16k");
+        assert_eq!(wrong.code(), 1);
+        assert!(wrong.output().contains(said), "{said}: {}", wrong.output());
+    }
+}
+
+#[test]
+pub fn what_comes_behind_an_answer_is_not_taken_for_the_next() {
+    let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
+        "GET" => Reply::Surplus,
+        _ => Reply::Granted,
+    });
+    let verified = "--filename=/bkt/a --size=64k --verify=crc32c";
+    report(&server, &format!("{verified} --rw=write --do_verify=0"));
+    let counted = report(&server, &format!("{verified} --rw=read"));
+    assert_eq!(counted.job().ios(), [16, 0, 0]);
+}
+
+#[test]
+pub fn a_trim_that_was_done_when_the_connection_ended_is_done() {
+    let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
+        "DELETE" if seen.number % 2 == 0 => Reply::GrantedAndEnded,
+        _ => Reply::Granted,
+    });
+    report(&server, "--filename=/bkt/a --size=32k --rw=write");
+    report(&server, "--filename=/bkt/a --size=32k --rw=trim");
+    assert_eq!(server.names(), [""; 0]);
+}
+
+/// A server that finds every name cannot be asked how long a file is.
+#[test]
+pub fn sizes_are_not_looked_for_without_end() {
+    let everything = ObjectServer::behaving(|_| Reply::Refused(200, "", ""));
+    let endless = run(&everything, "--filename=/bkt/a --rw=read --size=16k");
+    assert_eq!(endless.code(), 1);
+    assert!(endless.output().contains("has 0 bytes, not 4096"), "{}", endless.output());
+}
+
+#[test]
+pub fn a_shorter_object_is_not_replaced() {
+    let server = ObjectServer::start();
+    server.put("/bkt/a", &[1; 5000]);
+    let line = "--filename=/bkt/a --http_object_mode=range --rw=read --size=16k --http_create=1";
+    let refused = run(&server, line);
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("5000 bytes"), "{}", refused.output());
+    assert_eq!(server.object("/bkt/a"), Some(vec![1; 5000]));
+}
+
 #[test]
 pub fn a_silent_server_hangs_nobody() {
     let server = ObjectServer::behaving(|_| Reply::Silence);
     let silent = run(&server, "--filename=/bkt/a --rw=write --size=16k --iodepth=4 --http_timeout=300ms");
     assert_eq!(silent.code(), 1);
-    assert!(silent.output().contains("no whole answer within 0.3 s (http_timeout)"), "{}", silent.output());
+    assert!(
+        silent.output().contains("the server was silent for 0.3 s (http_timeout)"),
+        "{}",
+        silent.output()
+    );
     let dir = scratch();
     let line = "--filename=/bkt/a --rw=write --size=4k --http_timeout=300ms";
     assert_eq!(called_fio(&server, dir.path(), line).code(), 1);
@@ -467,12 +541,15 @@ pub fn secrets_are_shown_nowhere() {
         .filter(|word| !word.starts_with("name="))
         .fold("[job]\n".to_owned(), |text, word| text + word + "\n");
     std::fs::write(dir.path().join("job.fio"), &job_file).unwrap();
+    std::fs::write(dir.path().join("typo.fio"), "[job]\nioengine=http\nhttp_s3_key the-secret-key\n")
+        .unwrap();
     let verbose = format!("{line} --http_verbose=2");
     for (line, marks) in [
         (format!("--output-format=json,normal {line}"), true),
         (format!("--debug=all {line}"), true),
         (verbose.clone(), true),
         ("--showcmd job.fio".to_owned(), true),
+        ("--debug=parse typo.fio".to_owned(), false),
         ("--debug=parse --parse-only job.fio".to_owned(), true),
         (format!("{verbose} --http_host=127.0.0.1:1"), true),
     ] {

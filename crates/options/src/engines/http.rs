@@ -95,7 +95,7 @@ own_options! {
         pub http_verbose: u32,
         /// How a file becomes objects.
         pub http_object_mode: ObjectMode,
-        /// For how long one request may take, in microseconds; 0 = as long as it likes.
+        /// For how long nothing of a request may come or go, in microseconds; 0 = as long as it likes.
         pub http_timeout: u64,
         /// How often a request is repeated that failed for a reason that may pass.
         pub http_retries: u32,
@@ -259,16 +259,13 @@ static HTTP_OBJECT_MODE: Definition = option("http_object_mode", Kind::Str, "How
         };
         Ok(())
     });
-static HTTP_TIMEOUT: Definition = option(
-    "http_timeout",
-    Kind::Time,
-    "Time in which a request has to be answered to the last byte; 0 = no limit",
-)
-.default("120s")
-.lands_in_engine(|own, given| {
-    place::<HttpOptions>(own)?.http_timeout = given.time(1_000_000)?;
-    Ok(())
-});
+static HTTP_TIMEOUT: Definition =
+    option("http_timeout", Kind::Time, "For how long nothing of a request may come or go; 0 = no limit")
+        .default("120s")
+        .lands_in_engine(|own, given| {
+            place::<HttpOptions>(own)?.http_timeout = given.time(1_000_000)?;
+            Ok(())
+        });
 static HTTP_RETRIES: Definition = option(
     "http_retries",
     Kind::Int,

@@ -80,7 +80,7 @@ fn every_engine_option_is_declared() {
         let engine = engines::engine(row[0]).unwrap_or_else(|| panic!("engine {} is missing", row[0]));
         if row[1] == "-" {
             let is_own = |definition: &&Definition| OWN.contains(&definition.name);
-            assert!(engine.options.iter().all(|definition| is_own(definition)), "{}", row[0]);
+            assert!(engine.options.iter().all(is_own), "{}", row[0]);
             continue;
         }
         let definition = engine.option(row[1]).unwrap_or_else(|| panic!("{}: {} is missing", row[0], row[1]));
