@@ -5,7 +5,7 @@
 //! read-only by 9p with a layer in memory above it, so programs are called by the paths that they have here. The machine is
 //! booted when the first test wants it, and serves all tests of the process: a script at a time, each of which has the
 //! machine to itself, and makes the devices that it needs with the functions in `vm/devices`. Devices that have to be there
-//! when it boots are in [`hardware`].
+//! when it boots are in `hardware`.
 //!
 //! It ends with the process, however that ends. Nothing in it tells anything about speed.
 
