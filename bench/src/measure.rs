@@ -136,8 +136,10 @@ mod tests {
     use serde_json::json;
 
     fn report(times: u64) -> Value {
-        let direction =
-            |ios: u64, iops: f64| json!({"total_ios": ios * times, "iops": iops, "bw_bytes": iops * 4096.0});
+        let direction = |ios: u64, iops: f64| {
+            let all = ios * times;
+            json!({"total_ios": all, "io_bytes": all * 4096, "iops": iops, "bw_bytes": iops * 4096.0})
+        };
         json!({"jobs": [{
             "read": direction(3_000_000, 1_500_000.0), "write": direction(1_000_000, 500_000.0), "trim": direction(0, 0.0),
             "usr_cpu": 50.0, "sys_cpu": 25.0, "job_runtime": 2000,
@@ -150,6 +152,9 @@ mod tests {
         assert_eq!(Measure::Throughput.read(&[report(1)]), Ok(8.192));
         // Half of two seconds over four million I/Os.
         assert_eq!(Measure::UserCpuPerIo.read(&[report(1)]), Ok(250.0));
+        assert_eq!(Measure::CpuPerIo.read(&[report(1)]), Ok(375.0));
+        // Each of them 4 KiB.
+        assert_eq!(Measure::CpuPerKib.read(&[report(1)]), Ok(93.75));
     }
 
     #[test]
