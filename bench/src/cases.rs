@@ -140,13 +140,14 @@ macro_rules! verify {
     };
 }
 
-/// A job that receives and one that sends, both counted.
+/// A job that receives and one that sends, both counted. The receiver would take more, so that it ends by the goodbye of the
+/// sender: a fio that sends dies (SIGPIPE) when the receiver has enough. It also needs time before it connects.
 macro_rules! network {
     ($bs:literal) => {
         concat!(
-            "--ioengine=net --listen --port=19713 --rw=read --size=1G --bs=",
+            "--ioengine=net --listen --port=19713 --rw=read --size=2G --bs=",
             $bs,
-            " --name=sender --ioengine=net --hostname=127.0.0.1 --port=19713 --rw=write --size=1G --bs=",
+            " --name=sender --startdelay=1 --ioengine=net --hostname=127.0.0.1 --port=19713 --rw=write --size=1G --bs=",
             $bs
         )
     };

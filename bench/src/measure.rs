@@ -15,7 +15,8 @@ pub enum Measure {
     UserCpuPerIo,
     /// Nanoseconds of user and system CPU per I/O: less is better.
     CpuPerIo,
-    /// Nanoseconds of user and system CPU per KiB: less is better. I/Os that came in parts count as what they moved.
+    /// Nanoseconds of user and system CPU of all jobs per KiB that was written: less is better. For jobs at both ends of a
+    /// connection: fio counts each part of a block as an I/O, and not all bytes of blocks that came in parts.
     CpuPerKib,
     /// How close the CPU time of the job is to this percent of its run time, 1 = exactly: more is better.
     Load(u32),
@@ -66,7 +67,7 @@ impl Measure {
             Measure::Throughput => Ok(totals.bytes_per_second / 1e9),
             Measure::UserCpuPerIo => Ok(totals.user_ns / totals.ios),
             Measure::CpuPerIo => Ok((totals.user_ns + totals.system_ns) / totals.ios),
-            Measure::CpuPerKib => Ok((totals.user_ns + totals.system_ns) / (totals.bytes / 1024.0)),
+            Measure::CpuPerKib => Ok((totals.user_ns + totals.system_ns) / (totals.written / 1024.0)),
             Measure::Load(percent) => {
                 let reached = (totals.user_ns + totals.system_ns) / totals.runtime_ns;
                 Ok(1.0 - (reached - f64::from(percent) / 100.0).abs())
@@ -83,7 +84,7 @@ impl Measure {
 #[derive(Default)]
 struct Totals {
     ios: f64,
-    bytes: f64,
+    written: f64,
     iops: f64,
     bytes_per_second: f64,
     user_ns: f64,
@@ -98,10 +99,10 @@ impl Totals {
         for job in report["jobs"].as_array().ok_or("no jobs in the report")? {
             for direction in ["read", "write", "trim"] {
                 totals.ios += number(&job[direction]["total_ios"], "total_ios")?;
-                totals.bytes += number(&job[direction]["io_bytes"], "io_bytes")?;
                 totals.iops += number(&job[direction]["iops"], "iops")?;
                 totals.bytes_per_second += number(&job[direction]["bw_bytes"], "bw_bytes")?;
             }
+            totals.written += number(&job["write"]["io_bytes"], "io_bytes")?;
             // Percent of the job's run time, which is in milliseconds.
             let runtime_ns = number(&job["job_runtime"], "job_runtime")? * 1e6;
             totals.runtime_ns += runtime_ns;
@@ -153,8 +154,8 @@ mod tests {
         // Half of two seconds over four million I/Os.
         assert_eq!(Measure::UserCpuPerIo.read(&[report(1)]), Ok(250.0));
         assert_eq!(Measure::CpuPerIo.read(&[report(1)]), Ok(375.0));
-        // Each of them 4 KiB.
-        assert_eq!(Measure::CpuPerKib.read(&[report(1)]), Ok(93.75));
+        // A million writes of 4 KiB.
+        assert_eq!(Measure::CpuPerKib.read(&[report(1)]), Ok(375.0));
     }
 
     #[test]
