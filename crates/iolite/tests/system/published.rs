@@ -269,27 +269,28 @@ impl Called {
         Called { program: program.clone(), directory }
     }
 
-    /// Runs a line that a shell is told.
-    fn run(&self, dir: &Path, line: &str) -> Finished {
+    /// Runs a line that a shell is told. There is no result when a real fio hung.
+    fn run(&self, dir: &Path, line: &str) -> Option<Finished> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("sh");
         command.args(["-c", line]).current_dir(dir);
         command.env("PATH", format!("{}:{path}", self.directory.path().display()));
-        Running::start(&mut command).wait()
+        self.program.wait(Running::start(&mut command))
     }
 }
 
 /// What we do differently from each release, in words.
 fn compare(entry: &Entry, programs: &[Called]) -> Vec<String> {
     let (ours, peers) = programs.split_first().expect("ours is the first");
-    let ran = run(entry, ours);
+    let run = |program: &Called| program.program.patiently(|| run(entry, program));
+    let ran = run(ours);
     let mut failed = Vec::new();
     for peer in peers {
         let release = peer.program.release;
         if lacks_an_option(&entry.line, release) {
             continue;
         }
-        let theirs = run(entry, peer);
+        let theirs = run(peer);
         let mut differing = BTreeSet::new();
         for (part, (ours, theirs)) in (1..).zip(ran.iter().zip(&theirs)) {
             for Difference { aspect, text } in differences(entry, ours, theirs, release) {
@@ -330,8 +331,8 @@ fn job_files_of(line: &str) -> Vec<PathBuf> {
     files.map(|(name, _)| directory.join(name)).collect()
 }
 
-/// Runs all parts of a line in a directory of their own, until one fails.
-fn run(entry: &Entry, program: &Called) -> Vec<Ran> {
+/// Runs all parts of a line in a directory of their own, until one fails. There is no result when a real fio hung.
+fn run(entry: &Entry, program: &Called) -> Option<Vec<Ran>> {
     let dir = prepare(&entry.line);
     let mut ran = Vec::new();
     for part in entry.line.split(" && ") {
@@ -341,7 +342,7 @@ fn run(entry: &Entry, program: &Called) -> Vec<Ran> {
             true => part.to_owned(),
             false => part.replacen("fio ", "fio --output-format=normal,json ", 1),
         };
-        let finished = program.run(dir.path(), &line);
+        let finished = program.run(dir.path(), &line)?;
         let mut report = Report::new(&finished.stdout);
         if !program.program.is_peer {
             // What others are not told is told here (docs/compatibility.md).
@@ -373,7 +374,7 @@ fn run(entry: &Entry, program: &Called) -> Vec<Ran> {
             break;
         }
     }
-    ran
+    Some(ran)
 }
 
 /// 4 MiB that are neither empty nor the same everywhere.

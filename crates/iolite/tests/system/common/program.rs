@@ -19,9 +19,12 @@ use std::time::{Duration, Instant};
 /// and several tests run at a time.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long a run of fio may take before it is given a second chance. On a loaded machine, fio 3.33 sometimes waits for
-/// itself without end while it packs its logs. That is no finding about the program under test.
-const PEER_PATIENCE: Duration = Duration::from_secs(200);
+/// How long a run of fio may take before it is started again. On a loaded machine, fio 3.33 sometimes waits for itself
+/// without end, for example while it packs its logs. That is no finding about the program under test.
+const PEER_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often a run of fio is started before it counts as stuck.
+const PEER_CHANCES: u32 = 3;
 
 /// How long processes of a run may still be there after its end, on a machine that hardly lets them run.
 const GRACE: Duration = Duration::from_secs(60);
@@ -92,16 +95,26 @@ impl Program {
         String::from_utf8_lossy(&output.expect("it can be run").stdout).trim().to_owned()
     }
 
-    /// Run to the end in `dir`. A real fio that hangs is killed, and runs once more.
+    /// Run to the end in `dir`. A real fio that hangs is killed and started again.
     pub fn run<S: AsRef<str>>(&self, dir: &Path, args: impl IntoIterator<Item = S>) -> Finished {
         let args: Vec<S> = args.into_iter().collect();
-        let mut first = self.start(dir, args.iter().map(AsRef::as_ref));
-        if self.is_peer && !first.ends_within(PEER_PATIENCE) {
-            eprintln!("{} hangs, and runs once more", first.command);
-            drop(first);
-            return self.start(dir, args.iter().map(AsRef::as_ref)).wait();
+        self.patiently(|| self.wait(self.start(dir, args.iter().map(AsRef::as_ref))))
+    }
+
+    /// The result of `attempt`, which gives none when a real fio hung ([`wait`](Self::wait)) and is repeated then.
+    pub fn patiently<T>(&self, attempt: impl Fn() -> Option<T>) -> T {
+        (0..PEER_CHANCES)
+            .find_map(|_| attempt())
+            .unwrap_or_else(|| panic!("{} hung {PEER_CHANCES} times", self.path.display()))
+    }
+
+    /// Wait for the end of a run of this program. A real fio that hangs is killed, and there is no result.
+    pub fn wait(&self, mut running: Running) -> Option<Finished> {
+        if self.is_peer && !running.ends_within(PEER_PATIENCE) {
+            eprintln!("{} hangs, and is started again", running.command);
+            return None;
         }
-        first.wait()
+        Some(running.wait())
     }
 
     /// Run to the end in `dir`, with the words of `line` as arguments.
