@@ -165,7 +165,9 @@ pub enum EngineError {
         how: String,
     },
     /// Finding out whether the engine is usable takes too long.
-    #[error("ioengine={engine}: its library did not answer within {seconds} s")]
+    #[error(
+        "ioengine={engine}: no answer within {seconds} s: its library, or the storage that it asked, hangs"
+    )]
     Silent {
         /// The engine.
         engine: String,

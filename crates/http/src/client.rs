@@ -18,7 +18,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -542,7 +542,7 @@ impl Client {
             None => plain(error),
         };
         if self.limits.verbose > 0 {
-            eprintln!("< {words}");
+            tell(&format!("< {words}"));
         }
         self.over(flight, Err(Failure { words }));
     }
@@ -740,17 +740,22 @@ const SECRET: [&str; 6] = [
     "www-authenticate",
 ];
 
+/// A line on standard error. If nobody reads that, the job goes on.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 fn tell_request(head: &str, level: u32) {
     for line in head.lines().take(if level > 1 { usize::MAX } else { 1 }).filter(|line| !line.is_empty()) {
-        eprintln!("> {}", without_secret(line));
+        tell(&format!("> {}", without_secret(line)));
     }
 }
 
 fn tell_answer(answer: &Answer, level: u32) {
-    eprintln!("< {} ({} bytes)", answer.status, answer.length);
+    tell(&format!("< {} ({} bytes)", answer.status, answer.length));
     if level > 1 {
         for (name, value) in &answer.fields {
-            eprintln!("< {}", without_secret(&format!("{name}: {value}")));
+            tell(&format!("< {}", without_secret(&format!("{name}: {value}"))));
         }
     }
 }

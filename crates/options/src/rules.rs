@@ -37,9 +37,15 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whoever is between this machine and another one reads what is not encrypted.
+/// Tells of what has no effect, and of secrets in the open: whoever is between this machine and another one reads what is
+/// not encrypted.
 fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
-    if let Some(own) = job.engine.of::<HttpOptions>().filter(|own| own.identifies_in_the_open()) {
+    let Some(own) = job.engine.of::<HttpOptions>() else { return };
+    for (name, why) in own.without_effect().into_iter().filter(|(name, _)| job.is_set(name)) {
+        let message = format!("{name}: has no effect: {why}");
+        warnings.push(Diagnostic { origin: origin(job, name), message });
+    }
+    if own.identifies_in_the_open() {
         let message = format!(
             "https=off: keys, passwords or data go to {} unencrypted, and whoever is in between can read them; use \
              https=on",

@@ -93,6 +93,7 @@ impl Search<'_> {
             Some(replay) => replay_layout(replay, &files, facets.keeps_data()).map_err(invalid)?,
             None => layout(options, context, &files).map_err(|error| invalid(error.to_string()))?,
         };
+        check_blocks(job, &layout).map_err(invalid)?;
         match namespace {
             Some(namespace) => self.checked(options, layout, namespace),
             None => Ok(layout),
@@ -173,6 +174,24 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
         return Ok(());
     }
     Err(format!("filetype={}: {} is not of that type", options.files.filetype.keyword(), path.display()))
+}
+
+/// Where blocks are objects, a file is made and removed block by block from its beginning: a region that does not begin
+/// with one of these blocks would be made of other objects.
+fn check_blocks(job: &JobPlan, layout: &Layout) -> Result<(), String> {
+    let (files, block) = (&job.options.files, job.storage_config().block);
+    let by_blocks = files.unlink || files.unlink_each_loop || job.engine.facets.needs_files();
+    if !job.options.engine.blocks_are_objects() || !by_blocks || block == 0 {
+        return Ok(());
+    }
+    match layout.files.iter().find(|file| !file.offset.is_multiple_of(block)) {
+        Some(file) => Err(format!(
+            "offset={}: each block is an object, and those that are made before a job or removed after it (http_create, \
+             unlink) begin at multiples of bs={block}; use such an offset",
+            file.offset
+        )),
+        None => Ok(()),
+    }
 }
 
 /// What has this name, or why it cannot be used.

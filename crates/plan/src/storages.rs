@@ -40,9 +40,10 @@ impl Namespace {
     pub(crate) const LOCAL: Namespace = Namespace(0);
 }
 
-/// The namespaces of a plan. Engines that are told the same connect to the same storage.
+/// The namespaces of a plan: engines, their options, and the block size if it is a part of names. Engines that are told the
+/// same connect to the same storage.
 #[derive(Debug, Default)]
-pub(crate) struct Namespaces(Vec<(&'static str, EngineOptions)>);
+pub(crate) struct Namespaces(Vec<(&'static str, EngineOptions, u64)>);
 
 impl Namespaces {
     /// That of a job's names; `None` when they mean nothing.
@@ -52,10 +53,11 @@ impl Namespaces {
             Data::LocalFiles => return Some(Namespace::LOCAL),
             Data::OwnStorage => {}
         }
-        let wanted = (job.engine.name, &job.options.engine);
-        let known = self.0.iter().position(|(name, options)| (*name, options) == wanted);
+        let block = if job.options.engine.blocks_are_objects() { job.storage_config().block } else { 0 };
+        let wanted = (job.engine.name, &job.options.engine, block);
+        let known = self.0.iter().position(|(name, options, block)| (*name, options, *block) == wanted);
         let place = known.unwrap_or_else(|| {
-            self.0.push((job.engine.name, job.options.engine.clone()));
+            self.0.push((job.engine.name, job.options.engine.clone(), block));
             self.0.len() - 1
         });
         Some(Namespace(place + 1))

@@ -299,7 +299,8 @@ impl Worker<'_> {
         let verification = self.verification(workload)?.map(Box::new);
         let stamps = verification.as_ref().is_some_and(|verification| verification.stamps());
         let filled = self.make_ready(&mut buffers);
-        let later_units = filled.clone().filter(|_| buffers.count > self.resolved.buffers.ready);
+        let has_later = buffers.count > self.resolved.buffers.ready;
+        let later_units = filled.as_ref().filter(|_| has_later).cloned();
         let content = filled.filter(|content| !stamps && content.needs_prepare());
         if self.resolved.pre_read {
             self.enter(Phase::PreReading);

@@ -22,16 +22,21 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
                 _ => format!("http_s3_region={region} may be another region than the bucket's"),
             }
         }
+        // (An answer to HEAD has no words, but may have this field.)
+        ("", 301 | 307 | 400) if refusal.region.as_ref().is_some_and(|wanted| *wanted != options.http_s3_region) => {
+            let wanted = refusal.region.as_deref().unwrap_or_default();
+            format!("http_s3_region={}: the bucket is in region {wanted}", options.http_s3_region)
+        }
         ("InvalidToken" | "ExpiredToken", _) => {
-            "the session token (http_s3_security_token) is over or of other keys".to_owned()
+            "the session token (http_s3_security_token) has expired, or belongs to other keys".to_owned()
         }
         ("AccessDenied", _) if options.http_s3_anonymous => {
             "anonymous access is not allowed there (http_s3_anonymous=1)".to_owned()
         }
         ("AccessDenied", _) => "this account may not do that there".to_owned(),
-        ("NoSuchBucket", _) => "make the bucket first, or mend filename=/BUCKET/NAME".to_owned(),
+        ("NoSuchBucket", _) => "make the bucket first, or correct filename=/BUCKET/NAME".to_owned(),
         (_, 401) => match options.http_mode {
-            HttpProtocol::Swift => "the token (http_swift_auth_token) is missing, wrong or over".to_owned(),
+            HttpProtocol::Swift => "the token (http_swift_auth_token) is missing, wrong or expired".to_owned(),
             _ => "user or password (http_user, http_pass) is missing or wrong".to_owned(),
         },
         (_, 403) if options.http_mode == HttpProtocol::S3 => {
@@ -44,7 +49,7 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
             "the collection that it is to be in may be missing".to_owned()
         }
         (_, 429 | 503) => {
-            "the server asks for less: lower iodepth or numjobs, or have requests repeated with http_retries=".to_owned()
+            "the server asks for fewer requests: lower iodepth or numjobs, or have requests repeated with http_retries=".to_owned()
         }
         _ => return String::new(),
     };
@@ -67,6 +72,8 @@ mod tests {
         assert!(of("InvalidAccessKeyId", 403, None).contains("http_s3_keyid"));
         assert!(of("RequestTimeTooSkewed", 403, None).contains("clock"));
         let region = of("AuthorizationHeaderMalformed", 400, Some("eu-west-1"));
+        assert!(region.contains("us-east-1: the bucket is in region eu-west-1"), "{region}");
+        let region = of("", 301, Some("eu-west-1"));
         assert!(region.contains("us-east-1: the bucket is in region eu-west-1"), "{region}");
         assert!(of("NoSuchKey", 404, None).contains("http_create=1"));
         assert!(of("NoSuchBucket", 404, None).contains("make the bucket"));

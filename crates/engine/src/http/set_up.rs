@@ -38,6 +38,11 @@ fn trust(options: &HttpOptions) -> Result<Trust, String> {
     if options.https == Encryption::Off && (own.is_some() || !options.http_ca_file.is_empty()) {
         return Err("http_ca_file, http_cert_file and http_key_file are for https=on".to_owned());
     }
+    if options.https == Encryption::Insecure && !options.http_ca_file.is_empty() {
+        return Err(
+            "http_ca_file says whom to trust, and https=insecure trusts everybody; use https=on".to_owned()
+        );
+    }
     Ok(Trust {
         anybody: options.https == Encryption::Insecure,
         authorities: file(&options.http_ca_file),
@@ -90,6 +95,9 @@ fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
         (false, Some(secret)) => {
             let token = options.http_s3_security_token.given().map(str::to_owned);
             return Ok(Credentials { id: id.clone(), secret: secret.to_owned(), token });
+        }
+        (true, None) if options.http_s3_security_token.given().is_some() => {
+            return Err("http_s3_security_token goes with http_s3_keyid and http_s3_key".to_owned());
         }
         (true, None) => {}
         _ => return Err("http_s3_keyid and http_s3_key go together".to_owned()),

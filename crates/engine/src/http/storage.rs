@@ -203,7 +203,14 @@ impl Stored for Blocks<'_> {
     }
 
     fn write(&mut self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-        let object = self.object().max(1);
+        let object = self.object();
+        if object == 0 {
+            // As with fill_device, which nobody can fill here.
+            return Err(io::Error::other(format!(
+                "{}: nobody has said how large the object will be; give size=",
+                self.name
+            )));
+        }
         while !bytes.is_empty() {
             if self.waiting.is_empty() {
                 self.start = offset;

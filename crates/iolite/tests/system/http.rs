@@ -583,11 +583,41 @@ pub fn keys_in_the_open_are_warned_of() {
         "{}",
         warned.stderr
     );
-    for fine in ["--https=on", "--http_s3_anonymous=1", "--http_host=localhost:9000"] {
-        assert_eq!(parse(&own, &format!("{far} {KEYS} {fine}")).stderr, "", "{fine}");
+    for fine in [
+        format!("{KEYS} --https=on"),
+        "--http_s3_anonymous=1".to_owned(),
+        format!("{KEYS} --http_host=localhost:9000"),
+    ] {
+        assert_eq!(parse(&own, &format!("{far} {fine}")).stderr, "", "{fine}");
+    }
+    for (idle, why) in [
+        (format!("--http_mode=s3 {KEYS} --http_s3_anonymous=1"), "http_s3_keyid: has no effect"),
+        (format!("--http_mode=s3 {KEYS} --http_s3_profile=p"), "http_s3_profile: has no effect"),
+        ("--http_mode=webdav --http_pass=p".to_owned(), "http_pass: has no effect: http_user is missing"),
+        (format!("--http_mode=webdav {KEYS}"), "http_s3_key: has no effect: it is about http_mode=s3"),
+        (
+            "--http_mode=s3 --http_s3_anonymous=1 --http_swift_auth_token=t".to_owned(),
+            "http_swift_auth_token: has no",
+        ),
+    ] {
+        let warned = parse(&own, &format!("--http_host=localhost:9000 {idle}"));
+        assert!(warned.stderr.contains(why), "{idle}: {}", warned.stderr);
     }
     let fio = Program::called_fio(dir.path());
     assert_eq!(parse(&fio, &format!("{far} {KEYS}")).stderr, "");
+}
+
+/// Each block is an object with its offset and length in its name, so two block sizes are two sets of objects.
+#[test]
+pub fn objects_of_two_block_sizes_have_nothing_in_common() {
+    let server = ObjectServer::start();
+    let second = job(&server, "--http_create=1 --rw=read --size=16k --filename=/b/a --bs=8k --stonewall");
+    report(&server, &format!("--http_create=1 --rw=read --size=16k --filename=/b/a {second}"));
+    let names = server.names();
+    assert_eq!(names.len(), 4 + 2, "{names:?}");
+    let shifted = run(&server, "--unlink=1 --rw=write --size=16k --offset=2k --filename=/b/c --bs=4k");
+    assert_eq!(shifted.code(), 1, "{}", shifted.output());
+    assert!(shifted.output().contains("offset=2048: each block is an object"), "{}", shifted.output());
 }
 
 #[test]

@@ -96,6 +96,11 @@ impl EngineOptions {
         self.own().is_some_and(OwnOptions::starts_programs)
     }
 
+    /// Whether each block of a file is an object of its own, so that what a name means depends on the block size.
+    pub fn blocks_are_objects(&self) -> bool {
+        self.own().is_some_and(OwnOptions::blocks_are_objects)
+    }
+
     /// What the engine is with these options, where `facets` are those of its entry.
     pub(super) fn facets(&self, facets: Facets) -> Facets {
         self.own().map_or(facets, |own| own.facets(facets))

@@ -126,6 +126,10 @@ impl OwnOptions for HttpOptions {
     fn facets(&self, facets: Facets) -> Facets {
         if self.http_create { facets.laid_out() } else { facets }
     }
+
+    fn blocks_are_objects(&self) -> bool {
+        self.http_object_mode == ObjectMode::Block
+    }
 }
 
 impl HttpOptions {
@@ -138,6 +142,31 @@ impl HttpOptions {
         }
     }
 
+    /// The options that have no effect with these, each with why. The front end warns of those that were given.
+    pub(crate) fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
+        let mut all: Vec<(&'static str, &'static str)> = Vec::new();
+        let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
+        if self.http_mode != HttpProtocol::S3 {
+            idle(OF_S3, "it is about http_mode=s3");
+        } else {
+            if self.http_s3_anonymous {
+                idle(&KEYS, "http_s3_anonymous=1 sends no keys");
+            }
+            if !self.http_s3_keyid.is_empty() {
+                idle(&["http_s3_profile"], "http_s3_keyid says which key");
+            }
+        }
+        if self.http_mode != HttpProtocol::WebDav {
+            idle(&["http_user", "http_pass"], "it is about http_mode=webdav");
+        } else if self.http_user.is_empty() {
+            idle(&["http_pass"], "http_user is missing");
+        }
+        if self.http_mode != HttpProtocol::Swift {
+            idle(&["http_swift_auth_token"], "it is about http_mode=swift");
+        }
+        all
+    }
+
     /// Whether requests show who makes them (keys, passwords, tokens) on the way to another machine, unencrypted.
     pub fn identifies_in_the_open(&self) -> bool {
         let identifies = match self.http_mode {
@@ -148,6 +177,25 @@ impl HttpOptions {
         self.https == Encryption::Off && identifies && !is_here(&self.http_host)
     }
 }
+
+/// What is about S3 only, and what no other protocol has a default for.
+const OF_S3: &[&str] = &[
+    "http_s3_keyid",
+    "http_s3_key",
+    "http_s3_security_token",
+    "http_s3_profile",
+    "http_s3_anonymous",
+    "http_s3_unsigned_payload",
+    "http_s3_addressing",
+    "http_s3_checksum",
+    "http_s3_region",
+    "http_s3_storage_class",
+    "http_s3_sse_customer_key",
+    "http_s3_sse_customer_algorithm",
+];
+
+/// What says who asks.
+const KEYS: [&str; 4] = ["http_s3_keyid", "http_s3_key", "http_s3_security_token", "http_s3_profile"];
 
 /// Whether this host, perhaps with a port, is this machine.
 fn is_here(host: &str) -> bool {

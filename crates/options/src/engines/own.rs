@@ -59,6 +59,11 @@ pub trait OwnOptions: Any {
         false
     }
 
+    /// Whether each block of a file is an object of its own, so that what a name means depends on the block size.
+    fn blocks_are_objects(&self) -> bool {
+        false
+    }
+
     /// `uring`
     fn uring(&mut self) -> Option<&mut bool> {
         None
