@@ -4,7 +4,7 @@ use iolite_http::{
     Basic, Checksum, Client, Credentials, CustomerKey, Endpoint, Limits, Protocol, S3, Signer, Source, Store,
     Trust,
 };
-use iolite_options::engines::{Addressing, Encryption, HttpOptions, HttpProtocol, ObjectChecksum};
+use iolite_options::engines::{Addressing, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, Secret};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,6 +26,11 @@ pub(super) fn connect(options: &HttpOptions) -> Result<(Client, Store), String> 
     let store = Store::new(endpoint.to_string(), protocol);
     let client = Client::new(endpoint, &trust(options)?, limits).map_err(|error| error.to_string())?;
     Ok((client, store))
+}
+
+/// The secret of this option, if there is one.
+fn revealed(option: &str, secret: &Secret) -> Result<Option<String>, String> {
+    secret.given().map_err(|why| format!("{option}: {why}"))
 }
 
 fn trust(options: &HttpOptions) -> Result<Trust, String> {
@@ -53,10 +58,13 @@ fn trust(options: &HttpOptions) -> Result<Trust, String> {
 fn protocol(options: &HttpOptions) -> Result<Protocol, String> {
     Ok(match options.http_mode {
         HttpProtocol::WebDav => {
+            let password = revealed("http_pass", &options.http_pass)?.unwrap_or_default();
             let user = Some(&options.http_user).filter(|user| !user.is_empty());
-            Protocol::WebDav(user.map(|user| Basic::new(user, options.http_pass.reveal())))
+            Protocol::WebDav(user.map(|user| Basic::new(user, &password)))
         }
-        HttpProtocol::Swift => Protocol::Swift(options.http_swift_auth_token.given().map(str::to_owned)),
+        HttpProtocol::Swift => {
+            Protocol::Swift(revealed("http_swift_auth_token", &options.http_swift_auth_token)?)
+        }
         HttpProtocol::S3 => Protocol::S3(Box::new(s3(options)?)),
     })
 }
@@ -66,8 +74,9 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
     if is_unsigned && options.https == Encryption::Off {
         return Err("http_s3_unsigned_payload=1 needs https=on: nothing else protects bodies".to_owned());
     }
-    let customer_key = options.http_s3_sse_customer_key.given().map(|key| {
-        CustomerKey::new(&options.http_s3_sse_customer_algorithm, key)
+    let customer_key = revealed("http_s3_sse_customer_key", &options.http_s3_sse_customer_key)?;
+    let customer_key = customer_key.map(|key| {
+        CustomerKey::new(&options.http_s3_sse_customer_algorithm, &key)
             .map_err(|why| format!("http_s3_sse_customer_key: {why}"))
     });
     let signer = match options.http_s3_anonymous {
@@ -90,13 +99,13 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
 
 /// The keys: those that were given, or those of the environment or of a file.
 fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
-    let (id, secret) = (&options.http_s3_keyid, options.http_s3_key.given());
+    let (id, secret) = (&options.http_s3_keyid, revealed("http_s3_key", &options.http_s3_key)?);
     match (id.is_empty(), secret) {
         (false, Some(secret)) => {
-            let token = options.http_s3_security_token.given().map(str::to_owned);
-            return Ok(Credentials { id: id.clone(), secret: secret.to_owned(), token });
+            let token = revealed("http_s3_security_token", &options.http_s3_security_token)?;
+            return Ok(Credentials { id: id.clone(), secret, token });
         }
-        (true, None) if options.http_s3_security_token.given().is_some() => {
+        (true, None) if options.http_s3_security_token.is_given() => {
             return Err("http_s3_security_token goes with http_s3_keyid and http_s3_key".to_owned());
         }
         (true, None) => {}

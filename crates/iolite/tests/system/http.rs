@@ -458,6 +458,62 @@ pub fn keys_come_from_the_environment_or_a_file() {
 }
 
 #[test]
+pub fn secrets_come_from_files_and_the_environment() {
+    let dir = scratch();
+    let server = ObjectServer::start();
+    let last = || server.requests().last().unwrap().fields.clone();
+    let line = |mode: &str, line: &str| {
+        let host = server.host();
+        format!(
+            "--name=job --ioengine=http --http_mode={mode} --http_host={host} --filename=/b/a --rw=write --bs=4k \
+             --size=4k --output-format=json {line}"
+        )
+    };
+    let key = "0123456789abcdef0123456789abcdef";
+    let files = [("pass", "sesame\n"), ("token", "t0k"), ("secret", "s\n"), ("sse", key), ("empty", "\n")];
+    for (name, content) in files {
+        std::fs::write(dir.path().join(name), content).unwrap();
+    }
+    let environment = [("A_PASS", "sesame"), ("A_TOKEN", "t0k"), ("A_SECRET", "s"), ("A_KEY", key)];
+    let run = |mode: &str, options: &str| {
+        with_environment(dir.path(), &line(mode, options), &environment).ok();
+        last()
+    };
+    for password in ["http_pass_file=pass", "http_pass_env=A_PASS", "http_pass=no --http_pass_file=pass"] {
+        let fields = run("webdav", &format!("--http_user=Aladdin --{password}"));
+        assert_eq!(fields["authorization"], "Basic QWxhZGRpbjpzZXNhbWU=", "{password}");
+    }
+    for token in ["file=token", "env=A_TOKEN"] {
+        let fields = run("swift", &format!("--http_swift_auth_token_{token}"));
+        assert_eq!(fields["x-auth-token"], "t0k", "{token}");
+    }
+    for [secret, token, sse] in
+        [["file=secret", "file=token", "file=sse"], ["env=A_SECRET", "env=A_TOKEN", "env=A_KEY"]]
+    {
+        let fields = run(
+            "s3",
+            &format!(
+                "--http_s3_keyid=AKID --http_s3_key_{secret} --http_s3_security_token_{token} \
+                 --http_s3_sse_customer_key_{sse}"
+            ),
+        );
+        assert!(fields["authorization"].contains("Credential=AKID/"), "{fields:?}");
+        assert_eq!(fields["x-amz-security-token"], "t0k");
+        let name = "x-amz-server-side-encryption-customer-key";
+        assert_eq!(fields[name], "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=");
+    }
+    for (options, said) in [
+        ("--http_user=u --http_pass_file=none", "http_pass: none: No such file"),
+        ("--http_user=u --http_pass_file=empty", "http_pass: empty: it is empty"),
+        ("--http_user=u --http_pass_env=A_NOTHING", "no environment variable A_NOTHING"),
+    ] {
+        let refused = with_environment(dir.path(), &line("webdav", options), &environment);
+        assert_eq!(refused.code(), 1, "{options}");
+        assert!(refused.output().contains(said), "{options}: {}", refused.output());
+    }
+}
+
+#[test]
 pub fn requests_say_what_they_were_told_to() {
     let server = ObjectServer::start();
     let last = || server.requests().last().unwrap().fields.clone();

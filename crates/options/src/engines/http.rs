@@ -2,7 +2,7 @@
 
 use super::Facets;
 use super::own::{OwnOptions, own, own_options, place};
-use super::secret::Secret;
+use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 
@@ -157,12 +157,14 @@ impl HttpOptions {
             }
         }
         if self.http_mode != HttpProtocol::WebDav {
-            idle(&["http_user", "http_pass"], "it is about http_mode=webdav");
+            idle(&["http_user"], "it is about http_mode=webdav");
+            idle(&PASSWORD, "it is about http_mode=webdav");
         } else if self.http_user.is_empty() {
-            idle(&["http_pass"], "http_user is missing");
+            idle(&PASSWORD, "http_user is missing");
         }
         if self.http_mode != HttpProtocol::Swift {
-            idle(&["http_swift_auth_token"], "it is about http_mode=swift");
+            let all = ["http_swift_auth_token", "http_swift_auth_token_file", "http_swift_auth_token_env"];
+            idle(&all, "it is about http_mode=swift");
         }
         all
     }
@@ -172,7 +174,7 @@ impl HttpOptions {
         let identifies = match self.http_mode {
             HttpProtocol::S3 => !self.http_s3_anonymous,
             HttpProtocol::WebDav => !self.http_user.is_empty(),
-            HttpProtocol::Swift => self.http_swift_auth_token.given().is_some(),
+            HttpProtocol::Swift => self.http_swift_auth_token.is_given(),
         };
         self.https == Encryption::Off && identifies && !is_here(&self.http_host)
     }
@@ -182,7 +184,11 @@ impl HttpOptions {
 const OF_S3: &[&str] = &[
     "http_s3_keyid",
     "http_s3_key",
+    "http_s3_key_file",
+    "http_s3_key_env",
     "http_s3_security_token",
+    "http_s3_security_token_file",
+    "http_s3_security_token_env",
     "http_s3_profile",
     "http_s3_anonymous",
     "http_s3_unsigned_payload",
@@ -191,11 +197,25 @@ const OF_S3: &[&str] = &[
     "http_s3_region",
     "http_s3_storage_class",
     "http_s3_sse_customer_key",
+    "http_s3_sse_customer_key_file",
+    "http_s3_sse_customer_key_env",
     "http_s3_sse_customer_algorithm",
 ];
 
 /// What says who asks.
-const KEYS: [&str; 4] = ["http_s3_keyid", "http_s3_key", "http_s3_security_token", "http_s3_profile"];
+const KEYS: [&str; 8] = [
+    "http_s3_keyid",
+    "http_s3_key",
+    "http_s3_key_file",
+    "http_s3_key_env",
+    "http_s3_security_token",
+    "http_s3_security_token_file",
+    "http_s3_security_token_env",
+    "http_s3_profile",
+];
+
+/// The password of WebDAV, wherever it is.
+const PASSWORD: [&str; 3] = ["http_pass", "http_pass_file", "http_pass_env"];
 
 /// Whether this host, perhaps with a port, is this machine.
 fn is_here(host: &str) -> bool {
@@ -211,16 +231,6 @@ fn is_here(host: &str) -> bool {
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)
-}
-
-/// A text that nobody may read.
-macro_rules! secret {
-    ($field:ident) => {
-        |own, given| {
-            place::<HttpOptions>(own)?.$field = Secret::new(given.string()?);
-            Ok(())
-        }
-    };
 }
 
 static HTTPS: Definition = option("https", Kind::Str, "Encrypted connections")
@@ -240,10 +250,10 @@ static HTTP_HOST: Definition = option("http_host", Kind::Str, "Server, with :POR
 static HTTP_USER: Definition =
     option("http_user", Kind::Str, "User name").lands_in_engine(own!(HttpOptions.http_user, string()));
 static HTTP_PASS: Definition =
-    option("http_pass", Kind::Str, "Password").secret().lands_in_engine(secret!(http_pass));
+    option("http_pass", Kind::Str, "Password").secret().lands_in_engine(secret!(HttpOptions.http_pass));
 static HTTP_S3_KEY: Definition = option("http_s3_key", Kind::Str, "Secret key of the S3 account")
     .secret()
-    .lands_in_engine(secret!(http_s3_key));
+    .lands_in_engine(secret!(HttpOptions.http_s3_key));
 static HTTP_S3_KEYID: Definition = option(
     "http_s3_keyid",
     Kind::Str,
@@ -253,11 +263,11 @@ static HTTP_S3_KEYID: Definition = option(
 static HTTP_S3_SECURITY_TOKEN: Definition =
     option("http_s3_security_token", Kind::Str, "Session token of temporary S3 credentials")
         .secret()
-        .lands_in_engine(secret!(http_s3_security_token));
+        .lands_in_engine(secret!(HttpOptions.http_s3_security_token));
 static HTTP_SWIFT_AUTH_TOKEN: Definition =
     option("http_swift_auth_token", Kind::Str, "Authentication token of Swift")
         .secret()
-        .lands_in_engine(secret!(http_swift_auth_token));
+        .lands_in_engine(secret!(HttpOptions.http_swift_auth_token));
 static HTTP_S3_REGION: Definition = option("http_s3_region", Kind::Str, "Region of the bucket")
     .default("us-east-1")
     .lands_in_engine(own!(HttpOptions.http_s3_region, string()));
@@ -267,7 +277,7 @@ static HTTP_S3_SSE_CUSTOMER_KEY: Definition = option(
     "Key with which the server encrypts objects: 32 characters, or 44 in Base64",
 )
 .secret()
-.lands_in_engine(secret!(http_s3_sse_customer_key));
+.lands_in_engine(secret!(HttpOptions.http_s3_sse_customer_key));
 static HTTP_S3_SSE_CUSTOMER_ALGORITHM: Definition =
     option("http_s3_sse_customer_algorithm", Kind::Str, "Cipher that goes with this key")
         .default("AES256")
@@ -373,6 +383,11 @@ static HTTP_CERT_FILE: Definition =
         .lands_in_engine(own!(HttpOptions.http_cert_file, string()));
 static HTTP_KEY_FILE: Definition = option("http_key_file", Kind::Str, "Key of that certificate (PEM)")
     .lands_in_engine(own!(HttpOptions.http_key_file, string()));
+static HTTP_PASS_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOptions.http_pass);
+static HTTP_S3_KEY_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOptions.http_s3_key);
+static HTTP_S3_SECURITY_TOKEN_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOptions.http_s3_security_token);
+static HTTP_SWIFT_AUTH_TOKEN_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOptions.http_swift_auth_token);
+static HTTP_S3_SSE_CUSTOMER_KEY_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOptions.http_s3_sse_customer_key);
 
 /// All of them.
 pub static OPTIONS: &[&Definition] = &[
@@ -402,6 +417,16 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_CA_FILE,
     &HTTP_CERT_FILE,
     &HTTP_KEY_FILE,
+    &HTTP_PASS_ELSEWHERE[0],
+    &HTTP_PASS_ELSEWHERE[1],
+    &HTTP_S3_KEY_ELSEWHERE[0],
+    &HTTP_S3_KEY_ELSEWHERE[1],
+    &HTTP_S3_SECURITY_TOKEN_ELSEWHERE[0],
+    &HTTP_S3_SECURITY_TOKEN_ELSEWHERE[1],
+    &HTTP_SWIFT_AUTH_TOKEN_ELSEWHERE[0],
+    &HTTP_SWIFT_AUTH_TOKEN_ELSEWHERE[1],
+    &HTTP_S3_SSE_CUSTOMER_KEY_ELSEWHERE[0],
+    &HTTP_S3_SSE_CUSTOMER_KEY_ELSEWHERE[1],
 ];
 
 #[cfg(test)]

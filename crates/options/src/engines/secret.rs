@@ -1,37 +1,146 @@
-//! Texts that nobody may read.
+//! Texts that nobody may read: keys, passwords, tokens, and addresses with a password in them.
+//!
+//! An option with such a value has two more beside it, `NAME_file` and `NAME_env`, so that the value need not stand on a
+//! command line, where everybody who may list processes sees it. They are declared by `elsewhere!`, and all three land in
+//! one [`Secret`]: whichever was given last counts. The file or variable is read by who needs the secret
+//! ([`Secret::reveal`]), so plans and what is stored of a run carry its name only.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// What stands where a secret would.
 pub(crate) const PLACEHOLDER: &str = "***";
+/// Most bytes of a file with a secret.
+const MOST: u64 = 64 << 10;
 
 /// A key, a password or a token. It is in no debug output. (Plans carry it, as it is needed where the job runs.)
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Secret(String);
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Secret {
+    /// The text itself; empty = there is none.
+    Text(String),
+    /// The content of this file, without the end of its line.
+    File(PathBuf),
+    /// The value of this environment variable.
+    Environment(String),
+}
+
+impl Default for Secret {
+    fn default() -> Self {
+        Secret::new(String::new())
+    }
+}
 
 impl Secret {
     /// Keeps this text.
     pub fn new(text: String) -> Secret {
-        Secret(text)
+        Secret::Text(text)
     }
 
-    /// The text itself.
-    pub fn reveal(&self) -> &str {
-        &self.0
+    /// Whether there is one.
+    pub fn is_given(&self) -> bool {
+        !matches!(self, Secret::Text(text) if text.is_empty())
     }
 
-    /// The text itself, unless it is empty.
-    pub fn given(&self) -> Option<&str> {
-        Some(self.reveal()).filter(|text| !text.is_empty())
+    /// The text itself; empty = there is none.
+    ///
+    /// # Errors
+    /// In words, why it cannot be had from where it is.
+    pub fn reveal(&self) -> Result<String, String> {
+        match self {
+            Secret::Text(text) => Ok(text.clone()),
+            Secret::File(path) => content(path),
+            Secret::Environment(name) => match std::env::var(name) {
+                Ok(text) if !text.is_empty() => Ok(text),
+                Ok(_) => Err(format!("the environment variable {name} is empty")),
+                Err(std::env::VarError::NotPresent) => {
+                    Err(format!("there is no environment variable {name}"))
+                }
+                Err(std::env::VarError::NotUnicode(_)) => {
+                    Err(format!("the environment variable {name} is no text"))
+                }
+            },
+        }
+    }
+
+    /// The text itself, if there is one.
+    ///
+    /// # Errors
+    /// As [`Secret::reveal`].
+    pub fn given(&self) -> Result<Option<String>, String> {
+        if self.is_given() { self.reveal().map(Some) } else { Ok(None) }
+    }
+}
+
+/// The content of a file with a secret.
+fn content(path: &Path) -> Result<String, String> {
+    let of_file = |why: &str| format!("{}: {why}", path.display());
+    let metadata = fs::metadata(path).map_err(|error| of_file(&iolite_types::describe_error(&error)))?;
+    if !metadata.is_file() {
+        return Err(of_file("each job reads the secret, so it has to be in a regular file"));
+    }
+    if metadata.len() > MOST {
+        return Err(of_file("it is larger than 64 KiB, which no secret is"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| of_file(&iolite_types::describe_error(&error)))?;
+    match text.trim_end_matches(['\r', '\n']) {
+        "" => Err(of_file("it is empty")),
+        text if text.contains('\n') => Err(of_file("it has several lines, and a secret has one")),
+        text => Ok(text.to_owned()),
     }
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "none" } else { PLACEHOLDER })
+        match self {
+            Secret::Text(text) => f.write_str(if text.is_empty() { "none" } else { PLACEHOLDER }),
+            Secret::File(path) => write!(f, "in {}", path.display()),
+            Secret::Environment(name) => write!(f, "in ${name}"),
+        }
     }
 }
+
+/// The landing of a secret: `secret!(HttpOptions.http_pass)`.
+macro_rules! secret {
+    ($type:ident.$field:ident) => {
+        |own, given| {
+            $crate::engines::own::place::<$type>(own)?.$field =
+                $crate::engines::secret::Secret::new(given.string()?);
+            Ok(())
+        }
+    };
+}
+
+/// The two options beside the one of this secret, which is called as its field: `NAME_file` and `NAME_env`.
+macro_rules! elsewhere {
+    ($type:ident.$field:ident) => {
+        [
+            $crate::definition::Definition::engine(
+                concat!(stringify!($field), "_file"),
+                $crate::definition::Kind::Str,
+                concat!("File with the value of ", stringify!($field), ", so that no process list has it"),
+            )
+            .lands_in_engine(|own, given| {
+                $crate::engines::own::place::<$type>(own)?.$field =
+                    $crate::engines::secret::Secret::File(given.string()?.into());
+                Ok(())
+            }),
+            $crate::definition::Definition::engine(
+                concat!(stringify!($field), "_env"),
+                $crate::definition::Kind::Str,
+                concat!("Environment variable with the value of ", stringify!($field)),
+            )
+            .lands_in_engine(|own, given| {
+                $crate::engines::own::place::<$type>(own)?.$field =
+                    $crate::engines::secret::Secret::Environment(given.string()?);
+                Ok(())
+            }),
+        ]
+    };
+}
+
+pub(super) use {elsewhere, secret};
 
 #[cfg(test)]
 mod tests {
@@ -40,7 +149,33 @@ mod tests {
     #[test]
     fn secrets_are_not_shown() {
         let secret = Secret::new("sesame".into());
-        assert_eq!((format!("{secret:?}").as_str(), secret.reveal()), ("***", "sesame"));
-        assert_eq!((format!("{:?}", Secret::default()).as_str(), Secret::default().given()), ("none", None));
+        assert_eq!((format!("{secret:?}").as_str(), secret.reveal()), ("***", Ok("sesame".into())));
+        assert_eq!(
+            (format!("{:?}", Secret::default()).as_str(), Secret::default().given()),
+            ("none", Ok(None))
+        );
+    }
+
+    #[test]
+    fn files_hold_one_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pass");
+        let of = || Secret::File(path.clone()).given();
+        assert!(of().unwrap_err().contains("No such file"));
+        for (content, outcome) in [
+            ("sesame\n", Ok("sesame")),
+            (" two words \r\n", Ok(" two words ")),
+            ("\n", Err("is empty")),
+            ("a\nb\n", Err("several lines")),
+        ] {
+            fs::write(&path, content).unwrap();
+            match outcome {
+                Ok(text) => assert_eq!(of(), Ok(Some(text.to_owned()))),
+                Err(why) => assert!(of().unwrap_err().contains(why)),
+            }
+        }
+        assert!(Secret::File("/dev/null".into()).reveal().unwrap_err().contains("regular file"));
+        let none = Secret::Environment("IOLITE_THERE_IS_NO_SUCH".into());
+        assert!(none.is_given() && none.reveal().unwrap_err().contains("IOLITE_THERE_IS_NO_SUCH"));
     }
 }
