@@ -1,5 +1,5 @@
 //! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, a server of
-//! objects that misbehaves when told to, real servers, the releases of fio to compare with, and a virtual machine.
+//! objects that misbehaves when told to, real servers (also a Ceph cluster), the releases of fio to compare with, and a virtual machine.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
 //! | `IOLITE_VM` | the directory that `scripts/vm` has filled (default: `target/vm`) |
 
+pub mod ceph;
 pub mod engines;
 pub mod objects;
 pub mod peers;
@@ -18,6 +19,7 @@ pub mod servers;
 pub mod skip;
 pub mod vm;
 
+pub use ceph::{Ceph, Gateway};
 pub use engines::{engine_of, example_engine};
 pub use objects::{ObjectServer, Reply, Seen, certificate};
 pub use peers::{Peer, peers};

@@ -49,7 +49,7 @@ impl Drop for Serving {
 }
 
 /// A port that nobody listens on.
-fn free_port() -> SocketAddr {
+pub(crate) fn free_port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("it has an address")
 }
