@@ -23,6 +23,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_logs(job, warnings);
     settle_verification(job, warnings);
     settle_traces(job, warnings);
+    settle_engine(job, warnings);
     settle_http(job, warnings);
     settle_other_end(job);
     if job.zones.zonerange == 0 {
@@ -37,15 +38,17 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Tells of what has no effect, and of secrets in the open: whoever is between this machine and another one reads what is
-/// not encrypted.
-fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let Some(own) = job.engine.of::<HttpOptions>() else { return };
-    for (name, why) in own.without_effect().into_iter().filter(|(name, _)| job.is_set(name)) {
+/// Tells of the engine's own options that have no effect.
+fn settle_engine(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    for (name, why) in job.engine.without_effect().into_iter().filter(|(name, _)| job.is_set(name)) {
         let message = format!("{name}: has no effect: {why}");
         warnings.push(Diagnostic { origin: origin(job, name), message });
     }
-    if own.identifies_in_the_open() {
+}
+
+/// Whoever is between this machine and another one reads what is not encrypted.
+fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    if let Some(own) = job.engine.of::<HttpOptions>().filter(|own| own.identifies_in_the_open()) {
         let message = format!(
             "https=off: keys, passwords or data go to {} unencrypted, and whoever is in between can read them; use \
              https=on",

@@ -6,7 +6,7 @@
 mod writer;
 
 use crate::rates::Block;
-use crate::{Exporter, Program, clock, rates};
+use crate::{Exporter, Program, clock, far_end, rates};
 use iolite_stats::{
     BlockReport, BlockState, DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport, Latency,
     Quantity, Report, SteadyReport, midpoint,
@@ -88,6 +88,7 @@ impl Json {
             self.latency(json, "issue_error_ns", &job.lateness, &job.display, true)?;
             json.close()?;
         }
+        far_ends(json, report, job)?;
         if let Some(description) = &job.description {
             json.text("desc", description)?;
         }
@@ -259,6 +260,33 @@ fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     json.float("latency_percentile", job.latency_percentile)?;
     json.integer("latency_window", job.latency_window_ns / 1000)?;
     json.integer("latency_window_us", job.latency_window_ns / 1000)
+}
+
+/// What the jobs at the other ends of its connections saw. The key is ours.
+fn far_ends(json: &mut Writer, report: &Report, job: &JobReport) -> io::Result<()> {
+    let ends = far_end::of(report, job);
+    if ends.is_empty() {
+        return Ok(());
+    }
+    json.open_array("far_end")?;
+    for end in ends {
+        json.open_element()?;
+        json.text("jobname", &end.job.name)?;
+        for (direction, moved) in end.moved() {
+            json.open(direction.name())?;
+            json.integer("io_bytes", moved.bytes)?;
+            json.integer("total_ios", moved.ios)?;
+            json.integer("bw_bytes", rates::bandwidth(moved))?;
+            json.float("iops", rates::iops_exact(moved))?;
+            json.integer("runtime", moved.runtime_ms)?;
+            json.close()?;
+        }
+        if let Some(lost) = end.lost {
+            json.integer("lost_bytes", lost)?;
+        }
+        json.close()?;
+    }
+    json.close_array()
 }
 
 fn block_lives(json: &mut Writer, blocks: &BlockReport, percentiles: &[f64]) -> io::Result<()> {

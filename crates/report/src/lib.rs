@@ -5,6 +5,7 @@
 //! fio 3.42, character for character, because tools and people are used to them. Nothing here knows how anything was
 //! measured.
 
+mod far_end;
 pub mod header;
 pub mod live;
 
@@ -36,6 +37,13 @@ pub struct Program {
     pub version: String,
     /// Who really speaks, whatever the name: `iolite-0.1.0`.
     pub own_version: String,
+}
+
+impl Program {
+    /// Whether it is called by its own name. Under another one, people get what they know of that.
+    fn is_itself(&self) -> bool {
+        self.version == self.own_version
+    }
 }
 
 /// An output format.

@@ -6,7 +6,7 @@
 use crate::latency::Scale;
 use crate::rates::Block;
 use crate::units::{self, Units};
-use crate::{Exporter, Program, clock, idleness, percentiles, rates};
+use crate::{Exporter, Program, clock, far_end, idleness, percentiles, rates};
 use iolite_stats::{
     BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, First, GroupDirection, GroupReport,
     JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
@@ -31,10 +31,10 @@ const CLASS_LABELS: [&str; 12] =
 pub struct Normal;
 
 impl Exporter for Normal {
-    fn write(&self, report: &Report, _: &Program, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, report: &Report, program: &Program, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
         for job in report.jobs.iter().filter(|job| has_something_to_tell(job)) {
-            write_job(report, job, out)?;
+            write_job(report, job, program, out)?;
         }
         for group in &report.groups {
             write_group(group, out)?;
@@ -49,7 +49,7 @@ fn has_something_to_tell(job: &JobReport) -> bool {
     job.error.is_some() || job.directions.iter().any(|(_, measured)| measured.issued > 0 || measured.ios > 0)
 }
 
-fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn Write) -> io::Result<()> {
     write_heading(report, job, out)?;
     for block in rates::blocks(report, job) {
         if block.measured.runtime_ms > 0 {
@@ -62,6 +62,9 @@ fn write_job(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Resul
     write_depths(job, out)?;
     write_issued(job, out)?;
     write_lateness(job, out)?;
+    if program.is_itself() {
+        write_far_ends(report, job, out)?;
+    }
     writeln!(
         out,
         "     latency   : target={}, window={}, percentile={:.2}%, depth={}",
@@ -333,6 +336,32 @@ fn write_lateness(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
         us(moments.max),
         moments.mean() / 1000.0
     )
+}
+
+/// What the jobs at the other ends of its connections saw.
+fn write_far_ends(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
+    let units = job_units(job);
+    for end in far_end::of(report, job) {
+        for (direction, moved) in end.moved() {
+            let bandwidth = rates::bandwidth(moved);
+            write!(
+                out,
+                "     far end   : {}: {}: IOPS={}, BW={} ({})({}/{}msec)",
+                end.job.name,
+                direction.name(),
+                units::count(rates::iops(moved), units.figures),
+                units.rate(bandwidth),
+                units.rate_other(bandwidth),
+                units.bytes(moved.bytes),
+                moved.runtime_ms
+            )?;
+            match end.lost {
+                Some(lost @ 1..) => writeln!(out, ", {} not received", units.bytes(lost))?,
+                _ => writeln!(out)?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Percentiles for a line that only Iolite has. A percentile is the midpoint of a bucket, which may be outside of the

@@ -125,6 +125,7 @@ fn job() -> BoxedStrategy<JobReport> {
                     first: Some(First { worker: 0, value: first }),
                 }),
                 identity: Identity::of(depth, group),
+                connected: [depth, members].into(),
                 blocks: display.intended.then(|| BlockReport {
                     states: [n[0], n[1], n[2], n[3], n[4]],
                     lifetimes: values[0].lat.histogram.clone(),

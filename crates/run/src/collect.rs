@@ -70,11 +70,18 @@ pub fn refused(plan: &Plan, timestamp_ms: u64, error_of: impl Fn(&JobPlan) -> Op
 
 /// The reports of the workers that are to be reported, with what `fill` fills in.
 fn reported(plan: &Plan, fill: impl Fn(&mut JobReport, &JobPlan, usize)) -> Vec<JobReport> {
+    let blocks = plan.reporting_blocks();
+    let mut block_of = vec![0; plan.workers.len()];
+    for (block, members) in (0..).zip(&blocks) {
+        members.iter().for_each(|&index| block_of[index] = block);
+    }
     let mut jobs = Vec::new();
-    for (block, members) in (0..).zip(plan.reporting_blocks()) {
+    for (block, members) in (0..).zip(blocks) {
         for index in members.into_iter().filter(|&index| job(plan, index).report.is_reported) {
             let planned = job(plan, index);
             let mut report = unmeasured(planned, Identity::of(block, index as u32));
+            report.connected =
+                plan.other_ends(&plan.workers[index]).into_iter().map(|other| block_of[other]).collect();
             fill(&mut report, planned, index);
             jobs.push(report);
         }

@@ -158,6 +158,7 @@ pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
                 latency_target_ns: n[13].into(),
                 latency_window_ns: n[14].into(),
                 latency_percentile,
+                connected: n[14..].iter().map(|number| number % 8).collect(),
                 display,
                 steady_state,
                 ..JobReport::default()

@@ -81,6 +81,7 @@ impl JobReport {
             *self.blocks.get_or_insert_default() += blocks;
         }
         self.sync += &other.sync;
+        self.connected.append(&mut other.connected);
         self.lateness += &other.lateness;
         add(&mut self.job_runtime_ms, other.job_runtime_ms);
         add(&mut self.log_wait_ms, other.log_wait_ms);

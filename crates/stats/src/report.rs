@@ -3,6 +3,7 @@
 use crate::{Depths, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, SteadyReport};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// The whole report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -129,6 +130,8 @@ pub struct JobReport {
     pub blocks: Option<BlockReport>,
     /// The steady state, if one was waited for.
     pub steady_state: Option<SteadyReport>,
+    /// The blocks of the jobs at the other ends of its connections (`ioengine=net`), if they are a part of the report.
+    pub connected: BTreeSet<u32>,
     /// How much later than in their trace I/Os were issued, in nanoseconds; empty if no trace gives times.
     pub lateness: Latency,
     /// How it is displayed.

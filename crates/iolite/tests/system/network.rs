@@ -109,6 +109,15 @@ fn jobs_of_one_run_send_and_receive() {
             "{}",
             pair.what
         );
+        // Each end is told what the other one saw.
+        for (near, far, direction) in [(jobs[0], jobs[1], "write"), (jobs[1], jobs[0], "read")] {
+            let seen = &near.0["far_end"][0];
+            assert_eq!(seen["jobname"], far.0["jobname"], "{}", pair.what);
+            for key in ["io_bytes", "total_ios", "bw_bytes", "iops", "runtime"] {
+                assert_eq!(seen[direction][key], far.0[direction][key], "{}: {key}", pair.what);
+            }
+            assert_eq!(seen["lost_bytes"], 0, "{}", pair.what);
+        }
         assert!(!dir.path().join("sock").exists(), "{}: the socket is removed", pair.what);
     }
     if !without.is_empty() {
@@ -250,6 +259,25 @@ fn who_is_done_says_so_and_the_other_end_ends() {
             let receiver = format!("--protocol={protocol} {listen} {}", timed(receives));
             run_pair(&receiver, &format!("--protocol={protocol} {}", timed(sends))).ok();
         }
+    }
+}
+
+#[test]
+fn what_the_protocol_does_not_have_is_told() {
+    let warned = |line: &str| {
+        let line = format!("--parse-only --name=j --ioengine=net --rw=write --size=64k --port=9 {line}");
+        Program::own().line(scratch().path(), &line).ok().stderr
+    };
+    for (line, why) in [
+        ("--hostname=::1 --protocol=udpv6 --nodelay=1", "nodelay: has no effect: it is about TCP"),
+        ("--hostname=h --protocol=udp --mss=1000", "mss: has no effect: it is about TCP"),
+        ("--hostname=h --ttl=4", "ttl: has no effect: it is about multicast"),
+        ("--hostname=127.0.0.1 --protocol=udp --interface=eth0", "interface: has no effect: it is about"),
+    ] {
+        assert!(warned(line).contains(why), "{line}: {}", warned(line));
+    }
+    for fine in ["--hostname=h --nodelay=1 --mss=1000", "--hostname=224.0.0.9 --protocol=udp --ttl=4"] {
+        assert_eq!(warned(fine), "", "{fine}");
     }
 }
 

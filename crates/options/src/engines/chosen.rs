@@ -1,7 +1,7 @@
 //! The own options of the engine that a job has chosen.
 
 use super::facets::Facets;
-use super::own::{OwnOptions, found};
+use super::own::{Idle, OwnOptions, found};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
     IoUringOptions, LibaioOptions,
@@ -99,6 +99,11 @@ impl EngineOptions {
     /// Whether each block of a file is an object of its own, so that what a name means depends on the block size.
     pub fn blocks_are_objects(&self) -> bool {
         self.own().is_some_and(OwnOptions::blocks_are_objects)
+    }
+
+    /// The engine's options that have no effect with the others, each with why.
+    pub(crate) fn without_effect(&self) -> Vec<Idle> {
+        self.own().map_or_else(Vec::new, OwnOptions::without_effect)
     }
 
     /// What the engine is with these options, where `facets` are those of its entry.

@@ -1,7 +1,7 @@
 //! The options of `http`.
 
 use super::Facets;
-use super::own::{OwnOptions, own, own_options, place};
+use super::own::{Idle, OwnOptions, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
@@ -130,21 +130,9 @@ impl OwnOptions for HttpOptions {
     fn blocks_are_objects(&self) -> bool {
         self.http_object_mode == ObjectMode::Block
     }
-}
 
-impl HttpOptions {
-    /// Does as fio does: what is not there reads as zeros and may be trimmed, and requests take as long as they like,
-    /// unless a limit was given.
-    pub fn be_lenient(&mut self, has_limit: bool) {
-        self.lenient = true;
-        if !has_limit {
-            self.http_timeout = 0;
-        }
-    }
-
-    /// The options that have no effect with these, each with why. The front end warns of those that were given.
-    pub(crate) fn without_effect(&self) -> Vec<(&'static str, &'static str)> {
-        let mut all: Vec<(&'static str, &'static str)> = Vec::new();
+    fn without_effect(&self) -> Vec<Idle> {
+        let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
         if self.http_mode != HttpProtocol::S3 {
             idle(OF_S3, "it is about http_mode=s3");
@@ -167,6 +155,17 @@ impl HttpOptions {
             idle(&all, "it is about http_mode=swift");
         }
         all
+    }
+}
+
+impl HttpOptions {
+    /// Does as fio does: what is not there reads as zeros and may be trimmed, and requests take as long as they like,
+    /// unless a limit was given.
+    pub fn be_lenient(&mut self, has_limit: bool) {
+        self.lenient = true;
+        if !has_limit {
+            self.http_timeout = 0;
+        }
     }
 
     /// Whether requests show who makes them (keys, passwords, tokens) on the way to another machine, unencrypted.

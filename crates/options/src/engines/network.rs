@@ -1,6 +1,6 @@
 //! Options of engines that talk to another machine.
 
-use super::own::{OwnOptions, own, own_options, place};
+use super::own::{Idle, OwnOptions, own, own_options, place};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -77,7 +77,19 @@ own_options! {
     }
 }
 
-impl OwnOptions for NetOptions {}
+impl OwnOptions for NetOptions {
+    fn without_effect(&self) -> Vec<Idle> {
+        let mut all: Vec<Idle> = Vec::new();
+        let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
+        if !self.protocol.is_tcp() {
+            idle(&["nodelay", "mss"], "it is about TCP (protocol=tcp or tcpv6)");
+        }
+        if self.group().is_none() {
+            idle(&["interface", "ttl"], "it is about multicast (protocol=udp and a group as hostname)");
+        }
+        all
+    }
+}
 
 impl NetOptions {
     /// Whether this side waits for the other one: TCP and vsock are told, otherwise it is the one that receives.

@@ -12,6 +12,9 @@ use std::any::Any;
 /// What a landing says that finds no place: of an engine of which only the names of options are known.
 const NOT_YET: &str = "its engine is not supported yet";
 
+/// An option that has no effect, and why.
+pub type Idle = (&'static str, &'static str);
+
 /// The struct of one engine's own options: where those of them are that it shares with others.
 pub trait OwnOptions: Any {
     /// `hipri`
@@ -62,6 +65,11 @@ pub trait OwnOptions: Any {
     /// Whether each block of a file is an object of its own, so that what a name means depends on the block size.
     fn blocks_are_objects(&self) -> bool {
         false
+    }
+
+    /// The options that have no effect with these, each with why. The front end warns of those that were given.
+    fn without_effect(&self) -> Vec<Idle> {
+        Vec::new()
     }
 
     /// `uring`

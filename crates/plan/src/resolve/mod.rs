@@ -161,7 +161,7 @@ impl Plan {
             priorities: priorities::rules(options, worker.seed),
             flow: peers::flow(self, worker),
             sized_ramp: peers::sized_ramp(self, worker),
-            other_ends: peers::other_ends(self, worker),
+            other_ends: self.other_ends(worker),
             verify: verification::rules(self, worker, layout, &workload, rivals),
             errors: errors::rules(options),
             buffers: buffers::rules(job, &workload),

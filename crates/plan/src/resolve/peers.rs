@@ -72,17 +72,21 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
     Some(End { waits, protocol: net.protocol, port: net.port + worker.clone, path })
 }
 
-/// The workers that connect to this one, or that it connects to.
-pub(super) fn other_ends(plan: &Plan, worker: &WorkerPlan) -> Vec<usize> {
-    let Some(own) = end(plan, worker) else { return Vec::new() };
-    let is_other = |other: &&WorkerPlan| {
-        end(plan, other).is_some_and(|other| {
-            let same_place =
-                if own.protocol == Protocol::Unix { own.path == other.path } else { own.port == other.port };
-            own.protocol == other.protocol && own.waits != other.waits && same_place
-        })
-    };
-    plan.workers.iter().filter(is_other).map(|other| other.index).collect()
+impl Plan {
+    /// The workers that connect to this one, or that it connects to.
+    pub fn other_ends(&self, worker: &WorkerPlan) -> Vec<usize> {
+        let Some(own) = end(self, worker) else { return Vec::new() };
+        let is_other = |other: &&WorkerPlan| {
+            end(self, other).is_some_and(|other| {
+                let same_place = match own.protocol {
+                    Protocol::Unix => own.path == other.path,
+                    _ => own.port == other.port,
+                };
+                own.protocol == other.protocol && own.waits != other.waits && same_place
+            })
+        };
+        self.workers.iter().filter(is_other).map(|other| other.index).collect()
+    }
 }
 
 /// The other workers whose jobs are like this.

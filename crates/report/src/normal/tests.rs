@@ -221,6 +221,51 @@ Run status group 1 (all jobs):
     assert!(text.contains(group), "{text}");
 }
 
+/// Two jobs, one of which sends what the other receives.
+fn connected() -> Report {
+    let mut report = example::mixed();
+    let moved = |bytes| DirectionReport {
+        bytes,
+        ios: bytes / 4096,
+        issued: bytes / 4096,
+        runtime_ms: 32,
+        ..DirectionReport::default()
+    };
+    let mut sender = report.jobs.remove(0);
+    sender.directions = PerDirection::default();
+    let mut receiver = sender.clone();
+    sender.directions[Direction::Write] = moved(32 << 20);
+    receiver.directions[Direction::Read] = moved(31 << 20);
+    (sender.name, receiver.name) = ("sender".into(), "receiver".into());
+    (sender.identity.block, receiver.identity.block) = (0, 1);
+    (sender.connected, receiver.connected) = ([1].into(), [0].into());
+    report.jobs = vec![sender, receiver];
+    report
+}
+
+#[test]
+fn both_ends_of_a_connection_stand_beside_each_other() {
+    let as_itself = |report: &Report| {
+        let program = Program { version: "iolite-0.1.0".into(), own_version: "iolite-0.1.0".into() };
+        let mut out = Vec::new();
+        Normal.write(report, &program, &mut out).expect("memory takes everything");
+        String::from_utf8(out).expect("text")
+    };
+    let mut report = connected();
+    let text = as_itself(&report);
+    let receivers = "
+     far end   : receiver: read: IOPS=248k, BW=969MiB/s (1016MB/s)(31.0MiB/32msec), 1024KiB not received
+";
+    let senders = "
+     far end   : sender: write: IOPS=256k, BW=1000MiB/s (1049MB/s)(32.0MiB/32msec), 1024KiB not received
+";
+    assert!(text.contains(receivers) && text.contains(senders), "{text}");
+    assert!(!normal(&report).contains("far end"), "under another name, there is no such line");
+    // Who else received it cannot be said of one of several.
+    report.jobs[0].connected.insert(2);
+    assert!(!as_itself(&report).contains("not received"));
+}
+
 #[test]
 fn the_lateness_of_a_replay_is_within_what_was_measured() {
     let mut late = Latency::default();
