@@ -7,21 +7,28 @@
 //! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH with decimal bytes as fio names them;
 //! with `range` a file is one object, of which reads ask for a range and which writes replace.
 
+mod ledger;
+mod multipart;
 mod remedy;
 mod set_up;
 mod storage;
 
+use self::ledger::Ledger;
+use self::multipart::{Uploads, Write as PartWrite};
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Storage, Unit,
 };
 use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink, Store};
-use iolite_options::engines::{HttpOptions, ObjectMode};
+use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode};
 use iolite_types::Operation;
 use std::fmt::Write;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
+
+/// Bytes of the parts in which a large object is laid out before a job, where nobody says how large they are.
+const LAID_OUT_PART: u64 = 16 << 20;
 
 /// The engine.
 pub struct HttpEngine {
@@ -37,6 +44,12 @@ pub struct HttpEngine {
     name: String,
     /// What was not there and was taken for zeros, or trimmed.
     missing: u64,
+    /// Units in flight.
+    flying: usize,
+    /// Objects that are uploaded in parts; `None` = the protocol has no such thing.
+    uploads: Option<Box<Uploads>>,
+    /// Writes become parts.
+    splits: bool,
 }
 
 /// An open file.
@@ -65,6 +78,11 @@ impl HttpEngine {
     /// The server is not known, keys or certificates are missing or cannot be used.
     pub fn new(config: &EngineConfig, options: &HttpOptions) -> Result<Self, EngineError> {
         let (client, store) = set_up::connect(options).map_err(EngineError::Http)?;
+        let part = options.http_s3_multipart_size;
+        let uploads = (options.http_mode == HttpProtocol::S3).then(|| {
+            let part = if part > 0 { part } else { LAID_OUT_PART };
+            Box::new(Uploads::new(part, config.depth, Ledger::new(&config.auxiliary)))
+        });
         Ok(HttpEngine {
             client,
             store,
@@ -74,6 +92,9 @@ impl HttpEngine {
             units: vec![Flying::default(); config.depth],
             name: String::new(),
             missing: 0,
+            flying: 0,
+            splits: part > 0 && uploads.is_some(),
+            uploads,
         })
     }
 
@@ -89,6 +110,7 @@ impl HttpEngine {
     /// As [`Engine::queue`].
     unsafe fn begin(&mut self, unit: &Unit, method: Method) -> Result<(), Errno> {
         let file = self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
+        let end = file.end;
         let part = name_object(&mut self.name, &self.options, &file.name, unit.offset, unit.length);
         let part = part.filter(|_| method == Method::Get);
         let length = unit.length as usize;
@@ -96,12 +118,6 @@ impl HttpEngine {
             // SAFETY: the caller promises that the buffer is valid for these bytes.
             Method::Put if length > 0 => unsafe { std::slice::from_raw_parts(unit.buffer, length) },
             _ => &[],
-        };
-        let mut head = self.client.blank();
-        self.store.head(method, &Object { name: &self.name, part }, body, &mut head);
-        let sink = match method {
-            Method::Get => Sink::Memory(unit.buffer, length),
-            _ => Sink::Text,
         };
         if self.units.len() <= unit.index as usize {
             self.units.resize(unit.index as usize + 1, Flying::default());
@@ -114,11 +130,46 @@ impl HttpEngine {
             method: Some(method),
             words: None,
         };
+        if self.splits && method != Method::Get && self.is_of_parts(unit, method, end)? {
+            let Unit { buffer, length, offset, index, file, .. } = *unit;
+            // SAFETY: the caller promises what is demanded here.
+            unsafe { self.begin_write(PartWrite { buffer, length, offset, unit: index, file }) };
+            return Ok(());
+        }
+        let mut head = self.client.blank();
+        self.store.head(method, &Object { name: &self.name, part, query: "" }, body, &mut head);
+        let sink = match method {
+            Method::Get => Sink::Memory(unit.buffer, length),
+            _ => Sink::Text,
+        };
         let body = (body.as_ptr(), body.len());
         let request = Request { head, body, sink, head_only: false, fields: false };
         // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
         unsafe { self.client.begin(unit.index, request) };
         Ok(())
+    }
+
+    /// Whether a write is uploaded in parts.
+    fn is_of_parts(&mut self, unit: &Unit, method: Method, end: u64) -> Result<bool, Errno> {
+        let Some(uploads) = &self.uploads else { return Ok(false) };
+        let mode = self.options.http_object_mode;
+        if !uploads.takes(mode, unit.length, end) {
+            return Ok(false);
+        }
+        let is_whole = unit.offset == 0 && unit.length == end;
+        let fits = match method {
+            Method::Put => mode == ObjectMode::Block || uploads.fits(unit.offset, unit.length, end),
+            _ => mode == ObjectMode::Block || is_whole,
+        };
+        if fits {
+            return Ok(method == Method::Put);
+        }
+        let words = match method {
+            Method::Put => "it is no part of the object (http_s3_multipart_size)",
+            _ => "trims remove whole objects: bs= has to be the size of the file",
+        };
+        self.units[unit.index as usize].words = Some(words.to_owned());
+        Err(Errno(libc::EINVAL))
     }
 
     /// What became of a unit.
@@ -186,6 +237,19 @@ impl HttpEngine {
         }
     }
 
+    /// Units that are over and have not been taken.
+    fn count_over(&self) -> usize {
+        match &self.uploads {
+            Some(uploads) if self.splits => uploads.over.len(),
+            _ => self.client.count_done(),
+        }
+    }
+
+    /// What there is to tell of uploads.
+    fn news(&mut self) -> Vec<String> {
+        self.uploads.as_deref_mut().map(|uploads| std::mem::take(&mut uploads.news)).unwrap_or_default()
+    }
+
     /// The request of a unit: `GET /bucket/name_0_4096`.
     fn in_words(&mut self, index: usize) -> String {
         let Flying { file, offset, length, method, .. } = self.units[index];
@@ -220,14 +284,24 @@ impl Engine for HttpEngine {
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let name = self.server_name(&spec.path)?;
-        let is_whole = self.options.http_object_mode == ObjectMode::Block || self.block == spec.size;
+        let objects = self.options.http_object_mode;
+        let invalid = |words| Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        if self.splits && mode.write {
+            let part = self.options.http_s3_multipart_size;
+            if let Some(words) = multipart::obstacle(part, objects, self.block, spec.size) {
+                return invalid(format!("{}: {words}", spec.path.display()));
+            }
+            self.abort_left();
+        }
+        let in_parts = self.splits && spec.size > self.options.http_s3_multipart_size;
+        let is_whole = objects == ObjectMode::Block || self.block == spec.size || in_parts;
         if mode.write && !is_whole && !self.options.lenient {
             let words = format!(
                 "{}: http_object_mode=range writes and trims whole objects: bs= has to be the size of the file, {} bytes",
                 spec.path.display(),
                 spec.size
             );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+            return invalid(words);
         }
         let index = index as usize;
         if self.files.len() <= index {
@@ -262,7 +336,10 @@ impl Engine for HttpEngine {
         };
         // SAFETY: the caller promises what is demanded here.
         match unsafe { self.begin(unit, method) } {
-            Ok(()) => Queued::Queued,
+            Ok(()) => {
+                self.flying += 1;
+                Queued::Queued
+            }
             Err(errno) => Queued::Completed(Err(errno)),
         }
     }
@@ -278,14 +355,14 @@ impl Engine for HttpEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let wanted = min.min(max).min(self.client.in_flight());
+        let wanted = min.min(max).min(self.flying);
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         // Even if nothing is waited for, requests have to go on.
         let mut has_driven = false;
-        while self.client.count_done() < wanted || !has_driven {
+        while self.count_over() < wanted || !has_driven {
             let left = match (wanted, end) {
                 (0, _) => Some(Duration::ZERO),
-                _ if self.client.count_done() >= wanted => Some(Duration::ZERO),
+                _ if self.count_over() >= wanted => Some(Duration::ZERO),
                 (_, Some(end)) => Some(end.saturating_duration_since(Instant::now())),
                 (_, None) => None,
             };
@@ -294,16 +371,26 @@ impl Engine for HttpEngine {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => break,
                 Err(error) => return Err(Errno::from(&error)),
             }
+            if self.splits {
+                self.go_on_with_uploads();
+            }
             has_driven = true;
             if left.is_some_and(|left| left.is_zero()) {
                 break;
             }
         }
         for _ in 0..max {
-            let Some(over) = self.client.next_done() else { break };
-            let unit = over.token;
-            let outcome = self.outcome(over);
-            done.push(Completion { unit, outcome });
+            let completion = if self.splits {
+                self.uploads.as_deref_mut().and_then(|uploads| uploads.over.pop_front())
+            } else {
+                self.client.next_done().map(|over| {
+                    let unit = over.token;
+                    Completion { unit, outcome: self.outcome(over) }
+                })
+            };
+            let Some(completion) = completion else { break };
+            self.flying -= 1;
+            done.push(completion);
         }
         Ok(())
     }
@@ -313,7 +400,8 @@ impl Engine for HttpEngine {
     }
 
     fn remarks(&mut self) -> Vec<String> {
-        let mut lines = Vec::new();
+        self.end_uploads();
+        let mut lines = self.news();
         let counts = self.client.counts();
         if self.missing > 0 {
             lines.push(format!(
@@ -333,5 +421,12 @@ impl Engine for HttpEngine {
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {
         Some(self)
+    }
+}
+
+impl Drop for HttpEngine {
+    /// A job that ends before its first or after an unforeseen unit leaves nothing behind either.
+    fn drop(&mut self) {
+        self.end_uploads();
     }
 }

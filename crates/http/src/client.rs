@@ -284,6 +284,20 @@ impl Client {
     /// # Errors
     /// There is no answer.
     pub fn call(&mut self, head: String, body: &[u8], head_only: bool) -> Result<Answer, Failure> {
+        self.call_until(None, head, body, head_only)
+    }
+
+    /// A request whose answer is waited for, until this moment at most.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub fn call_until(
+        &mut self,
+        end: Option<Instant>,
+        head: String,
+        body: &[u8],
+        head_only: bool,
+    ) -> Result<Answer, Failure> {
         // Others may be in flight when a job has given up. Nobody will ask for them.
         self.drop_all();
         let body = (body.as_ptr(), body.len());
@@ -293,7 +307,12 @@ impl Client {
             if let Some(done) = self.next_done() {
                 return done.result;
             }
-            match self.drive(None) {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                self.drop_all();
+                return Err(Failure { words: "no answer in time".to_owned() });
+            }
+            match self.drive(left) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {

@@ -9,6 +9,13 @@ pub fn percent_encoded(path: &[u8], out: &mut String) {
     }
 }
 
+/// Appends a value of a query: slashes are encoded as well.
+pub fn query_encoded(value: &[u8], out: &mut String) {
+    for &byte in value {
+        push_encoded(byte, false, out);
+    }
+}
+
 fn push_encoded(byte: u8, is_kept: bool, out: &mut String) {
     if is_kept || byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
         out.push(byte.into());
@@ -65,10 +72,35 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + next, month, day_of_month)
 }
 
+/// The moment that `2013-05-24T00:00:00.000Z` is, in seconds since 1970, without their fractions.
+pub(crate) fn seconds_of(text: &str) -> Option<u64> {
+    let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let seconds = (number(11, 13)? * 60 + number(14, 16)?) * 60 + number(17, 19)?;
+    // The day is looked for among those of that year: this is asked for a few times.
+    let first = year.checked_sub(1970)? * 365;
+    let days = (first..first + 600).find(|&days| civil(days) == (year, month, day))?;
+    Some(days * 86_400 + seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn moments_of_lists_are_read() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00:00.000Z", Some(0)),
+            ("2013-05-24T00:00:00Z", Some(1_369_353_600)),
+            ("2024-12-31T23:59:59.5Z", Some(1_735_689_599)),
+            ("2100-01-01T00:00:00Z", Some(4_102_444_800)),
+            ("2100-02-30T00:00:00Z", None),
+            ("yesterday", None),
+        ] {
+            assert_eq!(seconds_of(text), seconds, "{text}");
+        }
+    }
 
     #[test]
     fn moments_are_those_of_the_calendar() {

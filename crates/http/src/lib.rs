@@ -20,6 +20,7 @@
 //! | `credentials.rs` | keys from the environment and from the usual files |
 //! | `encoding.rs` | percent-encoding, hexadecimal digits, dates |
 //! | `store.rs` | requests for objects in each protocol |
+//! | `multipart.rs` | objects that are uploaded in parts |
 //! | `refusal.rs` | what a server says about a request that it does not grant |
 
 mod answer;
@@ -28,6 +29,7 @@ mod connection;
 mod credentials;
 mod encoding;
 mod endpoint;
+pub mod multipart;
 mod refusal;
 mod signature;
 mod store;
@@ -36,6 +38,7 @@ mod tls;
 pub use self::answer::Answer;
 pub use self::client::{Client, ClientError, Counts, Done, Failure, Limits, Request, Sink};
 pub use self::credentials::{Credentials, CredentialsError, Source};
+pub use self::encoding::percent_encoded;
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::refusal::Refusal;
 pub use self::signature::Signer;

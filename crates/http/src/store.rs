@@ -21,6 +21,8 @@ pub enum Method {
     Put,
     /// It is removed.
     Delete,
+    /// Something else is done to it, which the query says.
+    Post,
 }
 
 impl Method {
@@ -31,7 +33,13 @@ impl Method {
             Method::Head => "HEAD",
             Method::Put => "PUT",
             Method::Delete => "DELETE",
+            Method::Post => "POST",
         }
+    }
+
+    /// Whether its requests have a body, be it an empty one.
+    fn has_body(self) -> bool {
+        matches!(self, Method::Put | Method::Post)
     }
 }
 
@@ -42,6 +50,15 @@ pub struct Object<'a> {
     pub name: &'a str,
     /// The bytes that are meant; `None` = all.
     pub part: Option<Range<u64>>,
+    /// What is asked about it or done to it, encoded and sorted by name: `uploads=`; empty = nothing but the method.
+    pub query: &'a str,
+}
+
+impl<'a> Object<'a> {
+    /// A whole object.
+    pub fn whole(name: &'a str) -> Object<'a> {
+        Object { name, part: None, query: "" }
+    }
 }
 
 /// A key with which the server encrypts objects and which it forgets (SSE-C).
@@ -160,7 +177,7 @@ impl Store {
         }
         fields.clear();
         match protocol {
-            Protocol::S3(s3) => s3.fields(method, host, path, range, body, fields),
+            Protocol::S3(s3) => s3.fields(method, host, (path, object.query), range, body, fields),
             Protocol::WebDav(user) => {
                 if let Some(Basic(text)) = user {
                     let _ = write!(fields, "Authorization: Basic {text}\r\n");
@@ -172,20 +189,37 @@ impl Store {
                 }
             }
         }
-        let _ = write!(out, "{} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}", method.word());
+        let mark = if object.query.is_empty() { "" } else { "?" };
+        let _ = write!(
+            out,
+            "{} {path}{mark}{} HTTP/1.1\r\nHost: {host}\r\n{fields}",
+            method.word(),
+            object.query
+        );
         if !range.is_empty() {
             let _ = write!(out, "Range: {range}\r\n");
         }
-        if method == Method::Put {
+        if method.has_body() {
             let _ = write!(out, "Content-Length: {}\r\n", body.len());
         }
         out.push_str("\r\n");
     }
 }
 
+/// The query that begins an upload in parts.
+pub(crate) const BEGIN_UPLOAD: &str = "uploads=";
+
 impl S3 {
     /// Appends the fields that are S3's own, signed if somebody signs.
-    fn fields(&mut self, method: Method, host: &str, path: &str, range: &str, body: &[u8], out: &mut String) {
+    fn fields(
+        &mut self,
+        method: Method,
+        host: &str,
+        (path, query): (&str, &str),
+        range: &str,
+        body: &[u8],
+        out: &mut String,
+    ) {
         let token = self.signer.as_ref().and_then(Signer::token).map(str::to_owned);
         let is_hashed = self.signer.is_some() && !self.unsigned_bodies;
         let needs_hash = is_hashed || self.checksum == Some(Checksum::Sha256);
@@ -199,6 +233,7 @@ impl S3 {
                 ("x-amz-checksum-sha256", BASE64.encode(hash.unwrap_or_else(|| Sha256::digest(body).0)))
             }
         });
+        let begins_upload = method == Method::Post && query == BEGIN_UPLOAD;
         // Sorted by name, as the signature wants them.
         let mut fields: [(&str, &str); 8] = [("", ""); 8];
         let mut count = 0;
@@ -212,19 +247,23 @@ impl S3 {
         }
         if let Some((name, value)) = &checksum {
             add(name, value);
+        } else if begins_upload && let Some(checksum) = self.checksum {
+            // What each part will be sent with.
+            let name = if checksum == Checksum::Crc32c { "CRC32C" } else { "SHA256" };
+            add("x-amz-checksum-algorithm", name);
         }
         if let Some(token) = &token {
             add("x-amz-security-token", token);
         }
         if let Some(key) = &self.customer_key
-            && method != Method::Delete
+            && (begins_upload || matches!(method, Method::Get | Method::Head | Method::Put))
         {
             add("x-amz-server-side-encryption-customer-algorithm", &key.algorithm);
             add("x-amz-server-side-encryption-customer-key", &key.key);
             add("x-amz-server-side-encryption-customer-key-md5", &key.check);
         }
         if let Some(class) = &self.storage_class
-            && method == Method::Put
+            && (begins_upload || (method == Method::Put && query.is_empty()))
         {
             add("x-amz-storage-class", class);
         }
@@ -242,7 +281,7 @@ impl S3 {
                 }
                 _ => "UNSIGNED-PAYLOAD",
             };
-            let signed = Signed { method: method.word(), path, query: "", payload };
+            let signed = Signed { method: method.word(), path, query, payload };
             signer.sign(signed, fields, SystemTime::now(), out);
         }
     }
@@ -259,7 +298,7 @@ mod tests {
         out
     }
 
-    const WHOLE: Object<'static> = Object { name: "/b/o 1_0_4", part: None };
+    const WHOLE: Object<'static> = Object { name: "/b/o 1_0_4", part: None, query: "" };
 
     #[test]
     fn heads_say_what_is_done_and_to_what() {

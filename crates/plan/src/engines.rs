@@ -4,7 +4,7 @@ use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, SgOptions,
 };
-use iolite_options::engines::{NetOptions, Protocol};
+use iolite_options::engines::{HttpOptions, NetOptions, Protocol};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 
 /// What stands in the way: the option to blame, and why.
@@ -60,6 +60,13 @@ pub(crate) fn obstacles(
     found.extend(of_unit(options, engine));
     if !run.parse_only {
         found.extend(of_own_options(options).map(|message| ("ioengine", message)));
+    }
+    if options.engine.of::<HttpOptions>().is_some_and(HttpOptions::gathers_writes)
+        && options.depth.io_submit_mode == SubmitMode::Offload
+    {
+        let message =
+            "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
+        found.push(("io_submit_mode", message.to_owned()));
     }
     match engine.facets.data {
         Data::OwnStorage => found.extend(without_files(options, engine, "in a storage of its own")),

@@ -58,6 +58,9 @@ type Behaviour = Box<dyn Fn(&Seen) -> Reply + Send + Sync>;
 #[derive(Default)]
 struct State {
     objects: BTreeMap<String, Vec<u8>>,
+    /// What is being uploaded in parts: the object's path, and its parts.
+    uploads: BTreeMap<String, (String, BTreeMap<u32, Vec<u8>>)>,
+    uploads_begun: usize,
     requests: Vec<Seen>,
     /// Requests that wait for others, and the most that have.
     waiting: usize,
@@ -132,6 +135,11 @@ impl ObjectServer {
     /// Makes an object.
     pub fn put(&self, path: &str, bytes: &[u8]) {
         self.shared.state().objects.insert(path.to_owned(), bytes.to_vec());
+    }
+
+    /// How many uploads in parts are under way.
+    pub fn uploads(&self) -> usize {
+        self.shared.state().uploads.len()
     }
 
     /// All requests so far, in order.
@@ -270,7 +278,9 @@ fn serve<S: Read + Write>(
             Reply::Granted | Reply::GrantedAndEnded | Reply::Surplus => None,
         };
         let (status, told, bytes) = granted(&mut shared.state(), &seen, body);
-        let mut answer = format!("HTTP/1.1 {status}\r\nContent-Length: {told}\r\n\r\n").into_bytes();
+        let tag =
+            if seen.method == "PUT" { format!("ETag: \"tag-{}\"\r\n", seen.length) } else { String::new() };
+        let mut answer = format!("HTTP/1.1 {status}\r\n{tag}Content-Length: {told}\r\n\r\n").into_bytes();
         answer.extend_from_slice(&bytes[..bytes.len().min(cut.unwrap_or(usize::MAX))]);
         if reply == Reply::Surplus {
             answer.extend_from_slice(
@@ -320,6 +330,9 @@ fn gather(shared: &Shared, wanted: usize) {
 
 /// Does what is asked: status, length that is told, and body.
 fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usize, Vec<u8>) {
+    if let Some((path, query)) = seen.path.split_once('?') {
+        return in_parts(state, &seen.method, path, query, body);
+    }
     const MISSING: &[u8] = b"<Error><Code>NoSuchKey</Code><Message>There is none.</Message></Error>";
     let objects = &mut state.objects;
     match seen.method.as_str() {
@@ -345,6 +358,64 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
                 None => ("200 OK", bytes.len(), bytes.clone()),
             }
         }
+    }
+}
+
+/// What is asked about uploads in parts, as S3 does it.
+fn in_parts(
+    state: &mut State,
+    method: &str,
+    path: &str,
+    query: &str,
+    body: Vec<u8>,
+) -> (&'static str, usize, Vec<u8>) {
+    let argument = |name: &str| {
+        let mut all = query.split('&').filter_map(|item| item.split_once('='));
+        all.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
+    };
+    let text = |text: String| ("200 OK", text.len(), text.into_bytes());
+    let missing = || {
+        let text = b"<Error><Code>NoSuchUpload</Code></Error>".to_vec();
+        ("404 Not Found", text.len(), text)
+    };
+    let id = argument("uploadId").unwrap_or_default();
+    match method {
+        "POST" if query == "uploads=" => {
+            state.uploads_begun += 1;
+            let id = format!("upload-{}", state.uploads_begun);
+            state.uploads.insert(id.clone(), (path.to_owned(), BTreeMap::new()));
+            text(format!("<Result><UploadId>{id}</UploadId></Result>"))
+        }
+        "GET" => {
+            let bucket = format!("{path}/");
+            let items = state.uploads.iter().filter_map(|(id, (path, _))| {
+                let key = path.strip_prefix(&bucket)?;
+                Some(format!("<Upload><Key>{key}</Key><UploadId>{id}</UploadId></Upload>"))
+            });
+            text(format!("<List>{}</List>", items.collect::<String>()))
+        }
+        "PUT" => {
+            match (state.uploads.get_mut(&id), argument("partNumber").and_then(|text| text.parse().ok())) {
+                (Some((_, parts)), Some(number)) => {
+                    parts.insert(number, body);
+                    ("200 OK", 0, Vec::new())
+                }
+                _ => missing(),
+            }
+        }
+        "POST" => match state.uploads.remove(&id) {
+            Some((path, parts)) => {
+                let listed = String::from_utf8_lossy(&body).matches("<PartNumber>").count();
+                assert_eq!(listed, parts.len(), "all parts are listed");
+                state.objects.insert(path, parts.into_values().flatten().collect());
+                text("<CompleteMultipartUploadResult/>".to_owned())
+            }
+            None => missing(),
+        },
+        _ => match state.uploads.remove(&id) {
+            Some(_) => ("204 No Content", 0, Vec::new()),
+            None => missing(),
+        },
     }
 }
 

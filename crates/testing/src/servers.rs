@@ -137,6 +137,14 @@ impl Minio {
         self.address.to_string()
     }
 
+    /// How many uploads in parts it has that are neither ended nor aborted.
+    pub fn uploads(&self) -> usize {
+        let objects = fs::read_dir(self.directory.join("minio/.minio.sys/multipart"));
+        let uploads =
+            objects.into_iter().flatten().flatten().filter_map(|object| fs::read_dir(object.path()).ok());
+        uploads.map(Iterator::count).sum()
+    }
+
     /// How many objects it has in its bucket.
     pub fn count(&self) -> usize {
         fs::read_dir(self.directory.join("minio/bkt")).map_or(0, |entries| entries.count())

@@ -34,6 +34,9 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
             "anonymous access is not allowed there (http_s3_anonymous=1)".to_owned()
         }
         ("AccessDenied", _) => "this account may not do that there".to_owned(),
+        ("EntityTooSmall", _) => {
+            "real servers want parts of at least 5 MiB, except for the last (http_s3_multipart_size)".to_owned()
+        }
         ("NoSuchBucket", _) => "make the bucket first, or correct filename=/BUCKET/NAME".to_owned(),
         (_, 401) => match options.http_mode {
             HttpProtocol::Swift => "the token (http_swift_auth_token) is missing, wrong or expired".to_owned(),

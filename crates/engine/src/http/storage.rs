@@ -3,8 +3,10 @@
 //! Where each block is an object, a file is as long as its objects reach without a gap from its beginning. That is found
 //! by looking at a few of them: every protocol can look up an object, and not every one can list them.
 
+use super::multipart::Whole;
 use super::{HttpEngine, name_object, remedy};
 use crate::{Room, Storage, Stored};
+use iolite_http::multipart::MOST_PARTS;
 use iolite_http::{Answer, Method, Object, Refusal};
 use iolite_options::Fallocate;
 use iolite_options::engines::ObjectMode;
@@ -20,13 +22,15 @@ pub(super) struct Blocks<'a> {
     /// Where the bytes begin that wait for the rest of their object.
     start: u64,
     waiting: Vec<u8>,
+    /// The parts so far, where the object is uploaded in parts.
+    whole: Option<Whole>,
 }
 
 impl HttpEngine {
     /// Asks for something and waits for the answer.
     fn ask(&mut self, method: Method, name: &str, body: &[u8]) -> io::Result<Answer> {
         let mut head = self.client.blank();
-        self.store.head(method, &Object { name, part: None }, body, &mut head);
+        self.store.head(method, &Object::whole(name), body, &mut head);
         let answer = self.client.call(head, body, method == Method::Head);
         let refused = |words: &str| io::Error::other(format!("{} {name}: {words}", method.word()));
         let answer = answer.map_err(|failure| refused(&failure.words))?;
@@ -111,7 +115,7 @@ impl Storage for HttpEngine {
         if self.options.http_object_mode == ObjectMode::Block {
             self.needs_one_block()?;
         }
-        Ok(Box::new(Blocks { engine: self, name, end: 0, start: 0, waiting: Vec::new() }))
+        Ok(Box::new(Blocks { engine: self, name, end: 0, start: 0, waiting: Vec::new(), whole: None }))
     }
 
     /// What a server has acknowledged it has.
@@ -154,6 +158,9 @@ impl Blocks<'_> {
         if self.waiting.is_empty() {
             return Ok(());
         }
+        if let Some(part) = self.part() {
+            return self.put_part(part);
+        }
         let mut name = String::new();
         name_object(&mut name, &self.engine.options, &self.name, self.start, self.waiting.len() as u64);
         let answer = self.engine.ask(Method::Put, &name, &self.waiting)?;
@@ -166,11 +173,38 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Bytes of one object.
+    /// Writes the part that has been waiting. The last one makes the object.
+    fn put_part(&mut self, part: u64) -> io::Result<()> {
+        if self.start != self.whole.as_ref().map_or(0, Whole::count) * part {
+            return Err(io::Error::other(format!("{}: parts are laid out in order", self.name)));
+        }
+        if self.whole.is_none() {
+            self.engine.abort_left();
+        }
+        let end = self.start + self.waiting.len() as u64;
+        self.engine.put_part(&mut self.whole, &self.name, &self.waiting).map_err(io::Error::other)?;
+        self.waiting.clear();
+        if end == self.end
+            && let Some(whole) = self.whole.take()
+        {
+            self.engine.end_parts(&whole, &self.name).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of a part, where the object is one file that is not held in memory as a whole.
+    fn part(&self) -> Option<u64> {
+        let part = self.engine.uploads.as_ref()?.part();
+        let least = self.end.div_ceil(MOST_PARTS);
+        let part = if part >= least { part } else { least.next_multiple_of(1 << 20) };
+        (self.engine.options.http_object_mode == ObjectMode::Range && self.end > part).then_some(part)
+    }
+
+    /// Bytes that are sent at once: an object, or a part of one.
     fn object(&self) -> u64 {
         match self.engine.options.http_object_mode {
             ObjectMode::Block => self.engine.block,
-            ObjectMode::Range => self.end,
+            ObjectMode::Range => self.part().unwrap_or(self.end),
         }
     }
 }
@@ -216,6 +250,7 @@ impl Stored for Blocks<'_> {
                 self.start = offset;
             }
             let until = (offset / object + 1) * object;
+            let until = if self.part().is_some() { until.min(self.end) } else { until };
             let count = (until - offset).min(bytes.len() as u64) as usize;
             self.waiting.extend_from_slice(&bytes[..count]);
             offset += count as u64;

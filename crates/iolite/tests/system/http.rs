@@ -10,19 +10,19 @@ use std::process::Command;
 const KEYS: &str = "--http_s3_keyid=AKID --http_s3_key=the-secret-key";
 
 /// A job on this server, as S3.
-fn job(server: &ObjectServer, line: &str) -> String {
+pub(crate) fn job(server: &ObjectServer, line: &str) -> String {
     let host = server.host();
     format!("--name=job --ioengine=http --http_mode=s3 --http_host={host} {KEYS} --bs=4k {line}")
 }
 
-fn run(server: &ObjectServer, line: &str) -> Finished {
+pub(crate) fn run(server: &ObjectServer, line: &str) -> Finished {
     let dir = scratch();
     Program::own().line(dir.path(), &job(server, line))
 }
 
 /// The report of a job that ends well.
 #[track_caller]
-fn report(server: &ObjectServer, line: &str) -> Json {
+pub(crate) fn report(server: &ObjectServer, line: &str) -> Json {
     let json = Json::parse(&run(server, &format!("--output-format=json {line}")).ok().stdout);
     json.jobs().iter().for_each(|job| job.check_consistency());
     json
@@ -483,20 +483,14 @@ pub fn secrets_come_from_files_and_the_environment() {
         let fields = run("webdav", &format!("--http_user=Aladdin --{password}"));
         assert_eq!(fields["authorization"], "Basic QWxhZGRpbjpzZXNhbWU=", "{password}");
     }
-    for token in ["file=token", "env=A_TOKEN"] {
-        let fields = run("swift", &format!("--http_swift_auth_token_{token}"));
-        assert_eq!(fields["x-auth-token"], "t0k", "{token}");
+    for token in ["http_swift_auth_token_file=token", "http_swift_auth_token_env=A_TOKEN"] {
+        assert_eq!(run("swift", &format!("--{token}"))["x-auth-token"], "t0k", "{token}");
     }
-    for [secret, token, sse] in
-        [["file=secret", "file=token", "file=sse"], ["env=A_SECRET", "env=A_TOKEN", "env=A_KEY"]]
-    {
-        let fields = run(
-            "s3",
-            &format!(
-                "--http_s3_keyid=AKID --http_s3_key_{secret} --http_s3_security_token_{token} \
-                 --http_s3_sse_customer_key_{sse}"
-            ),
-        );
+    for secrets in [
+        "--http_s3_key_file=secret --http_s3_security_token_file=token --http_s3_sse_customer_key_file=sse",
+        "--http_s3_key_env=A_SECRET --http_s3_security_token_env=A_TOKEN --http_s3_sse_customer_key_env=A_KEY",
+    ] {
+        let fields = run("s3", &format!("--http_s3_keyid=AKID {secrets}"));
         assert!(fields["authorization"].contains("Credential=AKID/"), "{fields:?}");
         assert_eq!(fields["x-amz-security-token"], "t0k");
         let name = "x-amz-server-side-encryption-customer-key";

@@ -62,6 +62,7 @@ mod times;
 mod trace_companion;
 mod traces;
 mod trims;
+mod uploads;
 mod verified_replays;
 mod verify;
 mod watching;

@@ -47,6 +47,47 @@ fn minio_takes_gives_and_removes_objects() {
 }
 
 #[test]
+fn minio_puts_parts_together_and_is_left_with_none() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    let run = |line: &str| report(dir.path(), &s3(&server, line));
+    let parts = "--http_object_mode=range --http_s3_multipart_size=5m --bs=5m --iodepth=3 --rw=write";
+    for (name, checksum) in [("a", "none"), ("b", "crc32c"), ("c", "sha256")] {
+        run(&format!(
+            "--filename=/bkt/{name} {parts} --size=20m --verify=crc32c --verify_interval=64k --http_s3_checksum={checksum}"
+        ));
+    }
+    // Its last part may be short; and an object may be laid out in parts.
+    run(
+        "--filename=/bkt/d --http_s3_multipart_size=5m --bs=13m --size=26m --rw=write --verify=crc32c --iodepth=2",
+    );
+    run("--filename=/bkt/e --http_object_mode=range --size=33m --http_create=1 --rw=randread --io_size=1m");
+    assert_eq!((server.uploads(), server.count()), (0, 6));
+    // The job ends early, in every way that there is.
+    let early =
+        start(dir.path(), &s3(&server, &format!("--filename=/bkt/x {parts} --size=20m --io_size=10m"))).ok();
+    assert!(early.stdout.contains("of which there were 2 of 4 parts"), "{}", early.stdout);
+    assert_eq!(server.uploads(), 0);
+    let slow = s3(&server, &format!("--filename=/bkt/x {parts} --size=100m --rate_iops=4 --iodepth=1"));
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
+        let mut running = Program::own().start(dir.path(), slow.split_whitespace());
+        running.wait_until("an upload is under way", |_| server.uploads() == 1);
+        running.signal(signal);
+        running.wait();
+        assert_eq!(server.uploads(), usize::from(signal == libc::SIGKILL), "{signal}");
+    }
+    let next = start(dir.path(), &s3(&server, &format!("--filename=/bkt/y {parts} --size=10m"))).ok();
+    assert!(next.stdout.contains("aborted 1 uploads in parts that a killed job had left"), "{}", next.stdout);
+    assert_eq!((server.uploads(), server.count()), (0, 7));
+    let small = start(
+        dir.path(),
+        &s3(&server, "--filename=/bkt/z --http_s3_multipart_size=64k --bs=1m --size=1m --rw=write"),
+    );
+    assert!(small.output().contains("at least 5 MiB"), "{}", small.output());
+    assert_eq!(server.uploads(), 0);
+}
+
+#[test]
 fn minio_says_what_is_wrong() {
     let dir = scratch();
     let server = or_skip!(Minio::start(dir.path(), false));
@@ -111,7 +152,7 @@ fn what_minio_acknowledged_is_there_after_it_was_killed() {
     running.wait_until("some objects are there", |_| server.count() > before + 20);
     server.restart().unwrap();
     let done = running.wait().ok();
-    assert!(done.stdout.contains("requests were repeated"), "{}", done.stdout);
+    assert!(done.stdout.contains("http: requests repeated: "), "{}", done.stdout);
 }
 
 #[test]

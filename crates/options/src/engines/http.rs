@@ -111,6 +111,8 @@ own_options! {
         pub http_s3_addressing: Addressing,
         /// What objects are sent with, for the server to check.
         pub http_s3_checksum: ObjectChecksum,
+        /// Bytes of the parts in which larger objects are uploaded; 0 = objects are uploaded whole.
+        pub http_s3_multipart_size: u64,
         /// A file of certificates of authorities to trust; empty = those of the system.
         pub http_ca_file: String,
         /// A file with the certificate to show to the server; empty = none.
@@ -168,6 +170,13 @@ impl HttpOptions {
         }
     }
 
+    /// Whether the writes of a file become one object, so that one client has to send them all.
+    pub fn gathers_writes(&self) -> bool {
+        self.http_mode == HttpProtocol::S3
+            && self.http_object_mode == ObjectMode::Range
+            && self.http_s3_multipart_size > 0
+    }
+
     /// Whether requests show who makes them (keys, passwords, tokens) on the way to another machine, unencrypted.
     pub fn identifies_in_the_open(&self) -> bool {
         let identifies = match self.http_mode {
@@ -193,6 +202,7 @@ const OF_S3: &[&str] = &[
     "http_s3_unsigned_payload",
     "http_s3_addressing",
     "http_s3_checksum",
+    "http_s3_multipart_size",
     "http_s3_region",
     "http_s3_storage_class",
     "http_s3_sse_customer_key",
@@ -371,6 +381,13 @@ static HTTP_S3_CHECKSUM: Definition =
             };
             Ok(())
         });
+static HTTP_S3_MULTIPART_SIZE: Definition = option(
+    "http_s3_multipart_size",
+    Kind::Int,
+    "Larger objects are uploaded in parts of so many bytes, iodepth= of them at once; 0 = whole",
+)
+.default("0")
+.lands_in_engine(own!(HttpOptions.http_s3_multipart_size, number()));
 static HTTP_CA_FILE: Definition = option(
     "http_ca_file",
     Kind::Str,
@@ -413,6 +430,7 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_S3_UNSIGNED_PAYLOAD,
     &HTTP_S3_ADDRESSING,
     &HTTP_S3_CHECKSUM,
+    &HTTP_S3_MULTIPART_SIZE,
     &HTTP_CA_FILE,
     &HTTP_CERT_FILE,
     &HTTP_KEY_FILE,

@@ -1,0 +1,721 @@
+//! Objects that are uploaded in parts: `http_s3_multipart_size`.
+//!
+//! Where each block is an object, a write that is longer than a part becomes an upload of its own. Where a file is one object,
+//! its writes are parts of one upload, or several parts each, in whatever order they come; that which makes it whole also
+//! ends the upload, and is complete when the server has put the object together. All parts, of whichever unit, are sent as
+//! requests of their own, as many at once as the job's depth says.
+//!
+//! What is not whole at the end of the job is aborted, and what the job leaves behind when it is killed the next one aborts
+//! (`ledger.rs`).
+
+use super::ledger::{self, Entry, Ledger};
+use super::{HttpEngine, remedy};
+use crate::{Completion, Errno, Outcome};
+use iolite_http::multipart::{self, Part};
+use iolite_http::{Answer, Done, Method, Object, Refusal, Request, Sink};
+use iolite_options::engines::{Addressing, ObjectMode};
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Tokens of requests from here on are those of steps, not of units.
+pub(super) const STEPS: u32 = 1 << 31;
+/// For how long uploads are aborted at the end of a job.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How much earlier than this machine's clock says the server's may have said that an upload was begun: requests with
+/// clocks that differ by more are refused.
+const CLOCKS_DIFFER: u64 = 15 * 60;
+
+/// A write that becomes parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    pub(super) buffer: *mut u8,
+    pub(super) length: u64,
+    pub(super) offset: u64,
+    pub(super) unit: u32,
+    pub(super) file: u32,
+}
+
+/// An upload that is under way.
+struct Upload {
+    name: String,
+    /// The file that it is the object of; `None` = it is the object of one unit.
+    file: Option<u32>,
+    /// Its number in the ledger.
+    number: u64,
+    id: Option<String>,
+    /// Where its first part begins, in the file.
+    start: u64,
+    parts: Vec<State>,
+    /// How many parts the server has.
+    there: usize,
+    /// Units that wait for the id.
+    waiting: Vec<Write>,
+    /// Units that write what is in it already: they are for the next one.
+    held: VecDeque<Write>,
+    /// The request that ends it is under way, for this unit.
+    ends_for: Option<u32>,
+    /// It is being aborted, or nothing is known of it any more.
+    is_lost: bool,
+    /// The body of the request that ends it.
+    body: String,
+    /// The server may have been asked to begin it more than once.
+    is_repeated: bool,
+}
+
+/// A part.
+#[derive(Clone, Debug)]
+enum State {
+    Missing,
+    UnderWay,
+    There(Part),
+}
+
+/// A request for an upload.
+enum Step {
+    Begin,
+    /// A part of a unit: which, and where it is.
+    Part(u32, usize, (*const u8, usize)),
+    End,
+    /// Aborts it, for a unit that has failed, if it was one.
+    Abort(Option<u32>),
+}
+
+/// What a unit waits for.
+#[derive(Clone, Default)]
+struct Progress {
+    /// Parts that have not been acknowledged or refused.
+    left: usize,
+    failed: bool,
+}
+
+/// The uploads of an engine.
+pub(super) struct Uploads {
+    /// Bytes of a part.
+    part: u64,
+    /// Most requests at once.
+    most: usize,
+    all: BTreeMap<u32, Upload>,
+    of_file: BTreeMap<u32, u32>,
+    next: u32,
+    /// The requests in flight, by their tokens.
+    steps: Vec<Option<(u32, Step)>>,
+    free: Vec<usize>,
+    /// What is sent when there is room.
+    queue: VecDeque<(u32, Step)>,
+    units: Vec<Progress>,
+    /// Units that are complete.
+    pub(super) over: VecDeque<Completion>,
+    pub(super) ledger: Ledger,
+    has_looked: bool,
+    /// What the user is told.
+    pub(super) news: Vec<String>,
+}
+
+impl Uploads {
+    pub(super) fn new(part: u64, depth: usize, ledger: Ledger) -> Uploads {
+        Uploads {
+            part,
+            most: depth,
+            all: BTreeMap::new(),
+            of_file: BTreeMap::new(),
+            next: 0,
+            steps: Vec::new(),
+            free: Vec::new(),
+            queue: VecDeque::new(),
+            units: Vec::new(),
+            over: VecDeque::new(),
+            ledger,
+            has_looked: false,
+            news: Vec::new(),
+        }
+    }
+
+    /// Whether a write of this file becomes parts. `end` is how long the file will be.
+    pub(super) fn takes(&self, mode: ObjectMode, length: u64, end: u64) -> bool {
+        match mode {
+            ObjectMode::Block => length > self.part,
+            ObjectMode::Range => end > self.part,
+        }
+    }
+
+    /// Whether these bytes are whole parts of a file of this length.
+    pub(super) fn fits(&self, offset: u64, length: u64, end: u64) -> bool {
+        offset.is_multiple_of(self.part) && (length.is_multiple_of(self.part) || offset + length == end)
+    }
+
+    /// Bytes of a part.
+    pub(super) fn part(&self) -> u64 {
+        self.part
+    }
+
+    fn parts(&self, length: u64) -> usize {
+        length.div_ceil(self.part) as usize
+    }
+}
+
+/// Why writes of blocks of this size (0 = they differ) cannot be parts of a file of this size; `None` = they can.
+pub(super) fn obstacle(part: u64, mode: ObjectMode, block: u64, end: u64) -> Option<String> {
+    let object = if mode == ObjectMode::Block { block } else { end };
+    if object.div_ceil(part) > multipart::MOST_PARTS {
+        let least = object.div_ceil(multipart::MOST_PARTS).next_multiple_of(1 << 20);
+        return Some(format!(
+            "an object of {object} bytes would have more than {} parts; give http_s3_multipart_size={least} or more",
+            multipart::MOST_PARTS
+        ));
+    }
+    let fits =
+        mode == ObjectMode::Block || end <= part || block == end || (block > 0 && block.is_multiple_of(part));
+    if fits && mode == ObjectMode::Range && end > part && !end.is_multiple_of(block) {
+        return Some(format!(
+            "blocks of {block} bytes never make an object of {end} bytes whole: size= has to be a multiple of bs="
+        ));
+    }
+    (!fits).then(|| {
+        format!(
+            "http_object_mode=range writes parts of {part} bytes (http_s3_multipart_size): bs= has to be that, a multiple of \
+             it, or the size of the file, {end} bytes"
+        )
+    })
+}
+
+impl HttpEngine {
+    fn uploads(&mut self) -> &mut Uploads {
+        self.uploads.as_deref_mut().expect("there are uploads where there are parts")
+    }
+
+    /// Begins a write that becomes parts.
+    ///
+    /// # Safety
+    /// As [`crate::Engine::queue`].
+    pub(super) unsafe fn begin_write(&mut self, write: Write) {
+        let uploads = self.uploads();
+        let index = write.unit as usize;
+        if uploads.units.len() <= index {
+            uploads.units.resize(index + 1, Progress::default());
+        }
+        uploads.units[index] = Progress::default();
+        self.join(write);
+        self.send_steps();
+    }
+
+    /// Adds a write to the upload of its object, or to a new one.
+    fn join(&mut self, write: Write) {
+        let is_range = self.options.http_object_mode == ObjectMode::Range;
+        let uploads = self.uploads();
+        if is_range && let Some(&key) = uploads.of_file.get(&write.file) {
+            let (first, count) = ((write.offset / uploads.part) as usize, uploads.parts(write.length));
+            let upload = uploads.all.get_mut(&key).expect("the upload of a file is there");
+            let missing = |part: &State| matches!(part, State::Missing);
+            if upload.is_lost || !upload.parts[first..first + count].iter().all(missing) {
+                upload.held.push_back(write);
+            } else if upload.id.is_some() {
+                self.queue_parts(key, write);
+            } else {
+                uploads.units[write.unit as usize].left = count;
+                upload.parts[first..first + count].fill(State::UnderWay);
+                upload.waiting.push(write);
+            }
+            return;
+        }
+        if let Err(error) = self.begin_upload(write) {
+            self.unit_failed(write.unit, &error.to_string());
+        }
+    }
+
+    /// Has an upload begun, for this write and those that will join it.
+    fn begin_upload(&mut self, write: Write) -> io::Result<()> {
+        let Some(file) = self.files.get(write.file as usize).and_then(Option::as_ref) else {
+            return Err(io::Error::from_raw_os_error(libc::EBADF));
+        };
+        let (file_name, end) = (file.name.clone(), file.end);
+        let is_part =
+            super::name_object(&mut self.name, &self.options, &file_name, write.offset, write.length);
+        let (start, length) = if is_part.is_some() { (0, end) } else { (write.offset, write.length) };
+        let (name, server) = (self.name.clone(), self.server());
+        let uploads = self.uploads();
+        let number = uploads.ledger.begin(&server, &name)?;
+        uploads.next += 1;
+        let key = uploads.next;
+        let mut parts = vec![State::Missing; uploads.parts(length)];
+        let first = ((write.offset - start) / uploads.part) as usize;
+        let count = uploads.parts(write.length);
+        parts[first..first + count].fill(State::UnderWay);
+        uploads.units[write.unit as usize].left = count;
+        let file = is_part.map(|_| write.file);
+        let upload = Upload {
+            name,
+            file,
+            number,
+            id: None,
+            start,
+            parts,
+            there: 0,
+            waiting: vec![write],
+            held: VecDeque::new(),
+            ends_for: None,
+            is_lost: false,
+            body: String::new(),
+            is_repeated: false,
+        };
+        uploads.all.insert(key, upload);
+        if let Some(file) = file {
+            uploads.of_file.insert(file, key);
+        }
+        uploads.queue.push_back((key, Step::Begin));
+        Ok(())
+    }
+
+    /// Queues the parts of a write whose upload has an id.
+    fn queue_parts(&mut self, key: u32, write: Write) {
+        let uploads = self.uploads();
+        let upload = uploads.all.get_mut(&key).expect("it waits for this upload");
+        let first = ((write.offset - upload.start) / uploads.part) as usize;
+        let mut from = 0;
+        let mut number = first;
+        while from < write.length {
+            let length = uploads.part.min(write.length - from) as usize;
+            upload.parts[number] = State::UnderWay;
+            let start = write.buffer.wrapping_add(from as usize).cast_const();
+            uploads.queue.push_back((key, Step::Part(write.unit, number, (start, length))));
+            from += length as u64;
+            number += 1;
+        }
+        uploads.units[write.unit as usize].left = number - first;
+    }
+
+    /// Sends what waits, as far as there is room.
+    fn send_steps(&mut self) {
+        while self.client.in_flight() < self.uploads().most.max(1) {
+            let Some((key, step)) = self.uploads().queue.pop_front() else { return };
+            if let Step::Part(unit, number, _) = &step
+                && self.uploads().units[*unit as usize].failed
+            {
+                // Another part of it was refused.
+                let (unit, number) = (*unit, *number);
+                self.part_over(key, unit, number, None);
+                continue;
+            }
+            self.send_step(key, step);
+        }
+    }
+
+    fn send_step(&mut self, key: u32, step: Step) {
+        let uploads = self.uploads.as_deref_mut().expect("there are uploads where there are steps");
+        let Some(upload) = uploads.all.get_mut(&key) else { return };
+        let id = upload.id.as_deref().unwrap_or_default();
+        let (method, query, (start, length)) = match &step {
+            Step::Begin => (Method::Post, multipart::beginning().to_owned(), (std::ptr::null(), 0)),
+            Step::Part(_, number, body) => (Method::Put, multipart::part_query(number + 1, id), *body),
+            Step::End => {
+                let parts = upload.parts.iter().filter_map(|part| match part {
+                    State::There(part) => Some(part),
+                    _ => None,
+                });
+                upload.body = multipart::ending(parts);
+                (Method::Post, multipart::upload_query(id), (upload.body.as_ptr(), upload.body.len()))
+            }
+            Step::Abort(_) => (Method::Delete, multipart::upload_query(id), (std::ptr::null(), 0)),
+        };
+        let body: &[u8] = match length {
+            0 => &[],
+            // SAFETY: the unit's buffer is valid until the unit is complete, which it is after its parts; the text belongs
+            // to the upload, which nobody removes or changes before the request is over.
+            _ => unsafe { std::slice::from_raw_parts(start, length) },
+        };
+        let mut head = self.client.blank();
+        let object = Object { name: &upload.name, part: None, query: &query };
+        self.store.head(method, &object, body, &mut head);
+        let request =
+            Request { head, body: (start, length), sink: Sink::Text, head_only: false, fields: true };
+        let slot = uploads.free.pop().unwrap_or_else(|| {
+            uploads.steps.push(None);
+            uploads.steps.len() - 1
+        });
+        uploads.steps[slot] = Some((key, step));
+        // SAFETY: as above.
+        unsafe { self.client.begin(STEPS | slot as u32, request) };
+    }
+
+    /// Goes on with everything that is over.
+    pub(super) fn go_on_with_uploads(&mut self) {
+        while let Some(done) = self.client.next_done() {
+            if done.token < STEPS {
+                let (unit, outcome) = (done.token, self.outcome(done));
+                self.uploads().over.push_back(Completion { unit, outcome });
+            } else {
+                self.step_done(done);
+            }
+            self.send_steps();
+        }
+    }
+
+    fn step_done(&mut self, done: Done) {
+        let slot = (done.token - STEPS) as usize;
+        let uploads = self.uploads();
+        let Some((key, step)) = uploads.steps[slot].take() else { return };
+        uploads.free.push(slot);
+        let is_repeated = done.is_repeated;
+        match step {
+            Step::Begin => self.upload_begun(key, done.result.map_err(|failure| failure.words), is_repeated),
+            Step::Part(unit, number, _) => {
+                let outcome = self.granted(done.result.map_err(|failure| failure.words)).and_then(|answer| {
+                    Part::of(&answer).ok_or_else(|| "the answer says no ETag of the part".to_owned())
+                });
+                match outcome {
+                    Ok(part) => self.part_over(key, unit, number, Some(part)),
+                    Err(words) => {
+                        self.note_failure(unit, key, &format!("part {}", number + 1), &words);
+                        self.part_over(key, unit, number, None);
+                    }
+                }
+            }
+            Step::End => self.upload_ended(key, done.result.map_err(|failure| failure.words), is_repeated),
+            Step::Abort(unit) => {
+                let is_gone = done.result.is_ok_and(|answer| answer.is_success() || answer.status == 404);
+                if let Some(unit) = unit {
+                    self.complete(unit, Err(Errno(libc::EIO)));
+                }
+                self.forget(key, is_gone);
+            }
+        }
+    }
+
+    /// The answer, if it grants what was asked.
+    fn granted(&self, result: Result<Answer, String>) -> Result<Answer, String> {
+        let answer = result?;
+        if answer.is_success() && !multipart::is_refused_in_body(&answer) {
+            return Ok(answer);
+        }
+        let refusal = Refusal::of(&answer);
+        Err(format!("{refusal}{}", remedy::of(&refusal, &self.options, false)))
+    }
+
+    fn upload_begun(&mut self, key: u32, result: Result<Answer, String>, is_repeated: bool) {
+        let is_answered = result.is_ok();
+        let begun = self.granted(result).and_then(|answer| {
+            multipart::begun_id(&answer).ok_or_else(|| "the answer has no UploadId".to_owned())
+        });
+        let uploads = self.uploads();
+        let Some(upload) = uploads.all.get_mut(&key) else { return };
+        upload.is_repeated = is_repeated;
+        let waiting = std::mem::take(&mut upload.waiting);
+        let begun = begun.and_then(|id| {
+            upload.id = Some(id.clone());
+            uploads.ledger.begun(upload.number, &id).map_err(|error| error.to_string())
+        });
+        match begun {
+            Ok(()) => waiting.into_iter().for_each(|write| self.queue_parts(key, write)),
+            Err(words) => {
+                let has_id = upload.id.is_some();
+                for write in waiting {
+                    self.note_failure(write.unit, key, "its beginning", &words);
+                    self.complete(write.unit, Err(Errno(libc::EIO)));
+                }
+                // Where there was no answer the server may have begun it: that is looked at in the end.
+                self.forget(key, is_answered && !has_id && !is_repeated);
+            }
+        }
+    }
+
+    /// A part is there, or was refused.
+    fn part_over(&mut self, key: u32, unit: u32, number: usize, part: Option<Part>) {
+        let uploads = self.uploads();
+        let progress = &mut uploads.units[unit as usize];
+        progress.left -= 1;
+        progress.failed |= part.is_none();
+        let (is_last, failed) = (progress.left == 0, progress.failed);
+        let upload = uploads.all.get_mut(&key).expect("a part under way keeps its upload");
+        upload.parts[number] = match part {
+            Some(part) => {
+                upload.there += 1;
+                State::There(part)
+            }
+            None => State::Missing,
+        };
+        let (is_whole, of_unit) = (upload.there == upload.parts.len(), upload.file.is_none());
+        if !is_last {
+            return;
+        }
+        match (failed, is_whole) {
+            (true, _) if of_unit => {
+                upload.is_lost = true;
+                uploads.queue.push_back((key, Step::Abort(Some(unit))));
+            }
+            (true, _) => self.complete(unit, Err(Errno(libc::EIO))),
+            (false, true) => {
+                upload.ends_for = Some(unit);
+                uploads.queue.push_back((key, Step::End));
+            }
+            (false, false) => {
+                let length = self.units[unit as usize].length;
+                self.complete(unit, Ok(length));
+            }
+        }
+    }
+
+    fn upload_ended(&mut self, key: u32, result: Result<Answer, String>, is_repeated: bool) {
+        let Some(unit) = self.uploads().all.get_mut(&key).and_then(|upload| upload.ends_for.take()) else {
+            return;
+        };
+        // The first time it was ended, and nobody has heard of it.
+        let was_done = is_repeated && result.as_ref().is_ok_and(|answer| answer.status == 404);
+        match self.granted(result) {
+            Err(words) if !was_done => {
+                self.note_failure(unit, key, "its end", &words);
+                let uploads = self.uploads();
+                if let Some(upload) = uploads.all.get_mut(&key) {
+                    upload.is_lost = true;
+                }
+                uploads.queue.push_back((key, Step::Abort(Some(unit))));
+            }
+            _ => {
+                let length = self.units[unit as usize].length;
+                self.complete(unit, Ok(length));
+                let is_certain = self.uploads().all.get(&key).is_none_or(|upload| !upload.is_repeated);
+                self.forget(key, is_certain);
+            }
+        }
+    }
+
+    /// Keeps the words of a unit's first failure.
+    fn note_failure(&mut self, unit: u32, key: u32, what: &str, words: &str) {
+        let name = self.uploads().all.get(&key).map_or("", |upload| &upload.name);
+        let text = format!("PUT {name} in parts, {what}: {words}");
+        self.units[unit as usize].words.get_or_insert(text);
+    }
+
+    fn unit_failed(&mut self, unit: u32, words: &str) {
+        self.units[unit as usize].words.get_or_insert_with(|| words.to_owned());
+        self.complete(unit, Err(Errno(libc::EIO)));
+    }
+
+    fn complete(&mut self, unit: u32, outcome: Outcome) {
+        self.uploads().over.push_back(Completion { unit, outcome });
+    }
+
+    /// An upload is over. Unless it is known to be gone, it stays in the ledger, to be looked at in the end.
+    fn forget(&mut self, key: u32, is_gone: bool) {
+        let uploads = self.uploads();
+        let Some(upload) = uploads.all.remove(&key) else { return };
+        if is_gone {
+            uploads.ledger.over(upload.number);
+        }
+        if let Some(file) = upload.file {
+            uploads.of_file.remove(&file);
+        }
+        for write in upload.held {
+            self.join(write);
+        }
+    }
+
+    /// The server as the ledger names it.
+    fn server(&self) -> String {
+        let endpoint = self.client.endpoint();
+        format!("{}://{endpoint}", if endpoint.is_encrypted() { "https" } else { "http" })
+    }
+
+    /// Aborts what earlier jobs left in the directory that were killed.
+    pub(super) fn abort_left(&mut self) {
+        if std::mem::replace(&mut self.uploads().has_looked, true) {
+            return;
+        }
+        let server = self.server();
+        let end = Instant::now() + PATIENCE;
+        for left in ledger::left(&self.uploads().ledger) {
+            let path = left.path.display().to_string();
+            let (mine, others): (Vec<Entry>, Vec<Entry>) =
+                left.entries.into_iter().partition(|entry| entry.server == server);
+            let mut outcome = Ok(0);
+            for entry in &mine {
+                let aborted = self.abort(entry, Some(end));
+                outcome = outcome.and_then(|count| aborted.map(|more| count + more));
+            }
+            match outcome {
+                Ok(count) => {
+                    if others.is_empty() {
+                        // If it cannot be removed, the next one looks for what is not there any more.
+                        let _ = std::fs::remove_file(&left.path);
+                    }
+                    if count > 0 {
+                        self.uploads().news.push(format!(
+                            "http: aborted {count} uploads in parts that a killed job had left ({path})"
+                        ));
+                    }
+                }
+                Err(words) => self.uploads().news.push(format!(
+                    "http: uploads in parts that a killed job had left may still be there ({path}): {words}"
+                )),
+            }
+        }
+    }
+
+    /// Aborts an upload, or those that it may be if it has no id; how many there were.
+    fn abort(&mut self, entry: &Entry, end: Option<Instant>) -> Result<usize, String> {
+        let ids = match &entry.id {
+            Some(id) => vec![id.clone()],
+            None => self.pending(entry, end)?,
+        };
+        let mut count = 0;
+        for id in &ids {
+            let query = multipart::upload_query(id);
+            let answer = self.ask_until(end, Method::Delete, &entry.name, &query)?;
+            if !answer.is_success() && answer.status != 404 {
+                return Err(format!("DELETE {}?uploadId=…: {}", entry.name, Refusal::of(&answer)));
+            }
+            count += usize::from(answer.is_success());
+        }
+        Ok(count)
+    }
+
+    /// The uploads of an object that were begun since its entry.
+    fn pending(&mut self, entry: &Entry, end: Option<Instant>) -> Result<Vec<String>, String> {
+        let name = entry.name.trim_start_matches('/');
+        let (bucket, key) = match self.options.http_s3_addressing {
+            Addressing::Virtual => ("/".to_owned(), name),
+            Addressing::Path => match name.split_once('/') {
+                Some((bucket, key)) => (format!("/{bucket}"), key),
+                None => return Ok(Vec::new()),
+            },
+        };
+        let answer = self.ask_until(end, Method::Get, &bucket, &multipart::pending_query(key))?;
+        if !answer.is_success() {
+            // Without the bucket there is no upload in it.
+            return match answer.status {
+                404 => Ok(Vec::new()),
+                _ => Err(format!("GET {bucket}?uploads: {}", Refusal::of(&answer))),
+            };
+        }
+        let since = entry.since.saturating_sub(CLOCKS_DIFFER);
+        let all = multipart::pending(&answer).into_iter();
+        let own = all.filter(|one| one.key == key && one.begun.is_none_or(|begun| begun >= since));
+        Ok(own.map(|one| one.id).collect())
+    }
+
+    fn ask_until(
+        &mut self,
+        end: Option<Instant>,
+        method: Method,
+        name: &str,
+        query: &str,
+    ) -> Result<Answer, String> {
+        let mut head = self.client.blank();
+        self.store.head(method, &Object { name, part: None, query }, &[], &mut head);
+        let answer = self.client.call_until(end, head, &[], false);
+        answer.map_err(|failure| format!("{} {name}: {}", method.word(), failure.words))
+    }
+
+    /// Aborts what has not become an object.
+    pub(super) fn end_uploads(&mut self) {
+        let Some(uploads) = self.uploads.as_deref_mut() else { return };
+        let parts: BTreeMap<u64, String> = uploads
+            .all
+            .values()
+            .map(|upload| (upload.number, format!("{} of {} parts", upload.there, upload.parts.len())))
+            .collect();
+        uploads.all.clear();
+        uploads.of_file.clear();
+        uploads.queue.clear();
+        let entries = uploads.ledger.entries();
+        let end = Instant::now() + PATIENCE;
+        for (number, entry) in entries {
+            let outcome = self.abort(&entry, Some(end));
+            let has = parts.get(&number).map(|parts| format!(", of which there were {parts}"));
+            let uploads = self.uploads();
+            match outcome {
+                Ok(count) => {
+                    uploads.ledger.over(number);
+                    if count > 0 {
+                        uploads.news.push(format!(
+                            "http: aborted the upload of {}{}: the job ended before it was whole",
+                            entry.name,
+                            has.unwrap_or_default()
+                        ));
+                    }
+                }
+                Err(words) => {
+                    let path = uploads.ledger.path().unwrap_or_else(|| "nowhere".as_ref()).display();
+                    let text = format!(
+                        "http: the upload of {} could not be aborted; the next job that writes in parts and finds {path} \
+                         will: {words}",
+                        entry.name
+                    );
+                    uploads.news.push(text);
+                }
+            }
+        }
+        self.uploads().ledger.close();
+    }
+
+    /// Writes an object in parts that are given one after the other.
+    pub(super) fn put_part(
+        &mut self,
+        whole: &mut Option<Whole>,
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        if whole.is_none() {
+            let server = self.server();
+            let uploads = self.uploads();
+            let number = uploads.ledger.begin(&server, name).map_err(|error| error.to_string())?;
+            let answer = self.ask_until(None, Method::Post, name, multipart::beginning())?;
+            let answer = self.granted(Ok(answer)).inspect_err(|_| self.uploads().ledger.over(number))?;
+            let id = multipart::begun_id(&answer).ok_or("the answer has no UploadId")?;
+            self.uploads().ledger.begun(number, &id).map_err(|error| error.to_string())?;
+            *whole = Some(Whole { number, id, parts: Vec::new() });
+        }
+        let whole = whole.as_mut().expect("it has been begun");
+        let query = multipart::part_query(whole.parts.len() + 1, &whole.id);
+        let answer = self.send(Method::Put, name, &query, bytes)?;
+        whole.parts.push(Part::of(&answer).ok_or("the answer says no ETag of the part")?);
+        Ok(())
+    }
+
+    /// Makes the object of the parts that were given.
+    pub(super) fn end_parts(&mut self, whole: &Whole, name: &str) -> Result<(), String> {
+        let body = multipart::ending(&whole.parts);
+        self.send(Method::Post, name, &multipart::upload_query(&whole.id), body.as_bytes())?;
+        self.uploads().ledger.over(whole.number);
+        Ok(())
+    }
+
+    fn send(&mut self, method: Method, name: &str, query: &str, body: &[u8]) -> Result<Answer, String> {
+        let mut head = self.client.blank();
+        self.store.head(method, &Object { name, part: None, query }, body, &mut head);
+        let answer = self.client.call(head, body, false).map_err(|failure| failure.words);
+        self.granted(answer).map_err(|words| format!("{} {name} in parts: {words}", method.word()))
+    }
+}
+
+/// An object that is being written in parts before a job.
+pub(super) struct Whole {
+    number: u64,
+    id: String,
+    parts: Vec<Part>,
+}
+
+impl Whole {
+    /// How many parts there are so far.
+    pub(super) fn count(&self) -> u64 {
+        self.parts.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_to_be_parts() {
+        let range = |block, end| obstacle(8 << 20, ObjectMode::Range, block, end);
+        assert_eq!(range(8 << 20, 104 << 20), None);
+        assert_eq!(range(16 << 20, 160 << 20), None);
+        assert_eq!(range(100 << 20, 100 << 20), None);
+        assert_eq!(range(4096, 8 << 20), None, "it has one part: that is no matter of this");
+        assert!(range(4096, 100 << 20).unwrap().contains("bs= has to be"));
+        assert!(range(8 << 20, 100 << 20).is_some_and(|words| words.contains("a multiple of bs=")));
+        assert!(range(0, 100 << 20).unwrap().contains("bs= has to be"));
+        assert!(range(8 << 20, 100 << 30).unwrap().contains("http_s3_multipart_size=11534336"));
+        assert_eq!(obstacle(8 << 20, ObjectMode::Block, 4096, 1 << 40), None);
+    }
+}

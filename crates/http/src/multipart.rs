@@ -1,0 +1,163 @@
+//! Objects that are uploaded in parts (S3): queries, bodies and answers.
+//!
+//! An upload is begun, which gives it an id; its parts are sent in any order, each of which gets a tag; and it is ended with
+//! the list of these, which makes the object. An upload that is neither ended nor aborted stays on the server, and is paid for.
+
+use crate::answer::Answer;
+use crate::encoding::{query_encoded, seconds_of};
+use crate::refusal::element;
+use crate::store::BEGIN_UPLOAD;
+use std::fmt::Write;
+
+/// Most parts of an object.
+pub const MOST_PARTS: u64 = 10_000;
+
+/// A part that the server has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// What the server calls its content.
+    pub tag: String,
+    /// The element that its checksum is in, and the checksum, if it was sent with one.
+    pub checksum: Option<(&'static str, String)>,
+}
+
+impl Part {
+    /// The part that this answer acknowledges; `None` = it has no tag.
+    pub fn of(answer: &Answer) -> Option<Part> {
+        let checksum =
+            [("x-amz-checksum-crc32c", "ChecksumCRC32C"), ("x-amz-checksum-sha256", "ChecksumSHA256")]
+                .into_iter()
+                .find_map(|(field, element)| Some((element, answer.field(field)?.to_owned())));
+        Some(Part { tag: answer.field("etag")?.to_owned(), checksum })
+    }
+}
+
+/// An upload that a server has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The name of its object in the bucket.
+    pub key: String,
+    /// Its id.
+    pub id: String,
+    /// When it was begun, in seconds since 1970; `None` = the server does not say.
+    pub begun: Option<u64>,
+}
+
+/// The query that begins an upload.
+pub fn beginning() -> &'static str {
+    BEGIN_UPLOAD
+}
+
+/// The query of a part, of which the first has the number 1.
+pub fn part_query(number: usize, id: &str) -> String {
+    let mut query = format!("partNumber={number}&uploadId=");
+    query_encoded(id.as_bytes(), &mut query);
+    query
+}
+
+/// The query that ends (POST) or aborts (DELETE) an upload.
+pub fn upload_query(id: &str) -> String {
+    let mut query = "uploadId=".to_owned();
+    query_encoded(id.as_bytes(), &mut query);
+    query
+}
+
+/// The query that lists the uploads of the objects whose names begin like this.
+pub fn pending_query(prefix: &str) -> String {
+    let mut query = "prefix=".to_owned();
+    query_encoded(prefix.as_bytes(), &mut query);
+    query.push_str("&uploads=");
+    query
+}
+
+/// The id of an upload that has been begun; `None` = the answer has none.
+pub fn begun_id(answer: &Answer) -> Option<String> {
+    element(&String::from_utf8_lossy(&answer.text), "UploadId")
+}
+
+/// The body that ends an upload with these parts, the first of which has the number 1.
+pub fn ending<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
+    let mut body = "<CompleteMultipartUpload>".to_owned();
+    for (number, part) in (1..).zip(parts) {
+        // (Writing to a String does not fail.)
+        let _ = write!(body, "<Part><PartNumber>{number}</PartNumber><ETag>{}</ETag>", escaped(&part.tag));
+        if let Some((element, value)) = &part.checksum {
+            let _ = write!(body, "<{element}>{}</{element}>", escaped(value));
+        }
+        body.push_str("</Part>");
+    }
+    body.push_str("</CompleteMultipartUpload>");
+    body
+}
+
+/// Whether a successful status is taken back by the body: a server that takes long to put parts together answers before
+/// it knows the outcome.
+pub fn is_refused_in_body(answer: &Answer) -> bool {
+    String::from_utf8_lossy(&answer.text).contains("<Error>")
+}
+
+/// The uploads in a list of them.
+pub fn pending(answer: &Answer) -> Vec<Pending> {
+    let text = String::from_utf8_lossy(&answer.text);
+    let all = text.split("<Upload>").skip(1).filter_map(|item| {
+        let item = item.split("</Upload>").next()?;
+        let begun = element(item, "Initiated").and_then(|text| seconds_of(&text));
+        Some(Pending { key: element(item, "Key")?, id: element(item, "UploadId")?, begun })
+    });
+    all.collect()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> Answer {
+        Answer { status: 200, text: text.into(), ..Answer::default() }
+    }
+
+    #[test]
+    fn queries_are_sorted_and_encoded() {
+        assert_eq!(part_query(3, "a/b+c="), "partNumber=3&uploadId=a%2Fb%2Bc%3D");
+        assert_eq!(upload_query("x"), "uploadId=x");
+        assert_eq!(pending_query("a/b c"), "prefix=a%2Fb%20c&uploads=");
+    }
+
+    #[test]
+    fn parts_are_listed_in_order_with_what_the_server_called_them() {
+        let fields = |fields: &[(&str, &str)]| {
+            fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let first = Answer { fields: fields(&[("etag", "\"1\"")]), ..answer("") };
+        let second =
+            Answer { fields: fields(&[("etag", "\"2\""), ("x-amz-checksum-crc32c", "AA==")]), ..answer("") };
+        let parts = [Part::of(&first).unwrap(), Part::of(&second).unwrap()];
+        assert_eq!(
+            ending(&parts),
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>\"1\"</ETag></Part><Part>\
+             <PartNumber>2</PartNumber><ETag>\"2\"</ETag><ChecksumCRC32C>AA==</ChecksumCRC32C></Part>\
+             </CompleteMultipartUpload>"
+        );
+        assert_eq!(Part::of(&answer("")), None);
+    }
+
+    #[test]
+    fn answers_have_ids_lists_and_late_errors() {
+        let begun = answer(
+            "<InitiateMultipartUploadResult><UploadId>a&amp;b</UploadId></InitiateMultipartUploadResult>",
+        );
+        assert_eq!(begun_id(&begun).as_deref(), Some("a&b"));
+        assert!(is_refused_in_body(&answer(" \n<Error><Code>InternalError</Code></Error>")));
+        assert!(!is_refused_in_body(&answer("<CompleteMultipartUploadResult/>")));
+        let list = answer(
+            "<ListMultipartUploadsResult><Upload><Key>o</Key><UploadId>1</UploadId><Initiated>1970-01-01T00:00:09.000Z\
+             </Initiated></Upload><Upload><Key>o2</Key><UploadId>2</UploadId></Upload></ListMultipartUploadsResult>",
+        );
+        let all = pending(&list);
+        assert_eq!(all[0], Pending { key: "o".into(), id: "1".into(), begun: Some(9) });
+        assert_eq!((all[1].key.as_str(), all[1].begun), ("o2", None));
+    }
+}

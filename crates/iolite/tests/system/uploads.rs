@@ -1,0 +1,182 @@
+//! `http_s3_multipart_size`: objects that are uploaded in parts. The server is the tests' own; `object_stores.rs` has a real one.
+
+use crate::common::{Finished, Program, scratch};
+use crate::http::{job, report, run};
+use iolite_testing::{ObjectServer, Reply, Seen};
+use std::path::Path;
+
+/// Whether this is a part of an object.
+fn is_part(seen: &Seen) -> bool {
+    seen.method == "PUT" && seen.path.contains("?partNumber=")
+}
+
+fn count_parts(server: &ObjectServer) -> usize {
+    server.requests().iter().filter(|seen| is_part(seen)).count()
+}
+
+/// The files in a directory that say what is under way.
+fn state_files(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("iolite-uploads.")).collect()
+}
+
+fn run_in(dir: &Path, server: &ObjectServer, line: &str) -> Finished {
+    Program::own().line(dir, &job(server, line))
+}
+
+const RANGE: &str = "--filename=/bkt/a --http_object_mode=range --http_s3_multipart_size=16k";
+
+#[test]
+pub fn blocks_larger_than_a_part_are_uploaded_in_parts() {
+    let server = ObjectServer::start();
+    let line = "--filename=/bkt/a --bs=72k --size=288k --http_s3_multipart_size=16k --verify=crc32c";
+    for how in
+        ["--iodepth=1", "--iodepth=4", "--iodepth=4 --thread=1", "--iodepth=2 --io_submit_mode=offload"]
+    {
+        let before = count_parts(&server);
+        let json = report(&server, &format!("{line} --rw=randwrite {how}"));
+        assert_eq!(json.job().ios(), [4, 4, 0], "{how}");
+        assert_eq!(count_parts(&server) - before, 4 * 5, "{how}");
+    }
+    assert_eq!(server.object("/bkt/a_73728_73728").unwrap().len(), 72 << 10);
+    // What fits into one part is one request.
+    report(&server, "--filename=/bkt/b --rw=write --bs=16k --size=32k --http_s3_multipart_size=16k");
+    assert_eq!((count_parts(&server), server.uploads()), (80, 0));
+}
+
+#[test]
+pub fn a_file_that_is_one_object_is_written_in_parts_at_once() {
+    let server =
+        ObjectServer::behaving(|seen| if is_part(seen) { Reply::Gathered(4) } else { Reply::Granted });
+    let line = format!("{RANGE} --size=256k --bs=16k --iodepth=4 --verify=crc32c --verify_interval=4k");
+    for rw in ["write", "randwrite"] {
+        let json = report(&server, &format!("{line} --rw={rw} --loops=2"));
+        assert_eq!(json.job().bytes()[1], 2 * 256 << 10, "{rw}");
+        assert_eq!(server.object("/bkt/a").unwrap().len(), 256 << 10);
+    }
+    assert_eq!((server.most_gathered(), server.uploads()), (4, 0));
+    // A block may be several parts, and the last of them is as long as it is.
+    let before = count_parts(&server);
+    report(&server, &line.replace("--bs=16k", "--bs=64k --rw=write"));
+    report(&server, &line.replace("--bs=16k", "--bs=264k --rw=write").replace("256k", "264k"));
+    assert_eq!(count_parts(&server) - before, 16 + 17);
+}
+
+#[test]
+pub fn what_is_not_whole_at_the_end_is_aborted() {
+    let server = ObjectServer::start();
+    let dir = scratch();
+    let ended =
+        run_in(dir.path(), &server, &format!("{RANGE} --rw=write --bs=16k --size=256k --io_size=64k")).ok();
+    let told = "aborted the upload of /bkt/a, of which there were 4 of 16 parts";
+    assert!(ended.stdout.contains(told), "{}", ended.stdout);
+    assert_eq!((server.uploads(), server.names().len(), state_files(dir.path()).len()), (0, 0, 0));
+    // A part that is refused fails its unit, and the job.
+    for line in [RANGE.to_owned(), "--filename=/bkt/b --bs=64k --http_s3_multipart_size=16k".to_owned()] {
+        let server = ObjectServer::behaving(|seen| match seen.path.contains("partNumber=3&") {
+            true => Reply::Refused(500, "", "<Error><Code>InternalError</Code></Error>"),
+            false => Reply::Granted,
+        });
+        let bs = if line.contains("--bs") { "" } else { "--bs=16k" };
+        let failed = run_in(dir.path(), &server, &format!("{line} {bs} --rw=write --size=256k --iodepth=4"));
+        assert_eq!(failed.code(), 1);
+        let said = "in parts, part 3: 500 Internal Server Error, InternalError";
+        assert!(failed.output().contains(said), "{}", failed.output());
+        assert_eq!((server.uploads(), state_files(dir.path()).len()), (0, 0), "{line}");
+    }
+    // An end that is refused, also one that is refused only after a while.
+    for status in [200, 403] {
+        let server = ObjectServer::behaving(move |seen| {
+            match seen.method == "POST" && seen.path.contains("?uploadId=") {
+                true => Reply::Refused(status, "", "<Error><Code>EntityTooSmall</Code></Error>"),
+                false => Reply::Granted,
+            }
+        });
+        let failed = run_in(dir.path(), &server, &format!("{RANGE} --rw=write --bs=16k --size=64k"));
+        assert_eq!(failed.code(), 1);
+        assert!(failed.output().contains("its end: "), "{}", failed.output());
+        assert!(failed.output().contains("EntityTooSmall; real servers"), "{}", failed.output());
+        assert_eq!((server.uploads(), server.names().len()), (0, 0), "{status}");
+    }
+}
+
+/// The server has begun an upload, and nobody knows its id.
+#[test]
+pub fn uploads_whose_beginning_nobody_heard_of_are_found() {
+    let server =
+        ObjectServer::behaving(|seen| match seen.path.ends_with("?uploads=") && seen.method == "POST" {
+            true => Reply::Cut(0),
+            false => Reply::Granted,
+        });
+    let dir = scratch();
+    let failed = run_in(dir.path(), &server, &format!("{RANGE} --rw=write --bs=16k --size=64k"));
+    assert_eq!(failed.code(), 1);
+    assert!(failed.output().contains("its beginning: the connection was cut"), "{}", failed.output());
+    assert_eq!((server.uploads(), state_files(dir.path()).len()), (0, 0));
+}
+
+#[test]
+pub fn what_a_killed_job_leaves_the_next_one_aborts() {
+    let server =
+        ObjectServer::behaving(|seen| match is_part(seen) && seen.path.contains("r?partNumber=3&") {
+            true => Reply::Silence,
+            false => Reply::Granted,
+        });
+    let dir = scratch();
+    std::fs::create_dir(dir.path().join("aux")).unwrap();
+    let foreign = dir.path().join("aux/iolite-uploads.1-0.state");
+    std::fs::write(&foreign, "precious").unwrap();
+    let write = "--http_object_mode=range --http_s3_multipart_size=16k --rw=write --bs=16k --size=256k --aux-path=aux";
+    let line = job(&server, &format!("{write} --filename=/bkt/r"));
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("it sends parts", |_| count_parts(&server) == 3);
+    running.signal(libc::SIGKILL);
+    running.wait();
+    assert_eq!((server.uploads(), state_files(&dir.path().join("aux")).len()), (1, 2));
+    // Whoever writes in parts next, here to another object, sees what was left. It needs not be the same server.
+    let elsewhere = ObjectServer::start();
+    let next = |server| run_in(dir.path(), server, &format!("{write} --filename=/bkt/o")).ok().stdout;
+    assert!(!next(&elsewhere).contains("aborted"));
+    assert_eq!(server.uploads(), 1);
+    let told = next(&server);
+    assert!(told.contains("aborted 1 uploads in parts that a killed job had left"), "{told}");
+    assert_eq!(
+        (server.uploads(), state_files(&dir.path().join("aux"))),
+        (0, vec!["iolite-uploads.1-0.state".into()])
+    );
+    assert_eq!(std::fs::read_to_string(foreign).unwrap(), "precious");
+    assert_eq!(server.names(), ["/bkt/o"]);
+}
+
+#[test]
+pub fn large_objects_are_laid_out_in_parts() {
+    let server = ObjectServer::start();
+    let line =
+        format!("{RANGE} --rw=randread --bs=4k --size=1000k --io_size=64k --http_create=1 --iodepth=4");
+    report(&server, &line);
+    assert_eq!(server.object("/bkt/a").unwrap().len(), 1000 << 10);
+    assert_eq!((count_parts(&server), server.uploads()), (63, 0));
+    // Nobody has said in which parts: those of a large object are large.
+    report(&server, &line.replace("16k", "0").replace("/a", "/b").replace("1000k", "33m"));
+    assert_eq!(server.object("/bkt/b").unwrap().len(), 33 << 20);
+    assert_eq!((count_parts(&server), server.uploads()), (63 + 3, 0));
+}
+
+#[test]
+pub fn parts_that_cannot_be_are_refused() {
+    let server = ObjectServer::start();
+    for (line, said) in [
+        ("--bs=4k", "bs= has to be that, a multiple of it, or the size of the file, 262144 bytes"),
+        ("--bs=24k", "bs= has to be that"),
+        ("--bs=16k --size=264k", "size= has to be a multiple of bs="),
+        ("--bs=16k --size=1g", "more than 10000 parts"),
+        ("--bs=16k --io_submit_mode=offload", "are sent by one client"),
+        ("--bs=16k --rw=trim", "bs= has to be the size of the file"),
+    ] {
+        let refused = run(&server, &format!("{RANGE} --rw=write --size=256k {line}"));
+        assert_eq!(refused.code(), 1, "{line}");
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+    assert_eq!((server.count("PUT"), server.uploads()), (0, 0));
+}
