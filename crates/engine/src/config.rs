@@ -40,6 +40,8 @@ pub struct EngineConfig {
     pub defer_submission: bool,
     /// Units do not follow one another at once: rates or pauses keep them apart.
     pub pauses: bool,
+    /// What is written has to survive: the job syncs or verifies it. Otherwise nobody will look at it.
+    pub keeps_writes: bool,
     /// Seed of the choices an engine makes itself (`hipri_percentage`).
     pub seed: u64,
     /// The name of the job.
@@ -64,6 +66,7 @@ impl EngineConfig {
             access: AccessPattern::Normal,
             defer_submission: false,
             pauses: false,
+            keeps_writes: true,
             seed: 1,
             job: String::new(),
             runtime_us: 0,

@@ -123,6 +123,16 @@ pub enum EngineError {
     /// The server of objects, or how to talk to it.
     #[error("ioengine=http: {0}")]
     Http(String),
+    /// A server, or how to talk to it.
+    #[error("ioengine={engine}: {why}")]
+    Remote {
+        /// The engine.
+        engine: &'static str,
+        /// The error of the system that is most like it.
+        errno: i32,
+        /// What is wrong.
+        why: String,
+    },
     /// A library that an engine needs is not there.
     #[error(
         "ioengine={engine}: the library {library} cannot be used ({why}); install it (package {debian} of Debian and \
@@ -208,7 +218,7 @@ impl EngineError {
             EngineError::AioLimit { .. } => libc::EAGAIN,
             EngineError::PolledNeedsDirect => libc::EOPNOTSUPP,
             EngineError::BufferTooLarge { .. } => libc::EFAULT,
-            EngineError::Apart { errno, .. } => *errno,
+            EngineError::Apart { errno, .. } | EngineError::Remote { errno, .. } => *errno,
             EngineError::Died { .. } => libc::EIO,
             EngineError::Silent { .. } => libc::ETIMEDOUT,
             EngineError::Depth { source, .. }

@@ -12,12 +12,13 @@ use crate::storage::StorageOf;
 use crate::{
     AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
     FallocEngine, FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, LibpmemEngine, MmapEngine,
-    MtdEngine, NetEngine, NetspliceEngine, NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine,
-    Pvsync2Engine, PvsyncEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
+    MtdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine,
+    PsyncEngine, Pvsync2Engine, PvsyncEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine,
+    apart,
 };
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, HttpOptions, IoUringOptions, LibaioOptions, MmapOptions,
-    MtdOptions, NetOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
+    MtdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -136,6 +137,7 @@ engines! {
     shared "net" => NetEngine told NetOptions,
     shared "netsplice" => NetspliceEngine told NetOptions,
     shared "page_fault" => PageFaultEngine,
+    shared "nfs" => NfsEngine told NfsOptions,
     shared "http" => HttpEngine told HttpOptions,
     shared "cpuio" => CpuioEngine told CpuioOptions,
     shared "exec" => ExecEngine told ExecOptions,
@@ -225,6 +227,8 @@ mod tests {
                 (false, Err(EngineError::NotImplemented(_))) => {}
                 // So is one whose library is not installed.
                 (true, Err(EngineError::Library { .. })) => {}
+                // One that nobody has told of a server cannot be made.
+                (true, Err(EngineError::Remote { errno: libc::EINVAL, .. })) => {}
                 // Where the system forbids an engine, that it knows the engine is all that can be seen.
                 (true, Err(error)) if error.errno() == libc::EPERM || error.errno() == libc::ENOSYS => {}
                 (supported, built) => panic!("{}: supported: {supported}, built: {built:?}", entry.name),

@@ -152,7 +152,7 @@ impl<'a> Assembler<'a> {
             tracing::debug!(target: "parse", "set steady state {}", job.measurement.steadystate.threshold());
         }
         let value = value.unwrap_or_default().trim();
-        Some((definition.name.to_owned(), registry::shown(definition.name, value).to_owned()))
+        Some((definition.name.to_owned(), registry::shown(definition.name, value).into_owned()))
     }
 }
 

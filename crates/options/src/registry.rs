@@ -5,6 +5,7 @@ use crate::engines::{self, EngineInfo};
 use crate::spelling::closest;
 use crate::values;
 use crate::{Diagnostic, JobOptions, Origin, defs, profiles, rules};
+use std::borrow::Cow;
 
 /// Every job option, in the order of the help.
 pub fn job_options() -> impl Iterator<Item = &'static Definition> {
@@ -36,10 +37,15 @@ pub fn find_any_engine(name: &str) -> Vec<(&'static EngineInfo, &'static Definit
     engines::engines().iter().filter_map(|engine| Some((engine, engine.option(name)?))).collect()
 }
 
-/// The value of an option as it may be shown: a placeholder, where it is a secret of any engine.
-pub fn shown<'a>(name: &str, value: &'a str) -> &'a str {
+/// The value of an option as it may be shown: a placeholder, where it is a secret of any engine, and without the passwords
+/// of URLs.
+pub fn shown<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     let is_secret = || find_any_engine(name).iter().any(|(_, definition)| definition.is_secret);
-    if !value.is_empty() && is_secret() { engines::PLACEHOLDER } else { value }
+    if !value.is_empty() && is_secret() {
+        Cow::Borrowed(engines::PLACEHOLDER)
+    } else {
+        engines::masked(value)
+    }
 }
 
 /// A line without `=`, as it may be shown: only its first word, where that is an option whose value is a secret.

@@ -54,7 +54,7 @@ pub(crate) fn render(program: &str, defaults: &[&Section], sections: &[&Section]
                 }
             }
             let value = setting.value.as_deref().map(|value| registry::shown(name, value));
-            let value = if stands_alone { Some(section.job_name()) } else { value };
+            let value = if stands_alone { Some(section.job_name()) } else { value.as_deref() };
             push(&mut line, name, value, name == "description");
         }
         if !section.is_global && section.job_name() != section.name {

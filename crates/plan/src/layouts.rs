@@ -1,7 +1,9 @@
 //! The layouts of all workers' files before the run: what exists, and what has to be created or extended.
 
 use crate::storages::{self, Namespace, Namespaces, Storages};
-use crate::{FileFacts, FileKind, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless};
+use crate::{
+    FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless,
+};
 use crate::{layout, layout_of_names, offsets, readonly, replay_layout};
 use iolite_host::{Machine, Refusal};
 use iolite_options::engines::Capability;
@@ -95,7 +97,14 @@ impl Search<'_> {
         };
         check_blocks(job, &layout).map_err(invalid)?;
         match namespace {
-            Some(namespace) => self.checked(options, layout, namespace),
+            Some(namespace) => {
+                if facets.can(Capability::OnlyWritersMake)
+                    && (!options.pattern.rw.changes() || options.relies_on_earlier_run())
+                {
+                    layout.files.iter().try_for_each(is_there).map_err(missing)?;
+                }
+                self.checked(options, layout, namespace)
+            }
             None => Ok(layout),
         }
     }
@@ -154,6 +163,25 @@ impl Search<'_> {
         }
         Ok(layout)
     }
+}
+
+/// What a job that only reads finds on a server has to be there.
+fn is_there(file: &FileLayout) -> Result<(), String> {
+    let path = file.path.display();
+    let remedy = "a job that only reads makes nothing on a server: have a section with rw=write make it first \
+                  (create_only=1 there lays it out and does no I/O)";
+    match file.extend_to {
+        None => Ok(()),
+        Some(_) if !file.exists => Err(format!("{path} does not exist; {remedy}")),
+        Some(size) => Err(format!(
+            "{path} is shorter than the {size} bytes that are needed; {remedy}, or use a smaller size="
+        )),
+    }
+}
+
+/// What is needed is not there.
+fn missing(words: String) -> Refusal {
+    Refusal { errno: Some(libc::ENOENT), words }
 }
 
 /// What the job asks for is not possible. The system has refused nothing.

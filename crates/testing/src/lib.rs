@@ -11,6 +11,7 @@
 
 pub mod ceph;
 pub mod engines;
+pub mod exports;
 pub mod objects;
 pub mod peers;
 pub mod releases;
@@ -21,6 +22,7 @@ pub mod vm;
 
 pub use ceph::{Ceph, Gateway};
 pub use engines::{engine_of, example_engine};
+pub use exports::Ganesha;
 pub use objects::{ObjectServer, Reply, Seen, certificate};
 pub use peers::{Peer, peers};
 pub use releases::Release;

@@ -36,6 +36,7 @@ mod machine;
 mod memory;
 mod names;
 mod network;
+mod nfs;
 mod object_stores;
 mod offload;
 mod offsets;

@@ -7,14 +7,14 @@ use super::{
     CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, LibaioOptions,
     MmapOptions,
 };
-use super::{MtdOptions, NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
-use super::{external, files, http, io_uring, libaio, local, mmap, network, objects, pvsync2, sg};
+use super::{MtdOptions, NameOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions};
+use super::{external, files, http, io_uring, libaio, local, mmap, network, nfs, objects, pvsync2, sg};
 use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
-    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, MadeByWriting, OnlyLook, Polling, Priorities,
-    Sync, Trim,
+    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, MadeByWriting, OnlyLook, OnlyWritersMake,
+    Polling, Priorities, Sync, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -168,11 +168,12 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .unit(UnitKind::Works)
         .own(|| ExecOptions::default().into(), local::EXEC),
     engine("page_fault", "Touches pages of anonymous memory").data(Data::Nowhere).can(&[Sync]),
-    engine("nfs", "Talks to an NFS server by libnfs")
+    engine("nfs", "Files on an NFS server, without the kernel's client")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
-        .options(network::NFS)
-        .not_yet(),
+        .can(&[Sync, Extend, OnlyWritersMake])
+        .loads_library()
+        .own(|| NfsOptions::default().into(), nfs::OPTIONS),
     engine("nbd", "Network block devices by libnbd")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)

@@ -6,7 +6,9 @@ use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
     IoUringOptions, LibaioOptions,
 };
-use super::{MmapOptions, MtdOptions, NameOptions, NetOptions, Pvsync2Options, SgOptions, StatOptions};
+use super::{
+    MmapOptions, MtdOptions, NameOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
+};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,7 @@ engine_options! {
     Mtd(MtdOptions),
     Name(NameOptions),
     Net(NetOptions),
+    Nfs(NfsOptions),
     Pvsync2(Pvsync2Options),
     Sg(SgOptions),
     Stat(StatOptions),

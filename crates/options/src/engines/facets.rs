@@ -137,12 +137,15 @@ pub enum Capability {
     /// Make what its names mean by writing it, and only so: objects. Nothing is laid out before a job unless the job asks
     /// for it.
     MadeByWriting,
+    /// Make and extend what its names mean, and only for jobs that write: it is on somebody's server, and a job that only
+    /// reads finds there what it reads.
+    OnlyWritersMake,
     /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
     CountBits,
 }
 
 impl Capability {
-    const ALL: [Capability; 11] = [
+    const ALL: [Capability; 12] = [
         Capability::Sync,
         Capability::Trim,
         Capability::AtomicWrites,
@@ -153,6 +156,7 @@ impl Capability {
         Capability::OnlyLook,
         Capability::Coalesce,
         Capability::MadeByWriting,
+        Capability::OnlyWritersMake,
         Capability::CountBits,
     ];
 }

@@ -165,9 +165,3 @@ static VERB: Definition =
 
 /// `rdma`
 pub static RDMA: &[&Definition] = &[&HOSTNAME, &BINDNAME, &PORT, &VERB];
-
-static NFS_URL: Definition =
-    option("nfs_url", Kind::Str, "Server and export, as in nfs://server/export?version=4");
-
-/// `nfs`
-pub static NFS: &[&Definition] = &[&NFS_URL];

@@ -1,0 +1,250 @@
+//! `nfs`: files on a server of NFS version 3.
+//!
+//! Reads are READ, writes WRITE and syncs COMMIT; as many are in flight as the job's depth says, all on one connection. It
+//! is driven by the worker itself, when it queues and when it reaps: there is no thread.
+//!
+//! Writes are answered when the server has them in its memory, as from any client, unless the job says `sync=`. What a job
+//! syncs or verifies is kept until the server has it on stable storage, and sent again to a server that has started anew
+//! before that (`iolite_nfs` tells how).
+
+mod storage;
+
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
+    Storage, Unit,
+};
+use iolite_nfs::{Address, Done, Handle, Limits, NfsError, Session, Stability};
+use iolite_options::engines::NfsOptions;
+use iolite_os::explained;
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The engine.
+pub struct NfsEngine {
+    session: Session,
+    files: Vec<Option<File>>,
+    /// Why units have failed, by their index.
+    words: Vec<Option<Box<str>>>,
+    idle: Vec<String>,
+}
+
+/// An open file.
+struct File {
+    handle: Handle,
+    stability: Stability,
+}
+
+impl NfsEngine {
+    /// An engine that is connected to this server.
+    ///
+    /// # Errors
+    /// What is wrong with the URL, or that the server cannot be reached or lets nobody in.
+    pub fn new(config: &EngineConfig, options: &NfsOptions) -> Result<Self, EngineError> {
+        let url = options.nfs_url.reveal();
+        let refused = |errno, why: String| EngineError::Remote { engine: "nfs", errno, why };
+        if url.is_empty() {
+            let why = "nfs_url= is missing, the server and its export, as in nfs_url=nfs://SERVER/EXPORT";
+            return Err(refused(libc::EINVAL, why.to_owned()));
+        }
+        let address = Address::parse(url).map_err(|error| {
+            refused(libc::EINVAL, format!("nfs_url={}: {error}", options.nfs_url.shown()))
+        })?;
+        let patience = match options.nfs_timeout {
+            0 => Duration::from_secs(u32::MAX.into()),
+            limit => Duration::from_micros(limit),
+        };
+        let limits = Limits { patience, keep: config.keeps_writes.then_some(options.nfs_uncommitted) };
+        let idle = address.idle.clone();
+        let session =
+            Session::connect(address, limits).map_err(|error| refused(error.errno(), error.to_string()))?;
+        let files = (0..config.files).map(|_| None).collect();
+        Ok(NfsEngine { session, files, words: vec![None; config.depth], idle })
+    }
+
+    fn outcome(&mut self, Done { unit, result }: Done) -> Completion {
+        let outcome = match result {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                let unit = unit as usize;
+                if self.words.len() <= unit {
+                    self.words.resize(unit + 1, None);
+                }
+                self.words[unit] = Some(error.to_string().into());
+                Err(Errno(error.errno()))
+            }
+        };
+        Completion { unit, outcome }
+    }
+
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn begin(&mut self, unit: &Unit) -> Result<bool, Outcome> {
+        let file =
+            self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Err(Errno(libc::EBADF)))?;
+        let (handle, length) = (file.handle, unit.length as usize);
+        Ok(match unit.operation {
+            // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
+            Operation::Read => unsafe {
+                self.session.read(unit.index, handle, unit.offset, unit.buffer, length)
+            },
+            // What waits to be committed is limited.
+            Operation::Write if self.session.is_full() => false,
+            Operation::Write => {
+                let stability = file.stability;
+                // SAFETY: as above.
+                unsafe { self.session.write(unit.index, handle, unit.offset, unit.buffer, length, stability) }
+            }
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => {
+                self.session.commit(unit.index, handle)
+            }
+            Operation::Trim => return Err(Err(Errno(libc::EOPNOTSUPP))),
+            Operation::Work => return Err(Err(Errno(libc::ENOSYS))),
+        })
+    }
+}
+
+/// The same error with its words.
+fn system(error: NfsError) -> io::Error {
+    explained(&io::Error::from_raw_os_error(error.errno()), error.to_string())
+}
+
+/// What a file with this path is called on the server.
+fn server_name(path: &Path) -> io::Result<&str> {
+    path.to_str().ok_or_else(|| {
+        let words = format!("{}: names on servers are UTF-8", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, words)
+    })
+}
+
+impl Engine for NfsEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let name = server_name(&spec.path)?;
+        let opened = if mode.create { self.session.create(name) } else { self.session.open(name) };
+        let (handle, _) = opened.map_err(system)?;
+        let stability = match (mode.sync, mode.dsync) {
+            (true, _) => Stability::File,
+            (false, true) => Stability::Data,
+            _ => Stability::Unstable,
+        };
+        let index = index as usize;
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, || None);
+        }
+        self.files[index] = Some(File { handle, stability });
+        Ok(())
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        match self.files.get_mut(index as usize).and_then(Option::take) {
+            Some(file) => self.session.close(file.handle).map_err(system),
+            None => Ok(()),
+        }
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn announcements(&self) -> Vec<String> {
+        let line = |word| format!("nfs: nfs_url: {word}= has no effect");
+        self.idle.iter().map(line).collect()
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        loop {
+            // SAFETY: the caller promises what is demanded here.
+            match unsafe { self.begin(unit) } {
+                Ok(true) => return Queued::Queued,
+                Ok(false) if self.session.in_flight() > 0 || self.session.count_done() > 0 => {
+                    return Queued::Busy;
+                }
+                // Nothing of the job is in flight, but what the session commits for itself is.
+                Ok(false) => {
+                    if self.session.drive(None).is_err() {
+                        return Queued::Busy;
+                    }
+                }
+                Err(outcome) => return Queued::Completed(outcome),
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        self.session.flush();
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let wanted = min.min(max).min(self.session.in_flight() + self.session.count_done());
+        let end = match timeout {
+            Some(timeout) if wanted > 0 && !timeout.is_zero() => Instant::now().checked_add(timeout),
+            _ => None,
+        };
+        let is_poll = wanted == 0 || timeout.is_some_and(|timeout| timeout.is_zero());
+        // Even if nothing is waited for, requests have to go on.
+        let mut has_driven = self.session.count_done() >= max;
+        while self.session.count_done() < wanted || !has_driven {
+            let left = match end {
+                _ if is_poll || self.session.count_done() >= wanted => Some(Duration::ZERO),
+                Some(end) => Some(end.saturating_duration_since(Instant::now())),
+                None => None,
+            };
+            // (A signal.)
+            if self.session.drive(left).is_err() {
+                break;
+            }
+            has_driven = true;
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+        }
+        for _ in 0..max {
+            let Some(over) = self.session.next_done() else { break };
+            let completion = self.outcome(over);
+            done.push(completion);
+        }
+        Ok(())
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        self.words.get(unit as usize)?.as_deref().map(str::to_owned)
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        let counts = self.session.counts();
+        let mut lines = Vec::new();
+        if counts.reconnected > 0 {
+            lines.push(format!("nfs: the connection was lost and made again: {}", counts.reconnected));
+        }
+        if counts.rewritten > 0 {
+            lines.push(format!(
+                "nfs: the server has started anew: {} writes ({} bytes) that it did not have on stable storage were sent \
+                 again",
+                counts.rewritten, counts.rewritten_bytes
+            ));
+        }
+        if counts.busy > 0 {
+            lines.push(format!("nfs: requests that the server was too busy for at first: {}", counts.busy));
+        }
+        lines
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}

@@ -1,0 +1,201 @@
+//! `nfs` on a real server, which is stopped, killed and started anew.
+
+use crate::common::{Finished, Json, Program, scratch};
+use iolite_testing::{Ganesha, or_skip};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+fn nfs(server: &Ganesha, line: &str) -> String {
+    format!("--name=job --ioengine=nfs --nfs_url={} --bs=4k {line}", server.url())
+}
+
+fn start(dir: &Path, line: &str) -> Finished {
+    Program::own().line(dir, line)
+}
+
+#[track_caller]
+fn report(dir: &Path, line: &str) -> Json {
+    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+#[test]
+fn files_are_made_written_read_synced_listed_and_removed() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    let run = |line: &str| report(dir.path(), &nfs(&server, line));
+    let size = |name: &str| fs::metadata(server.export().join(name)).map(|metadata| metadata.len()).ok();
+    let json =
+        run("--filename=a --rw=randwrite --size=2m --iodepth=32 --verify=crc32c --fsync=64 --end_fsync=1");
+    assert_eq!((json.job().ios()[1], size("a")), (512, Some(2 << 20)));
+    assert!(json.job().int("sync.total_ios") >= 7);
+    // Larger than the server takes at once, and not whole at the end.
+    run("--filename=b --rw=write --bs=3m --size=12m --iodepth=4 --verify=sha256");
+    run("--filename=b --rw=randread --bs=96k --size=12m --iodepth=16");
+    // Directories are made as on this machine; files become longer, and keep what they hold.
+    run("--directory=deep/er --filename=c --rw=rw --size=256k --numjobs=2");
+    let before = fs::read(server.export().join("a")).unwrap();
+    run("--filename=a --rw=write --size=3m --offset=2m --fallocate=truncate --iodepth=8 --verify=md5");
+    let after = fs::read(server.export().join("a")).unwrap();
+    assert_eq!((after.len(), &after[..2 << 20] == before.as_slice()), (5 << 20, true));
+    let listed = run("--opendir=deep/er --rw=read --iodepth=4");
+    assert_eq!(listed.job().bytes()[0], 256 << 10);
+    for how in ["--sync=1", "--sync=dsync", "--fdatasync=4"] {
+        run(&format!("--filename=d --rw=write --size=128k --iodepth=4 {how} --unlink=1"));
+        assert_eq!(size("d"), None);
+    }
+    run("--filename=e --rw=write --size=64k --create_only=1");
+    assert!(size("e").is_some());
+    for refused in ["--rw=trim --size=64k --filename=a", "--rw=write --size=64k --filename=a --readonly"] {
+        assert_eq!(start(dir.path(), &nfs(&server, refused)).code(), 1, "{refused}");
+    }
+}
+
+#[test]
+fn a_job_that_only_reads_makes_nothing() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    fs::write(server.export().join("short"), [1; 8192]).unwrap();
+    fs::create_dir(server.export().join("directory")).unwrap();
+    for (line, said) in [
+        ("--filename=missing", "missing does not exist; a job that only reads makes nothing on a server"),
+        ("--filename=short", "short is shorter than the 65536 bytes"),
+        ("--filename=directory", "it is a directory"),
+    ] {
+        let refused = start(dir.path(), &nfs(&server, &format!("--rw=read --size=64k {line}")));
+        assert_eq!(refused.code(), 1, "{line}");
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+    assert_eq!(fs::read_dir(server.export()).unwrap().count(), 2);
+    assert_eq!(fs::metadata(server.export().join("short")).unwrap().len(), 8192);
+    assert_eq!(report(dir.path(), &nfs(&server, "--rw=read --filename=short")).job().bytes()[0], 8192);
+}
+
+#[test]
+pub fn what_is_wrong_is_told_and_nothing_secret_with_it() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    let url = server.url();
+    let of = |url: &str| {
+        start(dir.path(), &format!("--name=j --ioengine=nfs --nfs_url={url} --rw=write --size=4k"))
+    };
+    for (url, said) in [
+        (url.replace("/export", "/elsewhere"), "the server does not give"),
+        (url.replace("?", "?version=4&"), "version=4: this engine speaks version 3"),
+        (url.replace("127.0.0.1", "me:sesame@127.0.0.1"), "knows no names and passwords"),
+        (url.replace("?", "?colour=red&"), "colour= is unknown"),
+    ] {
+        let refused = of(&url);
+        assert_eq!(refused.code(), 1, "{url}");
+        assert!(refused.output().contains(said), "{url}: {}", refused.output());
+        assert!(!refused.output().contains("sesame"), "{}", refused.output());
+    }
+    let refused = start(dir.path(), "--name=j --ioengine=nfs --rw=write --size=4k");
+    assert!(refused.output().contains("nfs_url= is missing"), "{}", refused.output());
+    let job = "[j]\nioengine=nfs\nnfs_url=nfs://me:sesame@h/x\nrw=read\nsize=4k\n";
+    fs::write(dir.path().join("j.fio"), job).unwrap();
+    let shown = start(dir.path(), "j.fio --showcmd");
+    assert!(shown.output().contains("me:***@h") && !shown.output().contains("sesame"), "{}", shown.output());
+    // The user that requests are of.
+    let other = url.replace('?', "?uid=12345&gid=12345&");
+    let refused = of(&other);
+    assert!(refused.output().contains("NFS3ERR_ACCES"), "{}", refused.output());
+}
+
+#[test]
+fn what_was_not_committed_is_sent_again_to_a_server_that_has_started_anew() {
+    let dir = scratch();
+    let mut server = or_skip!(Ganesha::start(dir.path()));
+    let line = nfs(
+        &server,
+        "--filename=a --rw=randwrite --size=4m --iodepth=8 --rate_iops=500 --verify=crc32c --end_fsync=1",
+    );
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    let before = server.bytes_sent();
+    running.wait_until("something is written", |_| server.bytes_sent() > before + (200 << 10));
+    // What the server has in its memory would be lost with the machine: take it from the file.
+    server.kill();
+    let file = server.export().join("a");
+    let size = fs::metadata(&file).unwrap().len();
+    fs::write(&file, vec![0; size as usize]).unwrap();
+    server.restart().unwrap();
+    let done = running.wait().ok();
+    assert!(done.stdout.contains("the server has started anew"), "{}", done.stdout);
+    assert!(done.stdout.contains("sent again"), "{}", done.stdout);
+    assert!(done.stdout.contains("the connection was lost and made again"), "{}", done.stdout);
+    report(
+        dir.path(),
+        &nfs(&server, "--filename=a --rw=randwrite --size=4m --verify=crc32c --verify_only=1"),
+    );
+}
+
+#[test]
+pub fn little_waits_to_be_committed_if_little_may() {
+    let dir = scratch();
+    let mut server = or_skip!(Ganesha::start(dir.path()));
+    // Nothing of a job that neither syncs nor verifies is kept, and it is told what that may have cost.
+    let line = nfs(&server, "--filename=p --rw=write --size=4m --iodepth=8 --rate_iops=500");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    let before = server.bytes_sent();
+    running.wait_until("something is written", |_| server.bytes_sent() > before + (200 << 10));
+    server.restart().unwrap();
+    let told = running.wait();
+    assert!(told.output().contains("bytes may be lost"), "{}", told.output());
+    assert_eq!(told.code(), 1);
+    // What is kept is committed when it becomes much.
+    let resent = |words: &str| {
+        let line =
+            format!("--filename=q --rw=write --size=8m --iodepth=8 --verify=crc32c --do_verify=0 {words}");
+        let before = server.bytes_sent();
+        report(dir.path(), &nfs(&server, &line));
+        server.bytes_sent() - before
+    };
+    assert!(resent("--nfs_uncommitted=64k") > resent("--nfs_uncommitted=64m"), "commits are requests");
+}
+
+#[test]
+fn a_server_that_goes_away_and_comes_back_is_waited_for() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    let line = nfs(&server, "--filename=a --rw=randrw --size=2m --iodepth=8 --rate_iops=400 --verify=crc32c");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    let before = server.bytes_sent();
+    running.wait_until("something is written", |_| server.bytes_sent() > before + (2 << 20));
+    server.signal(libc::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(10));
+    server.signal(libc::SIGCONT);
+    running.wait().ok();
+    // A connection that is cut is made again, and what was in flight is asked for again.
+    let line = nfs(&server, "--filename=a --rw=randrw --size=2m --iodepth=8 --rate_iops=400 --verify=crc32c");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    let before = server.bytes_sent();
+    running.wait_until("something is written", |_| server.bytes_sent() > before + (200 << 10));
+    server.cut();
+    let done = running.wait().ok();
+    assert!(done.stdout.contains("made again: 1"), "{}", done.stdout);
+}
+
+#[test]
+pub fn a_server_that_does_not_come_back_is_an_error() {
+    let dir = scratch();
+    let mut server = or_skip!(Ganesha::start(dir.path()));
+    let job = "--filename=a --rw=randwrite --size=4m --iodepth=8 --rate_iops=500 --nfs_timeout=1s";
+    for kill in [false, true] {
+        let line = nfs(&server, job);
+        let mut running = Program::own().start(dir.path(), line.split_whitespace());
+        let before = server.bytes_sent();
+        running.wait_until("something is written", |_| server.bytes_sent() > before + (100 << 10));
+        if kill {
+            server.kill()
+        } else {
+            server.signal(libc::SIGSTOP)
+        }
+        let done = running.wait();
+        let said = if kill { "the connection was lost" } else { "no answer within 1 s (nfs_timeout)" };
+        assert_eq!(done.code(), 1);
+        assert!(done.output().contains(said), "{}", done.output());
+        server.signal(libc::SIGCONT);
+    }
+}

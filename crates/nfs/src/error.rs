@@ -1,0 +1,113 @@
+//! What went wrong on the way to a file.
+
+use crate::protocol::status;
+use std::io;
+
+/// Why something was not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NfsError {
+    /// The server refuses it.
+    #[error("{what}: {} ({})", status(*.code).1, status(*.code).2)]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// Its number in the protocol.
+        code: u32,
+    },
+    /// The server does not let this client in.
+    #[error("the server does not give {export} to this machine: {why}")]
+    Mount {
+        /// What was to be mounted.
+        export: String,
+        /// Why not.
+        why: String,
+        /// The error of the system that is most like it.
+        errno: i32,
+    },
+    /// The server cannot be reached.
+    #[error("{server}: {why}")]
+    Unreachable {
+        /// The server, with its port.
+        server: String,
+        /// What the system says.
+        why: String,
+        /// Its error.
+        errno: i32,
+    },
+    /// The connection was lost, and cannot be made again.
+    #[error(
+        "{server}: the connection was lost ({why}), and there was no other within {seconds} s (nfs_timeout)"
+    )]
+    Lost {
+        /// The server, with its port.
+        server: String,
+        /// What the system said last.
+        why: String,
+        /// For how long it was tried.
+        seconds: u64,
+        /// The error of the system.
+        errno: i32,
+    },
+    /// The server does not answer.
+    #[error("{server}: no answer within {seconds} s (nfs_timeout)")]
+    Silent {
+        /// The server, with its port.
+        server: String,
+        /// For how long it was silent.
+        seconds: u64,
+    },
+    /// The server knows no such procedure, or not this client.
+    #[error("the server refuses the call: {0}")]
+    Call(String),
+    /// The server has started anew before it had this on stable storage.
+    #[error(
+        "{name}: {bytes} bytes may be lost: the server had taken them, and has started anew or gone before they were on \
+         stable storage (a job that syncs or verifies keeps a copy to send again)"
+    )]
+    MayBeLost {
+        /// The file.
+        name: String,
+        /// How much it is.
+        bytes: u64,
+    },
+    /// The server starts anew all the time.
+    #[error("the server starts anew again and again: {0} cannot be put on stable storage")]
+    Restless(String),
+    /// The server sends something else than an answer.
+    #[error("the server sends what is no answer of NFS")]
+    Malformed,
+    /// A signal has come while waiting.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl NfsError {
+    /// The error of the system that is most like it.
+    pub fn errno(&self) -> i32 {
+        match self {
+            NfsError::Refused { code, .. } => status(*code).0,
+            NfsError::Mount { errno, .. }
+            | NfsError::Unreachable { errno, .. }
+            | NfsError::Lost { errno, .. } => *errno,
+            NfsError::Silent { .. } => libc::ETIMEDOUT,
+            NfsError::Call(_) | NfsError::Malformed => libc::EPROTO,
+            NfsError::MayBeLost { .. } | NfsError::Restless(_) => libc::EIO,
+            NfsError::Interrupted => libc::EINTR,
+        }
+    }
+
+    /// That a server cannot be reached, with what the system says.
+    pub(crate) fn unreachable(server: &str, error: &io::Error) -> NfsError {
+        let errno = error.raw_os_error().unwrap_or(match error.kind() {
+            io::ErrorKind::TimedOut => libc::ETIMEDOUT,
+            _ => libc::EHOSTUNREACH,
+        });
+        NfsError::Unreachable { server: server.to_owned(), why: in_words(error), errno }
+    }
+}
+
+/// What the system says, without its number.
+pub(crate) fn in_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,138 @@
+//! From a server's name to the handle of its export: port mapper and mount protocol.
+
+use crate::error::in_words;
+use crate::protocol::HANDLE;
+use crate::rpc::{self, Caller, Program};
+use crate::socket::connect;
+use crate::url::Address;
+use crate::xdr::{Reader, Writer};
+use crate::{NfsError, protocol};
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+const PORT_MAPPER: Program = Program { number: 100_000, version: 2 };
+const MOUNT: Program = Program { number: 100_005, version: 3 };
+
+/// Where the port mapper listens.
+const PORT_OF_MAPPER: u16 = 111;
+/// Where NFS listens unless somebody says otherwise.
+const USUAL: u16 = 2049;
+
+/// The port of NFS on a server.
+pub(crate) fn port_of_nfs(address: &Address, caller: &Caller, patience: Duration) -> u16 {
+    let asked = || mapped(address, protocol::NFS, caller, patience).ok();
+    address.nfs_port.or_else(asked).unwrap_or(USUAL)
+}
+
+/// The handle of an export.
+pub(crate) fn mount(address: &Address, caller: &Caller, patience: Duration) -> Result<Vec<u8>, NfsError> {
+    let port = match address.mount_port {
+        Some(port) => port,
+        None => mapped(address, MOUNT, caller, patience)?,
+    };
+    let answer = ask(&address.host, port, MOUNT, 1, caller, patience, |writer| {
+        writer.opaque(address.export.as_bytes());
+    })?;
+    let mut reader = Reader::new(&answer);
+    let refused = |why: &str, errno| {
+        Err(NfsError::Mount { export: address.export.clone(), why: why.to_owned(), errno })
+    };
+    match reader.u32()? {
+        0 => {}
+        1 => return refused("not permitted", libc::EPERM),
+        2 => return refused("there is no such export", libc::ENOENT),
+        5 => return refused("input or output error", libc::EIO),
+        13 => return refused("it is not exported, or not to this machine or this port", libc::EACCES),
+        20 => return refused("it is not a directory", libc::ENOTDIR),
+        63 => return refused("the name is too long", libc::ENAMETOOLONG),
+        code => return refused(&format!("error {code} of the mount protocol"), libc::EIO),
+    }
+    let handle = reader.opaque(HANDLE)?.to_vec();
+    let count = reader.u32()?;
+    let mut flavours = Vec::new();
+    for _ in 0..count.min(64) {
+        flavours.push(reader.u32()?);
+    }
+    // Nothing said is everything allowed.
+    if !flavours.is_empty() && !flavours.iter().any(|flavour| matches!(flavour, 0 | 1)) {
+        return refused("it wants to be asked with Kerberos, which this engine cannot", libc::EACCES);
+    }
+    Ok(handle)
+}
+
+/// The port of a program, as the server's port mapper says.
+fn mapped(address: &Address, program: Program, caller: &Caller, patience: Duration) -> Result<u16, NfsError> {
+    let answer = ask(&address.host, PORT_OF_MAPPER, PORT_MAPPER, 3, caller, patience, |writer| {
+        // Over TCP.
+        writer.u32(program.number).u32(program.version).u32(6).u32(0);
+    })
+    .map_err(|error| match error {
+        NfsError::Unreachable { server, why, errno } => NfsError::Unreachable {
+            server,
+            why: format!(
+                "{why}: the port mapper is not there, which says where the server listens; give \
+                 nfs_url=…?nfsport=PORT&mountport=PORT"
+            ),
+            errno,
+        },
+        error => error,
+    })?;
+    let port = Reader::new(&answer).u32()?;
+    u16::try_from(port).ok().filter(|&port| port > 0).ok_or_else(|| NfsError::Mount {
+        export: address.export.clone(),
+        why: "it has no mount service of version 3 over TCP (a server of NFS 4 alone?)".to_owned(),
+        errno: libc::EPROTONOSUPPORT,
+    })
+}
+
+/// One call on a connection of its own.
+fn ask(
+    host: &str,
+    port: u16,
+    program: Program,
+    procedure: u32,
+    caller: &Caller,
+    patience: Duration,
+    arguments: impl FnOnce(&mut Writer<'_>),
+) -> Result<Vec<u8>, NfsError> {
+    let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let unreachable = |error: io::Error| match error.kind() {
+        io::ErrorKind::WouldBlock => NfsError::Silent { server: server.clone(), seconds: patience.as_secs() },
+        _ => NfsError::Unreachable {
+            server: server.clone(),
+            why: in_words(&error),
+            errno: error.raw_os_error().unwrap_or(libc::EHOSTUNREACH),
+        },
+    };
+    let mut stream = connect(host, port, patience).map_err(unreachable)?;
+    stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
+    let mut call = Vec::new();
+    let id = std::process::id();
+    let start = rpc::begin(&mut call, id, program, procedure, caller);
+    arguments(&mut Writer(&mut call));
+    rpc::end(&mut call, start, 0);
+    stream.write_all(&call).map_err(unreachable)?;
+    let mut record = Vec::new();
+    loop {
+        let mut mark = [0; 4];
+        stream.read_exact(&mut mark).map_err(unreachable)?;
+        let mark = u32::from_be_bytes(mark);
+        let length = (mark & !rpc::LAST) as usize;
+        if record.len() + length > 1 << 20 {
+            return Err(NfsError::Malformed);
+        }
+        let start = record.len();
+        record.resize(start + length, 0);
+        stream.read_exact(&mut record[start..]).map_err(unreachable)?;
+        if mark & rpc::LAST != 0 {
+            break;
+        }
+    }
+    let mut reader = Reader::new(&record);
+    if reader.u32()? != id {
+        return Err(NfsError::Malformed);
+    }
+    rpc::accepted(&mut reader)?;
+    let at = reader.at();
+    Ok(record.split_off(at))
+}

@@ -1,0 +1,99 @@
+//! Calls and replies of remote procedures (ONC RPC, RFC 5531), and who calls (AUTH_SYS).
+
+use crate::NfsError;
+use crate::url::Address;
+use crate::xdr::{Reader, Writer};
+
+/// A program on the server, with its version.
+#[derive(Clone, Copy)]
+pub(crate) struct Program {
+    pub(crate) number: u32,
+    pub(crate) version: u32,
+}
+
+/// The last fragment of a record: the high bit of the length in front of it.
+pub(crate) const LAST: u32 = 1 << 31;
+
+/// Most groups that a call can name.
+const MOST_GROUPS: usize = 16;
+
+/// Who calls, as calls say it.
+pub(crate) struct Caller(Vec<u8>);
+
+impl Caller {
+    /// The user whom an address names, or who runs this process.
+    pub(crate) fn new(address: &Address) -> Caller {
+        // SAFETY: take nothing, and cannot fail.
+        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+        let mut groups = [0; 256];
+        // SAFETY: there is room for as many groups as is said.
+        let count = unsafe { libc::getgroups(groups.len() as i32, groups.as_mut_ptr()) };
+        let is_self = address.uid.is_none() && address.gid.is_none();
+        let groups = if is_self { &groups[..(count.max(0) as usize).min(MOST_GROUPS)] } else { &[] };
+        let mut body = Vec::new();
+        let mut writer = Writer(&mut body);
+        writer.u32(std::process::id()).opaque(machine().as_bytes());
+        writer.u32(address.uid.unwrap_or(uid)).u32(address.gid.unwrap_or(gid)).u32(groups.len() as u32);
+        for &group in groups {
+            writer.u32(group);
+        }
+        let mut said = Vec::new();
+        // AUTH_SYS, and nothing that proves it.
+        Writer(&mut said).u32(1).opaque(&body).u32(0).u32(0);
+        Caller(said)
+    }
+}
+
+/// The name of this machine, which calls carry.
+fn machine() -> String {
+    let mut name = [0_u8; 65];
+    // SAFETY: there is room for as many bytes as is said, one of which stays zero.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(0);
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+/// Writes the head of a call, with four bytes in front for the length of the record, and gives where it begins.
+pub(crate) fn begin(
+    bytes: &mut Vec<u8>,
+    id: u32,
+    program: Program,
+    procedure: u32,
+    caller: &Caller,
+) -> usize {
+    let start = bytes.len();
+    Writer(bytes).u32(0).u32(id).u32(0).u32(2).u32(program.number).u32(program.version).u32(procedure);
+    bytes.extend_from_slice(&caller.0);
+    start
+}
+
+/// Says how long the record is that begins at `start`, of which `beside` bytes are somewhere else.
+pub(crate) fn end(bytes: &mut [u8], start: usize, beside: usize) {
+    let length = (bytes.len() - start - 4 + beside) as u32;
+    bytes[start..start + 4].copy_from_slice(&(LAST | length).to_be_bytes());
+}
+
+/// Reads the head of a reply behind its number: the results follow.
+pub(crate) fn accepted(reader: &mut Reader<'_>) -> Result<(), NfsError> {
+    let said = |text: &str| Err(NfsError::Call(text.to_owned()));
+    match (reader.u32()?, reader.u32()?) {
+        (1, 0) => {}
+        (1, 1) => {
+            return match reader.u32()? {
+                0 => said("it speaks another version of remote calls"),
+                _ => said("it does not believe who calls (AUTH_SYS)"),
+            };
+        }
+        _ => return Err(NfsError::Malformed),
+    }
+    reader.u32()?;
+    reader.opaque(400)?;
+    match reader.u32()? {
+        0 => Ok(()),
+        1 => said("it has no such program"),
+        2 => said("it has other versions of the program"),
+        3 => said("it has no such procedure"),
+        4 => said("it cannot read the call"),
+        _ => said("it has failed inside"),
+    }
+}

@@ -1,0 +1,437 @@
+//! Requests in flight on one connection, and a connection that breaks.
+
+mod calls;
+mod file;
+mod mending;
+mod names;
+
+use self::calls::{Calls, What};
+use self::file::File;
+use crate::NfsError;
+use crate::connection::{Broken, Connection};
+use crate::error::in_words;
+use crate::mount::{mount, port_of_nfs};
+use crate::protocol::{Attributes, NFS, procedure};
+use crate::rpc::{self, Caller};
+use crate::socket::connect;
+use crate::url::Address;
+use crate::xdr::{Reader, Writer, padding};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Where the server is to put what is written before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stability {
+    /// Wherever it likes; a commit puts it on stable storage.
+    #[default]
+    Unstable = 0,
+    /// The data on stable storage.
+    Data = 1,
+    /// The data and what is known of the file on stable storage.
+    File = 2,
+}
+
+/// What is demanded of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For how long the server may be silent or away.
+    pub patience: Duration,
+    /// Copies are kept of what is written until it is on stable storage, up to about so many bytes: then it is committed.
+    /// `None` = no copies.
+    pub keep: Option<u64>,
+}
+
+/// A finished unit: bytes, or why not.
+#[derive(Debug)]
+pub struct Done {
+    /// The unit.
+    pub unit: u32,
+    /// What became of it.
+    pub result: Result<u64, Box<NfsError>>,
+}
+
+/// An open file of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle(u32);
+
+/// What was remarkable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Connections that were made again.
+    pub reconnected: u64,
+    /// Writes that were sent again because the server had started anew before it had them on stable storage.
+    pub rewritten: u64,
+    /// How many bytes that was.
+    pub rewritten_bytes: u64,
+    /// Requests that the server was too busy for at first.
+    pub busy: u64,
+}
+
+/// A connection to a server and everything in flight on it.
+pub struct Session {
+    address: Address,
+    /// The server with its port, for words.
+    server: String,
+    port: u16,
+    limits: Limits,
+    caller: Caller,
+    connection: Option<Connection>,
+    /// Since when there is no connection, and what the system has said.
+    broken: Option<mending::Gap>,
+    calls: Calls,
+    root: Vec<u8>,
+    /// The largest reads and writes that the server takes.
+    most_read: usize,
+    most_written: usize,
+    /// When something came from the server, or was sent to it while nothing was in flight.
+    heard: Instant,
+}
+
+impl Session {
+    /// Connects to a server and mounts the export.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or does not let this client in.
+    pub fn connect(address: Address, limits: Limits) -> Result<Session, NfsError> {
+        let caller = Caller::new(&address);
+        let root = mount(&address, &caller, limits.patience)?;
+        let port = port_of_nfs(&address, &caller, limits.patience);
+        let host = &address.host;
+        let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        let mut session = Session {
+            server,
+            port,
+            limits,
+            caller,
+            connection: None,
+            broken: None,
+            calls: Calls::new(limits.keep.is_some()),
+            root,
+            most_read: 4096,
+            most_written: 4096,
+            heard: Instant::now(),
+            address,
+        };
+        session.connection = Some(session.new_connection(limits.patience)?);
+        session.learn_limits()?;
+        Ok(session)
+    }
+
+    fn new_connection(&self, patience: Duration) -> Result<Connection, NfsError> {
+        let made = connect(&self.address.host, self.port, patience).and_then(Connection::new);
+        made.map_err(|error| NfsError::unreachable(&self.server, &error))
+    }
+
+    /// The largest reads and writes that the server takes.
+    fn learn_limits(&mut self) -> Result<(), NfsError> {
+        let root = self.root.clone();
+        let answer = self.call(procedure::FSINFO, |writer| {
+            writer.opaque(&root);
+        })?;
+        let mut reader = Reader::new(&answer);
+        self.granted(&mut reader, || "FSINFO".to_owned())?;
+        Attributes::after(&mut reader)?;
+        let (most_read, _, _, most_written) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+        // (No server says zero; one that does would never be asked for anything.)
+        self.most_read = (most_read as usize).clamp(512, 32 << 20);
+        self.most_written = (most_written as usize).clamp(512, 32 << 20);
+        Ok(())
+    }
+
+    /// Opens what was found under this handle of the server.
+    fn keep_file(&mut self, handle: Vec<u8>, name: String) -> Handle {
+        let file = File::new(handle, name);
+        let files = &mut self.calls.files;
+        match files.iter().position(Option::is_none) {
+            Some(place) => {
+                files[place] = Some(file);
+                Handle(place as u32)
+            }
+            None => {
+                files.push(Some(file));
+                Handle(files.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Begins to read. False when there is no room: something has to be done first.
+    ///
+    /// # Safety
+    /// The memory is valid for writing `length` bytes until the unit is done or the session is gone. No other unit in
+    /// flight has this number.
+    pub unsafe fn read(&mut self, unit: u32, file: Handle, offset: u64, to: *mut u8, length: usize) -> bool {
+        self.begin(What::Read, unit, file, (offset, to, length), Stability::Unstable)
+    }
+
+    /// Begins to write. False when there is no room: something has to be done first.
+    ///
+    /// # Safety
+    /// The memory is valid for reading `length` bytes until the unit is done or the session is gone. No other unit in
+    /// flight has this number.
+    pub unsafe fn write(
+        &mut self,
+        unit: u32,
+        file: Handle,
+        offset: u64,
+        from: *const u8,
+        length: usize,
+        stability: Stability,
+    ) -> bool {
+        self.begin(What::Write, unit, file, (offset, from.cast_mut(), length), stability)
+    }
+
+    /// Begins to put on stable storage what had been written to a file. False when there is no room.
+    pub fn commit(&mut self, unit: u32, file: Handle) -> bool {
+        if self.calls.room() == 0 {
+            return false;
+        }
+        self.listen();
+        self.calls.begin_unit(unit, 0, 0, 1);
+        self.begin_commit(Some(unit), file.0);
+        true
+    }
+
+    fn begin_commit(&mut self, unit: Option<u32>, file: u32) {
+        let place = self.calls.begin(What::Commit, unit, file, (0, std::ptr::null_mut(), 0));
+        if let Some(file) = &mut self.calls.files[file as usize] {
+            file.commits += 1;
+            let slot = &mut self.calls.slots[place];
+            (slot.mark, slot.marked) = (file.kept.len(), file.unstable);
+        }
+        self.send(place, Stability::Unstable);
+    }
+
+    fn begin(
+        &mut self,
+        what: What,
+        unit: u32,
+        file: Handle,
+        (offset, at, length): (u64, *mut u8, usize),
+        stability: Stability,
+    ) -> bool {
+        let most = if what == What::Read { self.most_read } else { self.most_written };
+        let count = length.div_ceil(most).max(1);
+        if count > self.calls.room() {
+            return false;
+        }
+        self.listen();
+        self.calls.begin_unit(unit, offset, length as u64, count as u32);
+        for part in 0..count {
+            let start = part * most;
+            let range = (offset + start as u64, at.wrapping_add(start), (length - start).min(most));
+            let place = self.calls.begin(what, Some(unit), file.0, range);
+            self.calls.slots[place].mark = stability as usize;
+            self.send(place, stability);
+        }
+        true
+    }
+
+    /// The server's silence begins when it is asked something.
+    fn listen(&mut self) {
+        if self.calls.units == 0 {
+            self.heard = Instant::now();
+        }
+    }
+
+    /// Writes a call, to be sent by the next flush. Without a connection it is sent when there is one again.
+    fn send(&mut self, place: usize, stability: Stability) {
+        let Some(connection) = &mut self.connection else { return };
+        let slot = &self.calls.slots[place];
+        let Some(file) = &self.calls.files[slot.file as usize] else { return };
+        let head = connection.head();
+        let number = match slot.what {
+            What::Read => procedure::READ,
+            What::Write => procedure::WRITE,
+            _ => procedure::COMMIT,
+        };
+        let start = rpc::begin(head, slot.id, NFS, number, &self.caller);
+        let mut writer = Writer(head);
+        writer.opaque(&file.handle);
+        match slot.what {
+            What::Write => {
+                let length = slot.length as u32;
+                writer.u64(slot.offset).u32(length).u32(stability as u32).u32(length);
+                let padding = padding(slot.length);
+                rpc::end(head, start, slot.length + padding);
+                connection.body(slot.at, slot.length, padding);
+            }
+            // A commit is about all of the file.
+            What::Commit => {
+                writer.u64(0).u32(0);
+                rpc::end(head, start, 0);
+            }
+            _ => {
+                writer.u64(slot.offset).u32(slot.length as u32);
+                rpc::end(head, start, 0);
+            }
+        }
+    }
+
+    /// Sends what the connection takes of what was begun.
+    pub fn flush(&mut self) {
+        if let Some(connection) = &mut self.connection
+            && let Err(error) = connection.flush()
+        {
+            self.lose_connection(&in_words(&error), error.raw_os_error());
+        }
+    }
+
+    /// How many units are in flight.
+    pub fn in_flight(&self) -> usize {
+        self.calls.units
+    }
+
+    /// How many units are done and have not been taken.
+    pub fn count_done(&self) -> usize {
+        self.calls.done.len()
+    }
+
+    /// The unit that was done first.
+    pub fn next_done(&mut self) -> Option<Done> {
+        self.calls.done.pop_front()
+    }
+
+    /// What was remarkable.
+    pub fn counts(&self) -> Counts {
+        self.calls.counts
+    }
+
+    /// Sends and receives, waiting at most so long for something to come (`None` = until it is time to look again).
+    ///
+    /// # Errors
+    /// A signal came while waiting.
+    pub fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = match self.resend() {
+            Some(next) => Some(timeout.map_or(next, |timeout| timeout.min(next))),
+            None => timeout,
+        };
+        let Some(connection) = &mut self.connection else { return self.mend(timeout) };
+        match connection.exchange(timeout, &mut self.calls) {
+            Ok(true) => self.heard = Instant::now(),
+            Ok(false) => self.check_silence(),
+            Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(broken) => self.note_broken(broken),
+        }
+        if self.calls.is_restless && self.connection.is_some() {
+            self.restore_after_flight();
+        }
+        self.commit_what_is_much();
+        Ok(())
+    }
+
+    fn note_broken(&mut self, broken: Broken) {
+        match broken {
+            Broken::System(error) => self.lose_connection(&in_words(&error), error.raw_os_error()),
+            Broken::Protocol(error) => self.lose_connection(&error.to_string(), Some(error.errno())),
+        }
+    }
+
+    /// Sends again what the server has only partly done, or was too busy for. How long until the next of these.
+    fn resend(&mut self) -> Option<Duration> {
+        while let Some(place) = self.calls.again.pop() {
+            self.calls.renew(place);
+            self.send_again(place);
+        }
+        if self.calls.later.is_empty() {
+            return None;
+        }
+        let now = Instant::now();
+        let (due, later): (Vec<_>, Vec<_>) = self.calls.later.drain(..).partition(|(when, _)| *when <= now);
+        self.calls.later = later;
+        for (_, place) in due {
+            self.calls.renew(place);
+            self.send_again(place);
+        }
+        self.calls.later.iter().map(|(when, _)| when.saturating_duration_since(now)).min()
+    }
+
+    fn send_again(&mut self, place: usize) {
+        let slot = &self.calls.slots[place];
+        let stability = match (slot.what, slot.mark) {
+            (What::Write, 1) => Stability::Data,
+            (What::Write, 2) => Stability::File,
+            _ => Stability::Unstable,
+        };
+        self.send(place, stability);
+    }
+
+    /// A server that is asked and says nothing for too long will not.
+    fn check_silence(&mut self) {
+        let silence = self.heard.elapsed();
+        if self.calls.open() > 0 && self.calls.later.is_empty() && silence >= self.limits.patience {
+            let error = self.silent();
+            self.connection = None;
+            self.broken = Some(mending::Gap::given_up(&error));
+            self.calls.fail_all(&error);
+        }
+    }
+
+    fn silent(&self) -> NfsError {
+        NfsError::Silent { server: self.server.clone(), seconds: self.limits.patience.as_secs() }
+    }
+
+    /// Makes a call and waits for the answer.
+    fn call(&mut self, number: u32, arguments: impl Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
+        loop {
+            self.reconnect()?;
+            match self.call_once(number, &arguments) {
+                Err(NfsError::Unreachable { .. }) if self.connection.is_none() => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The same on this connection only: an error that says that the server cannot be reached where it is lost.
+    fn call_once(&mut self, number: u32, arguments: impl Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
+        let lost = || NfsError::Unreachable {
+            server: String::new(),
+            why: "the connection was lost".to_owned(),
+            errno: libc::ECONNRESET,
+        };
+        if self.calls.room() == 0 {
+            return Err(NfsError::Call("too many calls are in flight".to_owned()));
+        }
+        if self.calls.open() == 0 {
+            self.heard = Instant::now();
+        }
+        let place = self.calls.begin(What::Plain, None, 0, (0, std::ptr::null_mut(), 0));
+        let id = self.calls.slots[place].id;
+        let connection = self.connection.as_mut().ok_or_else(lost)?;
+        let head = connection.head();
+        let start = rpc::begin(head, id, NFS, number, &self.caller);
+        arguments(&mut Writer(head));
+        rpc::end(head, start, 0);
+        self.calls.answer = None;
+        loop {
+            match &self.calls.answer {
+                Some((answered, _)) if *answered == place => {
+                    let (_, answer) = self.calls.answer.take().expect("there is one");
+                    return answer;
+                }
+                _ => {}
+            }
+            let Some(connection) = &mut self.connection else {
+                self.calls.abandon(place);
+                return Err(lost());
+            };
+            match connection.exchange(None, &mut self.calls) {
+                Ok(true) => self.heard = Instant::now(),
+                Ok(false) => self.check_silence(),
+                Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(broken) => {
+                    self.calls.abandon(place);
+                    self.note_broken(broken);
+                    return Err(lost());
+                }
+            }
+        }
+    }
+
+    /// Whether the server has granted what an answer is to.
+    fn granted(&self, reader: &mut Reader<'_>, what: impl FnOnce() -> String) -> Result<(), NfsError> {
+        match reader.u32()? {
+            0 => Ok(()),
+            code => Err(NfsError::Refused { what: what(), code }),
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! A connection that was lost, and a server that has started anew.
+
+use super::calls::What;
+use super::{Session, Stability};
+use crate::NfsError;
+use crate::protocol::{Verifier, procedure, skip_change, verifier};
+use crate::xdr::{Reader, Writer};
+use std::io;
+use std::time::{Duration, Instant};
+use tracing::debug;
+
+/// After this time it is tried again to connect.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often what was not committed is sent again to a server that starts anew all the time.
+const ATTEMPTS: usize = 5;
+
+/// The time without a connection.
+pub(super) struct Gap {
+    since: Instant,
+    /// When it is tried again.
+    next: Instant,
+    why: String,
+    errno: i32,
+    /// It has taken too long already: one more failure is enough.
+    is_over: bool,
+}
+
+impl Gap {
+    /// It is known that nobody is there.
+    pub(super) fn given_up(error: &NfsError) -> Gap {
+        let now = Instant::now();
+        Gap { since: now, next: now, why: error.to_string(), errno: error.errno(), is_over: true }
+    }
+}
+
+impl Session {
+    /// The connection is of no use any more.
+    pub(super) fn lose_connection(&mut self, why: &str, errno: Option<i32>) {
+        debug!(target: "net", "nfs: {}: the connection was lost: {why}", self.server);
+        self.connection = None;
+        let now = Instant::now();
+        let is_over = self.address.stays_broken;
+        let errno = errno.unwrap_or(libc::ECONNRESET);
+        self.broken.get_or_insert_with(|| Gap { since: now, next: now, why: why.to_owned(), errno, is_over });
+        if is_over {
+            let error = self.gap_error();
+            self.calls.fail_all(&error);
+        }
+    }
+
+    fn gap_error(&self) -> NfsError {
+        let (why, errno) = match &self.broken {
+            Some(gap) => (gap.why.clone(), gap.errno),
+            None => (String::new(), libc::ECONNRESET),
+        };
+        NfsError::Lost { server: self.server.clone(), why, seconds: self.limits.patience.as_secs(), errno }
+    }
+
+    /// Tries to have a connection again, and sleeps at most so long until the next try.
+    pub(super) fn mend(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if self.try_again() {
+            return Ok(());
+        }
+        let left =
+            self.broken.as_ref().map_or(PAUSE, |gap| gap.next.saturating_duration_since(Instant::now()));
+        let nap = timeout.map_or(left, |timeout| timeout.min(left));
+        if self.calls.units > 0 && !nap.is_zero() {
+            sleep(nap)?;
+        }
+        Ok(())
+    }
+
+    /// A connection, if there can be one.
+    pub(super) fn reconnect(&mut self) -> Result<(), NfsError> {
+        while self.connection.is_none() {
+            if self.try_again() {
+                continue;
+            }
+            if self.broken.as_ref().is_none_or(|gap| gap.is_over) {
+                return Err(self.gap_error());
+            }
+            let _ = sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Whether there is a connection again. When there has been none for too long, everything in flight fails.
+    fn try_again(&mut self) -> bool {
+        let now = Instant::now();
+        let patience = self.limits.patience;
+        let Some(gap) = &mut self.broken else { return self.connection.is_some() };
+        if now < gap.next {
+            return false;
+        }
+        gap.next = now + PAUSE;
+        let left = patience.saturating_sub(now - gap.since).clamp(PAUSE, Duration::from_secs(1));
+        match self.new_connection(left) {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                self.heard = Instant::now();
+                if self.go_on().is_ok() {
+                    debug!(target: "net", "nfs: {}: connected again", self.server);
+                    self.calls.counts.reconnected += 1;
+                    self.broken = None;
+                    return true;
+                }
+                // (A server that is silent has been given up already.)
+                self.connection = None;
+            }
+            Err(NfsError::Unreachable { why, errno, .. }) => {
+                if let Some(gap) = &mut self.broken {
+                    (gap.why, gap.errno) = (why, errno);
+                }
+            }
+            Err(_) => {}
+        }
+        let is_over = self.broken.as_mut().is_some_and(|gap| {
+            gap.is_over |= gap.since.elapsed() >= patience;
+            gap.is_over
+        });
+        if is_over {
+            let error = self.gap_error();
+            self.calls.fail_all(&error);
+        }
+        false
+    }
+
+    /// On a new connection: what was not committed is, and then what was in flight is sent again.
+    fn go_on(&mut self) -> Result<(), NfsError> {
+        for file in 0..self.calls.files.len() as u32 {
+            let has_unstable = self.calls.files[file as usize].as_ref().is_some_and(|file| file.unstable > 0);
+            if has_unstable {
+                self.commit_all(file)?;
+            }
+        }
+        self.calls.is_restless = false;
+        self.calls.again.clear();
+        self.calls.later.clear();
+        let mut places: Vec<usize> = (0..self.calls.slots.len())
+            .filter(|&place| !matches!(self.calls.slots[place].what, What::Nothing | What::Plain))
+            .collect();
+        places.sort_by_key(|&place| self.calls.slots[place].order);
+        for place in places {
+            // What it is about may have been committed meanwhile.
+            if self.calls.slots[place].what == What::Commit {
+                let (mark, marked) = self.uncommitted(self.calls.slots[place].file);
+                (self.calls.slots[place].mark, self.calls.slots[place].marked) = (mark, marked);
+            }
+            self.send_again(place);
+        }
+        self.flush();
+        if self.connection.is_some() { Ok(()) } else { Err(self.gap_error()) }
+    }
+
+    fn uncommitted(&self, file: u32) -> (usize, u64) {
+        let file = self.calls.files[file as usize].as_ref();
+        file.map_or((0, 0), |file| (file.kept.len(), file.unstable))
+    }
+
+    /// Sends again what a server has taken that has started anew since; what is in flight comes to its end before.
+    pub(super) fn restore_after_flight(&mut self) {
+        while self.calls.open() > 0 {
+            if self.resend().is_some() {
+                let _ = sleep(PAUSE);
+            }
+            let Some(connection) = &mut self.connection else { return };
+            match connection.exchange(None, &mut self.calls) {
+                Ok(true) => self.heard = Instant::now(),
+                Ok(false) => self.check_silence(),
+                Err(crate::connection::Broken::System(error))
+                    if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(broken) => {
+                    self.note_broken(broken);
+                    return;
+                }
+            }
+        }
+        self.calls.is_restless = false;
+        for file in 0..self.calls.files.len() as u32 {
+            let has_changed = self.calls.files[file as usize].as_ref().is_some_and(|file| file.has_changed);
+            if has_changed && self.commit_all(file).is_err() {
+                // The connection is lost: all of this happens again when there is another.
+                return;
+            }
+        }
+    }
+
+    /// Puts on stable storage all of a file that is not, if need be by sending it again. An error is one of the connection;
+    /// what the server refuses is told to whoever waits, and to whoever closes the file.
+    pub(super) fn commit_all(&mut self, file: u32) -> Result<(), NfsError> {
+        let outcome = match self.try_commit_all(file) {
+            Err(error) if self.connection.is_none() => return Err(error),
+            outcome => outcome,
+        };
+        let Some(kept) = &mut self.calls.files[file as usize] else { return Ok(()) };
+        kept.has_changed = false;
+        let waiting = std::mem::take(&mut kept.waiting);
+        match &outcome {
+            Ok(()) => kept.is_stable(usize::MAX, u64::MAX),
+            Err(_) => kept.give_up(),
+        }
+        for unit in waiting {
+            self.calls.end_part(unit, outcome.clone());
+        }
+        Ok(())
+    }
+
+    fn try_commit_all(&mut self, file: u32) -> Result<(), NfsError> {
+        let mut expected = self.calls.files[file as usize].as_ref().and_then(|file| file.verifier);
+        for _ in 0..ATTEMPTS {
+            let has_changed = self.calls.files[file as usize].as_ref().is_some_and(|file| file.has_changed);
+            if !has_changed && Some(self.commit_now(file)?) == expected {
+                return Ok(());
+            }
+            let Some(kept) = &mut self.calls.files[file as usize] else { return Ok(()) };
+            if !self.calls.keeps {
+                // (Whoever closes the file is told as well.)
+                kept.give_up();
+                return Err(NfsError::MayBeLost { name: kept.name.clone(), bytes: kept.lost });
+            }
+            kept.has_changed = false;
+            expected = self.send_kept(file)?;
+        }
+        let name = self.calls.files[file as usize].as_ref().map(|file| file.name.clone());
+        Err(NfsError::Restless(name.unwrap_or_default()))
+    }
+
+    /// Sends again all that a file keeps, in its order, and gives the verifier of the server that has taken it; none if it
+    /// was not one and the same.
+    fn send_kept(&mut self, file: u32) -> Result<Option<Verifier>, NfsError> {
+        let (mut first, mut is_one) = (None, true);
+        let (mut number, mut start) = (0, 0);
+        while let Some(&(offset, length)) =
+            self.calls.files[file as usize].as_ref().and_then(|f| f.kept.get(number))
+        {
+            let mut sent = 0;
+            while sent < length {
+                let part = (length - sent).min(self.most_written);
+                let (count, verifier) = self.write_kept(file, offset + sent as u64, start + sent, part)?;
+                is_one &= *first.get_or_insert(verifier) == verifier;
+                sent += count;
+            }
+            self.calls.counts.rewritten += 1;
+            self.calls.counts.rewritten_bytes += length as u64;
+            number += 1;
+            start += length;
+        }
+        if let (Some(verifier), Some(file)) = (first, &mut self.calls.files[file as usize]) {
+            file.verifier = Some(verifier);
+        }
+        Ok(first.filter(|_| is_one))
+    }
+
+    fn write_kept(
+        &mut self,
+        file: u32,
+        offset: u64,
+        start: usize,
+        length: usize,
+    ) -> Result<(usize, Verifier), NfsError> {
+        let Some(kept) = &self.calls.files[file as usize] else { return Err(NfsError::Malformed) };
+        let (handle, name) = (kept.handle.clone(), kept.name.clone());
+        let data = kept.data[start..start + length].to_vec();
+        self.write_now(&handle, &name, offset, &data, Stability::Unstable)
+    }
+
+    /// Writes and waits for the answer: how much was written, and by which server.
+    pub(super) fn write_now(
+        &mut self,
+        handle: &[u8],
+        name: &str,
+        offset: u64,
+        data: &[u8],
+        stability: Stability,
+    ) -> Result<(usize, Verifier), NfsError> {
+        let answer = self.patiently(procedure::WRITE, &|writer| {
+            let length = data.len() as u32;
+            writer.opaque(handle).u64(offset).u32(length).u32(stability as u32).opaque(data);
+        })?;
+        let mut reader = Reader::new(&answer);
+        self.granted(&mut reader, || format!("WRITE {name} at {offset}, {} bytes", data.len()))?;
+        skip_change(&mut reader)?;
+        let (count, _) = (reader.u32()? as usize, reader.u32()?);
+        if count == 0 || count > data.len() {
+            return Err(NfsError::Malformed);
+        }
+        Ok((count, verifier(&mut reader)?))
+    }
+
+    fn commit_now(&mut self, file: u32) -> Result<Verifier, NfsError> {
+        let Some(kept) = &self.calls.files[file as usize] else { return Err(NfsError::Malformed) };
+        let (handle, name) = (kept.handle.clone(), kept.name.clone());
+        self.commit_handle(&handle, &name)
+    }
+
+    /// Commits a file that may not be open here.
+    pub(super) fn commit_handle(&mut self, handle: &[u8], name: &str) -> Result<Verifier, NfsError> {
+        let answer = self.patiently(procedure::COMMIT, &|writer| {
+            writer.opaque(handle).u64(0).u32(0);
+        })?;
+        let mut reader = Reader::new(&answer);
+        self.granted(&mut reader, || format!("COMMIT {name}"))?;
+        skip_change(&mut reader)?;
+        verifier(&mut reader)
+    }
+
+    /// A call on this connection that is repeated while the server says that it is busy.
+    fn patiently(&mut self, number: u32, arguments: &dyn Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
+        let end = Instant::now() + self.limits.patience;
+        loop {
+            let answer = self.call_once(number, arguments)?;
+            let is_busy = Reader::new(&answer).u32()? == crate::protocol::JUKEBOX;
+            if !is_busy || Instant::now() >= end {
+                return Ok(answer);
+            }
+            self.calls.counts.busy += 1;
+            let _ = sleep(PAUSE);
+        }
+    }
+
+    /// Commits what is kept when it becomes much.
+    pub(super) fn commit_what_is_much(&mut self) {
+        let Some(most) = self.limits.keep else { return };
+        for place in 0..self.calls.files.len() {
+            let Some(file) = &self.calls.files[place] else { continue };
+            if file.data.len() as u64 > most && file.commits == 0 && self.calls.room() > 0 {
+                self.begin_commit(None, place as u32);
+            }
+        }
+    }
+
+    /// Whether so much waits to be committed that nothing more is to be written before some of it is.
+    pub fn is_full(&self) -> bool {
+        let Some(most) = self.limits.keep else { return false };
+        self.calls.files.iter().flatten().any(|file| file.data.len() as u64 > 2 * most)
+    }
+}
+
+/// Sleeps, unless a signal comes.
+fn sleep(time: Duration) -> io::Result<()> {
+    let time = libc::timespec {
+        tv_sec: time.as_secs().min(1 << 30) as libc::time_t,
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // SAFETY: the time is valid, and what is left of it is not asked for.
+    match unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

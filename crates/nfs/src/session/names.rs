@@ -1,0 +1,323 @@
+//! Names on the server: finding, making, measuring, removing and listing files.
+
+use super::{Handle, Session, Stability};
+use crate::NfsError;
+use crate::protocol::{Attributes, HANDLE, Kind, procedure};
+use crate::xdr::Reader;
+
+/// How a new file may be used: by its owner for everything, by others for reading.
+const MODE: u32 = 0o644;
+const MODE_OF_DIRECTORY: u32 = 0o755;
+
+/// Bytes of a directory that are asked for at once.
+const PAGE: u32 = 64 << 10;
+
+/// Most names of a directory that are listed.
+const MOST_NAMES: usize = 10_000_000;
+
+impl Session {
+    /// What has this name in the export, with its handle on the server; none if there is nothing.
+    ///
+    /// # Errors
+    /// The server does not tell.
+    pub fn find(&mut self, path: &str) -> Result<Option<(Vec<u8>, Attributes)>, NfsError> {
+        let (mut handle, mut found) = (self.root.clone(), None);
+        for name in parts(path) {
+            match self.look_up(&handle, name, path)? {
+                Some((next, attributes)) => (handle, found) = (next, Some(attributes)),
+                None => return Ok(None),
+            }
+        }
+        let attributes = match found {
+            Some(attributes) => attributes,
+            None => self.attributes(&handle, path)?,
+        };
+        Ok(Some((handle, attributes)))
+    }
+
+    fn look_up(
+        &mut self,
+        directory: &[u8],
+        name: &str,
+        path: &str,
+    ) -> Result<Option<(Vec<u8>, Attributes)>, NfsError> {
+        let answer = self.call(procedure::LOOKUP, |writer| {
+            writer.opaque(directory).opaque(name.as_bytes());
+        })?;
+        let mut reader = Reader::new(&answer);
+        match self.granted(&mut reader, || format!("LOOKUP {path}")) {
+            Err(NfsError::Refused { code: 2, .. }) => return Ok(None),
+            result => result?,
+        }
+        let handle = reader.opaque(HANDLE)?.to_vec();
+        let attributes = match Attributes::after(&mut reader)? {
+            Some(attributes) => attributes,
+            None => self.attributes(&handle, path)?,
+        };
+        Ok(Some((handle, attributes)))
+    }
+
+    fn attributes(&mut self, handle: &[u8], path: &str) -> Result<Attributes, NfsError> {
+        let answer = self.call(procedure::GETATTR, |writer| {
+            writer.opaque(handle);
+        })?;
+        let mut reader = Reader::new(&answer);
+        self.granted(&mut reader, || format!("GETATTR {path}"))?;
+        Attributes::read(&mut reader)
+    }
+
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn open(&mut self, path: &str) -> Result<(Handle, Attributes), NfsError> {
+        match self.find(path)? {
+            Some((handle, attributes)) if attributes.kind == Kind::File => {
+                Ok((self.keep_file(handle, path.to_owned()), attributes))
+            }
+            Some((_, Attributes { kind: Kind::Directory, .. })) => {
+                Err(NfsError::Refused { what: format!("open {path}"), code: 21 })
+            }
+            Some(_) => {
+                Err(NfsError::Refused { what: format!("open {path}: it is no regular file"), code: 22 })
+            }
+            None => Err(NfsError::Refused { what: format!("open {path}"), code: 2 }),
+        }
+    }
+
+    /// Opens a regular file; makes it, with the directories above it, if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(&mut self, path: &str) -> Result<(Handle, Attributes), NfsError> {
+        match self.open(path) {
+            Err(NfsError::Refused { code: 2, .. }) => {}
+            result => return result,
+        }
+        let names: Vec<&str> = parts(path).collect();
+        let Some((name, above)) = names.split_last() else {
+            return Err(NfsError::Refused { what: format!("open {path}"), code: 21 });
+        };
+        let mut directory = self.root.clone();
+        for step in above {
+            directory = match self.look_up(&directory, step, path)? {
+                Some((handle, _)) => handle,
+                None => self.make(procedure::MKDIR, &directory, step, path)?,
+            };
+        }
+        let handle = self.make(procedure::CREATE, &directory, name, path)?;
+        let attributes = self.attributes(&handle, path)?;
+        Ok((self.keep_file(handle, path.to_owned()), attributes))
+    }
+
+    /// Makes a file or a directory, unless somebody has meanwhile.
+    fn make(&mut self, number: u32, directory: &[u8], name: &str, path: &str) -> Result<Vec<u8>, NfsError> {
+        let is_file = number == procedure::CREATE;
+        let mode = if is_file { MODE } else { MODE_OF_DIRECTORY };
+        let answer = self.call(number, |writer| {
+            writer.opaque(directory).opaque(name.as_bytes());
+            if is_file {
+                // Whether or not it is there.
+                writer.u32(0);
+            }
+            // The mode; no user, group, size or times.
+            writer.u32(1).u32(mode).u32(0).u32(0).u32(0).u32(0).u32(0);
+        })?;
+        let mut reader = Reader::new(&answer);
+        let verb = if is_file { "CREATE" } else { "MKDIR" };
+        match self.granted(&mut reader, || format!("{verb} {path}")) {
+            Err(NfsError::Refused { code: 17, .. }) => {}
+            result => {
+                result?;
+                if reader.boolean()? {
+                    return Ok(reader.opaque(HANDLE)?.to_vec());
+                }
+            }
+        }
+        let found = self.look_up(directory, name, path)?;
+        found.map(|(handle, _)| handle).ok_or(NfsError::Refused { what: format!("{verb} {path}"), code: 2 })
+    }
+
+    /// Closes a file. What was written to it goes to stable storage.
+    ///
+    /// # Errors
+    /// It may not be there.
+    pub fn close(&mut self, file: Handle) -> Result<(), NfsError> {
+        let mut committed = Ok(());
+        if self.calls.files[file.0 as usize].as_ref().is_some_and(|file| file.unstable > 0) {
+            committed = self.reconnect().and_then(|()| {
+                // (A connection that was made again has committed everything.)
+                self.commit_all(file.0)
+            });
+        }
+        let Some(mut closed) = self.calls.files[file.0 as usize].take() else { return committed };
+        match closed.lost {
+            0 => committed,
+            _ => Err(closed.lose()),
+        }
+    }
+
+    /// Puts what was written to an open file on stable storage, and waits for that.
+    ///
+    /// # Errors
+    /// It may not be there.
+    pub fn sync(&mut self, file: Handle) -> Result<(), NfsError> {
+        self.reconnect()?;
+        let Some(open) = &self.calls.files[file.0 as usize] else { return Ok(()) };
+        if open.unstable == 0 && open.lost == 0 {
+            let (handle, name) = (open.handle.clone(), open.name.clone());
+            return self.commit_handle(&handle, &name).map(drop);
+        }
+        self.commit_all(file.0)?;
+        match &mut self.calls.files[file.0 as usize] {
+            Some(open) if open.lost > 0 => Err(open.lose()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The open file of this name.
+    pub fn opened(&self, path: &str) -> Option<Handle> {
+        let is_it = |file: &Option<super::File>| file.as_ref().is_some_and(|file| file.name == path);
+        self.calls.files.iter().position(is_it).map(|place| Handle(place as u32))
+    }
+
+    /// Sets the size of an open file.
+    ///
+    /// # Errors
+    /// The server does not.
+    pub fn set_size(&mut self, file: Handle, size: u64) -> Result<(), NfsError> {
+        let (handle, name) = self.of(file);
+        let answer = self.call(procedure::SETATTR, |writer| {
+            // Neither mode, user nor group; the size; no times; whatever has changed meanwhile.
+            writer.opaque(&handle).u32(0).u32(0).u32(0).u32(1).u64(size).u32(0).u32(0).u32(0);
+        })?;
+        self.granted(&mut Reader::new(&answer), || format!("SETATTR {name} size {size}"))
+    }
+
+    /// What is known of an open file.
+    ///
+    /// # Errors
+    /// The server does not tell.
+    pub fn status(&mut self, file: Handle) -> Result<Attributes, NfsError> {
+        let (handle, name) = self.of(file);
+        self.attributes(&handle, &name)
+    }
+
+    /// How many bytes are free for this user.
+    ///
+    /// # Errors
+    /// The server does not tell.
+    pub fn free(&mut self) -> Result<u64, NfsError> {
+        let root = self.root.clone();
+        let answer = self.call(procedure::FSSTAT, |writer| {
+            writer.opaque(&root);
+        })?;
+        let mut reader = Reader::new(&answer);
+        self.granted(&mut reader, || "FSSTAT".to_owned())?;
+        Attributes::after(&mut reader)?;
+        let (_, _) = (reader.u64()?, reader.u64()?);
+        reader.u64()
+    }
+
+    /// Writes all of this and waits until the server has it, in its memory at least.
+    ///
+    /// # Errors
+    /// Some of it may not have been written.
+    pub fn write_all(&mut self, file: Handle, bytes: &[u8], offset: u64) -> Result<(), NfsError> {
+        let (handle, name) = self.of(file);
+        let mut at = 0;
+        while at < bytes.len() {
+            let part = &bytes[at..bytes.len().min(at + self.most_written)];
+            let start = offset + at as u64;
+            let (count, verifier) = loop {
+                self.reconnect()?;
+                match self.write_now(&handle, &name, start, part, Stability::Unstable) {
+                    Err(_) if self.connection.is_none() => {}
+                    result => break result?,
+                }
+            };
+            let kept = self.calls.keeps.then_some(&part[..count]);
+            if let Some(open) = &mut self.calls.files[file.0 as usize]
+                && open.note(start, count, kept, verifier)
+            {
+                self.commit_all(file.0)?;
+            }
+            at += count;
+            if self.is_full() {
+                self.commit_all(file.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&self, file: Handle) -> (Vec<u8>, String) {
+        let open = self.calls.files[file.0 as usize].as_ref();
+        open.map_or_else(Default::default, |open| (open.handle.clone(), open.name.clone()))
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be removed.
+    pub fn remove(&mut self, path: &str) -> Result<(), NfsError> {
+        let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
+        let missing = || NfsError::Refused { what: format!("REMOVE {path}"), code: 2 };
+        let (directory, _) = self.find(above)?.ok_or_else(missing)?;
+        let answer = self.call(procedure::REMOVE, |writer| {
+            writer.opaque(&directory).opaque(name.as_bytes());
+        })?;
+        self.granted(&mut Reader::new(&answer), || format!("REMOVE {path}"))
+    }
+
+    /// The names of the regular files in a directory, in order.
+    ///
+    /// # Errors
+    /// The server does not tell.
+    pub fn list(&mut self, path: &str) -> Result<Vec<String>, NfsError> {
+        let missing = || NfsError::Refused { what: format!("READDIR {path}"), code: 2 };
+        let (directory, _) = self.find(path)?.ok_or_else(missing)?;
+        let (mut names, mut cookie, mut proof) = (Vec::new(), 0, [0; 8]);
+        loop {
+            let answer = self.call(procedure::READDIRPLUS, |writer| {
+                writer.opaque(&directory).u64(cookie);
+                writer.0.extend_from_slice(&proof);
+                writer.u32(PAGE / 4).u32(PAGE);
+            })?;
+            let mut reader = Reader::new(&answer);
+            self.granted(&mut reader, || format!("READDIR {path}"))?;
+            Attributes::after(&mut reader)?;
+            proof = reader.take(8)?.try_into().expect("there are eight");
+            let before = cookie;
+            while reader.boolean()? {
+                reader.u64()?;
+                let name = String::from_utf8_lossy(reader.opaque(4096)?).into_owned();
+                cookie = reader.u64()?;
+                let mut attributes = Attributes::after(&mut reader)?;
+                if reader.boolean()? {
+                    let handle = reader.opaque(HANDLE)?.to_vec();
+                    if attributes.is_none() {
+                        attributes = Some(self.attributes(&handle, &name)?);
+                    }
+                }
+                let kind = match attributes {
+                    Some(attributes) => Some(attributes.kind),
+                    None => self.look_up(&directory, &name, path)?.map(|(_, attributes)| attributes.kind),
+                };
+                if kind == Some(Kind::File) {
+                    names.push(name);
+                }
+            }
+            let is_end = reader.boolean()?;
+            if is_end || cookie == before || names.len() > MOST_NAMES {
+                break;
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// The names on the way to a file.
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !name.is_empty() && *name != ".")
+}

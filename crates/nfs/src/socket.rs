@@ -1,0 +1,148 @@
+//! Connecting to a server.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+/// The ports that many servers want their clients to have, because only root can.
+const RESERVED: std::ops::Range<u16> = 600..1024;
+
+/// A connection to this port of a host, made within `patience`.
+///
+/// # Errors
+/// The name is unknown, nobody is there, or it takes too long.
+pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
+    let end = Instant::now() + patience;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match to(address, end) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn to(address: SocketAddr, end: Instant) -> io::Result<TcpStream> {
+    // SAFETY: takes nothing and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return from_port(address, None, end);
+    }
+    let count = u32::from(RESERVED.end - RESERVED.start);
+    let first = random();
+    for step in 0..count {
+        let port = RESERVED.start + (first.wrapping_add(step) % count) as u16;
+        match from_port(address, Some(port), end) {
+            Err(error) if is_taken(&error) => {}
+            result => return result,
+        }
+    }
+    from_port(address, None, end)
+}
+
+/// Whether somebody else has the port, or had it a moment ago.
+fn is_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL))
+}
+
+fn random() -> u32 {
+    let mut value = 0_u32;
+    // SAFETY: there is room for four bytes. (Without them the number is less random.)
+    unsafe { libc::getrandom((&raw mut value).cast(), 4, libc::GRND_NONBLOCK) };
+    value
+}
+
+fn from_port(address: SocketAddr, port: Option<u16>, end: Instant) -> io::Result<TcpStream> {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    // SAFETY: takes nothing but integers.
+    let descriptor =
+        unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new, and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    if let Some(port) = port {
+        let any: SocketAddr = match address {
+            SocketAddr::V4(_) => ([0, 0, 0, 0], port).into(),
+            SocketAddr::V6(_) => ([0_u16; 8], port).into(),
+        };
+        match with_raw(any, |raw, length| {
+            // SAFETY: the address is valid for its length.
+            unsafe { libc::bind(descriptor, raw, length) }
+        }) {
+            // A name space may forbid it to root.
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
+            result => result?,
+        }
+    }
+    let begun = with_raw(address, |raw, length| {
+        // SAFETY: the address is valid for its length.
+        unsafe { libc::connect(descriptor, raw, length) }
+    });
+    match begun {
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
+            if !wait(descriptor, libc::POLLOUT, Some(end.saturating_duration_since(Instant::now())))? {
+                return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            }
+        }
+        result => result?,
+    }
+    let stream = TcpStream::from(socket);
+    match stream.take_error()? {
+        Some(error) => Err(error),
+        None => {
+            stream.set_nonblocking(false)?;
+            Ok(stream)
+        }
+    }
+}
+
+fn with_raw(
+    address: SocketAddr,
+    act: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
+) -> io::Result<()> {
+    let result = match address {
+        SocketAddr::V4(address) => {
+            // SAFETY: zero is a valid value of all of it.
+            let mut raw: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+            raw.sin_family = libc::AF_INET as libc::sa_family_t;
+            raw.sin_port = address.port().to_be();
+            raw.sin_addr.s_addr = u32::from_ne_bytes(address.ip().octets());
+            act((&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
+        }
+        SocketAddr::V6(address) => {
+            // SAFETY: zero is a valid value of all of it.
+            let mut raw: libc::sockaddr_in6 = unsafe { std::mem::zeroed() };
+            raw.sin6_family = libc::AF_INET6 as libc::sa_family_t;
+            raw.sin6_port = address.port().to_be();
+            raw.sin6_addr.s6_addr = address.ip().octets();
+            raw.sin6_scope_id = address.scope_id();
+            act((&raw const raw).cast(), size_of_val(&raw) as libc::socklen_t)
+        }
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits until a descriptor is ready for one of these; false when the time is up.
+///
+/// # Errors
+/// A signal, or what the system says.
+pub(crate) fn wait(descriptor: RawFd, events: libc::c_short, timeout: Option<Duration>) -> io::Result<bool> {
+    let mut watched = libc::pollfd { fd: descriptor, events, revents: 0 };
+    let limit = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs().min(1 << 30) as libc::time_t,
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: one descriptor, valid through the call as the time is; no mask.
+    match unsafe { libc::ppoll(&raw mut watched, 1, limit, std::ptr::null()) } {
+        0 => Ok(false),
+        1.. => Ok(true),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

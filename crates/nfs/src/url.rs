@@ -1,0 +1,226 @@
+//! `nfs://SERVER[:PORT]/EXPORT[?KEY=VALUE[&…]]`, as libnfs writes it.
+
+/// Where an export is, and who asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Address {
+    /// The server's name or address.
+    pub host: String,
+    /// The path of the export on the server, or of a directory in it.
+    pub export: String,
+    /// The port of NFS; `None` = the server's port mapper says.
+    pub nfs_port: Option<u16>,
+    /// The port of the mount protocol; `None` = the server's port mapper says.
+    pub mount_port: Option<u16>,
+    /// The user that the server is told; `None` = that of this process.
+    pub uid: Option<u32>,
+    /// The group that the server is told; `None` = that of this process.
+    pub gid: Option<u32>,
+    /// A connection that breaks is not made again (`autoreconnect=0`).
+    pub stays_broken: bool,
+    /// What was said and has no effect here.
+    pub idle: Vec<String>,
+}
+
+/// What is wrong with a URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// It is something else.
+    #[error("it has to be nfs://SERVER/EXPORT")]
+    Scheme,
+    /// There is no server in it.
+    #[error("the server is missing, as in nfs://SERVER/EXPORT")]
+    Host,
+    /// There is no export in it.
+    #[error("the export is missing, as in nfs://SERVER/EXPORT")]
+    Export,
+    /// A user or a password in front of the server.
+    #[error("a server of NFS 3 knows no names and passwords; say who you are with ?uid= and gid=")]
+    User,
+    /// A value of the query that cannot be.
+    #[error("{key}={value}: {why}")]
+    Value {
+        /// The word.
+        key: String,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A word that nobody knows.
+    #[error("{0}= is unknown; there are version, nfsport, mountport, uid, gid and autoreconnect")]
+    Key(String),
+}
+
+/// Words of libnfs that say how it works inside.
+const IDLE: [&str; 11] = [
+    "readahead",
+    "dircache",
+    "auto-traverse-mounts",
+    "tcp-syncnt",
+    "debug",
+    "if",
+    "readdir-buffer",
+    "rsize",
+    "wsize",
+    "timeo",
+    "retrans",
+];
+
+impl Address {
+    /// What a URL says.
+    ///
+    /// # Errors
+    /// What is wrong with it. (No error holds what stands in front of an `@`.)
+    pub fn parse(url: &str) -> Result<Address, UrlError> {
+        let rest = url.strip_prefix("nfs://").ok_or(UrlError::Scheme)?;
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = place.split_once('/').ok_or(UrlError::Export)?;
+        if authority.contains('@') {
+            return Err(UrlError::User);
+        }
+        let (host, port) = split_port(authority)?;
+        if host.is_empty() {
+            return Err(UrlError::Host);
+        }
+        let mut address = Address {
+            host: host.to_owned(),
+            export: decoded(&format!("/{path}")),
+            nfs_port: port,
+            ..Address::default()
+        };
+        for word in query.split('&').filter(|word| !word.is_empty()) {
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+            address.take(key, value)?;
+        }
+        Ok(address)
+    }
+
+    fn take(&mut self, key: &str, value: &str) -> Result<(), UrlError> {
+        let wrong = |why| UrlError::Value { key: key.to_owned(), value: value.to_owned(), why };
+        let port = || match value.parse::<u16>() {
+            Ok(port) if port > 0 => Ok(Some(port)),
+            _ => Err(wrong("a port is a number from 1 to 65535")),
+        };
+        let number = || value.parse::<u32>().map(Some).map_err(|_| wrong("a number is needed"));
+        match key {
+            "version" | "vers" => match value {
+                "3" => {}
+                _ => {
+                    return Err(wrong(
+                        "this engine speaks version 3, which nearly every server does; use version=3",
+                    ));
+                }
+            },
+            "nfsport" | "port" => self.nfs_port = port()?,
+            "mountport" => self.mount_port = port()?,
+            "uid" => self.uid = number()?,
+            "gid" => self.gid = number()?,
+            "autoreconnect" => {
+                self.stays_broken = value.parse::<i64>().map_err(|_| wrong("a number is needed"))? == 0;
+            }
+            "sec" if value == "sys" => {}
+            "sec" => {
+                return Err(wrong(
+                    "this engine identifies itself by numbers of user and group only; use sec=sys",
+                ));
+            }
+            "xprtsec" if value == "none" => {}
+            "xprtsec" => return Err(wrong("connections are not encrypted")),
+            _ if IDLE.contains(&key) => self.idle.push(key.to_owned()),
+            _ => return Err(UrlError::Key(key.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+/// A server, perhaps with its port: `host`, `host:2049`, `[::1]:2049`.
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), UrlError> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']').ok_or(UrlError::Host)?;
+            (host, rest.strip_prefix(':'))
+        }
+        // An address of IPv6 without brackets has several colons and no port.
+        None if authority.matches(':').count() > 1 => (authority, None),
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    let Some(port) = port else { return Ok((host, None)) };
+    match port.parse::<u16>() {
+        Ok(number) if number > 0 => Ok((host, Some(number))),
+        _ => Err(UrlError::Value {
+            key: "port".to_owned(),
+            value: port.to_owned(),
+            why: "a port is a number from 1 to 65535",
+        }),
+    }
+}
+
+/// A path with `%20` and the like read.
+fn decoded(path: &str) -> String {
+    let (bytes, mut plain) = (path.as_bytes(), Vec::with_capacity(path.len()));
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = path.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (bytes[at], code) {
+            (b'%', Some(byte)) => {
+                plain.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                plain.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(plain).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        let all = Address::parse(
+            "nfs://h:2050/a/b%20c?version=3&mountport=12&uid=5&gid=6&autoreconnect=0&readahead=9",
+        );
+        let expected = Address {
+            host: "h".into(),
+            export: "/a/b c".into(),
+            nfs_port: Some(2050),
+            mount_port: Some(12),
+            uid: Some(5),
+            gid: Some(6),
+            stays_broken: true,
+            idle: vec!["readahead".into()],
+        };
+        assert_eq!(all, Ok(expected));
+        let host = |url| Address::parse(url).map(|address| (address.host, address.nfs_port));
+        assert_eq!(host("nfs://[::1]:7/x"), Ok(("::1".into(), Some(7))));
+        assert_eq!(host("nfs://fe80::1/x"), Ok(("fe80::1".into(), None)));
+        assert_eq!(host("nfs://[::1]/x?nfsport=8"), Ok(("::1".into(), Some(8))));
+        assert_eq!(Address::parse("nfs://h/").unwrap().export, "/");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_and_nothing_secret_with_it() {
+        for (url, words) in [
+            ("http://h/x", "it has to be nfs://SERVER/EXPORT"),
+            ("nfs:///x", "the server is missing"),
+            ("nfs://h", "the export is missing"),
+            ("nfs://me:sesame@h/x", "knows no names and passwords"),
+            ("nfs://h/x?version=4", "version=4: this engine speaks version 3"),
+            ("nfs://h/x?nfsport=0", "nfsport=0: a port is a number"),
+            ("nfs://h:y/x", "port=y: a port is a number"),
+            ("nfs://h/x?uid=me", "uid=me: a number is needed"),
+            ("nfs://h/x?sec=krb5", "sec=krb5: this engine identifies itself"),
+            ("nfs://h/x?colour=red", "colour= is unknown"),
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(error.contains(words) && !error.contains("sesame"), "{url}: {error}");
+        }
+    }
+}

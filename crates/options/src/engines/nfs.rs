@@ -1,0 +1,49 @@
+//! The options of `nfs`.
+
+use super::own::{OwnOptions, own, own_options, place};
+use super::url::Url;
+use crate::definition::{Definition, Kind};
+
+own_options! {
+    /// The options of `nfs`.
+    pub struct NfsOptions declared by OPTIONS {
+        /// The server and its export: `nfs://SERVER/EXPORT?…`.
+        pub nfs_url: Url,
+        /// For how long the server may be silent or away, in microseconds; 0 = as long as it likes.
+        pub nfs_timeout: u64,
+        /// About how much is kept of what the server has not put on stable storage, in bytes, before it is told to.
+        pub nfs_uncommitted: u64,
+    }
+}
+
+impl OwnOptions for NfsOptions {}
+
+const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::engine(name, kind, help)
+}
+
+static NFS_URL: Definition =
+    option("nfs_url", Kind::Str, "Server and export, as in nfs://server/export?version=3").lands_in_engine(
+        |own, given| {
+            place::<NfsOptions>(own)?.nfs_url = Url::new(given.string()?);
+            Ok(())
+        },
+    );
+static NFS_TIMEOUT: Definition =
+    option("nfs_timeout", Kind::Time, "For how long the server may be silent or away; 0 = no limit")
+        .default("60s")
+        .lands_in_engine(|own, given| {
+            place::<NfsOptions>(own)?.nfs_timeout = given.time(1_000_000)?;
+            Ok(())
+        });
+static NFS_UNCOMMITTED: Definition = option(
+    "nfs_uncommitted",
+    Kind::Int,
+    "How much is kept of what the server does not have on stable storage, until it is told to put it there",
+)
+.default("64m")
+.min(1)
+.lands_in_engine(own!(NfsOptions.nfs_uncommitted, number()));
+
+/// All of them.
+pub static OPTIONS: &[&Definition] = &[&NFS_URL, &NFS_TIMEOUT, &NFS_UNCOMMITTED];

@@ -1,0 +1,258 @@
+//! An NFS server for tests: nfs-ganesha in name spaces of its own, where its port mapper may have the port that port mappers
+//! have. Clients reach it through relays on ports of this machine. It needs root.
+
+use crate::servers::free_port;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// For how long a server may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where it listens in its name space.
+const NFS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12049);
+const MOUNT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12050);
+
+/// An NFS server of version 3.
+pub struct Ganesha {
+    /// The port mapper, whose name spaces the server lives in.
+    mapper: Child,
+    server: Option<Child>,
+    /// When it was started last, in seconds.
+    started: u64,
+    directory: PathBuf,
+    nfs: Relay,
+    mount: Relay,
+}
+
+impl Ganesha {
+    /// Starts one that keeps its files in `directory`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    ///
+    /// # Panics
+    /// When it is there and does not start.
+    pub fn start(directory: &Path) -> Result<Ganesha, String> {
+        // SAFETY: takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err("only root can make name spaces for an NFS server".to_owned());
+        }
+        for (program, package) in [("ganesha.nfsd", "nfs-ganesha nfs-ganesha-vfs"), ("rpcbind", "rpcbind")] {
+            let installed = ["/usr/bin", "/usr/sbin", "/sbin", "/bin"].iter();
+            if !installed.into_iter().any(|place| Path::new(place).join(program).exists()) {
+                return Err(format!(
+                    "{program} is not installed ({package}, which scripts/test --everything installs)"
+                ));
+            }
+        }
+        let directory = directory.join("nfs");
+        fs::create_dir_all(directory.join("export")).map_err(|error| error.to_string())?;
+        fs::write(directory.join("conf"), configuration(&directory)).map_err(|error| error.to_string())?;
+        let script = "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && ip link set lo up && exec rpcbind -f";
+        let mut mapper = spawn(Command::new("unshare").args(["-m", "-n", "sh", "-c", script]))?;
+        let end = Instant::now() + PATIENCE;
+        while connect_in(mapper.id(), ([127, 0, 0, 1], 111).into()).is_err() {
+            if let Ok(Some(status)) = mapper.try_wait() {
+                return Err(format!("name spaces for an NFS server are not to be had: {status}"));
+            }
+            assert!(Instant::now() < end, "the port mapper does not serve");
+            thread::sleep(Duration::from_millis(20));
+        }
+        let relay = |to| Relay::start(mapper.id(), to);
+        let (nfs, mount) = (relay(NFS), relay(MOUNT));
+        let mut ganesha = Ganesha { mapper, server: None, started: 0, directory, nfs, mount };
+        ganesha.restart()?;
+        Ok(ganesha)
+    }
+
+    /// Starts it anew, with the files that it has.
+    ///
+    /// # Errors
+    /// It does not start.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub fn restart(&mut self) -> Result<(), String> {
+        self.kill();
+        // Its verifier is the second in which it starts: who starts in the same one is taken for the same.
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        while now() <= self.started + 1 {
+            thread::sleep(Duration::from_millis(20));
+        }
+        self.started = now();
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.mapper.id().to_string(), "-m", "-n", "ganesha.nfsd", "-F", "-f"]);
+        command.arg(self.directory.join("conf")).arg("-L").arg(self.directory.join("log"));
+        command.arg("-p").arg(self.directory.join("pid")).args(["-N", "WARN"]);
+        self.server = Some(spawn(&mut command)?);
+        let end = Instant::now() + PATIENCE;
+        for address in [NFS, MOUNT] {
+            while connect_in(self.mapper.id(), address).is_err() {
+                let ended = self.server.as_mut().and_then(|server| server.try_wait().ok()).flatten();
+                let log = || fs::read_to_string(self.directory.join("log")).unwrap_or_default();
+                assert!(
+                    ended.is_none() && Instant::now() < end,
+                    "ganesha.nfsd does not serve: {ended:?} {}",
+                    log()
+                );
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(&mut self) {
+        end(self.server.take());
+    }
+
+    /// Sends it a signal: SIGSTOP, SIGCONT.
+    pub fn signal(&self, signal: i32) {
+        if let Some(server) = &self.server {
+            // SAFETY: takes nothing but integers; the process has not been waited for.
+            unsafe { libc::kill(server.id() as i32, signal) };
+        }
+    }
+
+    /// The URL of its export.
+    pub fn url(&self) -> String {
+        let (nfs, mount) = (self.nfs.address.port(), self.mount.address.port());
+        format!("nfs://127.0.0.1{}?nfsport={nfs}&mountport={mount}", self.export().display())
+    }
+
+    /// Where its files are.
+    pub fn export(&self) -> PathBuf {
+        self.directory.join("export")
+    }
+
+    /// How many bytes clients have sent to it.
+    pub fn bytes_sent(&self) -> u64 {
+        self.nfs.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Cuts all connections of clients.
+    pub fn cut(&self) {
+        self.nfs.cut.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Ganesha {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.mapper.kill();
+        let _ = self.mapper.wait();
+    }
+}
+
+/// Starts a program that dies with the test.
+fn spawn(command: &mut Command) -> Result<Child, String> {
+    let program = command.get_program().display().to_string();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: the call is one that may be made between fork and exec. (A thread that has started a server and ends would
+    // end the server with it; the threads of tests outlive theirs.)
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+    command.spawn().map_err(|error| format!("{program}: {error}"))
+}
+
+fn end(child: Option<Child>) {
+    if let Some(mut child) = child {
+        // A child of ours that has not been waited for: nobody else has its number.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+fn configuration(directory: &Path) -> String {
+    let export = directory.join("export").display().to_string();
+    format!(
+        "NFS_CORE_PARAM {{ NFS_Port = {}; MNT_Port = {}; Protocols = 3; Enable_NLM = false; Enable_RQUOTA = false; \
+         Enable_UDP = false; }}\n\
+         NFSV4 {{ Graceless = true; RecoveryBackend = fs; }}\n\
+         NFS_KRB5 {{ Active_krb5 = false; }}\n\
+         EXPORT {{ Export_Id = 1; Path = {export}; Pseudo = {export}; Access_Type = RW; Squash = None; SecType = sys; \
+         Protocols = 3; Transports = TCP; FSAL {{ Name = VFS; }} }}\n",
+        NFS.port(),
+        MOUNT.port()
+    )
+}
+
+/// A connection to an address in the network of another process.
+fn connect_in(process: u32, address: SocketAddr) -> std::io::Result<TcpStream> {
+    let network = File::open(format!("/proc/{process}/ns/net"))?;
+    // A thread of its own changes to that network, and its sockets stay there.
+    let connecting = thread::spawn(move || {
+        // SAFETY: the descriptor is open; only this thread changes.
+        if unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        TcpStream::connect_timeout(&address, Duration::from_secs(5))
+    });
+    connecting.join().expect("it does not panic")
+}
+
+/// Passes on what comes to a port of this machine.
+struct Relay {
+    address: SocketAddr,
+    bytes: Arc<AtomicU64>,
+    cut: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Relay {
+    fn start(process: u32, to: SocketAddr) -> Relay {
+        let listener = TcpListener::bind(free_port()).expect("the port is free");
+        let address = listener.local_addr().expect("it has an address");
+        let relay = Relay { address, bytes: Arc::default(), cut: Arc::default(), is_over: Arc::default() };
+        let (bytes, cut, is_over) = (relay.bytes.clone(), relay.cut.clone(), relay.is_over.clone());
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                cut.store(false, Ordering::Relaxed);
+                let (Ok(client), Ok(server)) = (client, connect_in(process, to)) else { continue };
+                let (Ok(client_too), Ok(server_too)) = (client.try_clone(), server.try_clone()) else {
+                    continue;
+                };
+                let (bytes, cut_too, cut) = (bytes.clone(), cut.clone(), cut.clone());
+                thread::spawn(move || pass_on(client, server, &bytes, &cut));
+                thread::spawn(move || pass_on(server_too, client_too, &AtomicU64::new(0), &cut_too));
+            }
+        });
+        relay
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Passes on what comes, until one of both ends.
+fn pass_on(mut from: TcpStream, mut to: TcpStream, bytes: &AtomicU64, cut: &AtomicBool) {
+    let mut buffer = vec![0; 256 << 10];
+    while let Ok(count) = from.read(&mut buffer) {
+        if count == 0 || cut.load(Ordering::Relaxed) || to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+        bytes.fetch_add(count as u64, Ordering::Relaxed);
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
