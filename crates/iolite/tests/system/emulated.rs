@@ -3,6 +3,7 @@
 
 pub mod flash;
 mod memory;
+mod network;
 pub mod scsi;
 
 use crate::common::Program;
