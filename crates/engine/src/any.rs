@@ -6,7 +6,7 @@
 //! own, a copy, or a message to another machine.
 
 use crate::{
-    BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Storage, Unit,
+    BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Requests, Storage, Unit,
 };
 use std::io;
 use std::os::fd::RawFd;
@@ -34,6 +34,9 @@ trait Erased {
     fn announcements(&self) -> Vec<String>;
     fn explain(&self, unit: u32) -> Option<String>;
     fn remarks(&mut self) -> Vec<String>;
+    fn first_byte(&self, unit: u32) -> Option<u64>;
+    fn requests(&self) -> Requests;
+    fn stop_repeating(&mut self);
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>>;
     fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
@@ -94,6 +97,18 @@ impl<E: Engine> Erased for E {
         Engine::remarks(self)
     }
 
+    fn first_byte(&self, unit: u32) -> Option<u64> {
+        Engine::first_byte(self, unit)
+    }
+
+    fn requests(&self) -> Requests {
+        Engine::requests(self)
+    }
+
+    fn stop_repeating(&mut self) {
+        Engine::stop_repeating(self);
+    }
+
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
         Engine::sync_file(self, index)
     }
@@ -120,6 +135,7 @@ impl<const SYNCHRONOUS: bool> AnyEngine<SYNCHRONOUS> {
 
 impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
     const SYNCHRONOUS: bool = SYNCHRONOUS;
+    const REQUESTS: bool = true;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         self.0.open(index, spec, mode)
@@ -177,6 +193,18 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn remarks(&mut self) -> Vec<String> {
         self.0.remarks()
+    }
+
+    fn first_byte(&self, unit: u32) -> Option<u64> {
+        self.0.first_byte(unit)
+    }
+
+    fn requests(&self) -> Requests {
+        self.0.requests()
+    }
+
+    fn stop_repeating(&mut self) {
+        self.0.stop_repeating();
     }
 
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {

@@ -17,9 +17,9 @@ use self::ledger::Ledger;
 use self::multipart::{Uploads, Write as PartWrite};
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
-    Storage, Unit,
+    Requests, Storage, Unit,
 };
-use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink, Store};
+use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink};
 use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode};
 use iolite_types::Operation;
 use std::fmt::Write;
@@ -33,7 +33,6 @@ const LAID_OUT_PART: u64 = 16 << 20;
 /// The engine.
 pub struct HttpEngine {
     client: Client,
-    store: Store,
     options: HttpOptions,
     /// Bytes of every I/O; 0 = they differ.
     block: u64,
@@ -46,6 +45,8 @@ pub struct HttpEngine {
     missing: u64,
     /// Units in flight.
     flying: usize,
+    /// Those of them that have not been committed.
+    queued: Vec<u32>,
     /// Objects that are uploaded in parts; `None` = the protocol has no such thing.
     uploads: Option<Box<Uploads>>,
     /// Writes become parts.
@@ -69,6 +70,10 @@ struct Flying {
     file: u32,
     method: Option<Method>,
     words: Option<String>,
+    /// When it was issued.
+    issued: Option<Instant>,
+    /// When the first byte of the answer came.
+    first_byte: Option<Instant>,
 }
 
 impl HttpEngine {
@@ -77,7 +82,7 @@ impl HttpEngine {
     /// # Errors
     /// The server is not known, keys or certificates are missing or cannot be used.
     pub fn new(config: &EngineConfig, options: &HttpOptions) -> Result<Self, EngineError> {
-        let (client, store) = set_up::connect(options).map_err(EngineError::Http)?;
+        let client = set_up::connect(options).map_err(EngineError::Http)?;
         let part = options.http_s3_multipart_size;
         let uploads = (options.http_mode == HttpProtocol::S3).then(|| {
             let part = if part > 0 { part } else { LAID_OUT_PART };
@@ -85,7 +90,6 @@ impl HttpEngine {
         });
         Ok(HttpEngine {
             client,
-            store,
             options: options.clone(),
             block: config.block,
             files: (0..config.files).map(|_| None).collect(),
@@ -93,6 +97,7 @@ impl HttpEngine {
             name: String::new(),
             missing: 0,
             flying: 0,
+            queued: Vec::with_capacity(config.depth),
             splits: part > 0 && uploads.is_some(),
             uploads,
         })
@@ -129,6 +134,8 @@ impl HttpEngine {
             file: unit.file,
             method: Some(method),
             words: None,
+            issued: None,
+            first_byte: None,
         };
         if self.splits && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
@@ -136,8 +143,7 @@ impl HttpEngine {
             unsafe { self.begin_write(PartWrite { buffer, length, offset, unit: index, file }) };
             return Ok(());
         }
-        let mut head = self.client.blank();
-        self.store.head(method, &Object { name: &self.name, part, query: "" }, body, &mut head);
+        let head = self.client.head(method, &Object { name: &self.name, part, query: "" }, body);
         let sink = match method {
             Method::Get => Sink::Memory(unit.buffer, length),
             _ => Sink::Text,
@@ -176,6 +182,7 @@ impl HttpEngine {
     fn outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
         let Flying { length, offset, method, .. } = self.units[index];
+        self.units[index].first_byte = done.first_byte;
         let is_read = method == Some(Method::Get);
         let words = match done.result {
             Ok(answer) if answer.is_success() => match self.is_what_was_asked_for(&answer, offset, length) {
@@ -338,13 +345,21 @@ impl Engine for HttpEngine {
         match unsafe { self.begin(unit, method) } {
             Ok(()) => {
                 self.flying += 1;
+                self.queued.push(unit.index);
                 Queued::Queued
             }
             Err(errno) => Queued::Completed(Err(errno)),
         }
     }
 
+    /// Requests are on their way already. But from this moment on their latency counts, that to the first byte as well.
     fn commit(&mut self) -> Result<usize, Errno> {
+        if !self.queued.is_empty() {
+            let now = Instant::now();
+            for unit in self.queued.drain(..) {
+                self.units[unit as usize].issued = Some(now);
+            }
+        }
         Ok(0)
     }
 
@@ -397,6 +412,21 @@ impl Engine for HttpEngine {
 
     fn explain(&self, unit: u32) -> Option<String> {
         self.units.get(unit as usize)?.words.clone()
+    }
+
+    fn first_byte(&self, unit: u32) -> Option<u64> {
+        let Flying { issued, first_byte, .. } = self.units.get(unit as usize)?;
+        let time = (*first_byte)?.saturating_duration_since((*issued)?);
+        Some(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn requests(&self) -> Requests {
+        let counts = self.client.counts();
+        Requests { repeated: counts.retries, throttled: counts.throttled }
+    }
+
+    fn stop_repeating(&mut self) {
+        self.client.stop_repeating();
     }
 
     fn remarks(&mut self) -> Vec<String> {

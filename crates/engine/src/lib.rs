@@ -247,6 +247,9 @@ pub trait Engine {
     /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
     const STAMPS: bool = false;
 
+    /// Whether units may be requests to a server, of which more is known ([`Engine::first_byte`]).
+    const REQUESTS: bool = false;
+
     /// Whether a unit that is completed at once took a call to the system, as trims of queueing engines do.
     const CALLS: bool = true;
 
@@ -339,6 +342,22 @@ pub trait Engine {
         Vec::new()
     }
 
+    /// Nanoseconds from the issue of a unit that has just been reaped to the first byte of the answer, where units are
+    /// requests to a server; `None` = it was more than one request, or is none. Asked only of engines that may know
+    /// ([`Engine::REQUESTS`]).
+    fn first_byte(&self, unit: u32) -> Option<u64> {
+        let _ = unit;
+        None
+    }
+
+    /// What became of all requests to a server so far.
+    fn requests(&self) -> Requests {
+        Requests::default()
+    }
+
+    /// The job has been told to end: requests that failed are not repeated any more.
+    fn stop_repeating(&mut self) {}
+
     /// Puts what was written to the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
         let _ = index;
@@ -356,6 +375,15 @@ pub trait Engine {
         let _ = unit;
         (0, 0)
     }
+}
+
+/// What became of requests to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Those that were repeated.
+    pub repeated: u64,
+    /// Answers that asked for fewer requests (429 and 503).
+    pub throttled: u64,
 }
 
 /// Where the worker's buffers are: `count` buffers of `stride` bytes each, one after the other.

@@ -11,6 +11,7 @@
 use crate::answer::{Answer, Expected, Incoming, MOST_HEAD, Place};
 use crate::connection::Connection;
 use crate::endpoint::{Endpoint, EndpointError};
+use crate::store::{Method, Object, Store};
 use crate::tls::{Trust, TrustError};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
@@ -22,7 +23,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Bytes that are received before it is known what they are: a whole head at least.
 const INBOX: usize = MOST_HEAD;
@@ -34,6 +35,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const CONNECT: Duration = Duration::from_secs(5);
 /// An attempt ends, even if something still moves, when its bytes have come or gone more slowly than this per second.
 const SLOWEST: u64 = 64 << 10;
+/// How old a signature may be when a request is sent again: servers refuse those of 15 minutes ago.
+const SIGNATURE: Duration = Duration::from_secs(10 * 60);
+/// How often a request may be asked who it is from.
+const QUESTIONS: u32 = 3;
 /// The longest pause, even if the server asks for more (`Retry-After`).
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -105,8 +110,8 @@ pub struct Done {
     pub token: u32,
     /// The answer, which may be a refusal, or why there is none.
     pub result: Result<Answer, Failure>,
-    /// From its beginning to the first byte of its answer, all attempts included; `None` = nothing came.
-    pub first_byte: Option<Duration>,
+    /// When the first byte of its answer came, or that of the last attempt; `None` = nothing came.
+    pub first_byte: Option<Instant>,
     /// It was sent more than once: the server may have done already what it was asked for.
     pub is_repeated: bool,
 }
@@ -125,6 +130,7 @@ pub struct Counts {
 /// A client of one server.
 pub struct Client {
     endpoint: Endpoint,
+    store: Store,
     addresses: Vec<SocketAddr>,
     /// The place of the address that could be connected to last.
     reachable: usize,
@@ -136,7 +142,9 @@ pub struct Client {
     /// Links without a request, the one used last at the end.
     idle: Vec<usize>,
     /// Requests that are sent again later.
-    paused: Vec<(Instant, Flight)>,
+    paused: Vec<Paused>,
+    /// Requests that failed are not repeated any more.
+    stops: bool,
     done: VecDeque<Done>,
     /// Heads that can be used again.
     heads: Vec<String>,
@@ -146,6 +154,14 @@ pub struct Client {
     generation: u32,
     in_flight: usize,
     counts: Counts,
+}
+
+/// A request that failed and is sent again.
+struct Paused {
+    due: Instant,
+    flight: Flight,
+    /// What became of it the last time.
+    last: Result<Answer, Failure>,
 }
 
 /// A connection and the request on it.
@@ -176,9 +192,12 @@ struct Flight {
     latest: Option<Instant>,
     /// Retries so far.
     retries: u32,
-    begun: Instant,
+    /// How often the server has asked who it is from.
+    questions: u32,
+    /// When its head was signed.
+    signed: Instant,
     deadline: Option<Instant>,
-    first_byte: Option<Duration>,
+    first_byte: Option<Instant>,
 }
 
 /// Why there can be no client.
@@ -196,11 +215,16 @@ pub enum ClientError {
 }
 
 impl Client {
-    /// A client of this server. Nothing is connected before the first request.
+    /// A client of this server, whose requests this store makes. Nothing is connected before the first request.
     ///
     /// # Errors
     /// The name has no address, certificates cannot be used, or the system has no descriptor left.
-    pub fn new(endpoint: Endpoint, trust: &Trust, limits: Limits) -> Result<Client, ClientError> {
+    pub fn new(
+        endpoint: Endpoint,
+        store: Store,
+        trust: &Trust,
+        limits: Limits,
+    ) -> Result<Client, ClientError> {
         let addresses = endpoint.addresses()?;
         let encryption = match endpoint.is_encrypted() {
             true => {
@@ -215,6 +239,7 @@ impl Client {
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(|error| ClientError::System(error.into()))?;
         Ok(Client {
             endpoint,
+            store,
             addresses,
             reachable: 0,
             encryption,
@@ -224,6 +249,7 @@ impl Client {
             free: Vec::new(),
             idle: Vec::new(),
             paused: Vec::new(),
+            stops: false,
             done: VecDeque::new(),
             heads: Vec::new(),
             events: Vec::with_capacity(EVENTS),
@@ -239,9 +265,19 @@ impl Client {
         &self.endpoint
     }
 
-    /// An empty text for the head of a request, which may have been one before.
-    pub fn blank(&mut self) -> String {
-        self.heads.pop().unwrap_or_default()
+    /// The head of a request with this body.
+    pub fn head(&mut self, method: Method, object: &Object<'_>, body: &[u8]) -> String {
+        let mut head = self.heads.pop().unwrap_or_default();
+        self.store.head(method, object, body, &mut head);
+        head
+    }
+
+    /// Repeats nothing any more: what waits to be sent again is over, with what became of it the last time.
+    pub fn stop_repeating(&mut self) {
+        self.stops = true;
+        for Paused { flight, last, .. } in std::mem::take(&mut self.paused) {
+            self.over(flight, last);
+        }
     }
 
     /// How many requests are in flight, with those that are over and have not been taken.
@@ -272,7 +308,8 @@ impl Client {
             is_repeated: false,
             latest: None,
             retries: 0,
-            begun: Instant::now(),
+            questions: 0,
+            signed: Instant::now(),
             deadline: None,
             first_byte: None,
         };
@@ -361,7 +398,7 @@ impl Client {
 
     /// The time to wait, at most until a deadline or the end of a pause.
     fn until_due(&self, timeout: Option<Duration>) -> Option<Duration> {
-        let pauses = self.paused.iter().map(|(due, _)| *due).min();
+        let pauses = self.paused.iter().map(|paused| paused.due).min();
         let due = [self.next_deadline, pauses].into_iter().flatten().min();
         let Some(due) = due.filter(|_| timeout != Some(Duration::ZERO)) else { return timeout };
         // Rounded up: at the end of the wait it has to be due.
@@ -503,11 +540,19 @@ impl Client {
         if self.limits.verbose > 0 {
             tell_answer(&answer, self.limits.verbose);
         }
+        if answer.status == 401
+            && flight.questions < QUESTIONS
+            && self.store.identify(&answer, &mut flight.request.head)
+        {
+            flight.questions += 1;
+            flight.first_byte = None;
+            return self.send(flight);
+        }
         self.counts.throttled += u64::from(matches!(answer.status, 429 | 503));
         let may_pass = matches!(answer.status, 429 | 500 | 502 | 503 | 504);
-        if may_pass && flight.retries < self.limits.retries {
+        if may_pass && flight.retries < self.limits.retries && !self.stops {
             let asked = answer.field("retry-after").and_then(|text| text.trim().parse().ok());
-            return self.pause(flight, asked.map(Duration::from_secs));
+            return self.pause(flight, asked.map(Duration::from_secs), Ok(answer));
         }
         self.over(flight, Ok(answer));
     }
@@ -540,19 +585,21 @@ impl Client {
     }
 
     fn again_or_over(&mut self, flight: Flight, error: &io::Error) {
-        if flight.retries < self.limits.retries && !is_about_trust(error) {
-            return self.pause(flight, None);
+        if flight.retries < self.limits.retries && !self.stops && !is_about_trust(error) {
+            let last = Err(Failure { words: plain(error) });
+            return self.pause(flight, None, last);
         }
         self.give_up(flight, error);
     }
 
-    fn pause(&mut self, mut flight: Flight, asked: Option<Duration>) {
+    fn pause(&mut self, mut flight: Flight, asked: Option<Duration>, last: Result<Answer, Failure>) {
         let own = FIRST_PAUSE.saturating_mul(1 << flight.retries.min(16)).min(LONGEST_PAUSE);
         let pause = asked.map_or(own, |asked| asked.min(LONGEST_PAUSE).max(own));
         flight.retries += 1;
+        flight.first_byte = None;
         flight.is_repeated = true;
         self.counts.retries += 1;
-        self.paused.push((Instant::now() + pause, flight));
+        self.paused.push(Paused { due: Instant::now() + pause, flight, last });
     }
 
     fn give_up(&mut self, flight: Flight, error: &io::Error) {
@@ -586,8 +633,12 @@ impl Client {
             return;
         }
         let now = Instant::now();
-        while let Some(due) = self.paused.iter().position(|(due, _)| *due <= now) {
-            let (_, flight) = self.paused.swap_remove(due);
+        while let Some(due) = self.paused.iter().position(|paused| paused.due <= now) {
+            let Paused { mut flight, .. } = self.paused.swap_remove(due);
+            if now.duration_since(flight.signed) >= SIGNATURE {
+                self.store.sign_again(&mut flight.request.head, SystemTime::now());
+                flight.signed = now;
+            }
             self.send(flight);
         }
         if self.next_deadline.is_none_or(|deadline| now < deadline) {
@@ -729,7 +780,7 @@ impl Link {
                 self.filled = count.saturating_sub(asked);
                 flight.incoming.received((count - self.filled) as u64);
             } else {
-                flight.first_byte.get_or_insert_with(|| flight.begun.elapsed());
+                flight.first_byte.get_or_insert_with(Instant::now);
                 self.filled += count;
                 let mut place = match flight.request.sink {
                     Sink::Memory(..) => Place::Memory(memory),

@@ -18,6 +18,7 @@
 //! | `client.rs` | connections, requests in flight, deadlines, retries |
 //! | `signature.rs` | AWS Signature Version 4 |
 //! | `credentials.rs` | keys from the environment and from the usual files |
+//! | `digest.rs` | digest authentication |
 //! | `encoding.rs` | percent-encoding, hexadecimal digits, dates |
 //! | `store.rs` | requests for objects in each protocol |
 //! | `multipart.rs` | objects that are uploaded in parts |
@@ -27,6 +28,7 @@ mod answer;
 mod client;
 mod connection;
 mod credentials;
+mod digest;
 mod encoding;
 mod endpoint;
 pub mod multipart;
@@ -38,9 +40,10 @@ mod tls;
 pub use self::answer::Answer;
 pub use self::client::{Client, ClientError, Counts, Done, Failure, Limits, Request, Sink};
 pub use self::credentials::{Credentials, CredentialsError, Source};
+pub use self::digest::Digest;
 pub use self::encoding::percent_encoded;
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::refusal::Refusal;
 pub use self::signature::Signer;
-pub use self::store::{Basic, Checksum, CustomerKey, Method, Object, Protocol, S3, Store};
+pub use self::store::{Basic, Checksum, CustomerKey, Method, Object, Protocol, S3, Store, User};
 pub use self::tls::{Trust, TrustError};

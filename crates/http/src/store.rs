@@ -1,5 +1,7 @@
 //! Requests for objects in each protocol: what their heads say.
 
+use crate::answer::Answer;
+use crate::digest::Digest as Digester;
 use crate::encoding::{hex, percent_encoded};
 use crate::signature::{OF_NOTHING, Signed, Signer};
 use base64::Engine;
@@ -126,9 +128,18 @@ pub enum Protocol {
     /// S3
     S3(Box<S3>),
     /// WebDAV, or any server that takes PUT and DELETE: user name and password, if there are any.
-    WebDav(Option<Basic>),
+    WebDav(Option<User>),
     /// Swift: the token, if there is one.
     Swift(Option<String>),
+}
+
+/// How a user of WebDAV shows who it is.
+#[derive(Clone, Debug)]
+pub enum User {
+    /// By name and password in each request.
+    Basic(Basic),
+    /// By answers to what the server asks.
+    Digest(Box<Digester>),
 }
 
 /// A user name and a password, as a request says them.
@@ -178,11 +189,13 @@ impl Store {
         fields.clear();
         match protocol {
             Protocol::S3(s3) => s3.fields(method, host, (path, object.query), range, body, fields),
-            Protocol::WebDav(user) => {
-                if let Some(Basic(text)) = user {
+            Protocol::WebDav(user) => match user {
+                Some(User::Basic(Basic(text))) => {
                     let _ = write!(fields, "Authorization: Basic {text}\r\n");
                 }
-            }
+                Some(User::Digest(digest)) => digest.answer(method.word(), path, fields),
+                None => {}
+            },
             Protocol::Swift(token) => {
                 if let Some(token) = token {
                     let _ = write!(fields, "X-Auth-Token: {token}\r\n");
@@ -203,6 +216,59 @@ impl Store {
             let _ = write!(out, "Content-Length: {}\r\n", body.len());
         }
         out.push_str("\r\n");
+    }
+
+    /// Signs a head anew that is sent again: signatures of long ago are refused.
+    pub(crate) fn sign_again(&mut self, head: &mut String, now: SystemTime) {
+        let Protocol::S3(s3) = &mut self.protocol else { return };
+        let Some(signer) = &mut s3.signer else { return };
+        let old = std::mem::take(head);
+        let mut lines = old.split("\r\n");
+        let line = lines.next().unwrap_or_default();
+        let mut words = line.split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let mut payload = OF_NOTHING;
+        let mut signed: Vec<(String, &str)> = Vec::new();
+        head.push_str(line);
+        head.push_str("\r\n");
+        for line in lines.filter(|line| !line.is_empty()) {
+            let Some((name, value)) = line.split_once(": ") else { continue };
+            match name.to_ascii_lowercase().as_str() {
+                "x-amz-content-sha256" => payload = value,
+                "authorization" | "x-amz-date" => {}
+                name => {
+                    if matches!(name, "host" | "range") || name.starts_with("x-amz-") {
+                        signed.push((name.to_owned(), value));
+                    }
+                    head.push_str(line);
+                    head.push_str("\r\n");
+                }
+            }
+        }
+        signed.sort();
+        let fields: Vec<(&str, &str)> = signed.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        signer.sign(Signed { method, path, query, payload }, &fields, now, head);
+        head.push_str("\r\n");
+    }
+
+    /// Answers a server's question who asks (401), in the head of a request that is sent again; whether that was possible.
+    pub(crate) fn identify(&mut self, answer: &Answer, head: &mut String) -> bool {
+        let Protocol::WebDav(Some(User::Digest(digest))) = &mut self.protocol else { return false };
+        if !digest.challenged(answer) {
+            return false;
+        }
+        let old = std::mem::take(head);
+        let line = old.lines().next().unwrap_or_default();
+        let mut words = line.split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        for line in old.split("\r\n").filter(|line| !line.is_empty() && !line.starts_with("Authorization:")) {
+            head.push_str(line);
+            head.push_str("\r\n");
+        }
+        digest.answer(method, target, head);
+        head.push_str("\r\n");
+        true
     }
 }
 
@@ -311,7 +377,7 @@ mod tests {
         let text = head(anonymous(), Method::Get, &part, b"");
         assert!(text.ends_with("Host: h:9000\r\nRange: bytes=4096-8191\r\n\r\n"), "{text}");
         assert!(head(anonymous(), Method::Put, &WHOLE, b"body").ends_with("Content-Length: 4\r\n\r\n"));
-        let user = Protocol::WebDav(Some(Basic::new("Aladdin", "open sesame")));
+        let user = Protocol::WebDav(Some(User::Basic(Basic::new("Aladdin", "open sesame"))));
         // The example of RFC 7617.
         let text = head(user, Method::Delete, &WHOLE, b"");
         assert!(text.contains("\r\nAuthorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{text}");
@@ -344,6 +410,46 @@ mod tests {
         store.head(Method::Get, &Object { part: Some(0..1), ..WHOLE }, b"", &mut get);
         assert!(get.contains("SignedHeaders=host;range;x-amz") && !get.contains("storage-class"), "{get}");
         assert!(get.contains(OF_NOTHING), "{get}");
+    }
+
+    #[test]
+    fn a_head_that_is_signed_again_is_as_good_as_a_new_one() {
+        let credentials = Credentials { id: "A".into(), secret: "s".into(), token: Some("the-token".into()) };
+        let s3 = S3 { signer: Some(Signer::new(credentials, "eu-west-1")), ..S3::default() };
+        let mut store = Store::new("h".into(), Protocol::S3(Box::new(s3)));
+        let part = Object { part: Some(0..10), query: "partNumber=1&uploadId=x%2F", ..WHOLE };
+        for (method, object, body) in [(Method::Put, &WHOLE, &b"body"[..]), (Method::Get, &part, b"")] {
+            let mut first = String::new();
+            store.head(method, object, body, &mut first);
+            let sorted = |head: &str| {
+                let mut lines: Vec<String> = head.lines().map(str::to_owned).collect();
+                lines.sort();
+                lines
+            };
+            let moment = first.split("x-amz-date: ").nth(1).unwrap()[..16].to_owned();
+            let then = iso_seconds(&moment);
+            let mut again = first.clone();
+            store.sign_again(&mut again, then);
+            assert_eq!(sorted(&again), sorted(&first), "at the same moment it is the same");
+            assert!(again.ends_with("\r\n\r\n") && !again.trim_end().contains("\r\n\r\n"), "{again}");
+            store.sign_again(&mut again, then + std::time::Duration::from_secs(3600));
+            assert_ne!(sorted(&again), sorted(&first));
+        }
+    }
+
+    /// `20130524T000000Z`
+    fn iso_seconds(text: &str) -> SystemTime {
+        let spread = format!(
+            "{}-{}-{}T{}:{}:{}Z",
+            &text[..4],
+            &text[4..6],
+            &text[6..8],
+            &text[9..11],
+            &text[11..13],
+            &text[13..15]
+        );
+        let seconds = crate::encoding::seconds_of(&spread).unwrap();
+        std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)
     }
 
     #[test]

@@ -88,6 +88,12 @@ impl Json {
             self.latency(json, "issue_error_ns", &job.lateness, &job.display, true)?;
             json.close()?;
         }
+        if job.display.requests {
+            json.open("requests")?;
+            json.integer("repeated", job.requests.repeated)?;
+            json.integer("throttled", job.requests.throttled)?;
+            json.close()?;
+        }
         far_ends(json, report, job)?;
         if let Some(description) = &job.description {
             json.text("desc", description)?;
@@ -123,6 +129,9 @@ impl Json {
         self.priorities(json, measured, display)?;
         if display.intended {
             self.latency(json, "lat_from_intended_start_ns", &measured.intended, display, true)?;
+        }
+        if display.requests {
+            self.latency(json, "ttfb_ns", &measured.first_byte, display, display.clat_percentiles)?;
         }
         json.integer("bw_min", measured.bw.min)?;
         json.integer("bw_max", measured.bw.max)?;

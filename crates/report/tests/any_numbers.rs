@@ -30,9 +30,14 @@ fn samples() -> BoxedStrategy<Samples> {
 }
 
 fn direction() -> BoxedStrategy<DirectionReport> {
-    (prop::array::uniform6(number()), prop::array::uniform4(latency()), samples(), samples())
+    (prop::array::uniform6(number()), prop::array::uniform5(latency()), samples(), samples())
         .prop_map(
-            |([bytes, ios, issued, short, dropped, runtime_ms], [slat, clat, lat, intended], bw, iops)| {
+            |(
+                [bytes, ios, issued, short, dropped, runtime_ms],
+                [slat, clat, lat, intended, first_byte],
+                bw,
+                iops,
+            )| {
                 let priorities = [7, 8192, u16::MAX]
                     .map(|priority| PriorityLatency {
                         priority,
@@ -51,6 +56,7 @@ fn direction() -> BoxedStrategy<DirectionReport> {
                     clat,
                     lat,
                     intended,
+                    first_byte,
                     bw,
                     iops,
                     priorities,
@@ -61,7 +67,7 @@ fn direction() -> BoxedStrategy<DirectionReport> {
 }
 
 fn display() -> BoxedStrategy<Display> {
-    (any::<[u32; 3]>(), prop::collection::vec(0.0..=100.0, 0..30), any::<[bool; 5]>(), 0..3usize)
+    (any::<[u32; 3]>(), prop::collection::vec(0.0..=100.0, 0..30), any::<[bool; 6]>(), 0..3usize)
         .prop_map(|([kb_base, unit_base, significant_figures], mut percentiles, flags, unified)| {
             percentiles.sort_by(f64::total_cmp);
             Display {
@@ -74,6 +80,7 @@ fn display() -> BoxedStrategy<Display> {
                 lat_percentiles: flags[2],
                 synchronous: flags[3],
                 intended: flags[4],
+                requests: flags[5],
                 unified: [Unified::Apart, Unified::Mixed, Unified::Both][unified],
             }
         })
@@ -111,6 +118,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 (values, lat, display, depths),
                 (n, ns, latency_percentile),
             )| JobReport {
+                requests: RequestReport { repeated: n[1], throttled: n[2] },
                 options: vec![(name.clone(), name.clone())],
                 name,
                 description,

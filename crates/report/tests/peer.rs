@@ -109,6 +109,7 @@ fn direction(value: &Value) -> DirectionReport {
         slat: latency(&value["slat_ns"]),
         clat: latency(&value["clat_ns"]),
         intended: Latency::default(),
+        first_byte: Latency::default(),
         priorities: Vec::new(),
         lat: latency(&value["lat_ns"]),
         bw: samples(value, "bw", "dev"),

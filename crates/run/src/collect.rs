@@ -5,7 +5,7 @@ use iolite_plan::{JobPlan, Plan};
 use iolite_stats::live::LiveStats;
 use iolite_stats::{
     ContinuedErrors, Depths, DirectionReport, DiskReport, First, GroupReport, Identity, IdleReport, JobError,
-    JobReport, Latency, Moments, Report, Samples, SteadyReport, SyncReport, Usage,
+    JobReport, Latency, Moments, Report, RequestReport, Samples, SteadyReport, SyncReport, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
@@ -142,6 +142,8 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot:
     job.directions = measured.directions;
     job.sync = measured.sync;
     job.lateness = measured.lateness;
+    job.requests =
+        RequestReport { repeated: slot.stats.repeated.get(), throttled: slot.stats.throttled.get() };
     job.job_runtime_ms = job_runtime_ms(control, end_ns);
     job.log_wait_ms = control.log_wait_ns.load(Relaxed) / 1_000_000;
     job.usage = Usage {
@@ -220,6 +222,7 @@ fn direction_of(
         clat,
         lat,
         intended: stats.intended_latency(direction.index()),
+        first_byte: stats.first_byte_latency(direction.index()),
         priorities: live.priorities.read(direction, worker),
         bw: Samples::of(&known.bw[direction]),
         iops: Samples::of(&known.iops[direction]),

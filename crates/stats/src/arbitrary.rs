@@ -30,10 +30,10 @@ fn samples() -> BoxedStrategy<Samples> {
 
 fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
     let priorities = subsequence(vec![0, 1, 2, 3], 0..4).prop_shuffle();
-    let latencies = prop::array::uniform5(latency());
+    let latencies = prop::array::uniform6(latency());
     (any::<[u32; 5]>(), 0..9000u64, latencies, samples(), samples(), priorities)
         .prop_map(move |(n, runtime_ms, latencies, bw, iops, priorities)| {
-            let [slat, clat, lat, intended, of_each] = latencies;
+            let [slat, clat, lat, intended, first_byte, of_each] = latencies;
             let priority = |(place, priority)| {
                 let order = [direction, worker, place];
                 PriorityLatency { order, priority, latency: of_each.clone() }
@@ -49,6 +49,7 @@ fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
                 clat,
                 lat,
                 intended,
+                first_byte,
                 priorities: (0..).zip(priorities).map(priority).collect(),
                 bw,
                 iops,
@@ -59,7 +60,7 @@ fn direction(direction: u32, worker: u32) -> BoxedStrategy<DirectionReport> {
 
 fn display() -> BoxedStrategy<Display> {
     let unified = select(vec![Unified::Apart, Unified::Mixed, Unified::Both]);
-    (any::<[u32; 3]>(), any::<[bool; 5]>(), vec(0.0..=100.0, 0..4), unified)
+    (any::<[u32; 3]>(), any::<[bool; 6]>(), vec(0.0..=100.0, 0..4), unified)
         .prop_map(|([kb_base, unit_base, significant_figures], flags, percentiles, unified)| Display {
             kb_base,
             unit_base,
@@ -70,6 +71,7 @@ fn display() -> BoxedStrategy<Display> {
             lat_percentiles: flags[2],
             synchronous: flags[3],
             intended: flags[4],
+            requests: flags[5],
             unified,
         })
         .boxed()

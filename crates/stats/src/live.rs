@@ -225,6 +225,8 @@ pub struct LiveDirection {
     pub lat: LiveLatency,
     /// Latency from the intended start.
     pub intended: LiveLatency,
+    /// From the issue to the first byte of the answer, where I/Os are requests to a server.
+    pub first_byte: LiveLatency,
     /// Latency by priority, if I/Os have different ones.
     pub priorities: LivePriorities,
 }
@@ -266,6 +268,10 @@ pub struct LiveStats {
     pub blocks: LiveBlocks,
     /// How late I/Os were issued, if there is a plan for them.
     pub lateness: LiveLatency,
+    /// Requests that were repeated, known at the end.
+    pub repeated: Word,
+    /// Answers that asked for fewer requests, known at the end.
+    pub throttled: Word,
 }
 
 impl LiveStats {
@@ -321,6 +327,11 @@ impl LiveStats {
     /// The latency of a direction from the intended start of its I/Os.
     pub fn intended_latency(&self, direction: usize) -> Latency {
         self.directions[direction].intended.read()
+    }
+
+    /// The time to the first byte of the answers, of a direction.
+    pub fn first_byte_latency(&self, direction: usize) -> Latency {
+        self.directions[direction].first_byte.read()
     }
 
     /// How late I/Os were issued, if there is a plan for them.
@@ -399,9 +410,8 @@ impl LiveStats {
             if clock.runs() {
                 clock.begun.set(now);
             }
-            for latency in [&direction.slat, &direction.clat, &direction.lat, &direction.intended] {
-                latency.reset();
-            }
+            let latencies = [&direction.slat, &direction.clat, &direction.lat, &direction.intended];
+            latencies.into_iter().chain([&direction.first_byte]).for_each(LiveLatency::reset);
             direction.priorities.reset();
         }
         self.sync.reset();

@@ -222,6 +222,7 @@ impl AddAssign<&DirectionReport> for DirectionReport {
         self.clat += &other.clat;
         self.lat += &other.lat;
         self.intended += &other.intended;
+        self.first_byte += &other.first_byte;
         for theirs in &other.priorities {
             match self.priorities.iter_mut().find(|mine| mine.priority == theirs.priority) {
                 Some(mine) => {

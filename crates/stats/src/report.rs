@@ -134,8 +134,19 @@ pub struct JobReport {
     pub connected: BTreeSet<u32>,
     /// How much later than in their trace I/Os were issued, in nanoseconds; empty if no trace gives times.
     pub lateness: Latency,
+    /// What became of its requests, where I/Os are requests to a server.
+    pub requests: RequestReport,
     /// How it is displayed.
     pub display: Display,
+}
+
+/// Requests to a server that were not granted at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestReport {
+    /// Those that were repeated.
+    pub repeated: u64,
+    /// Answers that asked for fewer requests (429 and 503).
+    pub throttled: u64,
 }
 
 /// Whether directions are reported separately (`unified_rw_reporting`).
@@ -173,6 +184,8 @@ pub struct Display {
     pub unified: Unified,
     /// Latency from the intended start was measured.
     pub intended: bool,
+    /// I/Os are requests to a server: the time to the first byte of an answer and repetitions are shown.
+    pub requests: bool,
 }
 
 impl Default for Display {
@@ -191,6 +204,7 @@ impl Default for Display {
             synchronous: true,
             unified: Unified::Apart,
             intended: false,
+            requests: false,
         }
     }
 }
@@ -218,6 +232,8 @@ pub struct DirectionReport {
     pub lat: Latency,
     /// Latency from the time at which a rate intended the I/Os to start, if measured.
     pub intended: Latency,
+    /// Time to the first byte of the answers, where I/Os are requests to a server.
+    pub first_byte: Latency,
     /// Latency by priority, if I/Os have different ones.
     pub priorities: Vec<PriorityLatency>,
     /// Bandwidth samples in KiB/s.

@@ -615,6 +615,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 counters.lat.record_bucket(latency);
             }
         }
+        if E::REQUESTS
+            && self.rules.first_bytes
+            && let Some(time) = self.engine.first_byte(index)
+        {
+            counters.first_byte.record(time);
+            counters.first_byte.record_bucket(time);
+        }
         if FULL && self.completed(index, direction, times) {
             return;
         }
@@ -641,6 +648,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     fn drain(&mut self) {
         self.commit();
         while self.flight.count > 0 {
+            if E::REQUESTS && self.control.terminating() {
+                self.engine.stop_repeating();
+            }
             let before = self.flight.count;
             let failed_before = self.end.failure.is_some();
             self.reap_between(1, self.flight.count);

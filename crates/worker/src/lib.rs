@@ -32,7 +32,7 @@ use files::FileTable;
 use flow::Flow;
 use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd};
 use iolite_content::Content;
-use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Visitor};
+use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests, Visitor};
 use iolite_logs::Recorder;
 use iolite_os::clock::Clock;
 use iolite_os::message::Message;
@@ -420,6 +420,9 @@ impl Worker<'_> {
         for line in io_loop.engine.remarks() {
             Message::Note(self.number(), line).send(self.messages);
         }
+        let Requests { repeated, throttled } = io_loop.engine.requests();
+        self.slot().stats.repeated.set(repeated);
+        self.slot().stats.throttled.set(throttled);
         if let Some(verification) = &mut io_loop.extras.verification {
             self.leave_state(verification, failure.is_none() && worked.is_ok());
         }

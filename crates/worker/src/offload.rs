@@ -8,18 +8,19 @@
 use super::usage::{self, SharedUsage};
 use iolite_engine::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome,
-    PsyncEngine, Queued, Storage, Unit, Visitor, storage_of,
+    PsyncEngine, Queued, Requests, Storage, Unit, Visitor, storage_of,
 };
 use iolite_os::clock::Clock;
 use iolite_os::process;
 use iolite_os::shared::Control;
 use iolite_os::signals;
 use iolite_plan::resolve::Data;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,6 +33,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// What the worker sends to a submitter.
 enum Order {
+    End,
     Open(u32, FileSpec, OpenMode),
     Close(u32),
     Prepare(Borrowed<BufferLayout>),
@@ -46,6 +48,8 @@ enum Answer {
     Filed(io::Result<()>),
     /// A unit is complete.
     Performed(Performed),
+    /// What its engine tells at the end.
+    Told(Vec<String>, Requests),
     /// The submitter has panicked and is gone.
     Lost,
 }
@@ -56,6 +60,8 @@ struct Performed {
     unit: u32,
     outcome: Outcome,
     times: Times,
+    /// What the device or the server says of a failure.
+    words: Option<String>,
 }
 
 /// When a unit was issued and completed, in nanoseconds of the clock.
@@ -63,6 +69,7 @@ struct Performed {
 struct Times {
     issue: u64,
     complete: u64,
+    first_byte: Option<u64>,
 }
 
 /// A value that points into the worker's memory.
@@ -91,6 +98,13 @@ pub struct Offload<'a> {
     /// Units that completed while the worker waited for another kind of answer.
     early: Vec<Performed>,
     times: Vec<Times>,
+    /// What was said of the last failure of each unit that failed.
+    words: HashMap<u32, String>,
+    /// What the engines told at the end.
+    remarks: Vec<String>,
+    requests: Requests,
+    /// No request is repeated any more, as far as the submitters can be told: see [`Work::reap_one`].
+    stops: Arc<AtomicBool>,
     /// The worker's own descriptors, for advice and syncs; `None` if the engine has no local files.
     files: Option<PsyncEngine>,
     /// The worker's own connection to a storage of the engine's own.
@@ -123,6 +137,10 @@ impl<'a> Offload<'a> {
             in_flight: 0,
             early: Vec::with_capacity(depth),
             times: Vec::new(),
+            words: HashMap::new(),
+            remarks: Vec::new(),
+            requests: Requests::default(),
+            stops: Arc::new(AtomicBool::new(false)),
             files: if data == Data::LocalFiles { Some(PsyncEngine::new(config)?) } else { None },
             storage: if data == Data::OwnStorage { Some(storage_of(name, &own)?) } else { None },
             control,
@@ -137,6 +155,7 @@ impl<'a> Offload<'a> {
                 clock,
                 usage: usage.clone(),
                 id: id.clone(),
+                stops: pool.stops.clone(),
             };
             let (engine, own) = (name.to_owned(), own.clone());
             let thread = std::thread::Builder::new()
@@ -198,6 +217,7 @@ impl<'a> Offload<'a> {
             Err(RecvTimeoutError::Disconnected) => Err(lost()),
             Err(RecvTimeoutError::Timeout) => {
                 if self.control.terminating() {
+                    self.stops.store(true, Relaxed);
                     let ids = self.submitters.iter().map(|submitter| submitter.id.load(Relaxed));
                     ids.filter(|&id| id > 0).for_each(signals::interrupt_thread);
                 }
@@ -210,6 +230,9 @@ impl<'a> Offload<'a> {
         self.in_flight -= 1;
         self.idle.push(performed.submitter);
         self.times[performed.unit as usize] = performed.times;
+        if let Some(words) = performed.words {
+            self.words.insert(performed.unit, words);
+        }
         done.push(Completion { unit: performed.unit, outcome: performed.outcome });
     }
 }
@@ -226,6 +249,7 @@ fn lost_engine() -> EngineError {
 impl Engine for Offload<'_> {
     const SYNCHRONOUS: bool = false;
     const STAMPS: bool = true;
+    const REQUESTS: bool = true;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         if let Some(files) = &mut self.files {
@@ -318,6 +342,40 @@ impl Engine for Offload<'_> {
         let times = self.times[unit as usize];
         (times.issue, times.complete)
     }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        self.words.get(&unit).cloned()
+    }
+
+    fn first_byte(&self, unit: u32) -> Option<u64> {
+        self.times[unit as usize].first_byte
+    }
+
+    fn requests(&self) -> Requests {
+        self.requests
+    }
+
+    /// What all of them tell, each line once.
+    fn remarks(&mut self) -> Vec<String> {
+        for submitter in &self.submitters {
+            if submitter.orders.send(Order::End).is_err() {
+                continue;
+            }
+            // (Units may be complete that nobody waits for any more.)
+            while let Ok((_, answer)) = self.answers.recv() {
+                let Answer::Told(lines, requests) = answer else { continue };
+                for line in lines {
+                    if !self.remarks.contains(&line) {
+                        self.remarks.push(line);
+                    }
+                }
+                self.requests.repeated += requests.repeated;
+                self.requests.throttled += requests.throttled;
+                break;
+            }
+        }
+        std::mem::take(&mut self.remarks)
+    }
 }
 
 impl Drop for Offload<'_> {
@@ -339,6 +397,7 @@ struct Work {
     clock: Clock,
     usage: Arc<[SharedUsage]>,
     id: Arc<AtomicI32>,
+    stops: Arc<AtomicBool>,
 }
 
 impl Work {
@@ -365,7 +424,7 @@ impl Work {
                 Queued::Queued => {
                     let committed = engine.commit();
                     issue = self.clock.now();
-                    break committed.and_then(|_| reap_one(engine, done));
+                    break committed.and_then(|_| self.reap_one(engine, done));
                 }
                 Queued::Busy => {
                     if let Err(errno) = engine.commit() {
@@ -374,17 +433,22 @@ impl Work {
                 }
             }
         };
-        let times = Times { issue, complete: self.clock.now() };
-        Performed { submitter: self.number, unit: unit.index, outcome, times }
+        let first_byte = if E::REQUESTS { engine.first_byte(unit.index) } else { None };
+        let times = Times { issue, complete: self.clock.now(), first_byte };
+        let words = if outcome.is_err() { engine.explain(unit.index) } else { None };
+        Performed { submitter: self.number, unit: unit.index, outcome, times, words }
     }
-}
 
-/// Waits for the only unit in flight.
-fn reap_one<E: Engine>(engine: &mut E, done: &mut Vec<Completion>) -> Outcome {
-    loop {
-        engine.reap(1, 1, None, done)?;
-        if let Some(completion) = done.pop() {
-            return completion.outcome;
+    /// Waits for the only unit in flight.
+    fn reap_one<E: Engine>(&self, engine: &mut E, done: &mut Vec<Completion>) -> Outcome {
+        loop {
+            engine.reap(1, 1, None, done)?;
+            if let Some(completion) = done.pop() {
+                return completion.outcome;
+            }
+            if self.stops.load(Relaxed) {
+                engine.stop_repeating();
+            }
         }
     }
 }
@@ -404,6 +468,10 @@ impl Visitor for Work {
             let answer = match order {
                 Order::Open(index, spec, mode) => Answer::Filed(engine.open(index, &spec, mode)),
                 Order::Close(index) => Answer::Filed(engine.close(index)),
+                Order::End => {
+                    let lines = engine.remarks();
+                    Answer::Told(lines, engine.requests())
+                }
                 Order::Prepare(Borrowed(layout)) => Answer::Ready(engine.prepare(&layout)),
                 Order::Perform(Borrowed(unit)) => {
                     // SAFETY: the worker does not move its units, and does not touch this one until it receives the

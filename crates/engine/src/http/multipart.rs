@@ -323,9 +323,8 @@ impl HttpEngine {
             // to the upload, which nobody removes or changes before the request is over.
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
-        let mut head = self.client.blank();
         let object = Object { name: &upload.name, part: None, query: &query };
-        self.store.head(method, &object, body, &mut head);
+        let head = self.client.head(method, &object, body);
         let request =
             Request { head, body: (start, length), sink: Sink::Text, head_only: false, fields: true };
         let slot = uploads.free.pop().unwrap_or_else(|| {
@@ -362,6 +361,9 @@ impl HttpEngine {
                 let outcome = self.granted(done.result.map_err(|failure| failure.words)).and_then(|answer| {
                     Part::of(&answer).ok_or_else(|| "the answer says no ETag of the part".to_owned())
                 });
+                if self.units[unit as usize].length <= self.uploads().part {
+                    self.units[unit as usize].first_byte = done.first_byte;
+                }
                 match outcome {
                     Ok(part) => self.part_over(key, unit, number, Some(part)),
                     Err(words) => {
@@ -599,8 +601,7 @@ impl HttpEngine {
         name: &str,
         query: &str,
     ) -> Result<Answer, String> {
-        let mut head = self.client.blank();
-        self.store.head(method, &Object { name, part: None, query }, &[], &mut head);
+        let head = self.client.head(method, &Object { name, part: None, query }, &[]);
         let answer = self.client.call_until(end, head, &[], false);
         answer.map_err(|failure| format!("{} {name}: {}", method.word(), failure.words))
     }
@@ -680,8 +681,7 @@ impl HttpEngine {
     }
 
     fn send(&mut self, method: Method, name: &str, query: &str, body: &[u8]) -> Result<Answer, String> {
-        let mut head = self.client.blank();
-        self.store.head(method, &Object { name, part: None, query }, body, &mut head);
+        let head = self.client.head(method, &Object { name, part: None, query }, body);
         let answer = self.client.call(head, body, false).map_err(|failure| failure.words);
         self.granted(answer).map_err(|words| format!("{} {name} in parts: {words}", method.word()))
     }

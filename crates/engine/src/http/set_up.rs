@@ -1,19 +1,21 @@
 //! From the options of a job to a client and its protocol.
 
 use iolite_http::{
-    Basic, Checksum, Client, Credentials, CustomerKey, Endpoint, Limits, Protocol, S3, Signer, Source, Store,
-    Trust,
+    Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Limits, Protocol, S3, Signer,
+    Source, Store, Trust, User,
 };
-use iolite_options::engines::{Addressing, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, Secret};
+use iolite_options::engines::{
+    Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, Secret,
+};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A client of the server, and what knows how to ask it.
+/// A client of the server, which knows how to ask it.
 ///
 /// # Errors
 /// In words, what is missing or wrong.
-pub(super) fn connect(options: &HttpOptions) -> Result<(Client, Store), String> {
+pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
     let encrypted = options.https != Encryption::Off;
     let endpoint =
         Endpoint::parse(&options.http_host, encrypted).map_err(|error| format!("http_host: {error}"))?;
@@ -24,8 +26,7 @@ pub(super) fn connect(options: &HttpOptions) -> Result<(Client, Store), String> 
         verbose: options.http_verbose,
     };
     let store = Store::new(endpoint.to_string(), protocol);
-    let client = Client::new(endpoint, &trust(options)?, limits).map_err(|error| error.to_string())?;
-    Ok((client, store))
+    Client::new(endpoint, store, &trust(options)?, limits).map_err(|error| error.to_string())
 }
 
 /// The secret of this option, if there is one.
@@ -60,7 +61,10 @@ fn protocol(options: &HttpOptions) -> Result<Protocol, String> {
         HttpProtocol::WebDav => {
             let password = revealed("http_pass", &options.http_pass)?.unwrap_or_default();
             let user = Some(&options.http_user).filter(|user| !user.is_empty());
-            Protocol::WebDav(user.map(|user| Basic::new(user, &password)))
+            Protocol::WebDav(user.map(|user| match options.http_auth {
+                Authentication::Basic => User::Basic(Basic::new(user, &password)),
+                Authentication::Digest => User::Digest(Box::new(Digest::new(user, &password))),
+            }))
         }
         HttpProtocol::Swift => {
             Protocol::Swift(revealed("http_swift_auth_token", &options.http_swift_auth_token)?)

@@ -29,8 +29,7 @@ pub(super) struct Blocks<'a> {
 impl HttpEngine {
     /// Asks for something and waits for the answer.
     fn ask(&mut self, method: Method, name: &str, body: &[u8]) -> io::Result<Answer> {
-        let mut head = self.client.blank();
-        self.store.head(method, &Object::whole(name), body, &mut head);
+        let head = self.client.head(method, &Object::whole(name), body);
         let answer = self.client.call(head, body, method == Method::Head);
         let refused = |words: &str| io::Error::other(format!("{} {name}: {words}", method.word()));
         let answer = answer.map_err(|failure| refused(&failure.words))?;

@@ -261,6 +261,103 @@ pub fn what_may_pass_is_repeated_only_when_that_is_asked_for() {
 }
 
 #[test]
+pub fn repetitions_are_counted_and_end_when_the_run_does() {
+    let busy = |seen: &Seen| if seen.number < 3 { error("SlowDown", 503) } else { Reply::Granted };
+    let json = report(
+        &ObjectServer::behaving(busy),
+        "--filename=/bkt/a --rw=write --size=16k --http_retries=3 --io_submit_mode=offload",
+    );
+    assert_eq!((json.job().int("requests.repeated"), json.job().int("requests.throttled")), (3, 3));
+    // It would be busy for hours.
+    let dir = scratch();
+    for how in ["--iodepth=4", "--iodepth=4 --thread=1", "--iodepth=4 --io_submit_mode=offload"] {
+        let server = ObjectServer::behaving(|_| Reply::Refused(503, "Retry-After: 10\r\n", ""));
+        let line =
+            job(&server, &format!("--filename=/bkt/a --rw=write --size=64k --http_retries=1000 {how}"));
+        let mut running = Program::own().start(dir.path(), line.split_whitespace());
+        running.wait_until("it has asked", |_| server.count("PUT") >= 4);
+        running.signal(libc::SIGINT);
+        running.wait();
+    }
+}
+
+#[test]
+fn the_time_to_the_first_byte_is_told() {
+    let server = ObjectServer::start();
+    let dir = scratch();
+    for how in ["", "--io_submit_mode=offload --iodepth=2", "--thread=1 --iodepth=4"] {
+        let line = format!("--filename=/bkt/a --rw=randrw --size=64k --http_create=1 {how}");
+        let json = report(&server, &line);
+        for direction in ["read", "write"] {
+            let of = |key: &str| json.job().int(&format!("{direction}.{key}"));
+            assert_eq!(of("ttfb_ns.N"), of("total_ios"), "{how}");
+            assert!(of("ttfb_ns.min") > 0 && of("ttfb_ns.max") <= of("lat_ns.max"), "{how}");
+        }
+        let normal = run(&server, &line).ok().stdout;
+        assert!(normal.contains("    ttfb (") && normal.contains("    ttfb percentiles ("), "{normal}");
+        let fio = called_fio(&server, dir.path(), &format!("{line} --output-format=json,normal")).ok().stdout;
+        assert!(!fio.contains("ttfb") && !fio.contains("\"requests\""), "{fio}");
+    }
+    // What is no request to a server has none.
+    let local = Program::own().line(dir.path(), "--name=l --rw=write --size=64k --output-format=json,normal");
+    assert!(!local.ok().stdout.contains("ttfb"));
+}
+
+#[test]
+fn the_servers_words_are_told_whoever_submits() {
+    let server = ObjectServer::start();
+    let told = run(&server, "--filename=/bkt/a --rw=read --size=16k --io_submit_mode=offload --iodepth=2");
+    assert_eq!(told.code(), 1);
+    assert!(told.output().contains("404 Not Found, NoSuchKey"), "{}", told.output());
+}
+
+#[test]
+pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
+    // A nonce is good for ten requests.
+    let server = ObjectServer::behaving(|seen| {
+        let nonce = format!("nonce=\"n{}\"", seen.number / 10);
+        let is_known = seen.fields.get("authorization").is_some_and(|text| text.contains(&nonce));
+        if is_known {
+            return Reply::Granted;
+        }
+        let challenge = format!(
+            "WWW-Authenticate: Basic realm=\"r\"\r\nWWW-Authenticate: Digest realm=\"r\", qop=\"auth\", algorithm=SHA-256, \
+             {nonce}, opaque=\"o\", stale=true\r\n"
+        );
+        Reply::Refused(401, challenge.leak(), "who is it?")
+    });
+    let dir = scratch();
+    let line = |line: &str| {
+        let host = server.host();
+        format!(
+            "--name=job --ioengine=http --http_host={host} --filename=/f --bs=4k --size=128k --http_user=Mufasa \
+             --http_pass=Circle {line}"
+        )
+    };
+    let run = |how: &str| Program::own().line(dir.path(), &line(how));
+    run("--rw=randwrite --verify=crc32c --http_auth=digest").ok();
+    let digests: Vec<String> =
+        server.requests().into_iter().filter_map(|mut seen| seen.fields.remove("authorization")).collect();
+    assert!(digests.len() >= 64, "{digests:?}");
+    for text in &digests {
+        assert!(text.starts_with("Digest username=\"Mufasa\", realm=\"r\", nonce=\"n"), "{text}");
+        assert!(text.contains("algorithm=SHA-256, qop=auth, nc=") && text.contains("opaque=\"o\""), "{text}");
+    }
+    let mut counted: Vec<_> =
+        digests.iter().map(|text| (text.split("nonce=").nth(1), text.split("nc=").nth(1))).collect();
+    counted.sort_unstable();
+    counted.dedup();
+    assert_eq!(counted.len(), digests.len(), "each count is used once");
+    // By default a password is sent, and a server that does not want it refuses.
+    let refused = run("--rw=write");
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("401 Unauthorized: who is it?"), "{}", refused.output());
+    let told =
+        Program::own().line(dir.path(), &line("--rw=write --http_auth=digest --http_verbose=2")).ok().stderr;
+    assert!(told.contains("Authorization: ***") && !told.contains("Mufasa"), "{told}");
+}
+
+#[test]
 pub fn broken_answers_are_errors_of_their_units() {
     let read = "--filename=/bkt/a --rw=read --size=16k";
     for (reply, said) in [

@@ -109,6 +109,11 @@ impl EngineOptions {
         self.own().map_or_else(Vec::new, OwnOptions::without_effect)
     }
 
+    /// Whether I/Os are requests to a server, whose time to the first byte and repetitions are told.
+    pub fn makes_requests(&self) -> bool {
+        self.own().is_some_and(OwnOptions::makes_requests)
+    }
+
     /// What the engine is with these options, where `facets` are those of its entry.
     pub(super) fn facets(&self, facets: Facets) -> Facets {
         self.own().map_or(facets, |own| own.facets(facets))

@@ -40,6 +40,16 @@ pub enum ObjectMode {
     Range,
 }
 
+/// How a user of WebDAV shows who it is (`http_auth`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Authentication {
+    /// By name and password in each request.
+    #[default]
+    Basic,
+    /// By answers to what the server asks, which do not have the password.
+    Digest,
+}
+
 /// Where the bucket's name stands (`http_s3_addressing`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Addressing {
@@ -73,6 +83,8 @@ own_options! {
         pub http_user: String,
         /// The user's password.
         pub http_pass: Secret,
+        /// How the user shows who it is.
+        pub http_auth: Authentication,
         /// The secret key of the S3 account.
         pub http_s3_key: Secret,
         /// The access key of the S3 account; empty = the environment and the usual files have the keys.
@@ -127,6 +139,11 @@ own_options! {
 impl OwnOptions for HttpOptions {
     fn facets(&self, facets: Facets) -> Facets {
         if self.http_create { facets.laid_out() } else { facets }
+    }
+
+    /// (Whoever calls fio reads reports that have nothing of it.)
+    fn makes_requests(&self) -> bool {
+        !self.lenient
     }
 
     fn blocks_are_objects(&self) -> bool {
@@ -224,7 +241,7 @@ const KEYS: [&str; 8] = [
 ];
 
 /// The password of WebDAV, wherever it is.
-const PASSWORD: [&str; 3] = ["http_pass", "http_pass_file", "http_pass_env"];
+const PASSWORD: [&str; 4] = ["http_pass", "http_pass_file", "http_pass_env", "http_auth"];
 
 /// Whether this host, perhaps with a port, is this machine.
 fn is_here(host: &str) -> bool {
@@ -260,6 +277,19 @@ static HTTP_USER: Definition =
     option("http_user", Kind::Str, "User name").lands_in_engine(own!(HttpOptions.http_user, string()));
 static HTTP_PASS: Definition =
     option("http_pass", Kind::Str, "Password").secret().lands_in_engine(secret!(HttpOptions.http_pass));
+static HTTP_AUTH: Definition = option("http_auth", Kind::Str, "How the user of WebDAV shows who it is")
+    .default("basic")
+    .keywords(&[
+        ("basic", "Name and password in each request"),
+        ("digest", "Answers to what the server asks, without the password"),
+    ])
+    .lands_in_engine(|own, given| {
+        place::<HttpOptions>(own)?.http_auth = match given.keyword()? {
+            "digest" => Authentication::Digest,
+            _ => Authentication::Basic,
+        };
+        Ok(())
+    });
 static HTTP_S3_KEY: Definition = option("http_s3_key", Kind::Str, "Secret key of the S3 account")
     .secret()
     .lands_in_engine(secret!(HttpOptions.http_s3_key));
@@ -411,6 +441,7 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_HOST,
     &HTTP_USER,
     &HTTP_PASS,
+    &HTTP_AUTH,
     &HTTP_S3_KEY,
     &HTTP_S3_KEYID,
     &HTTP_S3_SECURITY_TOKEN,

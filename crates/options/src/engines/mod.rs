@@ -40,7 +40,9 @@ mod url;
 pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
 pub use files::{E4defragOptions, NameOptions, StatCall, StatOptions};
-pub use http::{Addressing, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode};
+pub use http::{
+    Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
+};
 pub use io_uring::IoUringOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};

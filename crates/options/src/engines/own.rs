@@ -72,6 +72,11 @@ pub trait OwnOptions: Any {
         Vec::new()
     }
 
+    /// Whether I/Os are requests to a server, whose time to the first byte and repetitions are told.
+    fn makes_requests(&self) -> bool {
+        false
+    }
+
     /// `uring`
     fn uring(&mut self) -> Option<&mut bool> {
         None

@@ -69,6 +69,7 @@ fn display(options: &JobOptions) -> Display {
             UnifiedReporting::Both => Unified::Both,
         },
         intended: options.measurement.lat_from_intended_start,
+        requests: options.engine.makes_requests(),
         ..Display::default()
     }
 }

@@ -34,6 +34,8 @@ pub struct IssueRules {
     pub lat_buckets: bool,
     /// Measure latency from the moment at which an I/O was meant to begin (`lat_from_intended_start`).
     pub intended_starts: bool,
+    /// Measure the time to the first byte of an answer: I/Os are requests to a server.
+    pub first_bytes: bool,
     /// The directions of the workload, in the order of `Direction::ALL`.
     pub moves: [bool; 3],
     /// Nanoseconds before counting begins.
@@ -97,6 +99,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         clat_buckets: true,
         lat_buckets: options.measurement.lat_percentiles,
         intended_starts: options.measurement.lat_from_intended_start,
+        first_bytes: measured(options.measurement.disable_clat) && options.engine.makes_requests(),
         // What a trace does is not known before it is done.
         moves: iolite_types::Direction::ALL
             .map(|direction| !works && (options.pattern.rw.uses(direction) || options.is_replay())),

@@ -155,6 +155,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let asked = self.control.attention();
         if asked & attention::TERMINATE != 0 {
             self.end.stopping = true;
+            self.engine.stop_repeating();
         }
         if asked & attention::USAGE != 0 {
             usage::publish(self.control);

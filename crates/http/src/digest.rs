@@ -1,0 +1,243 @@
+//! Digest authentication (RFC 7616): the password is not sent, but a hash of it with what the server has asked for.
+//!
+//! The first request is refused with a challenge and sent again. From then on each request has the answer to that challenge
+//! at once, with a count of its own, until the server has a new one.
+
+use crate::answer::Answer;
+use crate::encoding::hex;
+use md5::{Digest as _, Md5};
+use sha2::Sha256;
+use std::fmt::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Algorithm {
+    Md5,
+    Sha256,
+}
+
+impl Algorithm {
+    const fn word(self) -> &'static str {
+        match self {
+            Algorithm::Md5 => "MD5",
+            Algorithm::Sha256 => "SHA-256",
+        }
+    }
+
+    fn of(self, text: &str) -> String {
+        let mut digits = String::new();
+        match self {
+            Algorithm::Md5 => hex(Md5::digest(text).0, &mut digits),
+            Algorithm::Sha256 => hex(Sha256::digest(text).0, &mut digits),
+        }
+        digits
+    }
+}
+
+/// What a server asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Challenge {
+    realm: String,
+    nonce: String,
+    opaque: Option<String>,
+    algorithm: Algorithm,
+    /// The algorithm is named in the challenge, so it is in the answer.
+    is_named: bool,
+    /// `qop=auth`: answers are counted.
+    counts: bool,
+}
+
+/// A user who answers challenges.
+#[derive(Clone)]
+pub struct Digest {
+    user: String,
+    password: String,
+    challenge: Option<Challenge>,
+    count: u32,
+    /// The client's own part of the hash.
+    own: String,
+}
+
+/// Secrets are in no debug output.
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({}, …)", self.user)
+    }
+}
+
+impl Digest {
+    /// Answers for this user.
+    pub fn new(user: &str, password: &str) -> Digest {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        // It has to be one that the server cannot have chosen, not one that nobody can guess.
+        let own = Algorithm::Sha256.of(&format!("{now} {} {user} {password}", std::process::id()));
+        let own = own[..32].to_owned();
+        Digest { user: user.to_owned(), password: password.to_owned(), challenge: None, count: 0, own }
+    }
+
+    /// Takes the challenge of a refusal (401); whether there is one that can be answered.
+    pub(crate) fn challenged(&mut self, answer: &Answer) -> bool {
+        let fields = answer.fields.iter().filter(|(name, _)| name == "www-authenticate");
+        // Of several the safest is answered.
+        let best = fields.filter_map(|(_, value)| parse(value)).max_by_key(|challenge| challenge.algorithm);
+        let Some(challenge) = best else { return false };
+        if self.challenge.as_ref() != Some(&challenge) {
+            (self.challenge, self.count) = (Some(challenge), 0);
+        }
+        true
+    }
+
+    /// Appends the field that answers the challenge, if there has been one.
+    pub(crate) fn answer(&mut self, method: &str, target: &str, out: &mut String) {
+        let Some(challenge) = &self.challenge else { return };
+        self.count += 1;
+        let Challenge { realm, nonce, opaque, algorithm, is_named, counts } = challenge;
+        let hash = |text: &str| algorithm.of(text);
+        let who = hash(&format!("{}:{}:{}", self.user, unquoted(realm), self.password));
+        let what = hash(&format!("{method}:{target}"));
+        let response = match counts {
+            true => hash(&format!("{who}:{}:{:08x}:{}:auth:{what}", unquoted(nonce), self.count, self.own)),
+            false => hash(&format!("{who}:{}:{what}", unquoted(nonce))),
+        };
+        let user = self.user.replace('\\', "\\\\").replace('"', "\\\"");
+        // (Writing to a String does not fail.)
+        let _ = write!(
+            out,
+            "Authorization: Digest username=\"{user}\", realm=\"{realm}\", nonce=\"{nonce}\", uri=\"{target}\", \
+             response=\"{response}\""
+        );
+        if *is_named {
+            let _ = write!(out, ", algorithm={}", algorithm.word());
+        }
+        if *counts {
+            let _ = write!(out, ", qop=auth, nc={:08x}, cnonce=\"{}\"", self.count, self.own);
+        }
+        if let Some(opaque) = opaque {
+            let _ = write!(out, ", opaque=\"{opaque}\"");
+        }
+        out.push_str("\r\n");
+    }
+}
+
+/// The challenge in a field; `None` = it is another scheme, or asks for what is not known here.
+fn parse(field: &str) -> Option<Challenge> {
+    let rest = field.trim_start();
+    let (scheme, rest) = rest.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("digest") {
+        return None;
+    }
+    let all = parameters(rest);
+    let get = |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let named = get("algorithm");
+    let algorithm = match named.as_deref().map(str::to_ascii_uppercase).as_deref() {
+        None | Some("MD5") => Algorithm::Md5,
+        Some("SHA-256") => Algorithm::Sha256,
+        Some(_) => return None,
+    };
+    let counts = match get("qop") {
+        None => false,
+        Some(words) => {
+            words.split(',').any(|word| word.trim().eq_ignore_ascii_case("auth")).then_some(true)?
+        }
+    };
+    Some(Challenge {
+        realm: get("realm")?,
+        nonce: get("nonce")?,
+        opaque: get("opaque"),
+        algorithm,
+        is_named: named.is_some(),
+        counts,
+    })
+}
+
+/// `name=value, name="value"`, names in lower case, and values as they are between their quotation marks.
+fn parameters(mut text: &str) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    while let Some((name, rest)) = text.split_once('=') {
+        let name = name.trim_matches([' ', ',', '\t']).to_ascii_lowercase();
+        let (value, behind) = match rest.trim_start().strip_prefix('"') {
+            Some(quoted) => {
+                let mut is_escaped = false;
+                let end = quoted.find(|letter| {
+                    let ends = letter == '"' && !is_escaped;
+                    is_escaped = letter == '\\' && !is_escaped;
+                    ends
+                });
+                let end = end.unwrap_or(quoted.len());
+                (&quoted[..end], quoted.get(end + 1..).unwrap_or_default())
+            }
+            None => rest.split_once(',').map_or((rest.trim(), ""), |(value, rest)| (value.trim(), rest)),
+        };
+        all.push((name, value.to_owned()));
+        text = behind;
+    }
+    all
+}
+
+/// What stands between quotation marks, without the backslashes in it.
+fn unquoted(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        plain.push(if letter == '\\' { letters.next().unwrap_or(letter) } else { letter });
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(challenges: &[&str]) -> Answer {
+        let fields =
+            challenges.iter().map(|text| ("www-authenticate".to_owned(), (*text).to_owned())).collect();
+        Answer { status: 401, fields, ..Answer::default() }
+    }
+
+    /// The examples of RFC 7616, section 3.9.1.
+    #[test]
+    fn the_examples_of_the_specification_have_their_responses() {
+        const MD5: &str = "Digest realm=\"http-auth@example.org\", qop=\"auth, auth-int\", algorithm=MD5, \
+            nonce=\"7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v\", opaque=\"FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS\"";
+        let sha = MD5.replace("algorithm=MD5", "algorithm=SHA-256");
+        for (challenges, response) in [
+            (vec![MD5], "8ca523f5e9506fed4657c9700eebdbec"),
+            (
+                vec!["Basic realm=\"x\"", MD5, &sha],
+                "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1",
+            ),
+        ] {
+            let mut digest = Digest::new("Mufasa", "Circle of Life");
+            digest.own = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ".to_owned();
+            assert!(digest.challenged(&refusal(&challenges)));
+            let mut field = String::new();
+            digest.answer("GET", "/dir/index.html", &mut field);
+            assert!(field.contains(&format!("response=\"{response}\"")), "{field}");
+            assert!(field.contains("nc=00000001, ") && field.contains("opaque=\"FQhe/"), "{field}");
+            let mut next = String::new();
+            digest.answer("GET", "/dir/index.html", &mut next);
+            assert!(next.contains("nc=00000002, "), "{next}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_answered() {
+        let mut digest = Digest::new("u", "p");
+        let mut field = String::new();
+        digest.answer("GET", "/", &mut field);
+        assert_eq!(field, "", "nobody has asked");
+        for challenge in [
+            "Basic realm=\"x\"",
+            "Digest realm=\"x\"",
+            "Digest realm=\"x\", nonce=\"n\", algorithm=MD5-sess",
+            "Digest realm=\"x\", nonce=\"n\", qop=\"auth-int\"",
+        ] {
+            assert!(!digest.challenged(&refusal(&[challenge])), "{challenge}");
+        }
+        assert!(digest.challenged(&refusal(&["digest nonce=\"a\\\"b\" , realm=\"x, y\""])));
+        digest.answer("GET", "/", &mut field);
+        assert!(field.contains("nonce=\"a\\\"b\"") && field.contains("realm=\"x, y\""), "{field}");
+        assert!(!field.contains("qop") && !field.contains("algorithm"), "{field}");
+        assert_eq!(format!("{digest:?}"), "Digest(u, …)");
+    }
+}
