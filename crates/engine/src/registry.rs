@@ -12,13 +12,13 @@ use crate::storage::StorageOf;
 use crate::{
     AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
     FallocEngine, FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, LibpmemEngine, MmapEngine,
-    MtdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine,
+    MtdEngine, NbdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine,
     PsyncEngine, Pvsync2Engine, PvsyncEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine,
     apart,
 };
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, HttpOptions, IoUringOptions, LibaioOptions, MmapOptions,
-    MtdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
+    MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -138,6 +138,7 @@ engines! {
     shared "netsplice" => NetspliceEngine told NetOptions,
     shared "page_fault" => PageFaultEngine,
     shared "nfs" => NfsEngine told NfsOptions,
+    shared "nbd" => NbdEngine told NbdOptions,
     shared "http" => HttpEngine told HttpOptions,
     shared "cpuio" => CpuioEngine told CpuioOptions,
     shared "exec" => ExecEngine told ExecOptions,

@@ -3,7 +3,7 @@
 //! These are the rules of the language, which apply wherever the job runs. They are applied once, when all options of
 //! a job are known.
 
-use crate::engines::{Capability, Data, HttpOptions};
+use crate::engines::{Capability, Data, HttpOptions, NbdOptions};
 use crate::{Diagnostic, JobOptions, Origin, Range, SplitEntry, SubmitMode, Verify, engines};
 use iolite_types::Direction;
 
@@ -25,6 +25,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_traces(job, warnings);
     settle_engine(job, warnings);
     settle_http(job, warnings);
+    settle_device(job);
     settle_other_end(job);
     if job.zones.zonerange == 0 {
         job.zones.zonerange = job.zones.zonesize;
@@ -55,6 +56,15 @@ fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
             own.http_host
         );
         warnings.push(Diagnostic { origin: origin(job, "http_host"), message });
+    }
+}
+
+/// The address of a device on a server says all: where no name is given, all clones of a job have the same one.
+fn settle_device(job: &mut JobOptions) {
+    let has_names =
+        !job.files.filename.is_empty() || job.files.opendir.is_some() || job.is_set("filename_format");
+    if job.engine.of::<NbdOptions>().is_some() && !has_names {
+        job.files.filename = vec!["nbd".to_owned()];
     }
 }
 

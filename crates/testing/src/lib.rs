@@ -9,6 +9,7 @@
 //! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
 //! | `IOLITE_VM` | the directory that `scripts/vm` has filled (default: `target/vm`) |
 
+pub mod blocks;
 pub mod ceph;
 pub mod engines;
 pub mod exports;
@@ -20,6 +21,7 @@ pub mod servers;
 pub mod skip;
 pub mod vm;
 
+pub use blocks::{NbdServer, Tgt};
 pub use ceph::{Ceph, Gateway};
 pub use engines::{engine_of, example_engine};
 pub use exports::Ganesha;

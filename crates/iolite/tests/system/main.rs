@@ -35,6 +35,7 @@ mod logs;
 mod machine;
 mod memory;
 mod names;
+mod nbd;
 mod network;
 mod nfs;
 mod object_stores;

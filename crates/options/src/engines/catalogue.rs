@@ -7,8 +7,10 @@ use super::{
     CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, LibaioOptions,
     MmapOptions,
 };
-use super::{MtdOptions, NameOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions};
-use super::{external, files, http, io_uring, libaio, local, mmap, network, nfs, objects, pvsync2, sg};
+use super::{
+    MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
+};
+use super::{external, files, http, io_uring, libaio, local, mmap, nbd, network, nfs, objects, pvsync2, sg};
 use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
@@ -177,7 +179,9 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("nbd", "Network block devices by libnbd")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
-        .not_yet(),
+        .can(&[Sync, Trim])
+        .loads_library()
+        .own(|| NbdOptions::default().into(), nbd::OPTIONS),
     engine("posixaio", "aio_read(3) and aio_write(3)").completion(Completion::LibraryThreads),
     engine("falloc", "Reserves and releases space by fallocate(2)").unit(UnitKind::ActsOnExtents(Reserve)),
     engine("e4defrag", "Swaps extents of ext4 files")

@@ -7,7 +7,8 @@ use super::{
     IoUringOptions, LibaioOptions,
 };
 use super::{
-    MmapOptions, MtdOptions, NameOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
+    MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
+    StatOptions,
 };
 use crate::definition::Given;
 use crate::definition::LandInEngine;
@@ -61,6 +62,7 @@ engine_options! {
     Mmap(MmapOptions),
     Mtd(MtdOptions),
     Name(NameOptions),
+    Nbd(NbdOptions),
     Net(NetOptions),
     Nfs(NfsOptions),
     Pvsync2(Pvsync2Options),

@@ -161,6 +161,7 @@ fn supported_engines() {
             "exec",
             "page_fault",
             "nfs",
+            "nbd",
             "posixaio",
             "falloc",
             "e4defrag",

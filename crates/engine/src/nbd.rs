@@ -1,0 +1,211 @@
+//! `nbd`: a network block device, by libnbd.
+//!
+//! A unit is one command of the protocol: read, write, trim or flush. As many are in flight as the job's depth says, on one
+//! connection per worker. The library has no threads: the worker drives it when it reaps.
+
+mod connection;
+mod library;
+mod storage;
+
+use self::connection::{Command, Connection};
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
+    Unit,
+};
+use iolite_options::engines::NbdOptions;
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The engine.
+pub struct NbdEngine {
+    connection: Connection,
+    /// Bytes of every I/O; 0 = they differ.
+    block: u64,
+    /// Writes are on stable storage when they are answered.
+    is_stable: bool,
+    /// Bytes of the units in flight, by their index.
+    lengths: Vec<u64>,
+    /// Why a unit was refused.
+    words: Option<(u32, String)>,
+}
+
+impl NbdEngine {
+    /// An engine that is connected to this server.
+    ///
+    /// # Errors
+    /// There is no libnbd, what is wrong with the URI, or that the server cannot be reached.
+    pub fn new(config: &EngineConfig, options: &NbdOptions) -> Result<Self, EngineError> {
+        let uri = options.uri.reveal();
+        if uri.is_empty() {
+            let why = "uri= is missing, the server and its export, as in uri=nbd://SERVER/EXPORT or \
+                       uri=nbd+unix:///?socket=FILE";
+            return Err(EngineError::Remote { engine: "nbd", errno: libc::EINVAL, why: why.to_owned() });
+        }
+        let patience = match options.nbd_timeout {
+            0 => Duration::from_secs(u32::MAX.into()),
+            limit => Duration::from_micros(limit),
+        };
+        if let Some(why) = nobody_is_known(uri) {
+            let why = format!("uri={}: {why}", options.uri.shown());
+            return Err(EngineError::Remote { engine: "nbd", errno: libc::ENOENT, why });
+        }
+        let connection = Connection::new(uri, &options.uri.shown(), patience)?;
+        Ok(NbdEngine {
+            connection,
+            block: config.block,
+            is_stable: false,
+            lengths: vec![0; config.depth],
+            words: None,
+        })
+    }
+
+    /// Why a job cannot use the device in this way.
+    fn obstacle(&self, mode: OpenMode) -> Option<(i32, String)> {
+        let Connection { smallest, is_read_only, can_fua, .. } = self.connection;
+        if mode.write && is_read_only {
+            return Some((libc::EROFS, "the server lets nobody write to it".to_owned()));
+        }
+        if mode.write && (mode.sync || mode.dsync) && !can_fua {
+            let words = "sync=: the server offers no writes to stable storage (FUA); use fsync=1";
+            return Some((libc::EOPNOTSUPP, words.to_owned()));
+        }
+        if !self.block.is_multiple_of(smallest) {
+            let words = format!("bs={}: the server wants multiples of {smallest} bytes", self.block);
+            return Some((libc::EINVAL, words));
+        }
+        None
+    }
+}
+
+/// Why nobody could tell whose server it is: without the certificate of an authority the library believes everybody.
+fn nobody_is_known(uri: &str) -> Option<String> {
+    let (_, directory) = uri.split_once("tls-certificates=").filter(|_| uri.starts_with("nbds"))?;
+    let directory = directory.split('&').next().unwrap_or_default();
+    // (What is encoded is left to the library.)
+    let is_missing = !directory.contains('%') && !Path::new(directory).join("ca-cert.pem").exists();
+    is_missing.then(|| format!("there is no ca-cert.pem in {directory}, the certificate of whom to trust"))
+}
+
+impl Engine for NbdEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let named = |(errno, words): (i32, String)| {
+            let words = format!("{}: {words}", spec.path.display());
+            iolite_os::explained(&io::Error::from_raw_os_error(errno), words)
+        };
+        if index > 0 {
+            return Err(named((
+                libc::EINVAL,
+                "uri= names one device, and jobs of this engine have one file".to_owned(),
+            )));
+        }
+        self.is_stable = mode.sync || mode.dsync;
+        self.obstacle(mode).map_or(Ok(()), |obstacle| Err(named(obstacle)))
+    }
+
+    fn close(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, _: &BufferLayout) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let refused = |words: &str| Err((Errno(libc::EOPNOTSUPP), words.to_owned()));
+        let command = match unit.operation {
+            Operation::Read => Ok(Command::Read(unit.buffer)),
+            Operation::Write => Ok(Command::Write(unit.buffer, self.is_stable)),
+            Operation::Trim if !self.connection.can_trim => refused("the server offers no trims"),
+            Operation::Trim => Ok(Command::Trim),
+            // A server that offers no flush has everything on stable storage that it has answered.
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange
+                if !self.connection.can_flush =>
+            {
+                return Queued::Completed(Ok(0));
+            }
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => Ok(Command::Flush),
+            Operation::Work => return Queued::Completed(Err(Errno(libc::ENOSYS))),
+        };
+        let (offset, length) = match unit.operation {
+            Operation::Read | Operation::Write | Operation::Trim => (unit.offset, unit.length),
+            _ => (0, 0),
+        };
+        let index = unit.index as usize;
+        if self.lengths.len() <= index {
+            self.lengths.resize(index + 1, 0);
+        }
+        self.lengths[index] = length;
+        // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
+        let begun =
+            command.and_then(|command| unsafe { self.connection.begin(unit.index, command, offset, length) });
+        match begun {
+            Ok(()) => Queued::Queued,
+            Err((errno, words)) => {
+                self.words = Some((unit.index, words));
+                Queued::Completed(Err(errno))
+            }
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let wanted = min.min(max).min(self.connection.in_flight);
+        let end = match timeout {
+            Some(timeout) if wanted > 0 && !timeout.is_zero() => Instant::now().checked_add(timeout),
+            _ => None,
+        };
+        let is_poll = wanted == 0 || timeout.is_some_and(|timeout| timeout.is_zero());
+        // Even if nothing is waited for, commands have to go on.
+        let mut has_driven = self.connection.count_done() >= max;
+        while self.connection.count_done() < wanted || !has_driven {
+            let left = match end {
+                _ if is_poll || self.connection.count_done() >= wanted => Some(Duration::ZERO),
+                Some(end) => Some(end.saturating_duration_since(Instant::now())),
+                None => None,
+            };
+            // (A signal.)
+            if self.connection.drive(left).is_err() {
+                break;
+            }
+            has_driven = true;
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+        }
+        for (unit, errno) in self.connection.take(max) {
+            let length = self.lengths[unit as usize];
+            let outcome = if errno == 0 { Ok(length) } else { Err(Errno(errno)) };
+            done.push(Completion { unit, outcome });
+        }
+        Ok(())
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        match &self.words {
+            Some((refused, words)) if *refused == unit => Some(words.clone()),
+            _ => self.connection.failure().map(str::to_owned),
+        }
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}

@@ -1,0 +1,350 @@
+//! A connection to a server of block devices, and the commands in flight on it.
+
+use super::library::{Callback, FUA, Library, READABLE, Raw, SMALLEST, WRITABLE};
+use crate::{EngineError, Errno};
+use iolite_os::explained;
+use libc::{c_int, c_void};
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::CString;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// After so long whoever waits looks around.
+const NAP: Duration = Duration::from_millis(100);
+
+/// The largest piece that is written at once before a job.
+const PIECE: usize = 1 << 20;
+
+/// What is done to the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Command {
+    Read(*mut u8),
+    Write(*const u8, bool),
+    Trim,
+    Flush,
+}
+
+/// What becomes of commands. The library calls back on the worker's thread, from within its functions.
+#[derive(Default)]
+struct Outcomes {
+    /// Commands that are over, with their error numbers (0 = none), in the order in which they were.
+    done: Vec<(u32, i32)>,
+}
+
+/// The place of a command, which does not move.
+struct Slot {
+    number: u32,
+    /// The command is in flight.
+    is_open: Cell<bool>,
+    outcomes: *const UnsafeCell<Outcomes>,
+}
+
+/// A connection.
+pub(super) struct Connection {
+    library: Library,
+    raw: *mut Raw,
+    outcomes: Box<UnsafeCell<Outcomes>>,
+    slots: Vec<Box<Slot>>,
+    pub(super) in_flight: usize,
+    /// Where the server is, for words.
+    uri: String,
+    patience: Duration,
+    heard: Instant,
+    /// Why there will be nothing more.
+    failure: Option<(i32, String)>,
+    pub(super) size: u64,
+    pub(super) smallest: u64,
+    pub(super) is_read_only: bool,
+    pub(super) can_trim: bool,
+    pub(super) can_flush: bool,
+    pub(super) can_fua: bool,
+}
+
+/// # Safety
+/// `data` is a slot, and `error` points to an error number.
+unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
+    // SAFETY: the slot and what it points to are there as long as the connection, and the library calls back only from
+    // within functions that the connection calls while it does not look at the outcomes.
+    unsafe {
+        let slot = &*data.cast::<Slot>();
+        // (What was given up is over already.)
+        if !slot.is_open.replace(false) {
+            return 1;
+        }
+        (*(*slot.outcomes).get()).done.push((slot.number, *error));
+    }
+    // The command is not asked for again.
+    1
+}
+
+impl Connection {
+    /// Connects to a server, for as long as `patience` says.
+    pub(super) fn new(uri: &str, shown: &str, patience: Duration) -> Result<Connection, EngineError> {
+        let library = Library::load()?;
+        let refused = |errno, why: String| EngineError::Remote {
+            engine: "nbd",
+            errno,
+            why: format!("uri={shown}: {why}"),
+        };
+        let Ok(address) = CString::new(uri) else {
+            return Err(refused(libc::EINVAL, "there is a zero in it".to_owned()));
+        };
+        // SAFETY: takes nothing.
+        let raw = unsafe { (library.create)() };
+        if raw.is_null() {
+            let (errno, why) = library.last_error();
+            return Err(refused(errno, why));
+        }
+        let mut connection = Connection {
+            library,
+            raw,
+            outcomes: Box::default(),
+            slots: Vec::new(),
+            in_flight: 0,
+            uri: shown.to_owned(),
+            patience,
+            heard: Instant::now(),
+            failure: None,
+            size: 0,
+            smallest: 1,
+            is_read_only: false,
+            can_trim: false,
+            can_flush: false,
+            can_fua: false,
+        };
+        connection.open(&address).map_err(|(errno, why)| refused(errno, why))?;
+        Ok(connection)
+    }
+
+    fn open(&mut self, address: &CString) -> Result<(), (i32, String)> {
+        let end = Instant::now() + self.patience;
+        let lib = &self.library;
+        // SAFETY: the connection is there, and the address ends with zero.
+        unsafe {
+            // Certificates and keys are in files that the URI names.
+            (lib.allow_local_file)(self.raw, true);
+            if (lib.connect)(self.raw, address.as_ptr()) < 0 {
+                return Err(lib.last_error());
+            }
+            while (lib.is_ready)(self.raw) != 1 {
+                if (lib.is_dead)(self.raw) == 1 || (lib.is_closed)(self.raw) == 1 {
+                    return Err(lib.last_error());
+                }
+                if (lib.poll)(self.raw, NAP.as_millis() as c_int) < 0 && lib.last_error().0 != libc::EINTR {
+                    return Err(lib.last_error());
+                }
+                if Instant::now() >= end {
+                    return Err((libc::ETIMEDOUT, silent(self.patience)));
+                }
+            }
+            self.size = u64::try_from((lib.size)(self.raw)).map_err(|_| lib.last_error())?;
+            self.smallest = u64::try_from((lib.block_size)(self.raw, SMALLEST)).unwrap_or(0).max(1);
+            self.is_read_only = (lib.is_read_only)(self.raw) == 1;
+            self.can_trim = (lib.can_trim)(self.raw) == 1;
+            self.can_flush = (lib.can_flush)(self.raw) == 1;
+            self.can_fua = (lib.can_fua)(self.raw) == 1;
+        }
+        Ok(())
+    }
+
+    /// Begins a command.
+    ///
+    /// # Safety
+    /// What it reads or writes is valid for `length` bytes until the command is over or the connection is gone. No other
+    /// command in flight has this number.
+    pub(super) unsafe fn begin(
+        &mut self,
+        number: u32,
+        command: Command,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), (Errno, String)> {
+        if let Some((errno, why)) = &self.failure {
+            return Err((Errno(*errno), why.clone()));
+        }
+        while self.slots.len() <= number as usize {
+            let number = self.slots.len() as u32;
+            self.slots.push(Box::new(Slot {
+                number,
+                is_open: Cell::new(false),
+                outcomes: &raw const *self.outcomes,
+            }));
+        }
+        if self.in_flight == 0 {
+            self.heard = Instant::now();
+        }
+        self.slots[number as usize].is_open.set(true);
+        let data = (&raw const *self.slots[number as usize]).cast_mut().cast();
+        let callback = Callback { call: over, data, free: None };
+        let (lib, raw, count) = (&self.library, self.raw, length as usize);
+        // SAFETY: the caller promises that the memory is valid, and the callback's data is until the connection is closed.
+        let begun = unsafe {
+            match command {
+                Command::Read(to) => (lib.read)(raw, to.cast(), count, offset, callback, 0),
+                Command::Write(from, is_stable) => {
+                    let flags = if is_stable { FUA } else { 0 };
+                    (lib.write)(raw, from.cast(), count, offset, callback, flags)
+                }
+                Command::Trim => (lib.trim)(raw, length, offset, callback, 0),
+                Command::Flush => (lib.flush)(raw, callback, 0),
+            }
+        };
+        if begun < 0 {
+            let (errno, why) = lib.last_error();
+            // It may have called back all the same.
+            if !self.slots[number as usize].is_open.replace(false) {
+                self.in_flight += 1;
+                return Ok(());
+            }
+            return Err((Errno(errno), format!("{}: {why}", self.uri)));
+        }
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// How many commands are over and have not been taken.
+    pub(super) fn count_done(&mut self) -> usize {
+        self.outcomes.get_mut().done.len()
+    }
+
+    /// Takes up to `most` commands that are over, each with its error number.
+    pub(super) fn take(&mut self, most: usize) -> std::vec::Drain<'_, (u32, i32)> {
+        let done = &mut self.outcomes.get_mut().done;
+        let count = done.len().min(most);
+        self.in_flight -= count;
+        done.drain(..count)
+    }
+
+    /// Why the connection cannot be used any more.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.as_ref().map(|(_, why)| why.as_str())
+    }
+
+    /// Sends and receives, waiting at most so long for something to come (`None` = until it is time to look again).
+    ///
+    /// # Errors
+    /// A signal came while waiting.
+    pub(super) fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if self.failure.is_some() {
+            return Ok(());
+        }
+        let before = self.count_done();
+        self.notify(READABLE | WRITABLE);
+        if self.count_done() > before {
+            self.heard = Instant::now();
+            return Ok(());
+        }
+        let limit = timeout.map_or(NAP, |timeout| timeout.min(NAP));
+        if self.failure.is_some() || limit.is_zero() {
+            return Ok(());
+        }
+        let ready = self.wait(limit)?;
+        self.notify(ready);
+        match self.count_done() > before {
+            true => self.heard = Instant::now(),
+            false => self.check_silence(),
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the socket is ready for what the library waits for.
+    fn wait(&self, limit: Duration) -> io::Result<u32> {
+        // SAFETY: the connection is there.
+        let (descriptor, wanted) =
+            unsafe { ((self.library.descriptor)(self.raw), (self.library.direction)(self.raw)) };
+        let mut events = 0;
+        events |= if wanted & READABLE != 0 { libc::POLLIN } else { 0 };
+        events |= if wanted & WRITABLE != 0 { libc::POLLOUT } else { 0 };
+        let mut watched = libc::pollfd { fd: descriptor, events, revents: 0 };
+        let limit = libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
+        // SAFETY: one descriptor, valid through the call as the time is; no mask.
+        if unsafe { libc::ppoll(&raw mut watched, 1, &raw const limit, std::ptr::null()) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut ready = 0;
+        ready |=
+            if watched.revents & (libc::POLLIN | libc::POLLHUP | libc::POLLERR) != 0 { READABLE } else { 0 };
+        ready |= if watched.revents & libc::POLLOUT != 0 { WRITABLE } else { 0 };
+        Ok(ready)
+    }
+
+    /// Lets the library go on with what it waits for, as far as that is ready.
+    fn notify(&mut self, ready: u32) {
+        // SAFETY: the connection is there; what is in flight is kept by who has begun it.
+        let failed = unsafe {
+            let lib = &self.library;
+            match (lib.direction)(self.raw) & ready {
+                0 => false,
+                wanted if wanted & READABLE != 0 => (lib.readable)(self.raw) < 0,
+                _ => (lib.writable)(self.raw) < 0,
+            }
+        };
+        // SAFETY: as above.
+        if failed
+            || unsafe { (self.library.is_dead)(self.raw) == 1 || (self.library.is_closed)(self.raw) == 1 }
+        {
+            let (errno, why) = self.library.last_error();
+            self.failure = Some((errno, format!("{}: the connection was lost: {why}", self.uri)));
+            self.fail_all(errno);
+        }
+    }
+
+    /// Commands that the library has not called back for are over as well.
+    fn fail_all(&mut self, errno: i32) {
+        let done = &mut self.outcomes.get_mut().done;
+        let open = self.slots.iter().filter(|slot| slot.is_open.replace(false));
+        done.extend(open.map(|slot| (slot.number, errno)));
+    }
+
+    fn check_silence(&mut self) {
+        if self.in_flight > 0 && self.heard.elapsed() >= self.patience {
+            let why = format!("{}: {}", self.uri, silent(self.patience));
+            self.failure = Some((libc::ETIMEDOUT, why));
+            self.fail_all(libc::ETIMEDOUT);
+        }
+    }
+
+    /// A command of the storage: nothing else is in flight.
+    fn call(&mut self, command: Command, offset: u64, length: u64) -> io::Result<()> {
+        let told = |errno: i32, why: String| explained(&io::Error::from_raw_os_error(errno), why);
+        // SAFETY: what it reads is there until it is over, and it is waited for.
+        unsafe { self.begin(0, command, offset, length) }.map_err(|(errno, why)| told(errno.0, why))?;
+        while self.count_done() == 0 {
+            // (A signal ends no wait that nobody repeats.)
+            let _ = self.drive(None);
+        }
+        let outcome = self.take(1).next();
+        match (outcome, self.failure()) {
+            (Some((_, 0)), _) => Ok(()),
+            (Some((_, errno)), Some(why)) => Err(told(errno, why.to_owned())),
+            (Some((_, errno)), None) => Err(io::Error::from_raw_os_error(errno)),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Puts what was written on the server's stable storage. A server that offers no flush has it there already.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if self.can_flush { self.call(Command::Flush, 0, 0) } else { Ok(()) }
+    }
+
+    /// Writes all of this.
+    pub(super) fn write_all(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        for (number, piece) in (0..).zip(bytes.chunks(PIECE)) {
+            let start = offset + number * PIECE as u64;
+            self.call(Command::Write(piece.as_ptr(), false), start, piece.len() as u64)?;
+        }
+        Ok(())
+    }
+}
+
+fn silent(patience: Duration) -> String {
+    format!("no answer within {} s (nbd_timeout)", patience.as_secs())
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // Whatever is in flight is given up: from now on nobody's memory is touched.
+        // SAFETY: the connection is there; slots and outcomes outlive it.
+        unsafe { (self.library.close)(self.raw) };
+    }
+}

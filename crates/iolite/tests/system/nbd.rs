@@ -1,0 +1,192 @@
+//! `nbd` on real servers: nbdkit and qemu-nbd.
+
+use crate::common::{Finished, Json, Program, scratch};
+use iolite_testing::{NbdServer, certificate, or_skip};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+fn nbd(server: &NbdServer, line: &str) -> String {
+    format!("--name=job --ioengine=nbd --uri={} --bs=4k {line}", server.uri())
+}
+
+fn start(dir: &Path, line: &str) -> Finished {
+    Program::own().line(dir, line)
+}
+
+#[track_caller]
+fn report(dir: &Path, line: &str) -> Json {
+    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+#[test]
+fn devices_are_read_written_trimmed_and_synced() {
+    let dir = scratch();
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 8M"));
+    let run = |line: &str| report(dir.path(), &nbd(&server, line));
+    // The server says how large it is.
+    let json = run("--rw=randwrite --iodepth=32 --verify=crc32c --fsync=64");
+    assert_eq!(json.job().bytes(), [8 << 20, 8 << 20, 0]);
+    run("--rw=randrw --iodepth=16 --numjobs=2 --size=4m --offset_increment=4m --verify=md5");
+    assert_eq!(run("--rw=read --bs=1m --iodepth=4 --thread").job().bytes()[0], 8 << 20);
+    assert_eq!(run("--rw=randtrim --iodepth=8 --size=1m").job().ios()[2], 256);
+    run("--rw=randtrimwrite --iodepth=4 --size=1m --verify=crc32c --trim_verify_zero=1");
+    run("--rw=write --size=256k --sync=1 --end_fsync=1");
+    for (line, said) in [
+        ("--rw=write --size=4k --unlink=1", "cannot be removed"),
+        ("--rw=write --size=8k --filename=a:b", "have one file"),
+        ("--rw=read --opendir=x", "there is nothing to list"),
+        ("--rw=write --size=4k --readonly", "--readonly"),
+    ] {
+        let refused = start(dir.path(), &nbd(&server, line));
+        assert_eq!(refused.code(), 1, "{line}: {}", refused.output());
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+}
+
+#[test]
+fn a_file_behind_qemu_has_what_was_written_and_loses_what_was_trimmed() {
+    let dir = scratch();
+    let image = dir.path().join("image");
+    fs::write(&image, vec![1; 4 << 20]).unwrap();
+    let server = or_skip!(NbdServer::qemu(dir.path(), &image));
+    report(
+        dir.path(),
+        &nbd(&server, "--rw=write --size=1m --verify=sha256 --end_fsync=1 --numjobs=2 --offset_increment=1m"),
+    );
+    let bytes = fs::read(&image).unwrap();
+    assert!(bytes[..1 << 20].iter().any(|&byte| byte != 1) && bytes[2 << 20..].iter().all(|&byte| byte == 1));
+    let before = fs::metadata(&image).unwrap().blocks();
+    report(dir.path(), &nbd(&server, "--rw=trim --bs=1m --size=4m"));
+    assert!(fs::metadata(&image).unwrap().blocks() < before, "trims give space back");
+}
+
+#[test]
+fn encrypted_connections_are_with_whom_they_should_be() {
+    let dir = scratch();
+    let server = or_skip!(NbdServer::encrypted(dir.path(), "memory 4M"));
+    report(dir.path(), &nbd(&server, "--rw=randwrite --iodepth=16 --verify=crc32c"));
+    let other = scratch();
+    let stranger = server.uri().replace(dir.path().to_str().unwrap(), other.path().to_str().unwrap());
+    let open = server.uri().split('?').next().unwrap().replace("nbds", "nbd");
+    // An authority that has not made the server's certificate.
+    let keys = other.path().join("certificates");
+    for is_there in [false, true] {
+        if is_there {
+            fs::create_dir(&keys).unwrap();
+            fs::copy(certificate("elsewhere.crt"), keys.join("ca-cert.pem")).unwrap();
+        }
+        let refused = start(dir.path(), &format!("--name=job --ioengine=nbd --uri={stranger} --rw=read"));
+        assert_eq!(refused.code(), 1, "{}", refused.output());
+    }
+    for uri in [stranger, open] {
+        let refused = start(dir.path(), &format!("--name=job --ioengine=nbd --uri={uri} --rw=read"));
+        assert_eq!(refused.code(), 1, "{uri}: {}", refused.output());
+        assert!(refused.output().contains("ioengine=nbd: uri=nbd"), "{}", refused.output());
+    }
+}
+
+#[test]
+fn what_the_server_refuses_is_the_units_error() {
+    let dir = scratch();
+    let trigger = dir.path().join("trigger");
+    let words = format!(
+        "--filter=error memory 4M error-pread=EIO error-pwrite=ENOSPC error-file={}",
+        trigger.display()
+    );
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), &format!("{words} error-rate=100%")));
+    report(dir.path(), &nbd(&server, "--rw=rw --iodepth=8"));
+    fs::write(&trigger, "").unwrap();
+    for (rw, errno, words) in
+        [("read", libc::EIO, "Input/output error"), ("write", libc::ENOSPC, "No space left on device")]
+    {
+        let failed = start(dir.path(), &nbd(&server, &format!("--rw={rw} --iodepth=8 --size=1m")));
+        assert_eq!(failed.code(), 1);
+        assert!(failed.output().contains(&format!("err={errno:2} ")), "{}", failed.output());
+        assert!(failed.output().contains(words), "{}", failed.output());
+    }
+    let counted = start(dir.path(), &nbd(&server, "--rw=read --iodepth=8 --size=1m --continue_on_error=all"));
+    assert!(counted.output().contains("total=256"), "{}", counted.output());
+    drop(server);
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), "-r memory 4M"));
+    let refused = start(dir.path(), &nbd(&server, "--rw=write --size=1m"));
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("lets nobody write"), "{}", refused.output());
+    report(dir.path(), &nbd(&server, "--rw=read --size=1m"));
+}
+
+#[test]
+pub fn a_server_that_dies_or_hangs_is_an_error() {
+    let dir = scratch();
+    for kill in [true, false] {
+        let mut server =
+            or_skip!(NbdServer::nbdkit(dir.path(), "--filter=stats memory 64M statsfile=/dev/null"));
+        let job = "--rw=randwrite --iodepth=8 --time_based --runtime=60 --rate_iops=1000 --nbd_timeout=1s --status-interval=100ms";
+        let line = nbd(&server, job);
+        let mut running = Program::own().start(dir.path(), line.split_whitespace());
+        running.wait_until("it runs", |running| running.stdout().contains("IOPS="));
+        if kill {
+            server.kill()
+        } else {
+            server.signal(libc::SIGSTOP)
+        }
+        let ended = running.wait();
+        let said = if kill { "the connection was lost" } else { "no answer within 1 s (nbd_timeout)" };
+        assert_eq!(ended.code(), 1);
+        assert!(ended.output().contains(said), "{}", ended.output());
+    }
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
+    server.signal(libc::SIGSTOP);
+    let refused = start(dir.path(), &nbd(&server, "--rw=read --nbd_timeout=1s"));
+    assert!(refused.output().contains("no answer within 1 s (nbd_timeout)"), "{}", refused.output());
+}
+
+#[test]
+pub fn what_is_wrong_with_the_address_is_told() {
+    let dir = scratch();
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
+    let of = |words: &str| start(dir.path(), &format!("--name=job --ioengine=nbd --rw=read {words}"));
+    for (words, said) in [
+        ("", "uri= is missing"),
+        ("--uri=http://h", "uri=http://h: "),
+        ("--uri=nbd+unix:///?socket=/nowhere/at/all", "No such file or directory"),
+        ("--uri=nbd://me:sesame@127.0.0.1:1", "uri=nbd://me:***@127.0.0.1:1: "),
+    ] {
+        let refused = of(words);
+        assert_eq!(refused.code(), 1, "{words}");
+        assert!(refused.output().contains(said), "{words}: {}", refused.output());
+        assert!(!refused.output().contains("sesame"), "{}", refused.output());
+    }
+    of(&format!("--uri={}", server.uri())).ok();
+}
+
+#[test]
+fn it_does_what_fio_does() {
+    let dir = scratch();
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 8M"));
+    for peer in Program::peers() {
+        let lists = peer.run(dir.path(), ["--enghelp"]).output().lines().any(|line| line.trim() == "nbd");
+        if !lists {
+            continue;
+        }
+        // What one has written, the other finds: the size is the server's, and headers are the same.
+        for (writer, reader) in [(Program::own(), peer.clone()), (peer.clone(), Program::own())] {
+            let job = nbd(&server, "--rw=randwrite --iodepth=8 --verify=crc32c --randseed=7 --size=8m");
+            let json = |program: &Program, words: &str| {
+                let header = match program.is_peer {
+                    true => String::new(),
+                    false => format!("--verify_header_format={}", peer.release.header),
+                };
+                let line = format!("{job} {header} {words} --output-format=json");
+                let told = program.line(dir.path(), &line).ok().stdout;
+                Json::parse(&told[told.find('{').unwrap_or_default()..])
+            };
+            let written = json(&writer, "--do_verify=0");
+            assert_eq!(written.job().bytes()[1], 8 << 20);
+            let read = json(&reader, "--verify_only=1");
+            assert_eq!(read.job().bytes()[0], 8 << 20);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The options of `nbd`.
+
+use super::own::{OwnOptions, own_options, place};
+use super::url::Url;
+use crate::definition::{Definition, Kind};
+
+own_options! {
+    /// The options of `nbd`.
+    pub struct NbdOptions declared by OPTIONS {
+        /// The server and its export: `nbd://SERVER/EXPORT`, `nbd+unix:///EXPORT?socket=FILE`.
+        pub uri: Url,
+        /// For how long the server may be silent, in microseconds; 0 = as long as it likes.
+        pub nbd_timeout: u64,
+    }
+}
+
+impl OwnOptions for NbdOptions {}
+
+const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
+    Definition::engine(name, kind, help)
+}
+
+static URI: Definition =
+    option("uri", Kind::Str, "Server and export, as in nbd://server/export or nbd+unix:///?socket=file")
+        .lands_in_engine(|own, given| {
+            place::<NbdOptions>(own)?.uri = Url::new(given.string()?);
+            Ok(())
+        });
+static NBD_TIMEOUT: Definition =
+    option("nbd_timeout", Kind::Time, "For how long the server may be silent; 0 = no limit")
+        .default("60s")
+        .lands_in_engine(|own, given| {
+            place::<NbdOptions>(own)?.nbd_timeout = given.time(1_000_000)?;
+            Ok(())
+        });
+
+/// All of them.
+pub static OPTIONS: &[&Definition] = &[&URI, &NBD_TIMEOUT];

@@ -1,0 +1,223 @@
+//! Servers of block devices for tests: nbdkit and qemu-nbd (NBD), and tgt (iSCSI). They keep what they have in a directory of the
+//! test, and end with it.
+
+use crate::objects::certificate;
+use crate::servers::free_port;
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// For how long a server may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A program that serves.
+struct Serving(Child);
+
+impl Serving {
+    /// Starts a server and waits until it is ready.
+    fn start(command: &mut Command, is_ready: impl Fn() -> bool) -> Result<Serving, String> {
+        let program = command.get_program().display().to_string();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut serving = Serving(child.map_err(|error| format!("{program}: {error}"))?);
+        let end = Instant::now() + PATIENCE;
+        while !is_ready() {
+            if let Ok(Some(status)) = serving.0.try_wait() {
+                return Err(format!("{program} has ended: {status}"));
+            }
+            assert!(Instant::now() < end, "{program} does not serve");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(serving)
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: takes nothing but integers; the process has not been waited for.
+        unsafe { libc::kill(self.0.id() as i32, signal) };
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // A child of ours that has not been waited for: nobody else has its number.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server of one network block device.
+pub struct NbdServer {
+    serving: Option<Serving>,
+    uri: String,
+}
+
+impl NbdServer {
+    /// Starts nbdkit on a local socket in this directory, with these words behind its options: `memory 64M`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn nbdkit(directory: &Path, words: &str) -> Result<NbdServer, String> {
+        let (socket, pid) = (directory.join("nbd.sock"), directory.join("nbd.pid"));
+        let _ = fs::remove_file(&socket);
+        let _ = fs::remove_file(&pid);
+        let mut command = Command::new("nbdkit");
+        command.arg("-f").arg("-U").arg(&socket).arg("-P").arg(&pid).args(words.split_whitespace());
+        let is_ready = || fs::metadata(&pid).is_ok_and(|metadata| metadata.len() > 0);
+        let serving = Serving::start(&mut command, is_ready)?;
+        Ok(NbdServer { serving: Some(serving), uri: local(&socket) })
+    }
+
+    /// Starts nbdkit on a port of this machine, encrypted, with the certificate `server` of the tests.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn encrypted(directory: &Path, words: &str) -> Result<NbdServer, String> {
+        let keys = directory.join("certificates");
+        fs::create_dir_all(&keys).map_err(|error| error.to_string())?;
+        let names = [
+            ("authority.crt", "ca-cert.pem"),
+            ("server.crt", "server-cert.pem"),
+            ("server.key", "server-key.pem"),
+        ];
+        for (from, to) in names {
+            fs::copy(certificate(from), keys.join(to)).map_err(|error| error.to_string())?;
+        }
+        let (address, pid) = (free_port(), directory.join("nbds.pid"));
+        let _ = fs::remove_file(&pid);
+        let mut command = Command::new("nbdkit");
+        command.args(["-f", "-i", "127.0.0.1", "-p", &address.port().to_string(), "--tls=require"]);
+        command.arg(format!("--tls-certificates={}", keys.display())).arg("-P").arg(&pid);
+        command.args(words.split_whitespace());
+        let is_ready = || fs::metadata(&pid).is_ok_and(|metadata| metadata.len() > 0);
+        let serving = Serving::start(&mut command, is_ready)?;
+        let uri = format!("nbds://localhost:{}?tls-certificates={}", address.port(), keys.display());
+        Ok(NbdServer { serving: Some(serving), uri })
+    }
+
+    /// Starts qemu-nbd for a file.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn qemu(directory: &Path, image: &Path) -> Result<NbdServer, String> {
+        let socket = directory.join("qemu.sock");
+        let mut command = Command::new("qemu-nbd");
+        command.arg("-k").arg(&socket).args(["-f", "raw", "-t", "-e", "8", "--discard=unmap"]).arg(image);
+        let serving = Serving::start(&mut command, || socket.exists())?;
+        Ok(NbdServer { serving: Some(serving), uri: local(&socket) })
+    }
+
+    /// Where it is.
+    pub fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(&mut self) {
+        self.serving = None;
+    }
+
+    /// Sends it a signal: SIGSTOP, SIGCONT.
+    pub fn signal(&self, signal: i32) {
+        self.serving.iter().for_each(|serving| serving.signal(signal));
+    }
+}
+
+fn local(socket: &Path) -> String {
+    format!("nbd+unix:///?socket={}", socket.display())
+}
+
+/// A server of iSCSI disks.
+pub struct Tgt {
+    serving: Option<Serving>,
+    directory: PathBuf,
+    address: SocketAddr,
+}
+
+impl Tgt {
+    /// The name of its target.
+    pub const TARGET: &'static str = "iqn.2026-01.test:disk";
+    /// Who may use it, where it asks.
+    pub const USER: &'static str = "somebody";
+    /// The password of that user.
+    pub const PASSWORD: &'static str = "sesame-open-123";
+
+    /// Starts one with a disk of this many bytes, in blocks of `block` bytes; one that asks who is there where `asks`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    ///
+    /// # Panics
+    /// When it is there and does not do as it is told.
+    pub fn start(directory: &Path, bytes: u64, block: u32, asks: bool) -> Result<Tgt, String> {
+        let address = free_port();
+        let mut tgt = Tgt { serving: None, directory: directory.join("tgt"), address };
+        fs::create_dir_all(&tgt.directory).map_err(|error| error.to_string())?;
+        let image = tgt.directory.join("image");
+        let made = fs::File::create(&image).and_then(|file| file.set_len(bytes));
+        made.map_err(|error| error.to_string())?;
+        let mut command = Command::new("tgtd");
+        command
+            .args(["-f", "--iscsi", &format!("portal={address}")])
+            .env("TGT_IPC_SOCKET", tgt.directory.join("ipc"));
+        let is_ready = || TcpStream::connect(address).is_ok() && tgt.tell("--op show --mode sys").is_ok();
+        tgt.serving = Some(Serving::start(&mut command, is_ready)?);
+        let told = |line: &str| {
+            if let Err(why) = tgt.tell(line) {
+                panic!("tgtadm {line}: {why}");
+            }
+        };
+        told(&format!("--lld iscsi --mode target --op new --tid 1 --targetname {}", Tgt::TARGET));
+        told(&format!(
+            "--lld iscsi --mode logicalunit --op new --tid 1 --lun 1 --blocksize {block} --backing-store {}",
+            image.display()
+        ));
+        told("--lld iscsi --mode logicalunit --op update --tid 1 --lun 1 --params thin_provisioning=1");
+        if asks {
+            let account = format!("--user {} --password {}", Tgt::USER, Tgt::PASSWORD);
+            told(&format!("--lld iscsi --mode account --op new {account}"));
+            told(&format!("--lld iscsi --mode account --op bind --tid 1 --user {}", Tgt::USER));
+        }
+        told("--lld iscsi --mode target --op bind --tid 1 -I ALL");
+        Ok(tgt)
+    }
+
+    fn tell(&self, line: &str) -> Result<(), String> {
+        let mut command = Command::new("tgtadm");
+        command.args(line.split_whitespace()).env("TGT_IPC_SOCKET", self.directory.join("ipc"));
+        let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    /// The URL of its disk: `iscsi://127.0.0.1:PORT/TARGET/1`, with colons as a list of file names has them.
+    pub fn name(&self, user: &str) -> String {
+        format!(r"iscsi\://{user}127.0.0.1\:{}/{}/1", self.address.port(), Tgt::TARGET.replace(':', r"\:"))
+    }
+
+    /// The file in which it keeps the disk.
+    pub fn image(&self) -> PathBuf {
+        self.directory.join("image")
+    }
+
+    /// Makes its disk one that can only be read.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn protect(&self) {
+        self.tell("--lld iscsi --mode logicalunit --op update --tid 1 --lun 1 --params readonly=1")
+            .expect("it can");
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(&mut self) {
+        self.serving = None;
+    }
+
+    /// Sends it a signal: SIGSTOP, SIGCONT.
+    pub fn signal(&self, signal: i32) {
+        self.serving.iter().for_each(|serving| serving.signal(signal));
+    }
+}
