@@ -26,6 +26,7 @@
 
 mod any;
 mod apart;
+mod ceph;
 mod completions;
 mod config;
 mod cpuio;
@@ -58,6 +59,8 @@ mod posixaio;
 mod psync;
 mod pvsync;
 mod pvsync2;
+mod rados;
+mod rbd;
 mod registry;
 mod sg;
 mod splice;
@@ -93,7 +96,9 @@ pub use self::posixaio::PosixAioEngine;
 pub use self::psync::PsyncEngine;
 pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
-pub use self::registry::{Visitor, build, probe, storage_of};
+pub use self::rados::RadosEngine;
+pub use self::rbd::RbdEngine;
+pub use self::registry::{Visitor, build, probe, stack_of, storage_of};
 pub use self::sg::SgEngine;
 pub use self::splice::SpliceEngine;
 pub use self::storage::{LocalStorage, Room, Storage, Stored};

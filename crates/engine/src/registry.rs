@@ -13,12 +13,13 @@ use crate::{
     AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
     FallocEngine, FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, LibpmemEngine, MmapEngine,
     MtdEngine, NbdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine,
-    PsyncEngine, Pvsync2Engine, PvsyncEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine,
-    apart,
+    PsyncEngine, Pvsync2Engine, PvsyncEngine, RadosEngine, RbdEngine, SgEngine, SpliceEngine, Storage,
+    SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
     CpuioOptions, E4defragOptions, ExecOptions, HttpOptions, IoUringOptions, LibaioOptions, MmapOptions,
-    MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options, SgOptions, chosen, engine,
+    MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options, RadosOptions, RbdOptions,
+    SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -140,6 +141,8 @@ engines! {
     shared "nfs" => NfsEngine told NfsOptions,
     shared "nbd" => NbdEngine told NbdOptions,
     shared "http" => HttpEngine told HttpOptions,
+    shared "rados" => RadosEngine told RadosOptions,
+    shared "rbd" => RbdEngine told RbdOptions,
     shared "cpuio" => CpuioEngine told CpuioOptions,
     shared "exec" => ExecEngine told ExecOptions,
     acts "filecreate" => |_| FileCreate,
@@ -164,6 +167,12 @@ fn missing(name: &str) -> EngineError {
         Some(_) => EngineError::NotImplemented(name.to_owned()),
         None => EngineError::Unknown(name.to_owned()),
     }
+}
+
+/// Bytes of stack that a thread needs which uses this engine. Data is on the heap, and the stack holds only the frames of the
+/// loop; but libraries take what threads have by default.
+pub fn stack_of(name: &str) -> usize {
+    if engine(name).is_some_and(|entry| entry.loads_library) { 8 << 20 } else { 512 << 10 }
 }
 
 /// Whether the engine is usable with this configuration, for the controlling process: what it tries is undone. Engines
@@ -229,7 +238,7 @@ mod tests {
                 // So is one whose library is not installed.
                 (true, Err(EngineError::Library { .. })) => {}
                 // One that nobody has told of a server cannot be made.
-                (true, Err(EngineError::Remote { errno: libc::EINVAL, .. })) => {}
+                (true, Err(EngineError::Remote { .. })) => {}
                 // Where the system forbids an engine, that it knows the engine is all that can be seen.
                 (true, Err(error)) if error.errno() == libc::EPERM || error.errno() == libc::ENOSYS => {}
                 (supported, built) => panic!("{}: supported: {supported}, built: {built:?}", entry.name),
@@ -242,6 +251,6 @@ mod tests {
     fn unknown_and_missing_engines_are_told_apart() {
         let config = EngineConfig::new(EngineOptions::None, 1);
         assert!(matches!(probe("libaoi", &config), Err(EngineError::Unknown(_))));
-        assert!(matches!(probe("rados", &config), Err(EngineError::NotImplemented(_))));
+        assert!(matches!(probe("rdma", &config), Err(EngineError::NotImplemented(_))));
     }
 }

@@ -16,7 +16,7 @@ mod stored_names;
 
 use console::Console;
 use iolite_host::ThisMachine;
-use iolite_options::engines::HttpOptions;
+use iolite_options::engines::AsFio;
 use iolite_options::{Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
 use iolite_plan::Plan;
 use iolite_report::Program;
@@ -159,9 +159,9 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
         }
     }
     for job in &mut jobs {
-        let has_limit = job.is_set("http_timeout");
-        if let Some(own) = job.engine.of_mut::<HttpOptions>().filter(|_| name.is_strict()) {
-            own.be_lenient(has_limit);
+        let has_limit = ["http_timeout", "ceph_timeout"].iter().any(|option| job.is_set(option));
+        if name.is_strict() {
+            job.engine.be_as_fio(AsFio { has_limit, readonly: run.readonly });
         }
     }
     // Everything is decided from the same facts.

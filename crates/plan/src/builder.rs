@@ -95,6 +95,9 @@ impl Builder<'_> {
             let message = format!("there is no I/O engine \"{}\"", options.ioengine);
             return self.problems.push(Problem::of(&options, "ioengine", message));
         };
+        if let Some(name) = options.engine.only_name() {
+            options.files.filename = vec![name.to_owned()];
+        }
         let stonewall = options.schedule.stonewall && !is_first;
         self.group += u32::from(stonewall || (options.schedule.new_group && !is_first));
         self.plan.waves += u32::from(stonewall);

@@ -2,7 +2,8 @@
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
-    CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, SgOptions,
+    CephPool, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, RadosOptions,
+    RbdOptions, SgOptions,
 };
 use iolite_options::engines::{HttpOptions, NetOptions, Protocol};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
@@ -89,11 +90,39 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
     if options.engine.of::<ExecOptions>().is_some_and(|own| own.program.is_empty()) {
         return Some("ioengine=exec: program= is missing, the program to run".to_owned());
     }
+    if let Some(missing) = of_ceph(options) {
+        return Some(format!("ioengine={}: {missing}", options.ioengine));
+    }
     if options.engine.of::<E4defragOptions>().is_some_and(|own| own.donorname.is_empty()) {
         let what = "donorname= is missing, a file on the same file system to swap blocks with";
         return Some(format!("ioengine=e4defrag: {what}"));
     }
     None
+}
+
+/// What an engine of Ceph has to be told and was not, or cannot do with what it was told.
+fn of_ceph(options: &JobOptions) -> Option<String> {
+    let no_pool =
+        |at: &CephPool| at.pool.is_empty().then(|| "pool= is missing, the pool with the data".to_owned());
+    if let Some(own) = options.engine.of::<RadosOptions>() {
+        return no_pool(&own.at);
+    }
+    let own = options.engine.of::<RbdOptions>()?;
+    if own.image().is_empty() || own.snapshot() == Some("") {
+        return Some(
+            "rbdname= is missing, the name of the image (IMAGE, or IMAGE@SNAPSHOT to read)".to_owned(),
+        );
+    }
+    if own.snapshot().is_some() && options.changes_data() {
+        return Some(format!("rbdname={}: a snapshot can only be read", own.rbdname));
+    }
+    if options.files.unlink && !own.lenient {
+        return Some("unlink=1: an image is not removed by a job; rbd rm removes one".to_owned());
+    }
+    if own.rbd_encryption_format.is_some() != own.rbd_encryption_passphrase.is_given() {
+        return Some("rbd_encryption_format and rbd_encryption_passphrase go together".to_owned());
+    }
+    no_pool(&own.at)
 }
 
 /// What makes no sense with units of this kind.

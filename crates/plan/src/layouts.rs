@@ -98,12 +98,11 @@ impl Search<'_> {
         check_blocks(job, &layout).map_err(invalid)?;
         match namespace {
             Some(namespace) => {
-                if facets.can(Capability::OnlyWritersMake)
-                    && (!options.pattern.rw.changes() || options.relies_on_earlier_run())
-                {
+                let makes = options.pattern.rw.changes() || options.files.create_only;
+                if facets.can(Capability::OnlyWritersMake) && (!makes || options.relies_on_earlier_run()) {
                     layout.files.iter().try_for_each(is_there).map_err(missing)?;
                 }
-                self.checked(options, layout, namespace)
+                self.checked(job, layout, namespace)
             }
             None => Ok(layout),
         }
@@ -140,13 +139,11 @@ impl Search<'_> {
     }
 
     /// The layout, if its files may be created. Later workers find them as it says.
-    fn checked(
-        &mut self,
-        options: &JobOptions,
-        layout: Layout,
-        namespace: Namespace,
-    ) -> Result<Layout, Refusal> {
+    fn checked(&mut self, job: &JobPlan, layout: Layout, namespace: Namespace) -> Result<Layout, Refusal> {
+        let options = &*job.options;
         for file in &layout.files {
+            let found = self.known.get(&(namespace, file.path.clone())).and_then(|found| found.size);
+            fits(job, file, found).map_err(invalid)?;
             if !file.exists && !options.files.allow_file_create {
                 let words = format!("{} does not exist, and allow_file_create=0", file.path.display());
                 return Err(Refusal { errno: Some(libc::ENOENT), words });
@@ -168,8 +165,8 @@ impl Search<'_> {
 /// What a job that only reads finds on a server has to be there.
 fn is_there(file: &FileLayout) -> Result<(), String> {
     let path = file.path.display();
-    let remedy = "a job that only reads makes nothing on a server: have a section with rw=write make it first \
-                  (create_only=1 there lays it out and does no I/O)";
+    let remedy = "a job that only reads makes nothing on a server: have a section with rw=write make it first, \
+                  or create_only=1";
     match file.extend_to {
         None => Ok(()),
         Some(_) if !file.exists => Err(format!("{path} does not exist; {remedy}")),
@@ -177,6 +174,17 @@ fn is_there(file: &FileLayout) -> Result<(), String> {
             "{path} is shorter than the {size} bytes that are needed; {remedy}, or use a smaller size="
         )),
     }
+}
+
+/// What has the size that it has is large enough.
+fn fits(job: &JobPlan, file: &FileLayout, found: Option<u64>) -> Result<(), String> {
+    let (Some(needed), true) = (file.extend_to, job.engine.facets.can(Capability::FixedSize)) else {
+        return Ok(());
+    };
+    let (path, size) = (file.path.display(), found.unwrap_or(0));
+    let command = job.options.engine.resized_by(&file.path, needed);
+    let command = command.map_or_else(String::new, |command| format!(", or: {command}"));
+    Err(format!("{path} has {size} bytes, and the job needs {needed}; use a smaller size={command}"))
 }
 
 /// What is needed is not there.

@@ -42,6 +42,13 @@ impl<'a> Prepared<'a> {
             }
             Ok(_) => Err(RunError::Problems(problems)),
             Err(more) => {
+                // An engine that cannot be used says the same when it is asked about its storage.
+                let is_new = |problem: &Problem| {
+                    !problems
+                        .iter()
+                        .any(|known| (&known.job, &known.message) == (&problem.job, &problem.message))
+                };
+                let more: Vec<Problem> = more.into_iter().filter(is_new).collect();
                 problems.extend(more);
                 Err(RunError::Problems(problems))
             }

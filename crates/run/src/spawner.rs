@@ -149,6 +149,8 @@ pub trait Work: Send + Sync {
     fn lay_out(&self) -> i32;
     /// Runs this worker; the exit status.
     fn worker(&self, worker: u32) -> i32;
+    /// Bytes of stack that this worker needs as a thread.
+    fn stack(&self, worker: u32) -> usize;
     /// Called when the process of a worker was killed, with what it had used: it could not say so itself.
     fn killed(&self, worker: u32, used: Usage);
     /// Called when a thread worker has ended.
@@ -447,7 +449,7 @@ fn carry_out<W: Work + 'static>(
 
 /// The thread host: starts a thread for each order, until it is killed with the spawner at the end of the run.
 fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
-    /// Workers keep their data on the heap. The stack holds only the frames of the loop.
+    /// The clock needs less than any thread has.
     const STACK: usize = 512 << 10;
     let mut bytes = [0; MESSAGE];
     while let Ok(length @ 1..) = socket.receive(&mut bytes) {
@@ -473,7 +475,7 @@ fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) ->
             theirs.thread_over(worker);
         };
         let name = format!("iolite-{worker}");
-        if std::thread::Builder::new().name(name).stack_size(STACK).spawn(body).is_err() {
+        if std::thread::Builder::new().name(name).stack_size(work.stack(worker)).spawn(body).is_err() {
             // The controller sees a worker that ended without having begun.
             work.thread_over(worker);
         }

@@ -157,15 +157,18 @@ impl Ceph {
         self.directory.join("ceph.conf")
     }
 
-    /// Writes another such file, with these lines behind what it has in `[global]`.
+    /// Writes another such file, with these lines in the place of those about the same.
     ///
     /// # Panics
     /// When it cannot be written.
     pub fn conf_with(&self, name: &str, lines: &str) -> PathBuf {
         let text = fs::read_to_string(self.conf()).expect("it has been written");
+        let option = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+        let is_kept = |line: &&str| !lines.lines().any(|new| option(new) == option(line));
+        let kept: Vec<&str> = text.lines().filter(is_kept).collect();
+        let text = kept.join("\n").replacen("[global]", &format!("[global]\n{lines}"), 1);
         let path = self.directory.join(name);
-        fs::write(&path, text.replacen("[global]\n", &format!("[global]\n{lines}\n"), 1))
-            .expect("it can be written");
+        fs::write(&path, text + "\n").expect("it can be written");
         path
     }
 
@@ -176,6 +179,14 @@ impl Ceph {
     pub fn tool(&self, name: &str, words: &str) -> String {
         let words: Vec<&str> = words.split_whitespace().collect();
         self.run(name, &words).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The same, of words that may have spaces in them.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn tool_with(&self, name: &str, words: &[&str]) -> String {
+        self.run(name, words).unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// Runs a tool that may fail: what it says, or why it failed.

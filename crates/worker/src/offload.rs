@@ -8,7 +8,7 @@
 use super::usage::{self, SharedUsage};
 use iolite_engine::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome,
-    PsyncEngine, Queued, Requests, Storage, Unit, Visitor, storage_of,
+    PsyncEngine, Queued, Requests, Storage, Unit, Visitor, stack_of, storage_of,
 };
 use iolite_os::clock::Clock;
 use iolite_os::process;
@@ -24,9 +24,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Stack size of a submitter, in bytes. Data buffers are elsewhere.
-const STACK: usize = 512 << 10;
 
 /// How often a wait for completions checks whether the job has to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -160,7 +157,7 @@ impl<'a> Offload<'a> {
             let (engine, own) = (name.to_owned(), own.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("submit-{number}"))
-                .stack_size(STACK)
+                .stack_size(stack_of(name))
                 .spawn(move || work.run(&engine, &own))
                 .map_err(|source| EngineError::System {
                     engine: "io_submit_mode=offload",

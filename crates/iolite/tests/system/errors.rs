@@ -112,7 +112,7 @@ fn options_that_are_not_supported_yet_are_errors() {
     let dir = scratch();
     let lines = [
         "--name=a --rw=write --size=1M --zonemode=zbd",
-        "--name=a --rw=write --size=1M --ioengine=rados",
+        "--name=a --rw=write --size=1M --ioengine=rdma",
         "--client=somewhere --name=a --rw=write --size=1M",
     ];
     for line in lines {

@@ -812,10 +812,8 @@ pub fn the_examples_work() {
     let server = ObjectServer::start();
     let dir = scratch();
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers");
-    let mut names: Vec<_> = std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()).collect();
-    names.sort();
-    assert_eq!(names.len(), 2);
-    for path in names {
+    for name in ["s3.fio", "webdav.fio"] {
+        let path = examples.join(name);
         let host = server.host();
         let variables = ["S3_HOST", "DAV_HOST"].map(|name| (name, host.as_str()));
         let keys = [

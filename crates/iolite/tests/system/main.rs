@@ -7,6 +7,7 @@
 //! same tests: that is how the expectations written here were checked against fio itself.
 
 mod as_fio;
+mod ceph;
 mod cli;
 mod common;
 mod companions;

@@ -10,13 +10,16 @@ use super::{
 use super::{
     MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
 };
-use super::{external, files, http, io_uring, libaio, local, mmap, nbd, network, nfs, objects, pvsync2, sg};
+use super::{RadosOptions, RbdOptions};
+use super::{
+    ceph, external, files, gluster, http, io_uring, libaio, local, mmap, nbd, network, nfs, pvsync2, sg,
+};
 use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
-    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, MadeByWriting, OnlyLook, OnlyWritersMake,
-    Polling, Priorities, Sync, Trim,
+    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FixedSize, MadeByWriting, OnlyLook,
+    OnlyWritersMake, Polling, Priorities, Sync, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -191,12 +194,12 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("splice", "splice(2) and vmsplice(2)"),
     engine("gfapi", "Talks to GlusterFS by its library")
         .data(Data::OwnStorage)
-        .options(objects::GFAPI)
+        .options(gluster::GFAPI)
         .not_yet(),
     engine("gfapi_async", "Talks to GlusterFS by its library, asynchronously")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .options(objects::GFAPI)
+        .options(gluster::GFAPI)
         .not_yet(),
     engine("mtd", "Reads, writes and erases flash devices")
         .works_on(Target::Flash)
@@ -229,13 +232,15 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("rados", "Ceph objects by librados")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .options(objects::RADOS)
-        .not_yet(),
+        .can(&[Sync, Trim, Extend, OnlyWritersMake])
+        .loads_library()
+        .own(|| RadosOptions::default().into(), ceph::RADOS),
     engine("rbd", "Ceph block devices by librbd")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .options(objects::RBD)
-        .not_yet(),
+        .can(&[Sync, Trim, FixedSize])
+        .loads_library()
+        .own(|| RbdOptions::default().into(), ceph::RBD),
     engine("http", "Objects over HTTP: WebDAV, S3, Swift")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)

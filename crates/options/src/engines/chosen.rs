@@ -1,7 +1,7 @@
 //! The own options of the engine that a job has chosen.
 
 use super::facets::Facets;
-use super::own::{Idle, OwnOptions, found};
+use super::own::{AsFio, Idle, OwnOptions, found};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
     IoUringOptions, LibaioOptions,
@@ -10,10 +10,12 @@ use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
     StatOptions,
 };
+use super::{RadosOptions, RbdOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
 use std::any::Any;
+use std::path::Path;
 
 macro_rules! engine_options {
     ($($variant:ident($type:ident),)+) => {
@@ -66,6 +68,8 @@ engine_options! {
     Net(NetOptions),
     Nfs(NfsOptions),
     Pvsync2(Pvsync2Options),
+    Rados(RadosOptions),
+    Rbd(RbdOptions),
     Sg(SgOptions),
     Stat(StatOptions),
 }
@@ -116,6 +120,23 @@ impl EngineOptions {
         self.own().is_some_and(OwnOptions::makes_requests)
     }
 
+    /// Does as fio does, where that is another thing.
+    pub fn be_as_fio(&mut self, asked: AsFio) {
+        if let Some(own) = self.own_mut() {
+            own.be_as_fio(asked);
+        }
+    }
+
+    /// The name of the one file that a job has, whatever it calls it, so that jobs and clones are seen to share it.
+    pub fn only_name(&self) -> Option<&str> {
+        self.own()?.only_name()
+    }
+
+    /// The command that makes what has this name so large, where no job does; `None` = there is none.
+    pub fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
+        self.own()?.resized_by(name, size)
+    }
+
     /// What the engine is with these options, where `facets` are those of its entry.
     pub(super) fn facets(&self, facets: Facets) -> Facets {
         self.own().map_or(facets, |own| own.facets(facets))
@@ -155,6 +176,7 @@ mod tests {
                 let keyword = definition.keywords.first().map(|(keyword, _)| *keyword);
                 let text = match definition.name {
                     "cmdprio_bssplit" => "4k/50",
+                    "rbd_encryption_format" => "luks2",
                     _ => definition.default.or(keyword).unwrap_or("1"),
                 };
                 let mut given = Given { definition, text: Some(text), kb_base: 1024, notes: Vec::new() };

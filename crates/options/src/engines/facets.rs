@@ -138,14 +138,16 @@ pub enum Capability {
     /// for it.
     MadeByWriting,
     /// Make and extend what its names mean, and only for jobs that write: it is on somebody's server, and a job that only
-    /// reads finds there what it reads.
+    /// reads finds there what it reads, unless making it is all that it does (`create_only`).
     OnlyWritersMake,
+    /// Work on what has the size that it has: images and disks, which no job makes, extends or removes.
+    FixedSize,
     /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
     CountBits,
 }
 
 impl Capability {
-    const ALL: [Capability; 12] = [
+    const ALL: [Capability; 13] = [
         Capability::Sync,
         Capability::Trim,
         Capability::AtomicWrites,
@@ -157,6 +159,7 @@ impl Capability {
         Capability::Coalesce,
         Capability::MadeByWriting,
         Capability::OnlyWritersMake,
+        Capability::FixedSize,
         Capability::CountBits,
     ];
 }
@@ -263,6 +266,12 @@ impl Facets {
     /// Whether a unit is complete when the call that issues it returns.
     pub const fn is_synchronous(&self) -> bool {
         matches!(self.completion, Completion::Call)
+    }
+
+    /// The same facets with this capability.
+    pub fn and(self, one: Capability) -> Facets {
+        let capabilities = Capabilities(self.capabilities.0 | 1 << one as u32);
+        Facets { capabilities, ..self }
     }
 
     /// The same facets, where what its names mean is made before the job like files are.

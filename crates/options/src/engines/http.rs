@@ -1,7 +1,7 @@
 //! The options of `http`.
 
 use super::Facets;
-use super::own::{Idle, OwnOptions, own, own_options, place};
+use super::own::{AsFio, Idle, OwnOptions, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
@@ -150,6 +150,14 @@ impl OwnOptions for HttpOptions {
         self.http_object_mode == ObjectMode::Block
     }
 
+    /// What is not there reads as zeros and may be trimmed, and requests take as long as they like.
+    fn be_as_fio(&mut self, asked: AsFio) {
+        self.lenient = true;
+        if !asked.has_limit {
+            self.http_timeout = 0;
+        }
+    }
+
     fn without_effect(&self) -> Vec<Idle> {
         let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
@@ -178,15 +186,6 @@ impl OwnOptions for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Does as fio does: what is not there reads as zeros and may be trimmed, and requests take as long as they like,
-    /// unless a limit was given.
-    pub fn be_lenient(&mut self, has_limit: bool) {
-        self.lenient = true;
-        if !has_limit {
-            self.http_timeout = 0;
-        }
-    }
-
     /// Whether the writes of a file become one object, so that one client has to send them all.
     pub fn gathers_writes(&self) -> bool {
         self.http_mode == HttpProtocol::S3
@@ -485,7 +484,7 @@ mod tests {
     fn fio_waits_for_answers_as_long_as_it_takes() {
         for (has_limit, timeout) in [(false, 0), (true, 120_000_000)] {
             let mut own = HttpOptions::default();
-            own.be_lenient(has_limit);
+            own.be_as_fio(AsFio { has_limit, readonly: false });
             assert_eq!((own.lenient, own.http_timeout), (true, timeout));
         }
     }

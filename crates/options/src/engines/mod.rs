@@ -17,10 +17,12 @@
 //! This is the catalogue only: it knows what can be asked of an engine, not how the engine works.
 
 mod catalogue;
+mod ceph;
 mod chosen;
 mod external;
 mod facets;
 mod files;
+mod gluster;
 mod http;
 mod io_uring;
 mod libaio;
@@ -29,7 +31,6 @@ mod mmap;
 mod nbd;
 mod network;
 mod nfs;
-mod objects;
 mod own;
 mod priorities;
 mod pvsync2;
@@ -38,6 +39,7 @@ mod sg;
 mod shared;
 mod url;
 
+pub use ceph::{CephPool, Luks, RadosOptions, RbdOptions};
 pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
 pub use files::{E4defragOptions, NameOptions, StatCall, StatOptions};
@@ -51,7 +53,7 @@ pub use mmap::MmapOptions;
 pub use nbd::NbdOptions;
 pub use network::{NetOptions, Protocol};
 pub use nfs::NfsOptions;
-pub use own::OwnOptions;
+pub use own::{AsFio, OwnOptions};
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
 pub(crate) use secret::PLACEHOLDER;
@@ -213,7 +215,7 @@ mod tests {
         assert!(chosen("external").unwrap_err().contains("external:./engine.so"));
         assert!(chosen("external:").is_err() && chosen("mine.so").is_err());
         assert_eq!(choose("psync:x").unwrap_err(), "psync takes nothing behind a colon");
-        assert_eq!(choose("rbd").unwrap_err(), "the engine rbd is not supported yet");
+        assert_eq!(choose("rdma").unwrap_err(), "the engine rdma is not supported yet");
         assert!(choose("libaoi").unwrap_err().ends_with("did you mean \"libaio\"?"));
     }
 

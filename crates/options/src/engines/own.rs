@@ -3,11 +3,13 @@
 //! Each engine that has options with an effect has a struct for them, in the file that declares them. Options that several
 //! engines have are declared once ([`super::shared`]); they land in whichever struct says that it has a place for them.
 
+use super::ceph::CephPool;
 use super::facets::Facets;
 use super::priorities::CommandPriorities;
 use crate::definition::Given;
 use crate::definition::{Definition, Land};
 use std::any::Any;
+use std::path::Path;
 
 /// What a landing says that finds no place: of an engine of which only the names of options are known.
 const NOT_YET: &str = "its engine is not supported yet";
@@ -82,10 +84,40 @@ pub trait OwnOptions: Any {
         None
     }
 
+    /// What engines of Ceph are told of the place of their data.
+    fn ceph(&mut self) -> Option<&mut CephPool> {
+        None
+    }
+
+    /// Does as fio does, where that is another thing.
+    fn be_as_fio(&mut self, asked: AsFio) {
+        let _ = asked;
+    }
+
+    /// The name of the one file that a job has, whatever it calls it, so that jobs and clones are seen to share it.
+    fn only_name(&self) -> Option<&str> {
+        None
+    }
+
+    /// The command that makes what has this name so large, where no job does; `None` = there is none.
+    fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
+        let _ = (name, size);
+        None
+    }
+
     /// What the engine is with these options; by default, `facets` are those of its entry.
     fn facets(&self, facets: Facets) -> Facets {
         facets
     }
+}
+
+/// What a job says that is to be done as fio does it.
+#[derive(Clone, Copy, Debug)]
+pub struct AsFio {
+    /// It limits the time that requests may take. fio does not.
+    pub has_limit: bool,
+    /// Nothing may be changed (`--readonly`).
+    pub readonly: bool,
 }
 
 /// Makes a struct for the options of an engine. What it is by default is what the declarations of its options say.

@@ -84,6 +84,7 @@ fn every_engine_option_is_declared() {
         "iscsi_timeout",
         "iscsi_initiator",
         "iscsi_password",
+        "ceph_timeout",
     ];
     let is_ours = |engine: &EngineInfo, definition: &Definition| {
         let name = definition.name;
@@ -170,6 +171,8 @@ fn supported_engines() {
             "sg",
             "io_uring",
             "libaio",
+            "rados",
+            "rbd",
             "http",
             "dev-dax",
             "libpmem",
@@ -374,7 +377,7 @@ fn mistakes_name_place_value_and_remedy() {
         ("direct=2", "job.fio:7:4: direct=2: not 0 or 1"),
         ("numjobs=0", "job.fio:7:4: numjobs=0: a job needs at least 1 worker"),
         ("log_entries=2m", "job.fio:7:4: log_entries=2m: must be at most 1048576"),
-        ("ioengine=rbd", "job.fio:7:4: ioengine=rbd: the engine rbd is not supported yet"),
+        ("ioengine=rdma", "job.fio:7:4: ioengine=rdma: the engine rdma is not supported yet"),
         (
             "ioengine=external:",
             "job.fio:7:4: ioengine=external:: external needs the file of the engine, as in external:./engine.so",

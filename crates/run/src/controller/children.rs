@@ -108,6 +108,10 @@ impl Work for Shared {
         })
     }
 
+    fn stack(&self, worker: u32) -> usize {
+        iolite_engine::stack_of(self.plan.job_of(&self.plan.workers[worker as usize]).engine.name)
+    }
+
     fn killed(&self, worker: u32, used: Usage) {
         let control = &self.arena.slot(worker as usize).control;
         // If it was asked on the way, it has published a part of that.

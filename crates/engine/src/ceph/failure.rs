@@ -1,0 +1,74 @@
+//! What a request was that failed, and what helps.
+
+use iolite_types::describe_error;
+use std::io;
+
+/// What is known of a request that has failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failed<'a> {
+    /// Where it was: `object o in pool p`.
+    pub(crate) place: &'a str,
+    /// The error number.
+    pub(crate) errno: i32,
+    /// Bytes that were asked for, and that there were.
+    pub(crate) length: u64,
+    /// See there.
+    pub(crate) moved: u64,
+    /// For how long it may take, in microseconds; 0 = as long as it likes.
+    pub(crate) limit: u64,
+}
+
+/// Says it.
+pub(crate) fn in_words(failed: &Failed<'_>) -> String {
+    let &Failed { place, errno, length, moved, limit } = failed;
+    let why = match errno {
+        libc::ENODATA => format!(
+            "there are {moved} of these {length} bytes; a section with rw=write makes it longer, and so does this one with \
+             create_only=1"
+        ),
+        libc::ENOENT => {
+            "it is not there; a section with rw=write makes it, and so does this one with create_only=1"
+                .to_owned()
+        }
+        libc::ETIMEDOUT => format!(
+            "no answer in {} s (ceph_timeout): the cluster, or the part of it that has this, is down (ceph -s tells)",
+            limit as f64 / 1e6
+        ),
+        libc::EFBIG => {
+            "an object cannot be so large (osd_max_object_size, usually 128 MiB); use several with nrfiles="
+                .to_owned()
+        }
+        libc::ENOSPC | libc::EDQUOT => "the pool is full (ceph df tells)".to_owned(),
+        libc::EPERM | libc::EACCES => {
+            "the user may not do that (ceph auth get tells what they may)".to_owned()
+        }
+        libc::ENOTCONN | libc::ESHUTDOWN => {
+            "the cluster has put this client on its blocklist (ceph osd blocklist ls)".to_owned()
+        }
+        errno => describe_error(&io::Error::from_raw_os_error(errno)),
+    };
+    format!("{place}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps_is_said() {
+        let said = |errno| {
+            in_words(&Failed {
+                place: "object o in pool p",
+                errno,
+                length: 4096,
+                moved: 100,
+                limit: 2_500_000,
+            })
+        };
+        assert!(said(libc::ENODATA).starts_with("object o in pool p: there are 100 of these 4096 bytes"));
+        assert!(said(libc::ENOENT).contains("create_only=1"));
+        assert!(said(libc::ETIMEDOUT).contains("no answer in 2.5 s"));
+        assert!(said(libc::EFBIG).contains("nrfiles="));
+        assert!(said(libc::EIO).contains("Input/output error"));
+    }
+}

@@ -1,0 +1,111 @@
+//! librados, opened at run time. Its interface is described in rados/librados.h.
+
+use crate::EngineError;
+use libc::{c_char, c_int, c_void, size_t, time_t};
+use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
+use std::sync::OnceLock;
+
+/// What a library gives and takes without telling what it is: clusters, pools, completions, images.
+pub(crate) type Handle = *mut c_void;
+
+/// What is called when a request is done, by a thread of the library.
+pub(crate) type Callback = unsafe extern "C" fn(Handle, Handle);
+
+/// Declares the functions of a library, and how they are found in it.
+macro_rules! functions {
+    ($(#[$meta:meta])* $library:ident { $($name:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)+ }) => {
+        $(#[$meta])*
+        pub(crate) struct $library {
+            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)+
+        }
+
+        impl $library {
+            /// Finds all of them.
+            ///
+            /// # Safety
+            /// The library has these functions with these types, and stays loaded.
+            unsafe fn found(loaded: &libloading::os::unix::Library) -> Result<$library, libloading::Error> {
+                // SAFETY: the caller promises that the types are right.
+                unsafe {
+                    Ok($library {
+                        $($name: *loaded.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>(
+                            concat!($symbol, "\0").as_bytes(),
+                        )?,)+
+                    })
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use functions;
+
+functions! {
+    /// The functions of librados that are used.
+    Librados {
+        create = "rados_create": fn(*mut Handle, *const c_char) -> c_int;
+        create_named = "rados_create2": fn(*mut Handle, *const c_char, *const c_char, u64) -> c_int;
+        conf_read_file = "rados_conf_read_file": fn(Handle, *const c_char) -> c_int;
+        conf_get = "rados_conf_get": fn(Handle, *const c_char, *mut c_char, size_t) -> c_int;
+        conf_set = "rados_conf_set": fn(Handle, *const c_char, *const c_char) -> c_int;
+        connect = "rados_connect": fn(Handle) -> c_int;
+        shutdown = "rados_shutdown": fn(Handle);
+        pool_open = "rados_ioctx_create": fn(Handle, *const c_char, *mut Handle) -> c_int;
+        pool_close = "rados_ioctx_destroy": fn(Handle);
+        stat = "rados_stat": fn(Handle, *const c_char, *mut u64, *mut time_t) -> c_int;
+        truncate = "rados_trunc": fn(Handle, *const c_char, u64) -> c_int;
+        remove = "rados_remove": fn(Handle, *const c_char) -> c_int;
+        write = "rados_write": fn(Handle, *const c_char, *const c_char, size_t, u64) -> c_int;
+        list_open = "rados_nobjects_list_open": fn(Handle, *mut Handle) -> c_int;
+        list_next = "rados_nobjects_list_next": fn(Handle, *mut *const c_char, *mut *const c_char, *mut *const c_char) -> c_int;
+        list_close = "rados_nobjects_list_close": fn(Handle);
+        completion = "rados_aio_create_completion": fn(Handle, Option<Callback>, Option<Callback>, *mut Handle) -> c_int;
+        result = "rados_aio_get_return_value": fn(Handle) -> c_int;
+        release = "rados_aio_release": fn(Handle);
+        aio_read = "rados_aio_read": fn(Handle, *const c_char, Handle, *mut c_char, size_t, u64) -> c_int;
+        aio_write = "rados_aio_write": fn(Handle, *const c_char, Handle, *const c_char, size_t, u64) -> c_int;
+        operation = "rados_create_write_op": fn() -> Handle;
+        release_operation = "rados_release_write_op": fn(Handle);
+        zero = "rados_write_op_zero": fn(Handle, u64, u64);
+        aio_operate = "rados_aio_write_op_operate": fn(Handle, Handle, Handle, *const c_char, *mut time_t, c_int) -> c_int;
+    }
+}
+
+impl Librados {
+    /// The library, for an engine. It is loaded once in a process.
+    ///
+    /// # Errors
+    /// It is not installed, or too old.
+    pub(crate) fn load(engine: &'static str) -> Result<&'static Librados, EngineError> {
+        static LOADED: OnceLock<Result<Librados, String>> = OnceLock::new();
+        const FILE: &str = "librados.so.2";
+        let loaded = LOADED.get_or_init(|| {
+            // SAFETY: the types are those of its header.
+            unsafe { open(FILE, |library| Librados::found(library)) }
+        });
+        loaded.as_ref().map_err(|why| EngineError::Library {
+            engine,
+            library: FILE,
+            debian: "librados2",
+            rhel: "librados2",
+            why: why.clone(),
+        })
+    }
+}
+
+/// Opens a library that stays loaded, and finds its functions.
+///
+/// # Safety
+/// Loading it does no harm, and `find` demands what it has.
+pub(crate) unsafe fn open<T>(
+    file: &str,
+    find: impl FnOnce(&Loaded) -> Result<T, libloading::Error>,
+) -> Result<T, String> {
+    // SAFETY: the caller promises that.
+    let loaded =
+        unsafe { Loaded::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| error.to_string())?;
+    let found = find(&loaded).map_err(|error| error.to_string());
+    // Its threads and what it does at exit need it.
+    std::mem::forget(loaded);
+    found
+}

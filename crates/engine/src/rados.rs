@@ -1,0 +1,228 @@
+//! `rados`: objects of a Ceph cluster by librados. Each file is an object of the pool, with the file's name, in which offsets
+//! are what they are in files.
+//!
+//! Requests go out when they are queued, and threads of the library complete them. What the cluster has acknowledged is on
+//! stable storage, so a sync has nothing to do. Trims fill with zeros, which takes the space away.
+
+mod storage;
+
+use crate::ceph::{Act, Failed, Handle, Librados, Pool, Ticket, Tickets, in_words, text};
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
+    Unit, threads_started_by,
+};
+use iolite_options::engines::RadosOptions;
+use iolite_types::Operation;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::ptr;
+use std::time::Duration;
+
+/// The name of the engine.
+const NAME: &str = "rados";
+
+/// The engine.
+pub struct RadosEngine {
+    // (Before the tickets: closing the pool ends the threads that have them.)
+    pool: Pool,
+    tickets: Tickets,
+    options: RadosOptions,
+    files: Vec<Option<Object>>,
+    threads: Vec<i32>,
+}
+
+/// An open file.
+struct Object {
+    name: CString,
+    /// What is not there reads as zeros.
+    is_sparse: bool,
+}
+
+impl RadosEngine {
+    /// An engine that is connected to its cluster.
+    ///
+    /// # Errors
+    /// The library is missing, or the cluster cannot be reached, or has no such pool.
+    pub fn new(config: &EngineConfig, options: &RadosOptions) -> Result<Self, EngineError> {
+        let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, Some(&options.conf)));
+        let tickets = Tickets::new(options.at.busy_poll);
+        let files = (0..config.files).map(|_| None).collect();
+        Ok(RadosEngine { pool: pool?, tickets, options: options.clone(), files, threads })
+    }
+
+    fn rados(&self) -> &'static Librados {
+        self.pool.rados
+    }
+
+    /// What became of a question to the cluster about an object.
+    fn checked(&self, name: &CString, result: i32) -> io::Result<()> {
+        if result >= 0 {
+            return Ok(());
+        }
+        let words = self.words(name, -result, 0, 0);
+        Err(iolite_os::explained(&io::Error::from_raw_os_error(-result), words))
+    }
+
+    fn words(&self, name: &CString, errno: i32, length: u64, moved: u64) -> String {
+        let place = format!("object {} in pool {}", name.to_string_lossy(), self.pool.name);
+        in_words(&Failed { place: &place, errno, length, moved, limit: self.options.at.timeout })
+    }
+
+    /// Makes an object, empty, if it is not there.
+    fn touch(&self, name: &CString) -> io::Result<()> {
+        let nothing = c"";
+        // SAFETY: nothing is written from there.
+        let result = unsafe { (self.rados().write)(self.pool.handle, name.as_ptr(), nothing.as_ptr(), 0, 0) };
+        self.checked(name, result)
+    }
+
+    /// Hands a unit to the library; a negated error number.
+    ///
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn submit(&self, unit: &Unit, name: &CString, ticket: *const Ticket) -> i32 {
+        let (rados, pool, name) = (self.rados(), self.pool.handle, name.as_ptr());
+        let mut completion = ptr::null_mut();
+        // SAFETY: the ticket lives until the unit is complete, and there is room for the completion.
+        let made =
+            unsafe { (rados.completion)(ticket.cast_mut().cast(), Some(done), None, &raw mut completion) };
+        if made < 0 {
+            return made;
+        }
+        let (buffer, length) = (unit.buffer.cast(), unit.length as usize);
+        // SAFETY: the caller promises the buffer; the name and the completion are valid, and the library keeps what it
+        // needs of the operation.
+        let result = unsafe {
+            match unit.operation {
+                Operation::Read => (rados.aio_read)(pool, name, completion, buffer, length, unit.offset),
+                Operation::Write => (rados.aio_write)(pool, name, completion, buffer, length, unit.offset),
+                _ => {
+                    let operation = (rados.operation)();
+                    (rados.zero)(operation, unit.offset, unit.length);
+                    let result = (rados.aio_operate)(operation, pool, completion, name, ptr::null_mut(), 0);
+                    (rados.release_operation)(operation);
+                    result
+                }
+            }
+        };
+        if result < 0 {
+            // SAFETY: nobody calls back with it.
+            unsafe { (rados.release)(completion) };
+        }
+        result
+    }
+}
+
+/// Called by a thread of the library.
+unsafe extern "C" fn done(completion: Handle, ticket: Handle) {
+    // It was loaded before anything could be completed.
+    let Ok(rados) = Librados::load(NAME) else { return };
+    // SAFETY: the completion is that of a unit which has this ticket, and is not used after this.
+    unsafe {
+        let result = (rados.result)(completion);
+        (rados.release)(completion);
+        (*ticket.cast::<Ticket>()).complete(result.into());
+    }
+}
+
+/// An object's name.
+fn object_name(path: &Path) -> io::Result<CString> {
+    let name =
+        path.to_str().ok_or_else(|| invalid(format!("{}: names of objects are UTF-8", path.display())))?;
+    text("filename", name).map_err(|(_, words)| invalid(words))
+}
+
+fn invalid(words: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, words)
+}
+
+impl Engine for RadosEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let name = object_name(&spec.path)?;
+        if self.options.touch_objects && (mode.write || self.options.lenient) {
+            self.touch(&name)?;
+        }
+        let index = index as usize;
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, || None);
+        }
+        // A job that writes decides itself which parts of its objects there are.
+        self.files[index] = Some(Object { name, is_sparse: mode.write || self.options.lenient });
+        Ok(())
+    }
+
+    // The name is kept: it is asked for in words about units.
+    fn close(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        self.tickets.prepare(NAME, layout)
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let Some(Some(object)) = self.files.get(unit.file as usize) else {
+            return Queued::Completed(Err(Errno(libc::EBADF)));
+        };
+        let act = match unit.operation {
+            Operation::Read if object.is_sparse => Act::ReadOrZeros,
+            Operation::Read => Act::Read,
+            Operation::Write | Operation::Trim => Act::Other,
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange => {
+                return Queued::Completed(Ok(0));
+            }
+            Operation::Work => return Queued::Completed(Err(Errno(libc::ENOSYS))),
+        };
+        let ticket = match self.tickets.begin(unit, act) {
+            Ok(ticket) => ticket,
+            Err(errno) => return Queued::Completed(Err(errno)),
+        };
+        // SAFETY: the caller promises what is demanded here.
+        match unsafe { self.submit(unit, &object.name, ticket) } {
+            0.. => Queued::Queued,
+            result => Queued::Completed(Err(self.tickets.refused(unit.index, result))),
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        self.tickets.reap(min, max, timeout, done)
+    }
+
+    fn threads(&self) -> Vec<i32> {
+        self.threads.clone()
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
+        let object = self.files.get(flight.file as usize)?.as_ref()?;
+        Some(self.words(&object.name, flight.errno, flight.length, flight.result.max(0) as u64))
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}
+
+impl Drop for RadosEngine {
+    fn drop(&mut self) {
+        self.tickets.drain();
+    }
+}

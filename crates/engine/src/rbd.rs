@@ -1,0 +1,209 @@
+//! `rbd`: images of a Ceph cluster by librbd, which are block devices without a kernel in between. The file of a job is the
+//! image, whatever the file is called.
+//!
+//! Requests go out when they are queued, and threads of the library complete them. A sync flushes the cache that the library
+//! has of an image. A job that only reads opens the image so that nothing about it changes, and no other client notices.
+
+mod image;
+mod librbd;
+
+use self::image::Image;
+use self::librbd::Librbd;
+use crate::ceph::{Act, Failed, Handle, Pool, Ticket, Tickets, in_words};
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
+    Stored, Unit, threads_started_by,
+};
+use iolite_options::engines::RbdOptions;
+use iolite_os::explained;
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+use std::ptr;
+use std::time::Duration;
+
+/// The name of the engine.
+const NAME: &str = "rbd";
+
+/// The engine.
+pub struct RbdEngine {
+    // (In this order: images are closed before their pool, and that ends the threads that have tickets.)
+    files: Vec<Option<Image>>,
+    pool: Pool,
+    tickets: Tickets,
+    rbd: &'static Librbd,
+    options: RbdOptions,
+    threads: Vec<i32>,
+}
+
+impl RbdEngine {
+    /// An engine that is connected to its cluster.
+    ///
+    /// # Errors
+    /// A library is missing, or the cluster cannot be reached, or has no such pool.
+    pub fn new(config: &EngineConfig, options: &RbdOptions) -> Result<Self, EngineError> {
+        let rbd = Librbd::load()?;
+        let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, None));
+        let tickets = Tickets::new(options.at.busy_poll);
+        let files = (0..config.files).map(|_| None).collect();
+        Ok(RbdEngine { files, pool: pool?, tickets, rbd, options: options.clone(), threads })
+    }
+
+    /// Hands a unit to the library; a negated error number.
+    ///
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn submit(rbd: &Librbd, image: Handle, unit: &Unit, ticket: *const Ticket) -> i32 {
+        let mut completion = ptr::null_mut();
+        // SAFETY: the ticket lives until the unit is complete, and there is room for the completion.
+        let made = unsafe { (rbd.completion)(ticket.cast_mut().cast(), Some(done), &raw mut completion) };
+        if made < 0 {
+            return made;
+        }
+        let (buffer, offset) = (unit.buffer.cast(), unit.offset);
+        // SAFETY: the caller promises the buffer; the image is open, and the completion valid.
+        let result = unsafe {
+            match unit.operation {
+                Operation::Read => (rbd.aio_read)(image, offset, unit.length as usize, buffer, completion),
+                Operation::Write => (rbd.aio_write)(image, offset, unit.length as usize, buffer, completion),
+                Operation::Trim => (rbd.aio_discard)(image, offset, unit.length, completion),
+                _ => (rbd.aio_flush)(image, completion),
+            }
+        };
+        if result < 0 {
+            // SAFETY: nobody calls back with it.
+            unsafe { (rbd.release)(completion) };
+        }
+        result
+    }
+}
+
+/// Called by a thread of the library.
+unsafe extern "C" fn done(completion: Handle, ticket: Handle) {
+    // It was loaded before anything could be completed.
+    let Ok(rbd) = Librbd::load() else { return };
+    // SAFETY: the completion is that of a unit which has this ticket, and is not used after this.
+    unsafe {
+        let result = (rbd.result)(completion);
+        (rbd.release)(completion);
+        (*ticket.cast::<Ticket>()).complete(result as i64);
+    }
+}
+
+impl Engine for RbdEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, _: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        // The library starts threads with the first image.
+        let (image, threads) =
+            threads_started_by(|| Image::open(self.rbd, &self.pool, &self.options, mode.write));
+        self.threads.extend(threads);
+        let index = index as usize;
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, || None);
+        }
+        self.files[index] = Some(image?);
+        Ok(())
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        let image = self.files.get_mut(index as usize).and_then(Option::take);
+        image.map_or(Ok(()), Image::close)
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        self.tickets.prepare(NAME, layout)
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        let Some(Some(image)) = self.files.get(unit.file as usize) else {
+            return Queued::Completed(Err(Errno(libc::EBADF)));
+        };
+        let (rbd, image) = (image.rbd, image.handle);
+        let act = match unit.operation {
+            Operation::Read => Act::Read,
+            Operation::Work => return Queued::Completed(Err(Errno(libc::ENOSYS))),
+            _ => Act::Other,
+        };
+        let ticket = match self.tickets.begin(unit, act) {
+            Ok(ticket) => ticket,
+            Err(errno) => return Queued::Completed(Err(errno)),
+        };
+        // SAFETY: the caller promises what is demanded here.
+        match unsafe { RbdEngine::submit(rbd, image, unit, ticket) } {
+            0.. => Queued::Queued,
+            result => Queued::Completed(Err(self.tickets.refused(unit.index, result))),
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        self.tickets.reap(min, max, timeout, done)
+    }
+
+    fn threads(&self) -> Vec<i32> {
+        self.threads.clone()
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
+        let place = format!("image {} of pool {}", self.options.rbdname, self.pool.name);
+        let limit = self.options.at.timeout;
+        let (length, moved) = (flight.length, flight.result.max(0) as u64);
+        Some(in_words(&Failed { place: &place, errno: flight.errno, length, moved, limit }))
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}
+
+impl Drop for RbdEngine {
+    fn drop(&mut self) {
+        self.tickets.drain();
+    }
+}
+
+impl Storage for RbdEngine {
+    fn size(&mut self, _: &Path) -> io::Result<Option<u64>> {
+        Image::open(self.rbd, &self.pool, &self.options, false)?.size().map(Some)
+    }
+
+    fn open(&mut self, _: &Path) -> io::Result<Box<dyn Stored + '_>> {
+        Err(cannot("an image is not made by a job; rbd create makes one"))
+    }
+
+    // What is closed was flushed by that.
+    fn sync(&mut self, _: &Path) -> io::Result<()> {
+        self.files.iter().flatten().try_for_each(Image::flush)
+    }
+
+    fn unlink(&mut self, _: &Path) -> io::Result<()> {
+        if self.options.lenient {
+            return Ok(());
+        }
+        Err(cannot("unlink: an image is not removed by a job; rbd rm removes one"))
+    }
+
+    fn list(&mut self, _: &Path) -> io::Result<Vec<PathBuf>> {
+        Err(cannot("ioengine=rbd has one image, that of rbdname="))
+    }
+}
+
+fn cannot(words: &str) -> io::Error {
+    explained(&io::Error::from_raw_os_error(libc::EOPNOTSUPP), words.to_owned())
+}
