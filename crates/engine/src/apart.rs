@@ -17,7 +17,10 @@ use std::time::{Duration, Instant};
 /// A library that has not answered after this time will not.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What comes through the pipe: the answer, or an error's number and words.
+/// How far apart progress is told, at least.
+const PROGRESS: Duration = Duration::from_millis(5);
+
+/// What comes through the pipe: blanks, and the answer, or an error's number and words.
 type Answer<T> = Result<T, (i32, String)>;
 
 /// Does something for an engine in a child of this process, and gives what came of it. This process has to be
@@ -29,13 +32,24 @@ pub fn apart<T: Serialize + DeserializeOwned>(
     engine: &str,
     work: impl FnOnce() -> Result<T, EngineError>,
 ) -> Result<T, EngineError> {
+    apart_within(engine, PATIENCE, |_| work())
+}
+
+/// The same for something that takes long as a whole, and tells whenever it has made progress.
+///
+/// # Errors
+/// As [`apart`].
+pub fn apart_telling<T: Serialize + DeserializeOwned>(
+    engine: &str,
+    work: impl FnOnce(&mut dyn FnMut()) -> Result<T, EngineError>,
+) -> Result<T, EngineError> {
     apart_within(engine, PATIENCE, work)
 }
 
 fn apart_within<T: Serialize + DeserializeOwned>(
     engine: &str,
     patience: Duration,
-    work: impl FnOnce() -> Result<T, EngineError>,
+    work: impl FnOnce(&mut dyn FnMut()) -> Result<T, EngineError>,
 ) -> Result<T, EngineError> {
     let refused = |call| {
         move |source| EngineError::Apart {
@@ -75,15 +89,25 @@ fn apart_within<T: Serialize + DeserializeOwned>(
 }
 
 /// Child side: runs `work`, writes the result to the pipe, exits.
-fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce() -> Result<T, EngineError>) -> ! {
+fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce(&mut dyn FnMut()) -> Result<T, EngineError>) -> ! {
     // Whoever waits for the answer may be gone. SAFETY: takes nothing but integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    let done = catch_unwind(AssertUnwindSafe(work));
+    let mut pipe = File::from(pipe);
+    // A blank before the answer means nothing, but that somebody is alive.
+    let mut told = Instant::now();
+    let mut progress = || {
+        if told.elapsed() >= PROGRESS {
+            told = Instant::now();
+            // (If nobody listens, nobody takes the answer either.)
+            let _ = pipe.write_all(b" ");
+        }
+    };
+    let done = catch_unwind(AssertUnwindSafe(|| work(&mut progress)));
     let status = match done {
         Ok(result) => {
             let answer = result.map_err(|error| (error.errno(), error.to_string()));
             let text = serde_json::to_vec(&answer).unwrap_or_default();
-            i32::from(File::from(pipe).write_all(&text).is_err())
+            i32::from(pipe.write_all(&text).is_err())
         }
         Err(_) => 1,
     };
@@ -102,9 +126,9 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Everything that is written to the pipe until it is closed; `None` when that takes too long.
+/// Everything that is written to the pipe until it is closed; `None` when nothing is for too long.
 fn read_within(pipe: OwnedFd, patience: Duration) -> Option<Vec<u8>> {
-    let end = Instant::now() + patience;
+    let mut end = Instant::now() + patience;
     let mut pipe = File::from(pipe);
     let (mut text, mut piece) = (Vec::new(), [0; 4096]);
     loop {
@@ -119,7 +143,10 @@ fn read_within(pipe: OwnedFd, patience: Duration) -> Option<Vec<u8>> {
         }
         match pipe.read(&mut piece) {
             Ok(0) => return Some(text),
-            Ok(count) => text.extend_from_slice(&piece[..count]),
+            Ok(count) => {
+                text.extend_from_slice(&piece[..count]);
+                end = Instant::now() + patience;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return Some(text),
         }
@@ -173,12 +200,24 @@ mod tests {
 
     #[test]
     fn a_child_that_does_not_answer_is_ended() {
-        let silent = apart_within::<()>("x", Duration::from_millis(10), || {
+        let silent = apart_within::<()>("x", Duration::from_millis(10), |_| {
             loop {
                 std::thread::sleep(Duration::from_secs(1000));
             }
         });
         assert!(matches!(silent, Err(EngineError::Silent { .. })), "{silent:?}");
+    }
+
+    #[test]
+    fn who_makes_progress_may_take_long() {
+        let slow = apart_within("x", Duration::from_secs(20), |progress| {
+            for _ in 0..5 {
+                std::thread::sleep(Duration::from_millis(6));
+                progress();
+            }
+            Ok(7)
+        });
+        assert_eq!(slow.unwrap(), 7);
     }
 
     #[test]

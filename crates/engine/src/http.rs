@@ -19,7 +19,7 @@ use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Requests, Storage, Unit,
 };
-use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink};
+use iolite_http::{Answer, Client, Done, Method, Object, Refusal, Request, Sink, listing};
 use iolite_options::engines::{HttpOptions, HttpProtocol, ObjectMode};
 use iolite_types::Operation;
 use std::fmt::Write;
@@ -43,6 +43,9 @@ pub struct HttpEngine {
     name: String,
     /// What was not there and was taken for zeros, or trimmed.
     missing: u64,
+    /// Where in its list each unit is, and of which file that is; `None` = at its beginning.
+    cursors: Vec<Option<(u32, String)>>,
+    names_listed: u64,
     /// Units in flight.
     flying: usize,
     /// Those of them that have not been committed.
@@ -96,6 +99,8 @@ impl HttpEngine {
             units: vec![Flying::default(); config.depth],
             name: String::new(),
             missing: 0,
+            cursors: Vec::new(),
+            names_listed: 0,
             flying: 0,
             queued: Vec::with_capacity(config.depth),
             splits: part > 0 && uploads.is_some(),
@@ -118,6 +123,9 @@ impl HttpEngine {
         let end = file.end;
         let part = name_object(&mut self.name, &self.options, &file.name, unit.offset, unit.length);
         let part = part.filter(|_| method == Method::Get);
+        if self.options.http_s3_list > 0 && method == Method::Get {
+            return self.begin_list(unit);
+        }
         let length = unit.length as usize;
         let body: &[u8] = match method {
             // SAFETY: the caller promises that the buffer is valid for these bytes.
@@ -155,6 +163,62 @@ impl HttpEngine {
         Ok(())
     }
 
+    /// Asks for the next part of the list that a unit goes through. Each unit goes through it by itself, over and over.
+    fn begin_list(&mut self, unit: &Unit) -> Result<(), Errno> {
+        let index = unit.index as usize;
+        if self.units.len() <= index {
+            self.units.resize(index + 1, Flying::default());
+        }
+        if self.cursors.len() <= index {
+            self.cursors.resize(index + 1, None);
+        }
+        let name = self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
+        let (bucket, prefix) = self.listed(name.name.as_ref()).map_err(|_| Errno(libc::EINVAL))?;
+        let cursor = self.cursors[index].as_ref().filter(|(file, _)| *file == unit.file);
+        let from = cursor.map(|(_, token)| token.as_str());
+        let query = listing::query(&prefix, self.options.http_s3_list, from);
+        let Unit { buffer, length, offset, file, .. } = *unit;
+        self.units[index] = Flying {
+            buffer: buffer.addr(),
+            length,
+            offset,
+            file,
+            method: Some(Method::Get),
+            words: None,
+            issued: None,
+            first_byte: None,
+        };
+        let head = self.client.head(Method::Get, &Object { name: &bucket, part: None, query: &query }, &[]);
+        let request =
+            Request { head, body: (std::ptr::null(), 0), sink: Sink::Text, head_only: false, fields: false };
+        // SAFETY: there is no body, and no memory that the answer goes to.
+        unsafe { self.client.begin(unit.index, request) };
+        Ok(())
+    }
+
+    /// What became of a part of a list.
+    fn list_outcome(&mut self, done: Done) -> Outcome {
+        let index = done.token as usize;
+        let Flying { length, file, .. } = self.units[index];
+        self.units[index].first_byte = done.first_byte;
+        let words = match done.result {
+            Ok(answer) if answer.is_success() => {
+                let page = listing::page(&answer);
+                self.names_listed += page.names as u64;
+                self.cursors[index] = page.next.map(|token| (file, token));
+                return Ok(length);
+            }
+            Ok(answer) => {
+                let refusal = Refusal::of(&answer);
+                format!("{refusal}{}", remedy::of(&refusal, &self.options, false))
+            }
+            Err(failure) => failure.words,
+        };
+        let name = self.files.get(file as usize).and_then(Option::as_ref).map_or("", |file| &file.name);
+        self.units[index].words = Some(format!("GET list of {name}: {words}"));
+        Err(Errno(libc::EIO))
+    }
+
     /// Whether a write is uploaded in parts.
     fn is_of_parts(&mut self, unit: &Unit, method: Method, end: u64) -> Result<bool, Errno> {
         let Some(uploads) = &self.uploads else { return Ok(false) };
@@ -182,6 +246,9 @@ impl HttpEngine {
     fn outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
         let Flying { length, offset, method, .. } = self.units[index];
+        if self.options.http_s3_list > 0 && method == Some(Method::Get) {
+            return self.list_outcome(done);
+        }
         self.units[index].first_byte = done.first_byte;
         let is_read = method == Some(Method::Get);
         let words = match done.result {
@@ -433,6 +500,9 @@ impl Engine for HttpEngine {
         self.end_uploads();
         let mut lines = self.news();
         let counts = self.client.counts();
+        if self.names_listed > 0 {
+            lines.push(format!("http: names listed: {}", self.names_listed));
+        }
         if self.missing > 0 {
             lines.push(format!(
                 "http: {} requests for objects that are not there counted as done (404); under its own name this is \

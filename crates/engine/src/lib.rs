@@ -71,7 +71,7 @@ mod transfer;
 mod vsync;
 
 pub use self::any::AnyEngine;
-pub use self::apart::apart;
+pub use self::apart::{apart, apart_telling};
 pub use self::completions::{Completer, Completions};
 pub use self::config::{AccessPattern, EngineConfig};
 pub use self::cpuio::CpuioEngine;

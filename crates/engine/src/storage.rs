@@ -22,6 +22,24 @@ pub trait Storage {
     /// The storage does not tell.
     fn size(&mut self, name: &Path) -> io::Result<Option<u64>>;
 
+    /// How many bytes each of these holds, perhaps asked for several at a time. `progress` is told of each answer.
+    ///
+    /// # Errors
+    /// In words, what the storage does not tell.
+    fn sizes(&mut self, names: &[PathBuf], progress: &mut dyn FnMut()) -> Result<Vec<Option<u64>>, String> {
+        let mut sizes = Vec::with_capacity(names.len());
+        for name in names {
+            let size = self.size(name);
+            sizes.push(
+                size.map_err(|error| {
+                    format!("{}: {}", name.display(), iolite_types::describe_error(&error))
+                })?,
+            );
+            progress();
+        }
+        Ok(sizes)
+    }
+
     /// Opens it, and makes it, empty, if there is nothing of this name.
     ///
     /// # Errors
@@ -149,6 +167,10 @@ impl<E: Engine> StorageOf<E> {
 impl<E: Engine> Storage for StorageOf<E> {
     fn size(&mut self, name: &Path) -> io::Result<Option<u64>> {
         self.storage()?.size(name)
+    }
+
+    fn sizes(&mut self, names: &[PathBuf], progress: &mut dyn FnMut()) -> Result<Vec<Option<u64>>, String> {
+        self.storage().map_err(|error| iolite_types::describe_error(&error))?.sizes(names, progress)
     }
 
     fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>> {

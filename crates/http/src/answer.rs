@@ -6,8 +6,8 @@ use std::io;
 pub(crate) const MOST_HEAD: usize = 16 << 10;
 /// Most fields of a head.
 const MOST_FIELDS: usize = 96;
-/// Most bytes of a text that are kept: of the explanation of a refusal, say.
-const MOST_TEXT: usize = 64 << 10;
+/// Most bytes of a text that are kept: of the explanation of a refusal, or of a list of a thousand long names.
+const MOST_TEXT: usize = 4 << 20;
 
 /// What a server answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

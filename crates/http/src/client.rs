@@ -47,7 +47,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 pub enum Sink {
     /// To this memory of so many bytes. What does not fit is counted only.
     Memory(*mut u8, usize),
-    /// Into [`Answer::text`], up to 64 KiB of it.
+    /// Into [`Answer::text`], up to 4 MiB of it.
     Text,
 }
 

@@ -16,6 +16,23 @@ pub fn query_encoded(value: &[u8], out: &mut String) {
     }
 }
 
+/// What was percent-encoded; `None` = it was not, or is no text.
+pub fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        if first == b'%' {
+            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &behind[2..];
+        } else {
+            bytes.push(first);
+            rest = behind;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 fn push_encoded(byte: u8, is_kept: bool, out: &mut String) {
     if is_kept || byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
         out.push(byte.into());

@@ -21,6 +21,7 @@
 //! | `digest.rs` | digest authentication |
 //! | `encoding.rs` | percent-encoding, hexadecimal digits, dates |
 //! | `store.rs` | requests for objects in each protocol |
+//! | `listing.rs` | names in a bucket |
 //! | `multipart.rs` | objects that are uploaded in parts |
 //! | `refusal.rs` | what a server says about a request that it does not grant |
 
@@ -31,6 +32,7 @@ mod credentials;
 mod digest;
 mod encoding;
 mod endpoint;
+pub mod listing;
 pub mod multipart;
 mod refusal;
 mod signature;
@@ -41,7 +43,7 @@ pub use self::answer::Answer;
 pub use self::client::{Client, ClientError, Counts, Done, Failure, Limits, Request, Sink};
 pub use self::credentials::{Credentials, CredentialsError, Source};
 pub use self::digest::Digest;
-pub use self::encoding::percent_encoded;
+pub use self::encoding::{percent_decoded, percent_encoded};
 pub use self::endpoint::{Endpoint, EndpointError};
 pub use self::refusal::Refusal;
 pub use self::signature::Signer;

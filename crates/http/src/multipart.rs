@@ -5,7 +5,7 @@
 
 use crate::answer::Answer;
 use crate::encoding::{query_encoded, seconds_of};
-use crate::refusal::element;
+use crate::refusal::element_text as element;
 use crate::store::BEGIN_UPLOAD;
 use std::fmt::Write;
 

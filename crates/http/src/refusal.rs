@@ -96,14 +96,19 @@ fn phrase(status: u16) -> Option<&'static str> {
     })
 }
 
+/// The text of the first element of this name, with the five characters that XML escapes, as it may be shown.
+fn element(text: &str, name: &str) -> Option<String> {
+    element_text(text, name).map(|text| harmless(&text))
+}
+
 /// The text of the first element of this name, with the five characters that XML escapes.
-pub(crate) fn element(text: &str, name: &str) -> Option<String> {
+pub(crate) fn element_text(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;
-    let inner = harmless(inner.trim());
     let plain =
-        inner.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
-    Some(plain.replace("&amp;", "&")).filter(|text| !text.is_empty())
+        inner.trim().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
+    Some(plain.replace("&#34;", "\"").replace("&#39;", "'").replace("&amp;", "&"))
+        .filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

@@ -93,6 +93,16 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
     if let Some(missing) = of_ceph(options) {
         return Some(format!("ioengine={}: {missing}", options.ioengine));
     }
+    if options.engine.of::<HttpOptions>().is_some_and(|own| own.http_s3_list > 0) {
+        let rw = options.pattern.rw;
+        if rw.writes() || rw.trims() || options.verification.is_on() || options.verification.verify_only {
+            let what = "what lists names can be neither written, trimmed nor verified; use rw=read";
+            return Some(format!("http_s3_list: {what}"));
+        }
+        if options.engine.of::<HttpOptions>().is_some_and(|own| own.http_create) {
+            return Some("http_s3_list: nothing is made for a list; leave http_create out".to_owned());
+        }
+    }
     if options.engine.of::<E4defragOptions>().is_some_and(|own| own.donorname.is_empty()) {
         let what = "donorname= is missing, a file on the same file system to swap blocks with";
         return Some(format!("ioengine=e4defrag: {what}"));

@@ -386,6 +386,26 @@ fn in_parts(
             state.uploads.insert(id.clone(), (path.to_owned(), BTreeMap::new()));
             text(format!("<Result><UploadId>{id}</UploadId></Result>"))
         }
+        "GET" if query.contains("list-type=2") => {
+            let plain = |text: String| text.replace("%2F", "/");
+            let bucket = if path == "/" { "/".to_owned() } else { format!("{path}/") };
+            let prefix = format!("{bucket}{}", plain(argument("prefix").unwrap_or_default()));
+            let from = argument("continuation-token").map(plain).unwrap_or_default();
+            let most: usize = argument("max-keys").and_then(|text| text.parse().ok()).unwrap_or(1000);
+            let all: Vec<&String> =
+                state.objects.keys().filter(|name| name.starts_with(&prefix) && **name > from).collect();
+            let items = all
+                .iter()
+                .take(most)
+                .map(|name| format!("<Contents><Key>{}</Key></Contents>", &name[bucket.len()..]));
+            let items: String = items.collect();
+            let next = if all.len() > most {
+                format!("<NextContinuationToken>{}</NextContinuationToken>", all[most - 1])
+            } else {
+                String::new()
+            };
+            text(format!("<R><IsTruncated>{}</IsTruncated>{next}{items}</R>", all.len() > most))
+        }
         "GET" => {
             let bucket = format!("{path}/");
             let items = state.uploads.iter().filter_map(|(id, (path, _))| {

@@ -10,7 +10,7 @@
 //!     id 1 VXBsb2Fk
 //!     end 1
 
-use iolite_http::percent_encoded;
+use iolite_http::{percent_decoded, percent_encoded};
 use iolite_os::files::try_lock;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -214,32 +214,15 @@ fn parse(text: &str) -> Option<Vec<Entry>> {
         match what {
             "begin" => {
                 let since = words.next()?.parse().ok()?;
-                let (server, name) = (words.next()?.to_owned(), decoded(words.next()?)?);
+                let (server, name) = (words.next()?.to_owned(), percent_decoded(words.next()?)?);
                 entries.insert(number, Entry { since, server, name, id: None });
             }
-            "id" => entries.get_mut(&number)?.id = Some(decoded(words.next()?)?),
+            "id" => entries.get_mut(&number)?.id = Some(percent_decoded(words.next()?)?),
             "end" => drop(entries.remove(&number)),
             _ => return None,
         }
     }
     Some(entries.into_values().collect())
-}
-
-/// What was percent-encoded.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        if first == b'%' {
-            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &behind[2..];
-        } else {
-            bytes.push(first);
-            rest = behind;
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn of_file(path: &Path, error: &io::Error) -> io::Error {

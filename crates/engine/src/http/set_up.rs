@@ -137,6 +137,7 @@ pub(super) fn server_name(options: &HttpOptions, path: &Path) -> Result<String, 
         name[1..].split_once('/').is_some_and(|(bucket, rest)| !bucket.is_empty() && !rest.is_empty());
     match options.http_mode {
         // (fio takes any name: the server may have the bucket in its own.)
+        HttpProtocol::S3 if options.http_s3_list > 0 && name.len() > 1 => Ok(name),
         HttpProtocol::S3
             if !has_bucket && options.http_s3_addressing == Addressing::Path && !options.lenient =>
         {

@@ -7,9 +7,9 @@ use super::multipart::Whole;
 use super::{HttpEngine, name_object, remedy};
 use crate::{Room, Storage, Stored};
 use iolite_http::multipart::MOST_PARTS;
-use iolite_http::{Answer, Method, Object, Refusal};
+use iolite_http::{Answer, Failure, Method, Object, Refusal, Request, Sink, listing};
 use iolite_options::Fallocate;
-use iolite_options::engines::ObjectMode;
+use iolite_options::engines::{Addressing, HttpProtocol, ObjectMode};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,49 @@ pub(super) struct Blocks<'a> {
     whole: Option<Whole>,
 }
 
+/// How many files are looked up at a time.
+const LOOK_UPS: usize = 16;
+
+/// What is known of the size of a file.
+struct LookUp {
+    file: String,
+    /// The size, where the file is one object; `Some(None)` = there is none.
+    whole: Option<Option<u64>>,
+    search: Search,
+}
+
+/// How many blocks of a file there are from its beginning without a gap, found by halving. If there are several gaps, it is
+/// the blocks before any one of them.
+#[derive(Default)]
+struct Search {
+    /// One that is there, and those before it.
+    there: Option<u64>,
+    /// One that is not.
+    missing: Option<u64>,
+}
+
+impl Search {
+    /// Which block is asked for; `None` = the answer is known.
+    fn next(&self) -> Option<u64> {
+        match (self.there, self.missing) {
+            (None, None) => Some(0),
+            (None, Some(_)) => None,
+            (Some(there), None) => Some(there.saturating_mul(2).max(1)),
+            (Some(there), Some(missing)) => (missing - there > 1).then(|| there + (missing - there) / 2),
+        }
+    }
+
+    /// Whether that is there.
+    fn learn(&mut self, is_there: bool) {
+        let asked = self.next();
+        if is_there { self.there = asked } else { self.missing = asked }
+    }
+
+    fn count(&self) -> u64 {
+        self.missing.unwrap_or(0)
+    }
+}
+
 impl HttpEngine {
     /// Asks for something and waits for the answer.
     fn ask(&mut self, method: Method, name: &str, body: &[u8]) -> io::Result<Answer> {
@@ -40,8 +83,8 @@ impl HttpEngine {
         Err(refused(&format!("{refusal}{}", remedy::of(&refusal, &self.options, method == Method::Head))))
     }
 
-    /// Whether the server has this block of a file.
-    fn has_block(&mut self, file: &str, number: u64) -> io::Result<bool> {
+    /// The name of the object that has this block of a file.
+    fn block_name(&self, file: &str, number: u64) -> io::Result<String> {
         let mut name = String::new();
         let offset = number.checked_mul(self.block).filter(|&offset| offset <= i64::MAX as u64 - self.block);
         let offset = offset.ok_or_else(|| {
@@ -50,7 +93,11 @@ impl HttpEngine {
             ))
         })?;
         name_object(&mut name, &self.options, file, offset, self.block);
-        let answer = self.ask(Method::Head, &name, &[])?;
+        Ok(name)
+    }
+
+    /// Whether an answer to HEAD says that there is this block of a file.
+    fn is_block(&self, answer: &Answer, name: &str, file: &str) -> io::Result<bool> {
         match answer.told {
             Some(told) if answer.is_success() && told != self.block => Err(io::Error::other(format!(
                 "{name} has {told} bytes, not {}: it is no block of {file}",
@@ -60,23 +107,109 @@ impl HttpEngine {
         }
     }
 
-    /// How many blocks of a file there are from its beginning without a gap, found by halving. If there are several gaps, it
-    /// is the blocks before any one of them.
+    /// The answer to HEAD, if it tells whether something is there.
+    fn looked_up(&self, result: Result<Answer, Failure>, name: &str) -> io::Result<Answer> {
+        let refused = |words: &str| io::Error::other(format!("HEAD {name}: {words}"));
+        let answer = result.map_err(|failure| refused(&failure.words))?;
+        if answer.is_success() || answer.status == 404 {
+            return Ok(answer);
+        }
+        let refusal = Refusal::of(&answer);
+        Err(refused(&format!("{refusal}{}", remedy::of(&refusal, &self.options, true))))
+    }
+
+    /// What is asked next about a file; `None` = its size is known.
+    fn question(&self, looked: &LookUp) -> io::Result<Option<String>> {
+        match self.options.http_object_mode {
+            ObjectMode::Range => Ok(looked.whole.is_none().then(|| looked.file.clone())),
+            ObjectMode::Block => match looked.search.next() {
+                Some(number) => Ok(Some(self.block_name(&looked.file, number)?)),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// Takes the answer to it.
+    fn learn(&self, looked: &mut LookUp, name: &str, result: Result<Answer, Failure>) -> io::Result<()> {
+        let answer = self.looked_up(result, name)?;
+        match self.options.http_object_mode {
+            ObjectMode::Range => {
+                looked.whole = Some(answer.is_success().then(|| answer.told.unwrap_or(0)));
+            }
+            ObjectMode::Block => {
+                let is_there = self.is_block(&answer, name, &looked.file)?;
+                looked.search.learn(is_there);
+            }
+        }
+        Ok(())
+    }
+
+    /// The size of a file about which everything is known that has to be.
+    fn found(&self, looked: &LookUp) -> Option<u64> {
+        match looked.whole {
+            Some(size) => size,
+            None => Some(looked.search.count() * self.block).filter(|&size| size > 0),
+        }
+    }
+
+    /// Looks up many files, several at a time.
+    fn look_up_all(
+        &mut self,
+        names: &[PathBuf],
+        progress: &mut dyn FnMut(),
+    ) -> Result<Vec<Option<u64>>, String> {
+        let mut all = Vec::with_capacity(names.len());
+        for name in names {
+            let file = self.server_name(name).map_err(|error| error.to_string())?;
+            all.push(LookUp { file, whole: None, search: Search::default() });
+        }
+        let mut asked: Vec<String> = vec![String::new(); all.len()];
+        let mut next = 0;
+        loop {
+            while next < all.len() && self.client.in_flight() < LOOK_UPS {
+                self.look_on(&all[next], &mut asked[next], next as u32)?;
+                next += 1;
+            }
+            while let Some(done) = self.client.next_done() {
+                let place = done.token as usize;
+                let words = |error: io::Error| {
+                    format!("{}: {}", names[place].display(), iolite_types::describe_error(&error))
+                };
+                self.learn(&mut all[place], &asked[place], done.result).map_err(words)?;
+                self.look_on(&all[place], &mut asked[place], done.token)?;
+                progress();
+            }
+            if next == all.len() && self.client.in_flight() == 0 {
+                return Ok(all.iter().map(|looked| self.found(looked)).collect());
+            }
+            match self.client.drive(None) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.to_string()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks the next question about a file, if there is one.
+    fn look_on(&mut self, looked: &LookUp, asked: &mut String, token: u32) -> Result<(), String> {
+        let Some(name) = self.question(looked).map_err(|error| error.to_string())? else { return Ok(()) };
+        let head = self.client.head(Method::Head, &Object::whole(&name), &[]);
+        *asked = name;
+        let request =
+            Request { head, body: (std::ptr::null(), 0), sink: Sink::Text, head_only: true, fields: true };
+        // SAFETY: there is no body, and no memory that the answer goes to.
+        unsafe { self.client.begin(token, request) };
+        Ok(())
+    }
+
+    /// How many blocks of a file there are.
     fn count_blocks(&mut self, file: &str) -> io::Result<u64> {
-        if !self.has_block(file, 0)? {
-            return Ok(0);
+        let mut looked = LookUp { file: file.to_owned(), whole: None, search: Search::default() };
+        while let Some(name) = self.question(&looked)? {
+            let head = self.client.head(Method::Head, &Object::whole(&name), &[]);
+            let result = self.client.call(head, &[], true);
+            self.learn(&mut looked, &name, result)?;
         }
-        // One that is there, and one that is not.
-        let (mut there, mut missing) = (0, 1);
-        while self.has_block(file, missing)? {
-            there = missing;
-            missing = missing.saturating_mul(2);
-        }
-        while missing - there > 1 {
-            let middle = there + (missing - there) / 2;
-            if self.has_block(file, middle)? { there = middle } else { missing = middle }
-        }
-        Ok(missing)
+        Ok(looked.search.count())
     }
 
     fn needs_one_block(&self) -> io::Result<()> {
@@ -89,6 +222,9 @@ impl HttpEngine {
     }
 
     fn size_of(&mut self, file: &str) -> io::Result<Option<u64>> {
+        if self.options.http_s3_list > 0 {
+            return Ok(None);
+        }
         match self.options.http_object_mode {
             ObjectMode::Range => {
                 let answer = self.ask(Method::Head, file, &[])?;
@@ -107,6 +243,16 @@ impl Storage for HttpEngine {
     fn size(&mut self, name: &Path) -> io::Result<Option<u64>> {
         let name = self.server_name(name)?;
         self.size_of(&name)
+    }
+
+    fn sizes(&mut self, names: &[PathBuf], progress: &mut dyn FnMut()) -> Result<Vec<Option<u64>>, String> {
+        if self.options.http_s3_list > 0 {
+            return Ok(vec![None; names.len()]);
+        }
+        if self.options.http_object_mode == ObjectMode::Block {
+            self.needs_one_block().map_err(|error| error.to_string())?;
+        }
+        self.look_up_all(names, progress)
     }
 
     fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>> {
@@ -143,11 +289,75 @@ impl Storage for HttpEngine {
         Ok(())
     }
 
-    fn list(&mut self, _: &Path) -> io::Result<Vec<PathBuf>> {
-        Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "ioengine=http lists no names; give them with filename=",
-        ))
+    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        if self.options.http_mode != HttpProtocol::S3 {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "only http_mode=s3 lists names; give them with filename=",
+            ));
+        }
+        let (bucket, prefix) = self.listed(directory).map_err(io::Error::other)?;
+        let mut names = Vec::new();
+        let mut from: Option<String> = None;
+        loop {
+            let query = listing::query(&prefix, listing::MOST_NAMES, from.as_deref());
+            let object = Object { name: &bucket, part: None, query: &query };
+            let head = self.client.head(Method::Get, &object, &[]);
+            let answer = self.client.call(head, &[], false);
+            let answer = answer.map_err(|failure| format!("GET {bucket}: {}", failure.words));
+            let answer = answer.and_then(|answer| match answer.is_success() {
+                true => Ok(answer),
+                false => {
+                    let refusal = Refusal::of(&answer);
+                    Err(format!("GET {bucket}: {refusal}{}", remedy::of(&refusal, &self.options, false)))
+                }
+            });
+            let answer = answer.map_err(io::Error::other)?;
+            names.extend(listing::names(&answer).into_iter().filter_map(|name| self.file_of(&bucket, name)));
+            if names.len() > MOST_LISTED {
+                return Err(io::Error::other(format!("more than {MOST_LISTED} names begin like this")));
+            }
+            from = listing::page(&answer).next;
+            if from.is_none() {
+                break;
+            }
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+/// Most names that are listed.
+const MOST_LISTED: usize = 10_000_000;
+
+impl HttpEngine {
+    /// The bucket as requests name it, and the beginning of the names in it that this name means.
+    pub(super) fn listed(&self, name: &Path) -> Result<(String, String), String> {
+        let text = name.to_str().ok_or_else(|| format!("{}: names of objects are UTF-8", name.display()))?;
+        let text = text.trim_start_matches('/');
+        if self.options.http_s3_addressing == Addressing::Virtual {
+            return Ok(("/".to_owned(), text.to_owned()));
+        }
+        let (bucket, prefix) = text.split_once('/').unwrap_or((text, ""));
+        if bucket.is_empty() {
+            return Err("this names no bucket; give /BUCKET or /BUCKET/PREFIX".to_owned());
+        }
+        Ok((format!("/{bucket}"), prefix.to_owned()))
+    }
+
+    /// The file that an object of the list is, or is a block of; `None` = of none with these blocks.
+    fn file_of(&self, bucket: &str, object: String) -> Option<PathBuf> {
+        let file = match self.options.http_object_mode {
+            ObjectMode::Range => object,
+            ObjectMode::Block => {
+                let (rest, length) = object.rsplit_once('_')?;
+                let (file, offset) = rest.rsplit_once('_')?;
+                (length.parse::<u64>().is_ok() && offset.parse::<u64>().is_ok()).then(|| file.to_owned())?
+            }
+        };
+        let between = if bucket == "/" { "" } else { "/" };
+        Some(PathBuf::from(format!("{bucket}{between}{file}")))
     }
 }
 

@@ -358,6 +358,81 @@ pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
 }
 
 #[test]
+pub fn names_are_listed_in_parts() {
+    let server = ObjectServer::start();
+    report(&server, "--filename=/bkt/dir/a:/bkt/dir/b --rw=write --size=80k");
+    report(&server, "--filename=/bkt/other --rw=write --size=80k");
+    // Twenty names, seven at a time: three requests go through the list. Each of the units in flight goes by itself.
+    for (how, names) in [("--iodepth=1", 40), ("--iodepth=2", 40), ("--io_submit_mode=offload", 40)] {
+        let line = format!("--filename=/bkt/dir/ --rw=read --http_s3_list=7 --size=24k {how}");
+        let json = report(&server, &line);
+        assert_eq!((json.job().ios(), json.job().int("read.ttfb_ns.N")), ([6, 0, 0], 6), "{how}");
+        let told = run(&server, &line).ok().stdout;
+        assert!(told.contains(&format!("http: names listed: {names}")), "{how}: {told}");
+    }
+    let asked: Vec<String> = server.requests().into_iter().map(|seen| seen.path).collect();
+    let first = "/bkt?encoding-type=url&list-type=2&max-keys=7&prefix=dir%2F";
+    assert!(asked.iter().any(|path| path == first), "{asked:?}");
+    assert!(
+        asked.iter().any(|path| path.starts_with("/bkt?continuation-token=%2Fbkt%2Fdir%2F")),
+        "{asked:?}"
+    );
+    // A whole bucket, and nothing.
+    for (name, count) in [("/bkt", 40), ("/bkt/", 40), ("/bkt/none", 0)] {
+        let told =
+            run(&server, &format!("--filename={name} --rw=read --http_s3_list=1000 --size=8k --io_size=4k"));
+        let told = told.ok().stdout;
+        assert_eq!(told.contains(&format!("http: names listed: {count}")), count > 0, "{name}: {told}");
+    }
+    let refused = run(
+        &ObjectServer::behaving(|_| error("AccessDenied", 403)),
+        "--filename=/bkt/ --rw=read --http_s3_list=9 --size=4k",
+    );
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("GET list of /bkt/: 403 Forbidden"), "{}", refused.output());
+}
+
+#[test]
+fn files_are_found_by_the_beginning_of_their_names() {
+    let server = ObjectServer::start();
+    report(&server, "--filename=/bkt/dir/a:/bkt/dir/b --rw=write --size=32k");
+    server.put("/bkt/dir/whole", &[1; 8192]);
+    server.put("/bkt/other_0_4096", &[1; 4096]);
+    assert_eq!(report(&server, "--opendir=/bkt/dir/ --rw=read").job().bytes(), [32 << 10, 0, 0]);
+    let whole = report(&server, "--opendir=/bkt/dir/wh --http_object_mode=range --rw=read");
+    assert_eq!(whole.job().bytes(), [8192, 0, 0]);
+    let none = run(&server, "--opendir=/bkt/none --rw=read");
+    assert_eq!(none.code(), 1);
+    assert!(none.output().contains("there is nothing of a name that begins like this"), "{}", none.output());
+}
+
+#[test]
+fn the_sizes_of_many_files_are_asked_for_at_once() {
+    let server =
+        ObjectServer::behaving(
+            |seen| if seen.method == "HEAD" { Reply::Gathered(16) } else { Reply::Granted },
+        );
+    let names: Vec<String> = (0..64).map(|number| format!("/bkt/{number}")).collect();
+    for name in &names {
+        server.put(name, &[1; 4096]);
+        server.put(&format!("{name}_0_4096"), &[1; 4096]);
+    }
+    for mode in ["range", "block"] {
+        let line = format!("--filename={} --http_object_mode={mode} --rw=read", names.join(":"));
+        assert_eq!(report(&server, &line).job().bytes(), [64 * 4096, 0, 0], "{mode}");
+    }
+    assert_eq!(server.most_gathered(), 16);
+    let refusing = ObjectServer::behaving(|_| error("AccessDenied", 403));
+    let refused = run(&refusing, &format!("--filename={} --rw=read", names.join(":")));
+    assert_eq!(refused.code(), 1);
+    assert!(
+        refused.output().contains("HEAD /bkt/") && refused.output().contains("403"),
+        "{}",
+        refused.output()
+    );
+}
+
+#[test]
 pub fn broken_answers_are_errors_of_their_units() {
     let read = "--filename=/bkt/a --rw=read --size=16k";
     for (reply, said) in [
@@ -505,7 +580,10 @@ pub fn set_ups_that_cannot_work_are_refused_with_the_remedy() {
         ("--filename=/b/a --http_object_mode=x", "range"),
         ("--filename=/b/a --https=maybe", "insecure"),
         ("--filename=/b/a --http_retries=-1", "http_retries"),
-        ("--opendir=/b/a", "lists no names"),
+        ("--opendir=/b/a --http_mode=webdav", "only http_mode=s3 lists names"),
+        ("--filename=/b/a --http_s3_list=1001", "http_s3_list"),
+        ("--filename=/b/a --http_s3_list=10", "can be neither written, trimmed nor verified"),
+        ("--filename=/b/a --http_s3_list=10 --rw=read --http_create=1", "leave http_create out"),
     ] {
         let refused = run(&server, &format!("--rw=write --size=4k {line}"));
         assert_ne!(refused.code(), 0, "{line}");

@@ -125,6 +125,8 @@ own_options! {
         pub http_s3_checksum: ObjectChecksum,
         /// Bytes of the parts in which larger objects are uploaded; 0 = objects are uploaded whole.
         pub http_s3_multipart_size: u64,
+        /// Reads ask for so many names that begin like the file's; 0 = they ask for objects.
+        pub http_s3_list: u32,
         /// A file of certificates of authorities to trust; empty = those of the system.
         pub http_ca_file: String,
         /// A file with the certificate to show to the server; empty = none.
@@ -219,6 +221,7 @@ const OF_S3: &[&str] = &[
     "http_s3_addressing",
     "http_s3_checksum",
     "http_s3_multipart_size",
+    "http_s3_list",
     "http_s3_region",
     "http_s3_storage_class",
     "http_s3_sse_customer_key",
@@ -417,6 +420,14 @@ static HTTP_S3_MULTIPART_SIZE: Definition = option(
 )
 .default("0")
 .lands_in_engine(own!(HttpOptions.http_s3_multipart_size, number()));
+static HTTP_S3_LIST: Definition = option(
+    "http_s3_list",
+    Kind::Int,
+    "Reads list names that begin like filename, so many at a time; 0 = they read objects",
+)
+.default("0")
+.range(0, 1000)
+.lands_in_engine(own!(HttpOptions.http_s3_list, number()));
 static HTTP_CA_FILE: Definition = option(
     "http_ca_file",
     Kind::Str,
@@ -461,6 +472,7 @@ pub static OPTIONS: &[&Definition] = &[
     &HTTP_S3_ADDRESSING,
     &HTTP_S3_CHECKSUM,
     &HTTP_S3_MULTIPART_SIZE,
+    &HTTP_S3_LIST,
     &HTTP_CA_FILE,
     &HTTP_CERT_FILE,
     &HTTP_KEY_FILE,

@@ -54,6 +54,7 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_s3_checksum", http::objects_are_sent_with_what_to_check_them_by),
     test!("http:http_s3_multipart_size", uploads::a_file_that_is_one_object_is_written_in_parts_at_once),
     test!("http:http_auth", http::the_password_is_not_sent_to_who_asks_for_its_digest),
+    test!("http:http_s3_list", http::names_are_listed_in_parts),
     test!("http:http_ca_file", http::encrypted_connections_are_with_whom_they_should_be),
     test!("http:http_cert_file", http::encrypted_connections_are_with_whom_they_should_be),
     test!("http:http_key_file", http::encrypted_connections_are_with_whom_they_should_be),
