@@ -374,25 +374,34 @@ impl Gateway {
     /// # Panics
     /// When the gateway gives none.
     pub fn swift_token(&self) -> String {
+        let key = Gateway::SWIFT_SECRET;
+        let answer = self.ask("GET /auth/v1.0", &format!("X-Auth-User: u:swift\r\nX-Auth-Key: {key}"));
+        let token = answer.lines().find_map(|line| line.strip_prefix("X-Auth-Token: "));
+        token.unwrap_or_else(|| panic!("no token: {answer}")).trim().to_owned()
+    }
+
+    /// Makes a container, which is a bucket for S3.
+    ///
+    /// # Panics
+    /// When the gateway makes none.
+    pub fn make_container(&self, name: &str) {
+        let token = format!("X-Auth-Token: {}\r\nContent-Length: 0", self.swift_token());
+        let answer = self.ask(&format!("PUT /swift/v1/{name}"), &token);
+        assert!(answer.starts_with("HTTP/1.1 20"), "no container: {answer}");
+    }
+
+    fn ask(&self, request: &str, fields: &str) -> String {
         let asked = || {
             let mut connection = TcpStream::connect(self.address)?;
             connection.set_read_timeout(Some(PATIENCE))?;
-            let (host, key) = (self.address, Gateway::SWIFT_SECRET);
-            std::io::Write::write_all(
-                &mut connection,
-                format!(
-                    "GET /auth/v1.0 HTTP/1.1\r\nHost: {host}\r\nX-Auth-User: u:swift\r\nX-Auth-Key: {key}\r\n\
-                     Connection: close\r\n\r\n"
-                )
-                .as_bytes(),
-            )?;
+            let host = self.address;
+            let head = format!("{request} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\nConnection: close\r\n\r\n");
+            std::io::Write::write_all(&mut connection, head.as_bytes())?;
             let mut answer = String::new();
             connection.read_to_string(&mut answer)?;
             std::io::Result::Ok(answer)
         };
-        let answer = asked().expect("the gateway answers");
-        let token = answer.lines().find_map(|line| line.strip_prefix("X-Auth-Token: "));
-        token.unwrap_or_else(|| panic!("no token: {answer}")).trim().to_owned()
+        asked().expect("the gateway answers")
     }
 }
 

@@ -1,7 +1,7 @@
-//! `http` on real servers: MinIO and nginx. What any server does is in `http.rs`, which needs none.
+//! `http` on real servers: MinIO, nginx and the gateway of Ceph. What any server does is in `http.rs`, which needs none.
 
 use crate::common::{Finished, Json, Program, scratch};
-use iolite_testing::{Minio, Nginx, certificate, or_skip};
+use iolite_testing::{Ceph, Gateway, Minio, Nginx, certificate, or_skip};
 use std::path::Path;
 
 fn s3(server: &Minio, line: &str) -> String {
@@ -182,4 +182,102 @@ fn nginx_takes_gives_and_removes_files() {
     }
     let missing = start(dir.path(), &line("--filename=/f --rw=read --size=16k"));
     assert!(missing.output().contains("404 Not Found"), "{}", missing.output());
+}
+
+#[test]
+fn minio_lists_names_and_tells_what_it_has() {
+    let dir = scratch();
+    let server = or_skip!(Minio::start(dir.path(), false));
+    let run = |line: &str| report(dir.path(), &s3(&server, line));
+    run(
+        "--filename=/bkt/dir/a(1)+:/bkt/dir/b --rw=write --size=1m --iodepth=4 --http_s3_storage_class=REDUCED_REDUNDANCY",
+    );
+    run("--filename=/bkt/whole/x --rw=write --bs=256k --size=256k --http_object_mode=range");
+    // Looked up, read and removed by the names that it gives.
+    assert_eq!(run("--opendir=/bkt/dir/ --rw=randread --iodepth=4").job().bytes(), [1 << 20, 0, 0]);
+    assert_eq!(
+        run("--opendir=/bkt/whole --rw=read --http_object_mode=range").job().bytes(),
+        [256 << 10, 0, 0]
+    );
+    let listed =
+        start(dir.path(), &s3(&server, "--filename=/bkt/dir/ --rw=read --http_s3_list=5 --size=256k")).ok();
+    assert!(listed.stdout.contains("http: names listed: 16"), "{}", listed.stdout);
+    run("--opendir=/bkt/dir/ --rw=trim --iodepth=4");
+    let empty = start(dir.path(), &s3(&server, "--opendir=/bkt/dir/ --rw=read"));
+    assert!(empty.output().contains("there is nothing of a name"), "{}", empty.output());
+    let unknown = start(
+        dir.path(),
+        &s3(&server, "--filename=/bkt/u --rw=write --size=64k --http_s3_storage_class=MARBLE"),
+    );
+    assert!(unknown.output().contains("InvalidStorageClass"), "{}", unknown.output());
+}
+
+#[test]
+fn a_gateway_of_ceph_takes_gives_and_removes_objects() {
+    let dir = scratch();
+    let gateway = or_skip!(or_skip!(Ceph::shared()).gateway());
+    let (host, id, secret) = (gateway.host(), Gateway::ID, Gateway::SECRET);
+    let bucket = format!("bucket{}", std::process::id());
+    gateway.make_container(&bucket);
+    let s3 = |line: &str| {
+        format!(
+            "--name=job --ioengine=http --http_mode=s3 --http_host={host} --http_s3_keyid={id} --http_s3_key={secret} \
+             --http_retries=8 --bs=64k {line}"
+        )
+    };
+    let run = |line: &str| report(dir.path(), &s3(line));
+    run(&format!("--filename=/{bucket}/a --rw=randwrite --size=1m --iodepth=8 --verify=sha256"));
+    assert_eq!(
+        run(&format!("--filename=/{bucket}/a --rw=randread --iodepth=4")).job().bytes(),
+        [1 << 20, 0, 0]
+    );
+    assert_eq!(run(&format!("--opendir=/{bucket}/ --rw=read")).job().bytes(), [1 << 20, 0, 0]);
+    let list = s3(&format!("--filename=/{bucket} --rw=read --http_s3_list=6 --size=192k"));
+    let listed = start(dir.path(), &list).ok();
+    assert!(listed.stdout.contains("http: names listed: 16"), "{}", listed.stdout);
+    run(&format!("--filename=/{bucket}/a --rw=trim --size=1m --iodepth=4"));
+    // Names that have to be encoded are signed as they are sent.
+    run(&format!("--filename=/{bucket}/x(1)+$=@,'!* --rw=write --size=128k --verify=crc32c --unlink=1"));
+    let parts = "--http_object_mode=range --http_s3_multipart_size=5m --bs=5m --iodepth=3 --rw=write";
+    run(&format!(
+        "--filename=/{bucket}/p {parts} --size=15m --verify=crc32c --verify_interval=64k --unlink=1"
+    ));
+    let early =
+        start(dir.path(), &s3(&format!("--filename=/{bucket}/q {parts} --size=15m --io_size=5m"))).ok();
+    assert!(early.stdout.contains("of which there were 1 of 3 parts"), "{}", early.stdout);
+    for (line, said) in [
+        (format!("--filename=/{bucket}/a --http_s3_key=wrong"), "SignatureDoesNotMatch"),
+        (format!("--filename=/{bucket}/a --http_s3_keyid=wrong"), "InvalidAccessKeyId"),
+        ("--filename=/none/a".to_owned(), "NoSuchBucket"),
+        (format!("--filename=/{bucket}/a --rw=read"), "NoSuchKey"),
+    ] {
+        let refused = start(dir.path(), &s3(&format!("--rw=write --size=128k {line}")));
+        assert_eq!(refused.code(), 1, "{line}");
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+}
+
+#[test]
+fn a_gateway_of_ceph_speaks_swift() {
+    let dir = scratch();
+    let gateway = or_skip!(or_skip!(Ceph::shared()).gateway());
+    let container = format!("container{}", std::process::id());
+    gateway.make_container(&container);
+    std::fs::write(dir.path().join("token"), gateway.swift_token()).unwrap();
+    let line = |line: &str| {
+        format!(
+            "--name=job --ioengine=http --http_mode=swift --http_host={} --http_swift_auth_token_file=token --bs=64k \
+             --filename=/swift/v1/{container}/a --http_retries=8 {line}",
+            gateway.host()
+        )
+    };
+    let json = report(dir.path(), &line("--rw=randwrite --size=1m --iodepth=4 --verify=crc32c"));
+    assert_eq!(json.job().ios(), [16, 16, 0]);
+    assert_eq!(report(dir.path(), &line("--rw=read")).job().bytes(), [1 << 20, 0, 0]);
+    report(dir.path(), &line("--rw=trim --size=1m"));
+    let missing = start(dir.path(), &line("--rw=read --size=64k"));
+    assert!(missing.output().contains("404 Not Found"), "{}", missing.output());
+    let refused = start(dir.path(), &line("--rw=write --size=64k --http_swift_auth_token=wrong"));
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("http_swift_auth_token"), "{}", refused.output());
 }
