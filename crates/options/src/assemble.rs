@@ -76,6 +76,16 @@ impl<'a> Assembler<'a> {
             );
             self.warnings.push(Diagnostic { origin: job.origins.get("filename").cloned(), message });
         }
+        if let Some(directory) = job.files.directory.first()
+            && !job.files.filename.is_empty()
+            && job.files.names_in.as_ref() != Some(directory)
+        {
+            let message = format!(
+                "directory={directory}: comes after filename, and so its files are not in it (as with fio); give \
+                 directory first"
+            );
+            self.warnings.push(Diagnostic { origin: job.origins.get("directory").cloned(), message });
+        }
         if section.job_name() != section.name {
             // Files are named after the section, even if `name=` renames the job.
             job.files.filename_format = files_named_after(&section.name, &job.files.filename_format);

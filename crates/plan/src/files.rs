@@ -1,13 +1,12 @@
 //! Which files a worker uses.
 //!
-//! With `filename`, all clones share the named files, which lie in the first `directory`. Without `filename`, every
+//! With `filename`, all clones share the named files. Without `filename`, every
 //! clone has its own files, named by `filename_format`, and clones take the directories in turn. (fio documents both
-//! rules under `directory`.)
+//! rules under `directory`. The directory of named files is a part of their names already, see its options.)
 
 use crate::Names;
 use iolite_host::{EntryKind, Machine, Refusal};
 use iolite_options::JobOptions;
-use iolite_types::is_standard_stream;
 use std::path::{Path, PathBuf};
 
 /// The option to blame and what is wrong with it.
@@ -26,6 +25,10 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
     }
     if let Some(directory) = &options.files.opendir {
         let blame = |refusal| ("opendir", about("opendir", directory, refusal));
+        if !options.files.filename.is_empty() {
+            let words = "it cannot be combined with filename; give one of them".to_owned();
+            return Err(blame(Refusal { errno: None, words }));
+        }
         let mut files = machine.list(Path::new(directory)).map_err(blame)?;
         if files.is_empty() {
             return Err(blame(Refusal {
@@ -55,20 +58,7 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Names {
         };
         return Names::numbered(directory, &format_of(options, clone), FILE_NUMBER, options.files.nrfiles);
     }
-    let directory = options.files.directory.first().map_or(Path::new(""), Path::new);
-    let place = |name: &String| match Path::new(name) {
-        stream if is_standard_stream(stream) => stream.to_owned(),
-        name => prefixed(directory, name),
-    };
-    options.files.filename.iter().map(place).collect::<Vec<PathBuf>>().into()
-}
-
-/// `directory/name`. The directory is a prefix of absolute names as well.
-pub(crate) fn prefixed(directory: &Path, name: &Path) -> PathBuf {
-    if directory.as_os_str().is_empty() {
-        return name.to_owned();
-    }
-    directory.join(name.strip_prefix("/").unwrap_or(name))
+    options.files.filename.iter().map(PathBuf::from).collect::<Vec<PathBuf>>().into()
 }
 
 /// What stands for the number of a file in `filename_format`.
@@ -121,15 +111,15 @@ mod tests {
     }
 
     #[test]
-    fn given_names_are_shared_and_live_in_the_first_directory() {
+    fn given_names_are_shared() {
         let files = named(
             |o| {
                 o.files.directory = vec!["/mnt/0".into(), "/mnt/1".into()];
-                o.files.filename = vec!["hello".into(), "world".into()];
+                o.files.filename = vec!["/mnt/0/hello".into(), "world".into()];
             },
             5,
         );
-        assert_eq!(files, ["/mnt/0/hello", "/mnt/0/world"]);
+        assert_eq!(files, ["/mnt/0/hello", "world"]);
     }
 
     #[test]
@@ -178,6 +168,14 @@ mod tests {
             options
         };
         assert_eq!(names(&limited, 0, &machine).unwrap(), Names::from(vec!["/data/a".into()]));
+        let named = {
+            let mut options = options.clone();
+            options.files.filename = vec!["a".into()];
+            options
+        };
+        let (blamed, refusal) = names(&named, 0, &machine).unwrap_err();
+        assert_eq!(blamed, "opendir");
+        assert!(refusal.words.contains("cannot be combined with filename"), "{refusal}");
         let empty = {
             let mut options = options;
             options.files.opendir = Some("/empty".into());

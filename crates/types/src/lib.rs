@@ -14,7 +14,7 @@ pub use system_error::{describe_errno, describe_error, without_error_numbers};
 
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The direction of an I/O. Statistics, block sizes, mixes and rates exist once per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,6 +66,14 @@ pub fn common_multiple(a: u64, b: u64, least: u64, most: u64) -> Option<u64> {
 /// Whether this is the name of standard input or output, `-`, rather than of a file.
 pub fn is_standard_stream(name: &Path) -> bool {
     name == Path::new("-")
+}
+
+/// `directory/name`. The directory is a prefix of absolute names as well.
+pub fn prefixed(directory: &Path, name: &Path) -> PathBuf {
+    if directory.as_os_str().is_empty() {
+        return name.to_owned();
+    }
+    directory.join(name.strip_prefix("/").unwrap_or(name))
 }
 
 /// The operation that an engine performs with a unit.

@@ -1,7 +1,8 @@
 //! A value as it was given, before it lands: parsed as the option's definition says.
 
 use super::{Definition, Limits};
-use crate::values::{floats, integer, keyword, outside, per_direction, split, time};
+use crate::SizeValue;
+use crate::values::{floats, integer, keyword, outside, per_direction, size, split, time};
 use iolite_types::PerDirection;
 
 /// The text of one option's value, and what is needed to parse it.
@@ -46,6 +47,18 @@ impl<'a> Given<'a> {
             self.notes.push("takes one number, the others are ignored".to_owned());
         }
         self.checked_integer(&format!("{sign}{}", parts[0]))
+    }
+
+    /// A size, in bytes or percent. Further sizes after a comma are ignored with a note.
+    ///
+    /// # Errors
+    /// As [`size`].
+    pub fn size(&mut self) -> Result<SizeValue, String> {
+        let parts = split(self.required()?, &[',']);
+        if parts.len() > 1 {
+            self.notes.push("takes one size, the others are ignored".to_owned());
+        }
+        size(parts[0], self.kb_base, &mut self.notes)
     }
 
     fn checked_integer(&mut self, text: &str) -> Result<i128, String> {

@@ -1,8 +1,10 @@
 //! Files: their names, sizes, how they are made and how they take turns.
 
 use crate::definition::{Category, Definition, Given, Kind, Limits};
-use crate::values::{file_service, names, range, size};
+use crate::values::{file_service, names, range};
 use crate::{Fallocate, Range, SizeValue};
+use iolite_types::{is_standard_stream, prefixed};
+use std::path::Path;
 
 const fn files(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Files, kind, help)
@@ -12,11 +14,18 @@ const fn files(name: &'static str, kind: Kind, help: &'static str) -> Definition
 pub static NAMES: &[Definition] = &[
     files("filename", Kind::Str, "Files or devices to use, separated by colons (given again: more of them); \\: is a colon in a name, - is standard input or output")
         .lands(|job, given| {
-            let names = names(given.required()?)?;
+            let directory = job.files.directory.first().cloned();
+            let prefix = Path::new(directory.as_deref().unwrap_or_default());
+            let place = |name: String| match Path::new(&name) {
+                stream if is_standard_stream(stream) => name,
+                path => prefixed(prefix, path).display().to_string(),
+            };
+            let names = names(given.required()?)?.into_iter().map(place);
             if !std::mem::replace(&mut job.files.names_are_own, true) {
                 job.files.filename.clear();
             }
             job.files.filename.extend(names);
+            job.files.names_in = directory;
             job.files.nrfiles_limits_names = false;
             Ok(())
         }),
@@ -60,7 +69,7 @@ pub static NAMES: &[Definition] = &[
 pub static SIZES: &[Definition] = &[
     files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
         .lands(|job, given| {
-            job.extent.size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+            job.extent.size = some_size(given.size()?);
             Ok(())
         }),
     files(
@@ -70,7 +79,7 @@ pub static SIZES: &[Definition] = &[
     )
     .aliases(&["io_limit"])
     .lands(|job, given| {
-        job.extent.io_size = some_size(size(given.required()?, given.kb_base, &mut given.notes)?);
+        job.extent.io_size = some_size(given.size()?);
         Ok(())
     }),
     files("fill_device", Kind::Bool, "Write until there is no space left")
@@ -90,14 +99,14 @@ pub static SIZES: &[Definition] = &[
         .aliases(&["fileoffset"])
         .default("0")
         .lands(|job, given| {
-            job.extent.offset = size(given.required()?, given.kb_base, &mut given.notes)?;
+            job.extent.offset = given.size()?;
             Ok(())
         }),
     files("offset_increment", Kind::Size, "Distance between the starts of successive clones of the job")
         .under("offset")
         .default("0")
         .lands(|job, given| {
-            job.extent.offset_increment = size(given.required()?, given.kb_base, &mut given.notes)?;
+            job.extent.offset_increment = given.size()?;
             Ok(())
         }),
     files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")

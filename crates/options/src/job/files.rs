@@ -6,6 +6,7 @@ options! {
     /// The files of a job: their names, how they are made, opened and removed.
     pub struct FileOptions at files {
         pub directory: Vec<String>,
+        /// The names, with the directory that they are in.
         pub filename: Vec<String>,
         pub filename_format: String,
         pub unique_filename: bool,
@@ -14,6 +15,8 @@ options! {
         /// `filename` was given in the job's own section (or, for defaults, in a section of defaults): giving it again
         /// there adds names, as in fio.
         pub names_are_own: bool,
+        /// The directory that the names in `filename` are in: the first `directory`, if that was given before them.
+        pub names_in: Option<String>,
         /// `nrfiles` was given after `filename` or `opendir`: it limits how many of their files are used.
         pub nrfiles_limits_names: bool,
         /// 0 = as many as there are files.

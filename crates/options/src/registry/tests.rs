@@ -400,6 +400,7 @@ fn what_is_ignored_is_a_warning() {
     for (word, message) in [
         ("size=4x", "job.fio:7:4: size=4x: unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …), ignored"),
         ("iodepth=1,2", "job.fio:7:4: iodepth=1,2: takes one number, the others are ignored"),
+        ("size=1m,2m", "job.fio:7:4: size=1m,2m: takes one size, the others are ignored"),
         ("thread=2", "job.fio:7:4: thread=2: read as 1"),
         ("bs=4x", "job.fio:7:4: bs=4x: unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …), ignored"),
     ] {

@@ -209,6 +209,29 @@ fn nrfiles_behind_filename_limits_it() {
     assert_eq!(from_file("[global]\nfilename=a:b:c\n[a]\nnrfiles=2\n"), "ab");
 }
 
+/// As in fio: the directory that a name is in is the one that was given before it.
+#[test]
+fn names_are_in_the_directory_that_was_given_before_them() {
+    let of = |ran: Ran| (ran.batches.concat()[0].files.filename.clone(), ran.warnings);
+    let line = |text: &str| of(run(&text.split(' ').collect::<Vec<_>>()));
+    let told = |directory: &str| {
+        let what = "comes after filename, and so its files are not in it (as with fio); give directory first";
+        vec![format!("command line: directory={directory}: {what}")]
+    };
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    assert_eq!(line("--name=a --directory=d:e --filename=/x:y"), (names(&["d/x", "d/y"]), vec![]));
+    assert_eq!(line("--name=a --filename=/x:y --directory=d"), (names(&["/x", "y"]), told("d")));
+    assert_eq!(line("--name=a --directory=d --filename=-"), (names(&["-"]), vec![]));
+    assert_eq!(line("--filename=x --name=a --directory=d"), (names(&["x"]), told("d")));
+    assert_eq!(line("--name=a --filename=x --directory=d --filename=y"), (names(&["x", "d/y"]), vec![]));
+    let file = |text: &str| of(run_with(&["-"], text)).0;
+    // Within a section, the names are last.
+    assert_eq!(file("[a]\nfilename=x\ndirectory=d\n"), names(&["d/x"]));
+    assert_eq!(file("[global]\nfilename=x\ndirectory=d\n[a]\n"), names(&["d/x"]));
+    assert_eq!(file("[global]\ndirectory=d\n[a]\nfilename=x\n"), names(&["d/x"]));
+    assert_eq!(file("[global]\nfilename=x\n[a]\ndirectory=d\n"), names(&["x"]));
+}
+
 /// As in fio, names given one by one form one list, and replace those of the defaults.
 #[test]
 fn filename_given_again_adds_in_its_section_only() {

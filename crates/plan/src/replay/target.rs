@@ -1,9 +1,9 @@
 //! Where the I/O of a trace goes.
 
-use crate::files::prefixed;
 use iolite_host::{DeviceNumber, Machine};
 use iolite_options::JobOptions;
 use iolite_trace::FileName;
+use iolite_types::prefixed;
 use std::path::PathBuf;
 
 /// Where the I/O of a trace goes: to the files that it names, below a directory, or all to one.
