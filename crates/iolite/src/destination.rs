@@ -2,7 +2,8 @@
 //!
 //! A report that is there is replaced, not begun: whatever ends the run, the old report is there until the new one is
 //! complete. Until then the new one grows in a file beside it, whose name ends in `.unfinished`; whoever follows that
-//! file (`tail -f`) sees all of it, because in the end it takes the place of the old one. A file that is empty, or was
+//! file (`tail -f`) sees all of it, because in the end it takes the place of the old one. If there is a file of that name
+//! (somebody's, or what a killed run has left), it is kept, and the name of the new one has a number as well. A file that is empty, or was
 //! not there, has nothing to lose: there the report grows in the file itself.
 
 use iolite_os::files;
@@ -11,6 +12,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// How many names are tried for the file beside the report.
+const MOST_BESIDE: u32 = 100;
 
 /// What the name of a file ends in while it is not complete.
 const UNFINISHED: &str = ".unfinished";
@@ -125,22 +129,30 @@ fn replacement(path: &Path, old: &std::fs::Metadata) -> Option<Way> {
         return None;
     }
     let target = std::fs::canonicalize(path).ok()?;
-    let path = beside(path);
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(&path).ok()?;
-    // If it was there: another run may write to it, or it is what a killed run has left.
-    files::try_lock(&file).ok()?;
+    let (file, path) = new_file(&beside(path))?;
     let new = file.metadata().ok()?;
-    if !new.is_file() || (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        if new.len() == 0 {
-            let _ = std::fs::remove_file(&path);
-        }
+    let is_alike = (new.uid(), new.gid()) == (old.uid(), old.gid());
+    if !is_alike || file.set_permissions(std::fs::Permissions::from_mode(old.mode())).is_err() {
+        let _ = std::fs::remove_file(&path);
         return None;
     }
-    file.set_len(0).ok()?;
-    file.set_permissions(std::fs::Permissions::from_mode(old.mode())).ok()?;
     Some(Way::Beside { file, path, target })
+}
+
+/// Makes a file of this name or, if that is taken, of the name with a number.
+fn new_file(path: &Path) -> Option<(File, PathBuf)> {
+    for number in 0..MOST_BESIDE {
+        let mut name = OsString::from(path);
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name) {
+            Ok(file) => return Some((file, name.into())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 /// Replaces the content of a file. If there is no room for the new one, the old one stays.
@@ -218,19 +230,21 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_links_and_what_a_killed_run_has_left_is_taken() {
+    fn links_stay_links_and_a_file_that_is_there_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         fs::create_dir(path("reports")).unwrap();
         fs::write(path("reports/first"), "old").unwrap();
-        fs::write(path("reports/first.unfinished"), "what a killed run had to say").unwrap();
+        fs::write(path("reports/first.unfinished"), "somebody's").unwrap();
         std::os::unix::fs::symlink("reports/first", path("latest")).unwrap();
         let mut to = Destination::open(&path("latest")).unwrap();
         write(&mut to, "new");
+        assert_eq!(fs::read_to_string(path("reports/first.unfinished.1")).unwrap(), "new");
         to.complete().unwrap();
         assert!(fs::symlink_metadata(path("latest")).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(path("reports/first")).unwrap(), "new");
-        assert_eq!(names(&path("reports")), ["first"]);
+        assert_eq!(names(&path("reports")), ["first", "first.unfinished"]);
+        assert_eq!(fs::read_to_string(path("reports/first.unfinished")).unwrap(), "somebody's");
     }
 
     #[test]
@@ -239,8 +253,9 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         let old = "old, and longer than what follows";
         fs::write(path("report"), old).unwrap();
-        // Another run is writing to the file beside it; and the report has a second name.
-        let other = Destination::open(&path("report")).unwrap();
+        // No more names are free beside it; and the report has a second name.
+        fs::write(path("report.unfinished"), "").unwrap();
+        (1..MOST_BESIDE).for_each(|n| fs::write(path(&format!("report.unfinished.{n}")), "").unwrap());
         fs::write(path("one"), old).unwrap();
         fs::hard_link(path("one"), path("two")).unwrap();
         for name in ["report", "one"] {
@@ -251,7 +266,6 @@ mod tests {
             assert_eq!(fs::read_to_string(path(name)).unwrap(), "new");
         }
         assert_eq!(fs::read_to_string(path("two")).unwrap(), "new");
-        drop(other);
     }
 
     #[test]

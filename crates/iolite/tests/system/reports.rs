@@ -30,13 +30,13 @@ fn a_killed_run_leaves_the_old_report() {
         running.signal(libc::SIGKILL);
         running.wait();
         assert_eq!(fs::read_to_string(dir.path().join("report")).unwrap(), OLD, "{format}");
-        // The next run takes what it has left.
+        // The next run keeps what it has left: it may be somebody's.
         let line = format!("--output=report --output-format={format} --name=j --ioengine=null --size=64k");
         Program::under_test().line(dir.path(), &line).ok();
         let report = fs::read_to_string(dir.path().join("report")).unwrap();
         assert!(!report.contains(OLD) && report.contains('j'), "{format}: {report}");
         let names: Vec<String> = files_in(dir.path()).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["report"], "{format}");
+        assert_eq!(names, ["report", "report.unfinished"], "{format}");
     }
 }
 
