@@ -93,6 +93,8 @@ pub struct Control {
     phase: AtomicU32,
     /// The id of the process or thread. Written by the worker.
     pub id: AtomicI32,
+    /// The process group of a command that runs before or after the job; 0 = none runs. Written by the worker.
+    pub command_group: AtomicI32,
     /// The errno that ended the job, 0 for none. Written by the worker.
     pub errno: AtomicI32,
     /// The number of open files. Written by the worker.

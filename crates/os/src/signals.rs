@@ -110,6 +110,12 @@ pub fn interrupt_thread(thread: libc::pid_t) {
     unsafe { libc::syscall(libc::SYS_tgkill, process_id(), thread, INTERRUPT) };
 }
 
+/// Sends a signal to all processes of a group. Does nothing if there are none.
+pub fn kill_group(group: libc::pid_t, signal: libc::c_int) {
+    assert!(group > 1, "0 and 1 mean other groups");
+    kill(-group, signal);
+}
+
 /// Sends a signal to a process. Does nothing if the process has ended.
 pub fn kill(pid: libc::pid_t, signal: libc::c_int) {
     // SAFETY: no pointers are involved.

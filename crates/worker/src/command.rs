@@ -1,23 +1,43 @@
 //! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 
-use iolite_os::explained;
+use iolite_os::{explained, signals};
 pub use iolite_plan::commands::When;
 use iolite_plan::commands::output_file;
 use iolite_types::describe_error;
 use std::fs::File;
 use std::io;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a command has ended.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// How long a command that is asked to end has for that.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// The note that says where a command's output goes.
 pub fn note(job: &str, when: When) -> String {
     format!("{job} : Saving output of {} in {}", when.word(), output_file(job, when))
 }
 
-/// Runs a command in a shell and waits for it. Its standard output and standard error go to a file.
+/// Runs a command in a shell and waits for it. Its standard output and standard error go to a file. Once `stops` is true, it is
+/// asked to end, and killed if it does not.
+///
+/// The command and what it starts are a process group of their own, which `group` names while it runs: if the worker
+/// is killed, others can end it. What goes on in the background after the shell has ended is left alone.
 ///
 /// # Errors
 /// The command cannot be started, its output file cannot be created, or it exits with a failure.
-pub fn run(job: &str, when: When, command: &str) -> io::Result<()> {
+pub fn run(
+    job: &str,
+    when: When,
+    command: &str,
+    group: &AtomicI32,
+    stops: impl Fn() -> bool,
+) -> io::Result<()> {
     let path = output_file(job, when);
     let output = File::create(&path).map_err(|error| {
         explained(
@@ -27,16 +47,42 @@ pub fn run(job: &str, when: When, command: &str) -> io::Result<()> {
     })?;
     let errors = output.try_clone()?;
     // The standard library unblocks the signals that the run has blocked for itself.
-    let status = Command::new("/bin/sh")
+    let mut child = Command::new("/bin/sh")
         .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)
-        .status()?;
-    if status.success() {
+        .process_group(0)
+        .spawn()?;
+    group.store(child.id() as i32, Relaxed);
+    let status = wait(&mut child, &stops);
+    group.store(0, Relaxed);
+    let status = status?;
+    // One that was ended has not failed.
+    if status.success() || stops() {
         Ok(())
     } else {
         Err(io::Error::other(format!("\"{command}\" ended with {status}")))
+    }
+}
+
+/// Waits for the end, which is demanded once `stops` is true.
+fn wait(child: &mut Child, stops: &impl Fn() -> bool) -> io::Result<ExitStatus> {
+    let mut asked: Option<Instant> = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        let group = child.id() as i32;
+        match asked {
+            None if stops() => {
+                signals::kill_group(group, libc::SIGTERM);
+                asked = Some(Instant::now());
+            }
+            Some(asked) if asked.elapsed() > GRACE => signals::kill_group(group, libc::SIGKILL),
+            _ => {}
+        }
+        std::thread::sleep(LOOK);
     }
 }
 

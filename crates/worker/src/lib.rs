@@ -227,7 +227,10 @@ impl Worker<'_> {
     fn run_command(&self, when: command::When, command: &str) -> Result<(), Stop> {
         let name = &self.resolved.name;
         Message::Note(self.number(), command::note(name, when)).send(self.messages);
-        command::run(name, when, command).map_err(|error| Stop::new("func=exec", &error))
+        // What follows a job has to be done also if the run is asked to end.
+        let stops = || when == command::When::Before && self.stop_requested();
+        let group = &self.control().command_group;
+        command::run(name, when, command, group, stops).map_err(|error| Stop::new("func=exec", &error))
     }
 
     fn wait_for_start(&self) {

@@ -44,6 +44,14 @@ fn processes() -> impl Iterator<Item = (i32, i32)> {
     })
 }
 
+/// Whether all threads of this process are stopped by a signal.
+fn is_stopped(pid: i32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    })
+}
+
 /// How many workers the program says were killed, in fio's words or ours.
 fn deaths(run: &Finished) -> usize {
     let said = |line: &&str| {
@@ -299,6 +307,47 @@ fn insist(mut running: Running) -> Finished {
     running.wait()
 }
 
+/// How many processes have this among their words.
+fn running_with(word: &str) -> usize {
+    let has_word = |entry: &fs::DirEntry| {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).any(|one| one == word.as_bytes())
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter(has_word).count()
+}
+
+/// A command before a job is ended with the run, with all that it has started; a job that was not begun does no I/O.
+#[test]
+fn an_interrupt_ends_the_command_before_a_job() {
+    // A number of seconds that nobody else sleeps.
+    let seconds = format!("{}", 1_000_000 + u64::from(std::process::id()));
+    for mode in ["--thread=0", "--thread=1"] {
+        for deaf in ["", "trap '' TERM; "] {
+            let dir = scratch();
+            let prerun = format!("--exec_prerun={deaf}touch begun; sleep {seconds}; true");
+            let words = ["--name=j", "--ioengine=null", "--size=1M", "--output-format=json", mode, &prerun];
+            let mut running = Program::under_test().start(dir.path(), words);
+            running.wait_until("the command", |_| dir.path().join("begun").exists());
+            running.signal(libc::SIGINT);
+            let run = running.wait();
+            assert_eq!(run.code(), 128, "{mode} {deaf}: {run}");
+            assert_eq!(Json::parse(&run.stdout).job().ios(), [0; 3], "{mode} {deaf}: {run}");
+            assert_eq!(running_with(&seconds), 0, "{mode} {deaf}: it is left");
+        }
+        // The same if nobody can ask it any more.
+        let dir = scratch();
+        let prerun = format!("--exec_prerun=touch begun; sleep {seconds}; true");
+        let words = ["--name=j", "--ioengine=null", "--size=1M", mode, &prerun];
+        let mut running = Program::under_test().start(dir.path(), words);
+        running.wait_until("the command", |_| dir.path().join("begun").exists());
+        running.signal(libc::SIGKILL);
+        running.wait();
+        while running_with(&seconds) > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
 /// Whoever asks again means it: what hangs is killed, and told. The others are not touched.
 #[test]
 fn what_hangs_is_given_up_at_a_later_signal() {
@@ -312,8 +361,11 @@ fn what_hangs_is_given_up_at_a_later_signal() {
         let file = dir.path().canonicalize().unwrap().join("f");
         // Nothing shows from outside that the first I/Os have been logged in memory.
         std::thread::sleep(std::time::Duration::from_secs(1));
-        for pid in workers_on(&running, &file) {
-            send(pid, libc::SIGSTOP);
+        let workers = workers_on(&running, &file);
+        assert!(!workers.is_empty());
+        workers.iter().for_each(|&pid| send(pid, libc::SIGSTOP));
+        while !workers.iter().all(|&pid| is_stopped(pid)) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         let run = insist(running);
         assert_eq!(run.code(), 128, "{run}");
@@ -376,7 +428,7 @@ fn what_is_in_memory_of_a_worker_that_hangs_is_kept() {
 fn a_trigger_that_hangs_is_given_up() {
     let dir = scratch();
     let words =
-        ["--trigger-timeout=0", "--trigger=touch begun; exec sleep 1000", "--name=j", "--ioengine=null"];
+        ["--trigger-timeout=0", "--trigger=touch begun; sleep 1000; true", "--name=j", "--ioengine=null"];
     let words = words.into_iter().chain(["--size=1M", "--time_based", "--runtime=100"]);
     let mut running = Program::under_test().start(dir.path(), words);
     running.wait_until("the command", |_| dir.path().join("begun").exists());

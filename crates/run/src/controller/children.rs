@@ -146,6 +146,13 @@ impl Work for Shared {
 
     fn clean_up(&self) {
         self.groups.remove();
+        // A worker that was given up, or killed, has left the command that it was waiting for.
+        for worker in &self.plan.workers {
+            match self.arena.slot(worker.index).control.command_group.load(Relaxed) {
+                0 => {}
+                group => signals::kill_group(group, libc::SIGKILL),
+            }
+        }
     }
 
     fn may_be_deaf(&self, worker: u32) -> bool {

@@ -4,9 +4,11 @@
 //! so that it can appear again.
 
 use super::{Controller, Events};
+use iolite_os::signals;
 use iolite_plan::verification::kept_states;
 use iolite_stats::EventKind;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -103,7 +105,8 @@ impl Watch {
     /// Starts the trigger's command. It runs while the workers end.
     fn start_command(&mut self) -> Result<(), String> {
         let Some(command) = &self.trigger.command else { return Ok(()) };
-        let started = Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::null()).spawn();
+        let started =
+            Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::null()).process_group(0).spawn();
         self.command = Some(started.map_err(|error| format!("the trigger \"{command}\": {error}"))?);
         Ok(())
     }
@@ -117,7 +120,8 @@ impl Watch {
     fn give_up_command(&mut self) -> Option<String> {
         let mut child = self.command.take()?;
         let command = self.trigger.command.as_deref().unwrap_or_default();
-        match child.kill().and_then(|()| child.wait()) {
+        signals::kill_group(child.id() as i32, libc::SIGKILL);
+        match child.wait() {
             Ok(_) => Some(format!("the trigger \"{command}\" did not end, and is given up")),
             Err(error) => Some(format!("the trigger \"{command}\": {error}")),
         }
