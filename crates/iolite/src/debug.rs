@@ -82,7 +82,7 @@ impl Subscriber for Printer {
         if !self.wants_worker(line.worker) {
             return;
         }
-        let text = format!("{:<8} {:<6} {}\n", event.metadata().target(), std::process::id(), line.text);
+        let text = format!("{:<8} {:<5} {}\n", event.metadata().target(), std::process::id(), line.text);
         let text = harmless(text.as_bytes());
         // There is nobody left to tell that nobody reads this.
         let _ = if TO_ERROR.load(Relaxed) {

@@ -182,6 +182,12 @@ fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         }
         job.buffers.refill_buffers = true;
     }
+    let is_all_pattern =
+        !job.buffers.buffer_pattern.is_empty() && job.buffers.buffer_compress_percentage == 0;
+    if is_all_pattern && job.buffers.dedupe_percentage > 0 && job.is_set("dedupe_percentage") {
+        let message = "dedupe_percentage: has no effect together with buffer_pattern".to_owned();
+        warnings.push(Diagnostic { origin: origin(job, "dedupe_percentage"), message });
+    }
     let fixed = job.buffers.zero_buffers || !job.buffers.buffer_pattern.is_empty();
     if fixed && !job.is_set("scramble_buffers") {
         job.buffers.scramble_buffers = false;

@@ -94,16 +94,24 @@ impl SteadyReport {
         }
     }
 
-    /// The largest distance of a measurement from the mean.
+    /// Whether there are enough measurements to judge by.
+    fn is_full(&self) -> bool {
+        self.window.len() >= self.size
+    }
+
+    /// The largest distance of a measurement from the mean; 0 while the window is not full, as with fio.
     pub fn deviation(&self) -> f64 {
+        if !self.is_full() {
+            return 0.0;
+        }
         let mean = self.mean(self.quantity);
         self.window.iter().map(|one| (one.of(self.quantity) as f64 - mean).abs()).fold(0.0, f64::max)
     }
 
-    /// The rise of the fitted line from one measurement to the next.
+    /// The rise of the fitted line from one measurement to the next; 0 while the window is not full, as with fio.
     pub fn rise(&self) -> f64 {
         let count = self.window.len() as f64;
-        if count < 2.0 {
+        if !self.is_full() || count < 2.0 {
             return 0.0;
         }
         let (middle, mean) = ((count - 1.0) / 2.0, self.mean(self.quantity));
@@ -145,6 +153,7 @@ mod tests {
     fn deviation_from_the_mean() {
         let mut state = state(false, 5.0, true, 3);
         assert!(!push(&mut state, 996) && !push(&mut state, 1001), "the window is not full");
+        assert_eq!((state.deviation(), state.criterion()), (0.0, 0.0), "the window is not full");
         assert!(push(&mut state, 996));
         assert!((state.deviation() - 3.333_333).abs() < 1e-6);
         assert!((state.criterion() - 0.334_113).abs() < 1e-6);

@@ -113,3 +113,14 @@ fn the_table_names_options() {
         assert!(canonical.contains(&name), "{name}");
     }
 }
+
+/// A pattern leaves nothing to be duplicated, unless a part of each block is compressible.
+#[test]
+fn duplicates_of_a_pattern_are_told() {
+    let warnings = |more: &str| {
+        run(&["--name=x", "--size=1m", "--buffer_pattern=0x11", "--dedupe_percentage=50", more]).warnings
+    };
+    let told = "command line: dedupe_percentage: has no effect together with buffer_pattern";
+    assert_eq!(warnings("--rw=write"), [told]);
+    assert_eq!(warnings("--buffer_compress_percentage=50"), [""; 0]);
+}
