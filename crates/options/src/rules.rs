@@ -3,7 +3,7 @@
 //! These are the rules of the language, which apply wherever the job runs. They are applied once, when all options of
 //! a job are known.
 
-use crate::engines::{Capability, Data, HttpOptions, NbdOptions};
+use crate::engines::{Capability, Data, HttpOptions, IscsiOptions, NbdOptions};
 use crate::{Diagnostic, JobOptions, Origin, Range, SplitEntry, SubmitMode, Verify, engines};
 use iolite_types::Direction;
 
@@ -66,6 +66,11 @@ fn settle_device(job: &mut JobOptions) {
     if job.engine.of::<NbdOptions>().is_some() && !has_names {
         job.files.filename = vec!["nbd".to_owned()];
     }
+    let names = std::mem::take(&mut job.files.filename);
+    job.files.filename = match job.engine.of_mut::<IscsiOptions>() {
+        Some(own) => own.settle_names(&names),
+        None => names,
+    };
 }
 
 /// What an engine sends to another end is not there to be read back: who receives it verifies it. Networks count in bits.

@@ -31,6 +31,7 @@ mod external;
 mod failures;
 mod http;
 mod idleness;
+mod libiscsi;
 mod log_tools;
 mod logs;
 mod machine;

@@ -4,15 +4,16 @@ use super::{
     Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
 };
 use super::{
-    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, LibaioOptions,
-    MmapOptions,
+    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, IscsiOptions,
+    LibaioOptions, MmapOptions,
 };
 use super::{
     MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
 };
 use super::{RadosOptions, RbdOptions};
 use super::{
-    ceph, external, files, gluster, http, io_uring, libaio, local, mmap, nbd, network, nfs, pvsync2, sg,
+    ceph, external, files, gluster, http, io_uring, iscsi, libaio, local, mmap, nbd, network, nfs, pvsync2,
+    sg,
 };
 use crate::definition::Definition;
 
@@ -121,7 +122,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 39] = [
+pub(super) const ALL: [EngineInfo; 40] = [
     engine("cpuio", "Burns processor cycles in place of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -182,7 +183,7 @@ pub(super) const ALL: [EngineInfo; 39] = [
     engine("nbd", "Network block devices by libnbd")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
-        .can(&[Sync, Trim])
+        .can(&[Sync, Trim, FixedSize])
         .loads_library()
         .own(|| NbdOptions::default().into(), nbd::OPTIONS),
     engine("posixaio", "aio_read(3) and aio_write(3)").completion(Completion::LibraryThreads),
@@ -247,6 +248,12 @@ pub(super) const ALL: [EngineInfo; 39] = [
         .can(&[Sync, Trim, Extend, MadeByWriting])
         .loads_library()
         .own(|| HttpOptions::default().into(), http::OPTIONS),
+    engine("libiscsi", "Disks of iSCSI targets, without the kernel's initiator")
+        .data(Data::OwnStorage)
+        .completion(Completion::Engine)
+        .can(&[Sync, Trim, FixedSize])
+        .loads_library()
+        .own(|| IscsiOptions::default().into(), iscsi::OPTIONS),
     engine("dev-dax", "Persistent memory by a DAX device")
         .works_on(Target::DaxDevice)
         .can(&[Sync, CopyIntoFile])

@@ -4,7 +4,7 @@ use super::facets::Facets;
 use super::own::{AsFio, Idle, OwnOptions, found};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
-    IoUringOptions, LibaioOptions,
+    IoUringOptions, IscsiOptions, LibaioOptions,
 };
 use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
@@ -60,6 +60,7 @@ engine_options! {
     External(ExternalOptions),
     Http(HttpOptions),
     IoUring(IoUringOptions),
+    Iscsi(IscsiOptions),
     Libaio(LibaioOptions),
     Mmap(MmapOptions),
     Mtd(MtdOptions),

@@ -25,6 +25,7 @@ mod files;
 mod gluster;
 mod http;
 mod io_uring;
+mod iscsi;
 mod libaio;
 mod local;
 mod mmap;
@@ -47,6 +48,7 @@ pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
 };
 pub use io_uring::IoUringOptions;
+pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
 pub use mmap::MmapOptions;

@@ -85,6 +85,8 @@ fn every_engine_option_is_declared() {
         "iscsi_initiator",
         "iscsi_password",
         "ceph_timeout",
+        "http_auth",
+        "http_s3_list",
     ];
     let is_ours = |engine: &EngineInfo, definition: &Definition| {
         let name = definition.name;
@@ -174,6 +176,7 @@ fn supported_engines() {
             "rados",
             "rbd",
             "http",
+            "libiscsi",
             "dev-dax",
             "libpmem",
             "external"

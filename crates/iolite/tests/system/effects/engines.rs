@@ -70,6 +70,20 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_s3_sse_customer_key_env", http::secrets_come_from_files_and_the_environment),
     test!("nbd:uri", nbd::what_is_wrong_with_the_address_is_told),
     test!("nbd:nbd_timeout", nbd::a_server_that_dies_or_hangs_is_an_error),
+    test!(
+        "libiscsi:iscsi_password",
+        libiscsi::who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere
+    ),
+    test!(
+        "libiscsi:iscsi_password_file",
+        libiscsi::who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere
+    ),
+    test!(
+        "libiscsi:iscsi_password_env",
+        libiscsi::who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere
+    ),
+    test!("libiscsi:iscsi_initiator", libiscsi::what_is_wrong_with_an_address_is_told),
+    test!("libiscsi:iscsi_timeout", libiscsi::a_target_that_goes_away_is_an_error),
     test!("nfs:nfs_url", nfs::what_is_wrong_is_told_and_nothing_secret_with_it),
     test!("nfs:nfs_timeout", nfs::a_server_that_does_not_come_back_is_an_error),
     test!("nfs:nfs_uncommitted", nfs::little_waits_to_be_committed_if_little_may),

@@ -1,0 +1,396 @@
+//! A session with a disk, and the commands in flight on it.
+
+use super::address::Address;
+use super::library::{Callback, Context, FROM_DISK, Library, NO_DATA, NORMAL, Sent, TO_DISK, Task};
+use crate::Errno;
+use iolite_os::explained;
+use libc::{c_int, c_void};
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::CString;
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// After so long whoever waits looks around.
+pub(super) const NAP: Duration = Duration::from_millis(100);
+
+/// What the disk says of a command.
+const GOOD: c_int = 0;
+const RESERVED: c_int = 0x18;
+/// What the library says of a command whose connection is gone.
+const CANCELLED: c_int = 0x0f00_0000;
+
+/// What a command transfers.
+#[derive(Clone, Copy)]
+pub(super) enum Data {
+    None,
+    In(*mut u8, usize),
+    Out(*const u8, usize),
+}
+
+/// A finished command: who has begun it, and the words where it failed.
+pub(super) struct Over {
+    pub(super) number: u32,
+    pub(super) failure: Option<(Errno, String)>,
+}
+
+/// The place of a command, which does not move.
+struct Slot {
+    number: u32,
+    /// The command is in flight.
+    is_open: Cell<bool>,
+    status: Cell<c_int>,
+    task: Cell<*mut Task>,
+    done: *const UnsafeCell<Vec<u32>>,
+    /// What is sent with it, and beside the buffer.
+    sent: UnsafeCell<Sent>,
+    parameters: UnsafeCell<[u8; 24]>,
+}
+
+/// A session.
+pub(super) struct Disk {
+    library: Rc<Library>,
+    context: *mut Context,
+    lun: c_int,
+    slots: Vec<Box<Slot>>,
+    done: Box<UnsafeCell<Vec<u32>>>,
+    pub(super) in_flight: usize,
+    patience: Duration,
+    heard: Instant,
+    /// The words for the commands that have failed.
+    failure: Option<(Errno, String)>,
+    /// The disk, for words.
+    name: String,
+    /// Bytes of a block.
+    pub(super) block: u64,
+    pub(super) size: u64,
+    pub(super) can_trim: bool,
+    pub(super) is_read_only: bool,
+}
+
+/// # Safety
+/// `data` is a slot.
+unsafe extern "C" fn over(_: *mut Context, status: c_int, _: *mut c_void, data: *mut c_void) {
+    // SAFETY: slots and what they point to are there as long as the session, and the library calls back only from within
+    // functions that the session calls while it does not look at them.
+    unsafe {
+        let slot = &*data.cast::<Slot>();
+        // (What was given up is over already.)
+        if slot.is_open.replace(false) {
+            slot.status.set(status);
+            (*(*slot.done).get()).push(slot.number);
+        }
+    }
+}
+
+const CALLBACK: Callback = over;
+
+impl Disk {
+    /// Logs in, and asks the disk what it is, for as long as `patience` says.
+    pub(super) fn new(
+        library: &Rc<Library>,
+        address: &Address,
+        password: Option<&str>,
+        initiator: &str,
+        patience: Duration,
+    ) -> io::Result<Disk> {
+        let text = |text: &str| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
+        let (portal, target, initiator) = (text(&address.portal)?, text(&address.target)?, text(initiator)?);
+        // SAFETY: the name ends with zero.
+        let context = unsafe { (library.create)(initiator.as_ptr()) };
+        if context.is_null() {
+            return Err(io::Error::other("no session can be made; is the initiator's name one (iqn.…)?"));
+        }
+        let mut disk = Disk {
+            library: library.clone(),
+            context,
+            lun: address.lun,
+            slots: Vec::new(),
+            done: Box::default(),
+            in_flight: 0,
+            patience,
+            heard: Instant::now(),
+            failure: None,
+            name: address.shown(),
+            block: 512,
+            size: 0,
+            can_trim: false,
+            is_read_only: false,
+        };
+        let lib = disk.library.clone();
+        // SAFETY: the session is there, and texts end with zero.
+        unsafe {
+            (lib.set_kind)(context, NORMAL);
+            (lib.stay_broken)(context, 1);
+            (lib.set_target)(context, target.as_ptr());
+            if let Some(user) = &address.user {
+                let (user, password) = (text(user)?, text(password.unwrap_or_default())?);
+                (lib.set_user)(context, user.as_ptr(), password.as_ptr());
+            }
+        }
+        let slot = disk.slot(0);
+        // SAFETY: as above; the slot is there until the session is not.
+        let begun = unsafe { (lib.connect)(context, portal.as_ptr(), address.lun, CALLBACK, slot) };
+        disk.in_flight += 1;
+        if begun != 0 {
+            disk.lose();
+        }
+        disk.finish()?;
+        disk.ask()?;
+        Ok(disk)
+    }
+
+    /// A slot for a command that is about to begin, as the library knows it.
+    fn slot(&mut self, number: u32) -> *mut c_void {
+        while self.slots.len() <= number as usize {
+            let number = self.slots.len() as u32;
+            self.slots.push(Box::new(Slot {
+                number,
+                is_open: Cell::new(false),
+                status: Cell::new(0),
+                task: Cell::new(std::ptr::null_mut()),
+                done: &raw const *self.done,
+                sent: UnsafeCell::new(Sent { size: 0, data: std::ptr::null() }),
+                parameters: UnsafeCell::new([0; 24]),
+            }));
+        }
+        if self.in_flight == 0 {
+            self.heard = Instant::now();
+        }
+        let slot = &self.slots[number as usize];
+        slot.is_open.set(true);
+        (&raw const **slot).cast_mut().cast()
+    }
+
+    /// How large it is, in which blocks, and what it can do.
+    fn ask(&mut self) -> io::Result<()> {
+        let mut answer = [0; 32];
+        let mut command = [0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, answer.len() as u8, 0, 0];
+        self.call(&mut command, Data::In(answer.as_mut_ptr(), answer.len()))?;
+        let last = u64::from_be_bytes(answer[..8].try_into().expect("there are eight"));
+        self.block = u32::from_be_bytes(answer[8..12].try_into().expect("there are four")).max(1).into();
+        self.size = last.saturating_add(1).saturating_mul(self.block);
+        self.can_trim = answer[14] & 0x80 != 0;
+        // A disk that does not tell can be written.
+        let mut modes = [0; 192];
+        let mut command = [0x1a, 0, 0x3f, 0, modes.len() as u8, 0];
+        if self.call(&mut command, Data::In(modes.as_mut_ptr(), modes.len())).is_ok() {
+            self.is_read_only = modes[2] & 0x80 != 0;
+        }
+        Ok(())
+    }
+
+    /// Begins a command.
+    ///
+    /// # Safety
+    /// Its data is valid until the command is over or the session is gone. No other command in flight has this number.
+    pub(super) unsafe fn begin(
+        &mut self,
+        number: u32,
+        command: &mut [u8],
+        data: Data,
+    ) -> Result<(), (Errno, String)> {
+        if let Some((errno, words)) = &self.failure {
+            return Err((*errno, words.clone()));
+        }
+        let lib = self.library.clone();
+        let (way, length) = match data {
+            Data::None => (NO_DATA, 0),
+            Data::In(_, length) => (FROM_DISK, length),
+            Data::Out(_, length) => (TO_DISK, length),
+        };
+        let place = self.slot(number);
+        let slot = &self.slots[number as usize];
+        // SAFETY: the command is copied; the data is valid as the caller promises, and the slot until the session is gone.
+        let begun = unsafe {
+            let task = (lib.new_task)(command.len() as c_int, command.as_mut_ptr(), way, length as c_int);
+            slot.task.set(task);
+            let mut sent = std::ptr::null_mut();
+            match data {
+                Data::In(to, length) => drop((lib.receive_into)(task, length as c_int, to)),
+                Data::Out(from, length) => {
+                    *slot.sent.get() = Sent { size: length, data: from };
+                    sent = slot.sent.get();
+                }
+                Data::None => {}
+            }
+            (lib.begin)(self.context, self.lun, task, CALLBACK, sent, place)
+        };
+        if begun != 0 && self.slots[number as usize].is_open.replace(false) {
+            self.free(number);
+            return Err((Errno(libc::EIO), format!("{}: {}", self.name, lib.words(self.context))));
+        }
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    fn free(&self, number: u32) {
+        let task = self.slots[number as usize].task.replace(std::ptr::null_mut());
+        if !task.is_null() {
+            // SAFETY: the command is over, and nobody else has it.
+            unsafe { (self.library.free_task)(task) };
+        }
+    }
+
+    /// Trims a range of blocks.
+    pub(super) fn begin_trim(&mut self, number: u32, start: u64, blocks: u32) -> Result<(), (Errno, String)> {
+        self.slot(number);
+        self.slots[number as usize].is_open.set(false);
+        let parameters = self.slots[number as usize].parameters.get();
+        let mut bytes = [0; 24];
+        // The length of the parameters behind these two bytes, and that of the one range among them.
+        bytes[..4].copy_from_slice(&[0, 22, 0, 16]);
+        bytes[8..16].copy_from_slice(&start.to_be_bytes());
+        bytes[16..20].copy_from_slice(&blocks.to_be_bytes());
+        let mut command = [0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0];
+        // SAFETY: the command of this slot is over, and its parameters stay where they are until the next one is.
+        unsafe {
+            *parameters = bytes;
+            self.begin(number, &mut command, Data::Out(parameters.cast::<u8>(), bytes.len()))
+        }
+    }
+
+    /// How many commands are over and have not been taken.
+    pub(super) fn count_done(&mut self) -> usize {
+        self.done.get_mut().len()
+    }
+
+    /// The command that was over first.
+    pub(super) fn next_done(&mut self) -> Option<Over> {
+        let done = self.done.get_mut();
+        if done.is_empty() {
+            return None;
+        }
+        let number = done.remove(0);
+        self.in_flight -= 1;
+        self.free(number);
+        let status = self.slots[number as usize].status.get();
+        if status == CANCELLED && self.failure.is_none() {
+            self.lose();
+        }
+        let failure = match (status, &self.failure) {
+            (GOOD, _) => None,
+            (_, Some(failure)) => Some(failure.clone()),
+            (RESERVED, None) => {
+                Some((Errno(libc::EBUSY), format!("{}: somebody else has reserved it", self.name)))
+            }
+            (status, None) => Some((Errno(libc::EIO), self.complaint(status))),
+        };
+        Some(Over { number, failure })
+    }
+
+    /// Why the disk refuses a command.
+    fn complaint(&self, status: c_int) -> String {
+        let words = self.library.words(self.context);
+        match (words.is_empty(), status < CANCELLED) {
+            (true, _) => format!("{}: status {status:02x}h", self.name),
+            (false, true) => format!("{}: status {status:02x}h: {words}", self.name),
+            (false, false) => format!("{}: {words}", self.name),
+        }
+    }
+
+    /// What to wait for: a socket, and for what it has to be ready.
+    pub(super) fn watched(&self) -> libc::pollfd {
+        // SAFETY: the session is there.
+        let (fd, events) =
+            unsafe { ((self.library.descriptor)(self.context), (self.library.events)(self.context)) };
+        libc::pollfd { fd: if self.failure.is_some() { -1 } else { fd }, events: events as i16, revents: 0 }
+    }
+
+    /// Goes on with what the socket is ready for.
+    pub(super) fn go_on(&mut self, ready: i16) {
+        if self.failure.is_some() {
+            return;
+        }
+        let before = self.count_done();
+        // SAFETY: the session is there; what is in flight is kept by who has begun it.
+        if unsafe { (self.library.service)(self.context, c_int::from(ready)) } < 0 {
+            self.lose();
+        } else if self.count_done() > before {
+            self.heard = Instant::now();
+        } else if self.in_flight > 0 && self.heard.elapsed() >= self.patience {
+            let words =
+                format!("{}: no answer within {} s (iscsi_timeout)", self.name, self.patience.as_secs());
+            self.give_up(Errno(libc::ETIMEDOUT), words);
+        }
+    }
+
+    fn lose(&mut self) {
+        let what = if self.size == 0 { "there is no connection" } else { "the connection was lost" };
+        let words = format!("{}: {what}: {}", self.name, self.library.words(self.context));
+        self.give_up(Errno(libc::ENOTCONN), words);
+    }
+
+    /// Everything in flight has failed, and there will be nothing more.
+    fn give_up(&mut self, errno: Errno, words: String) {
+        self.failure = Some((errno, words));
+        let done = self.done.get_mut();
+        for slot in self.slots.iter().filter(|slot| slot.is_open.replace(false)) {
+            // (The library frees what it has still.)
+            slot.task.set(std::ptr::null_mut());
+            slot.status.set(-1);
+            done.push(slot.number);
+        }
+    }
+
+    /// Makes a command and waits for its end: nothing else is in flight.
+    fn call(&mut self, command: &mut [u8], data: Data) -> io::Result<()> {
+        let told = |(errno, words): (Errno, String)| explained(&io::Error::from(errno), words);
+        // SAFETY: what it transfers is there until it is over, and it is waited for.
+        unsafe { self.begin(0, command, data) }.map_err(told)?;
+        self.finish()
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        loop {
+            if let Some(over) = self.next_done() {
+                let told = |(errno, words): (Errno, String)| explained(&io::Error::from(errno), words);
+                return over.failure.map_or(Ok(()), |failure| Err(told(failure)));
+            }
+            let mut watched = [self.watched()];
+            // (A signal ends no wait that nobody repeats.)
+            let _ = wait(&mut watched, NAP);
+            self.go_on(watched[0].revents);
+        }
+    }
+
+    /// Puts all of the disk's cache on stable storage.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        self.call(&mut [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0], Data::None)
+    }
+
+    /// Writes these blocks.
+    pub(super) fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut command =
+            transfer(0x8a, offset / self.block, (bytes.len() as u64 / self.block) as u32, false);
+        self.call(&mut command, Data::Out(bytes.as_ptr(), bytes.len()))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Whatever is in flight is given up: from now on nobody's memory is touched.
+        // SAFETY: the session is there; slots outlive it.
+        unsafe { (self.library.destroy)(self.context) };
+    }
+}
+
+/// READ(16) or WRITE(16).
+pub(super) fn transfer(code: u8, start: u64, blocks: u32, is_stable: bool) -> [u8; 16] {
+    let mut command = [0; 16];
+    command[0] = code;
+    command[1] = if is_stable { 0x08 } else { 0 };
+    command[2..10].copy_from_slice(&start.to_be_bytes());
+    command[10..14].copy_from_slice(&blocks.to_be_bytes());
+    command
+}
+
+/// Sleeps until one of these is ready.
+pub(super) fn wait(watched: &mut [libc::pollfd], limit: Duration) -> io::Result<()> {
+    let limit = libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
+    // SAFETY: the descriptors are valid through the call, as the time is; no mask.
+    let ready = unsafe {
+        libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, &raw const limit, std::ptr::null())
+    };
+    if ready < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

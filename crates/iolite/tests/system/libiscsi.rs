@@ -1,0 +1,146 @@
+//! `libiscsi` on a real target: tgt.
+
+use crate::common::{Finished, Json, Program, scratch};
+use iolite_testing::{Tgt, or_skip};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+fn iscsi(name: &str, line: &str) -> String {
+    format!("--name=job --ioengine=libiscsi --filename={name} --bs=4k {line}")
+}
+
+fn start(dir: &Path, line: &str) -> Finished {
+    Program::own().line(dir, line)
+}
+
+#[track_caller]
+fn report(dir: &Path, line: &str) -> Json {
+    let json = Json::parse(&start(dir, &format!("{line} --output-format=json")).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+#[test]
+fn disks_are_read_written_trimmed_and_synced() {
+    let dir = scratch();
+    let target = or_skip!(Tgt::start(dir.path(), 8 << 20, 512, false));
+    let run = |line: &str| report(dir.path(), &iscsi(&target.name(""), line));
+    let json = run("--rw=randwrite --iodepth=32 --verify=crc32c --fsync=64 --end_fsync=1");
+    assert_eq!(json.job().bytes(), [8 << 20, 8 << 20, 0]);
+    run("--rw=randrw --iodepth=16 --numjobs=2 --size=4m --offset_increment=4m --verify=md5");
+    assert_eq!(run("--rw=read --bs=512k --iodepth=4 --thread").job().bytes()[0], 8 << 20);
+    run("--rw=write --bs=512 --size=64k --sync=1");
+    assert!(fs::read(target.image()).unwrap()[..4096].iter().any(|&byte| byte != 0));
+    let before = fs::metadata(target.image()).unwrap().blocks();
+    assert_eq!(run("--rw=trim --bs=1m --size=8m --iodepth=2").job().ios()[2], 8);
+    assert!(fs::metadata(target.image()).unwrap().blocks() < before, "trims give space back");
+    // Whoever forgets the backslashes is understood as well.
+    report(dir.path(), &iscsi(&target.name("").replace('\\', ""), "--rw=randread --iodepth=8 --size=1m"));
+    for (line, said) in [
+        ("--rw=write --size=4k --unlink=1", "cannot be removed"),
+        ("--rw=read --bs=768 --size=768k", "the disk has blocks of 512 bytes"),
+        ("--rw=write --size=4k --readonly", "--readonly"),
+    ] {
+        let refused = start(dir.path(), &iscsi(&target.name(""), line));
+        assert_eq!(refused.code(), 1, "{line}: {}", refused.output());
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+    target.protect();
+    let refused = start(dir.path(), &iscsi(&target.name(""), "--rw=write --size=64k"));
+    assert!(refused.output().contains("write-protected"), "{}", refused.output());
+    run("--rw=read --size=64k");
+}
+
+#[test]
+fn large_blocks_are_the_disks_own() {
+    let dir = scratch();
+    let target = or_skip!(Tgt::start(dir.path(), 8 << 20, 4096, false));
+    report(dir.path(), &iscsi(&target.name(""), "--rw=randwrite --iodepth=8 --verify=crc32c"));
+    let refused = start(dir.path(), &iscsi(&target.name(""), "--rw=read --bs=512 --size=64k"));
+    assert_eq!(refused.code(), 1);
+    assert!(refused.output().contains("bs=512: the disk has blocks of 4096 bytes"), "{}", refused.output());
+}
+
+#[test]
+pub fn who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere() {
+    let dir = scratch();
+    let target = or_skip!(Tgt::start(dir.path(), 4 << 20, 512, true));
+    let (user, password) = (Tgt::USER, Tgt::PASSWORD);
+    let in_url = target.name(&format!("{user}%{password}@"));
+    let named = target.name(&format!("{user}@"));
+    fs::write(dir.path().join("password"), password).unwrap();
+    let job =
+        format!("[j]\nioengine=libiscsi\nfilename={in_url}\nrw=randrw\nsize=1m\nbs=4k\nverify=crc32c\n");
+    fs::write(dir.path().join("j.fio"), job).unwrap();
+    // SAFETY: no thread of this test program looks at this variable, and only this test sets it.
+    unsafe { std::env::set_var("IOLITE_TEST_ISCSI_PASSWORD", password) };
+    for line in [
+        iscsi(&in_url, "--rw=randwrite --iodepth=8 --size=1m --output-format=json --debug=all"),
+        iscsi(&in_url, "--rw=randwrite --size=64k --write_iolog=trace --write_lat_log=log"),
+        iscsi(
+            &named,
+            "--rw=read --size=64k --iscsi_password_file=password --output-format=normal,json,terse",
+        ),
+        iscsi(&named, "--rw=read --size=64k --iscsi_password_env=IOLITE_TEST_ISCSI_PASSWORD"),
+        iscsi(&named, &format!("--rw=read --size=64k --iscsi_password={password} --output-format=json")),
+        "j.fio".to_owned(),
+        "j.fio --showcmd".to_owned(),
+    ] {
+        let done = start(dir.path(), &line).ok();
+        assert!(!done.output().contains(password), "{line}: {}", done.output());
+    }
+    assert!(!fs::read_to_string(dir.path().join("trace")).unwrap().contains(password));
+    for line in [
+        iscsi(&target.name(&format!("{user}%wrong-password-1@")), "--rw=read"),
+        iscsi(&target.name(""), "--rw=read"),
+        iscsi(&named, "--rw=read"),
+    ] {
+        let refused = start(dir.path(), &line);
+        assert_eq!(refused.code(), 1, "{line}");
+        assert!(!refused.output().contains("wrong-password-1"), "{}", refused.output());
+        assert!(refused.output().contains("iscsi://"), "{}", refused.output());
+    }
+    assert!(start(dir.path(), &iscsi(&named, "--rw=read")).output().contains("the password is missing"));
+}
+
+#[test]
+pub fn a_target_that_goes_away_is_an_error() {
+    let dir = scratch();
+    for kill in [true, false] {
+        let mut target = or_skip!(Tgt::start(&dir.path().join(kill.to_string()), 16 << 20, 512, false));
+        let job = "--rw=randwrite --iodepth=8 --time_based --runtime=60 --rate_iops=500 --iscsi_timeout=1s --status-interval=100ms";
+        let line = iscsi(&target.name(""), job);
+        let mut running = Program::own().start(dir.path(), line.split_whitespace());
+        running.wait_until("it runs", |running| running.stdout().contains("IOPS="));
+        if kill {
+            target.kill()
+        } else {
+            target.signal(libc::SIGSTOP)
+        }
+        let ended = running.wait();
+        let said = if kill { "the connection was lost" } else { "no answer within 1 s (iscsi_timeout)" };
+        assert_eq!(ended.code(), 1);
+        assert!(ended.output().contains(said), "{}", ended.output());
+    }
+}
+
+#[test]
+pub fn what_is_wrong_with_an_address_is_told() {
+    let dir = scratch();
+    let target = or_skip!(Tgt::start(dir.path(), 4 << 20, 512, false));
+    let good = target.name("");
+    for (name, said) in [
+        ("disk".to_owned(), "a disk is named as in filename=iscsi://"),
+        (good.replace("/1", "/x"), "the number of the disk"),
+        (good.replace("disk", "other"), "iscsi://"),
+        (good.replace("/1", "/9"), "iscsi://"),
+        (r"iscsi\://127.0.0.1\:1/iqn.x/1".to_owned(), "iscsi://"),
+    ] {
+        let refused = start(dir.path(), &iscsi(&name, "--rw=read --iscsi_timeout=5s"));
+        assert_eq!(refused.code(), 1, "{name}");
+        assert!(refused.output().contains(said), "{name}: {}", refused.output());
+    }
+    let other = iscsi(&good, "--rw=read --size=64k --iscsi_initiator=iqn.2026-01.org.example:me");
+    report(dir.path(), &other);
+}
