@@ -3,17 +3,18 @@
 use crate::bare::Pattern;
 use crate::measure::Measure::{self, *};
 use Against::{BareRing, Itself, Nothing, Peer, Recorded};
-use Place::{Disk, Memory, ObjectStore, Zram};
+use Place::{Cluster, Disk, Memory, ObjectStore, Zram};
 
 /// One comparison.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Case {
     /// The name that selects the case on the command line.
     pub name: &'static str,
     /// What the case shows.
     pub about: &'static str,
     /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards, `{device}` for the
-    /// block device of the case's [`Place`], `{host}` for its server.
+    /// block device of the case's [`Place`], `{host}` for its server, `{conf}` for the configuration of its
+    /// cluster.
     pub job: &'static str,
     /// The number that is compared.
     pub measure: Measure,
@@ -51,6 +52,8 @@ pub enum Place {
     Zram,
     /// A MinIO that keeps its data in memory.
     ObjectStore,
+    /// A Ceph cluster that keeps its data in memory, with the object and the image `bench`, of 64 MiB each.
+    Cluster,
 }
 
 /// Requests to an object store. (What is read is written before.)
@@ -61,6 +64,35 @@ macro_rules! s3 {
              --http_s3_key=a-very-secret-key --http_s3_region=eu-test-1 --http_retries=8 --group_reporting ",
             $options
         )
+    };
+}
+
+/// I/Os of 4 KiB at depth 32 to an object (`rados`) or an image (`rbd`) of a Ceph cluster: their rate, the CPU time of the
+/// job with all threads of the library, and that of the job's own thread.
+macro_rules! ceph {
+    ($engine:literal, $options:literal, $rw:literal) => {
+        [
+            ceph!($engine, $options, $rw, "", Iops, 1.0),
+            ceph!($engine, $options, $rw, "-cpu", AllCpuPerIo, 1.0),
+            ceph!($engine, $options, $rw, "-thread", ThreadCpuPerIo, 2.0),
+        ]
+    };
+    ($engine:literal, $options:literal, $rw:literal, $suffix:literal, $measure:expr, $reach:literal) => {
+        case(
+            concat!($engine, "-", $rw, $suffix),
+            concat!($rw, " of 4 KiB at depth 32 by ", $engine),
+            concat!(
+                "--time_based --ioengine=",
+                $engine,
+                " --clientname=admin --pool=pool --bs=4k --iodepth=32 --size=64m --norandommap --rw=",
+                $rw,
+                " ",
+                $options
+            ),
+            $measure,
+            $reach,
+        )
+        .on(Cluster)
     };
 }
 
@@ -468,7 +500,24 @@ pub const CASES: &[Case] = &[
     )
     .on(ObjectStore)
     .against(Recorded(174e3)),
+    RADOS_READS[0],
+    RADOS_READS[1],
+    RADOS_READS[2],
+    RADOS_WRITES[0],
+    RADOS_WRITES[1],
+    RADOS_WRITES[2],
+    RBD_READS[0],
+    RBD_READS[1],
+    RBD_READS[2],
+    RBD_WRITES[0],
+    RBD_WRITES[1],
+    RBD_WRITES[2],
 ];
+
+const RADOS_READS: [Case; 3] = ceph!("rados", "--conf={conf} --filename=bench", "randread");
+const RADOS_WRITES: [Case; 3] = ceph!("rados", "--conf={conf} --filename=bench", "randwrite");
+const RBD_READS: [Case; 3] = ceph!("rbd", "--rbdname=bench", "randread");
+const RBD_WRITES: [Case; 3] = ceph!("rbd", "--rbdname=bench", "randwrite");
 
 /// The cases whose names contain one of `parts`; all cases if there are none.
 pub fn chosen(parts: &[String]) -> Result<Vec<&'static Case>, String> {

@@ -17,6 +17,7 @@ mod rates;
 mod recorded;
 mod rounds;
 mod table;
+mod threads;
 
 use arguments::Arguments;
 use std::process::ExitCode;

@@ -18,6 +18,10 @@ pub enum Measure {
     /// Nanoseconds of user and system CPU of all jobs per KiB that was written: less is better. For jobs at both ends of a
     /// connection: fio counts each part of a block as an I/O, and not all bytes of blocks that came in parts.
     CpuPerKib,
+    /// Nanoseconds of user and system CPU of the job's own thread per I/O, without the threads of a library: less is better.
+    ThreadCpuPerIo,
+    /// The same of all threads of all processes, as the kernel counts it: less is better.
+    AllCpuPerIo,
     /// How close the CPU time of the job is to this percent of its run time, 1 = exactly: more is better.
     Load(u32),
     /// Seconds from start to exit: less is better.
@@ -39,6 +43,8 @@ impl Measure {
             Measure::UserCpuPerIo => "user ns/IO",
             Measure::CpuPerIo => "CPU ns/IO",
             Measure::CpuPerKib => "CPU ns/KiB",
+            Measure::ThreadCpuPerIo => "own CPU ns/IO",
+            Measure::AllCpuPerIo => "all CPU ns/IO",
             Measure::WallSeconds => "s",
             Measure::PeakMemory => "MiB",
             Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => "ratio",
@@ -52,6 +58,7 @@ impl Measure {
             Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => ours / theirs,
             Measure::UserCpuPerIo | Measure::CpuPerIo | Measure::CpuPerKib => theirs / ours,
             Measure::WallSeconds | Measure::PeakMemory => theirs / ours,
+            Measure::ThreadCpuPerIo | Measure::AllCpuPerIo => theirs / ours,
         }
     }
 
@@ -73,9 +80,11 @@ impl Measure {
                 Ok(1.0 - (reached - f64::from(percent) / 100.0).abs())
             }
             Measure::TailSpeed => tail_speed(reports),
-            Measure::WallSeconds | Measure::PeakMemory | Measure::RoomForFiles(_) => {
-                Err("not in a report".into())
-            }
+            Measure::WallSeconds
+            | Measure::PeakMemory
+            | Measure::RoomForFiles(_)
+            | Measure::ThreadCpuPerIo
+            | Measure::AllCpuPerIo => Err("not in a report".into()),
         }
     }
 }

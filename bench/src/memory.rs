@@ -15,7 +15,7 @@ pub fn peak(child: &mut Child) -> std::io::Result<u64> {
 }
 
 /// A process and all its descendants.
-fn family(root: u32) -> HashSet<u32> {
+pub fn family(root: u32) -> HashSet<u32> {
     let parents: HashMap<u32, u32> = processes().filter_map(|id| Some((id, parent(id)?))).collect();
     let belongs = |mut id: u32| {
         // A chain of parents has at most as many links as there are processes, unless processes change meanwhile.

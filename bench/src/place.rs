@@ -2,9 +2,10 @@
 
 use crate::arguments::Arguments;
 use crate::cases;
-use iolite_testing::Minio;
+use iolite_testing::{Ceph, Minio};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// A place that was made for one case.
@@ -12,6 +13,7 @@ pub struct Place {
     directory: TempDir,
     device: Option<Zram>,
     server: Option<(Minio, TempDir)>,
+    cluster: Option<&'static Ceph>,
 }
 
 impl Place {
@@ -19,7 +21,7 @@ impl Place {
     pub fn new(kind: cases::Place, arguments: &Arguments) -> Result<Place, String> {
         let parent = match kind {
             cases::Place::Disk => &arguments.disk,
-            cases::Place::Memory | cases::Place::Zram | cases::Place::ObjectStore => &arguments.directory,
+            _ => &arguments.directory,
         };
         let make = || {
             let made = tempfile::Builder::new().prefix("iolite-bench-").tempdir_in(parent);
@@ -32,7 +34,8 @@ impl Place {
         } else {
             None
         };
-        Ok(Place { directory: make()?, device, server })
+        let cluster = if kind == cases::Place::Cluster { Some(cluster()?) } else { None };
+        Ok(Place { directory: make()?, device, server, cluster })
     }
 
     /// The directory.
@@ -45,13 +48,19 @@ impl Place {
         self.device.as_ref().map(|device| device.path.as_path())
     }
 
-    /// A job's options with `{directory}`, `{device}` and `{host}` replaced by those of this place.
+    /// The file that tells of the cluster, if there is one.
+    pub fn conf(&self) -> Option<PathBuf> {
+        self.cluster.map(Ceph::conf)
+    }
+
+    /// A job's options with `{directory}`, `{device}`, `{host}` and `{conf}` replaced by those of this place.
     pub fn fill_in(&self, job: &str) -> String {
         let device = self.device().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let host = self.server.as_ref().map(|(server, _)| server.host()).unwrap_or_default();
         job.replace("{directory}", &self.directory().to_string_lossy())
             .replace("{device}", &device)
             .replace("{host}", &host)
+            .replace("{conf}", &self.conf().unwrap_or_default().to_string_lossy())
     }
 
     /// Removes the files that a run left in the directory.
@@ -62,6 +71,24 @@ impl Place {
         }
         Ok(())
     }
+}
+
+/// The cluster of all cases, with an object and an image that are full of random data.
+fn cluster() -> Result<&'static Ceph, String> {
+    static MADE: OnceLock<Result<&'static Ceph, String>> = OnceLock::new();
+    let make = || {
+        let cluster = Ceph::shared()?;
+        let data = cluster.conf().with_file_name("data");
+        let failed = |error: std::io::Error| format!("{}: {error}", data.display());
+        let random = fs::File::open("/dev/urandom").map_err(failed)?;
+        let mut file = fs::File::create(&data).map_err(failed)?;
+        std::io::copy(&mut std::io::Read::take(random, 64 << 20), &mut file).map_err(failed)?;
+        let (pool, data) = (Ceph::POOL, data.display());
+        cluster.try_tool("rados", &format!("-p {pool} put bench {data}"))?;
+        cluster.try_tool("rbd", &format!("import {data} {pool}/bench"))?;
+        Ok(cluster)
+    };
+    MADE.get_or_init(make).clone()
 }
 
 /// A compressed block device in memory, made for this program.

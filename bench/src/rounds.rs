@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
 use crate::measure::{Measure, total_ios};
 use crate::place::Place;
-use crate::{bare, memory, recorded};
+use crate::{bare, memory, recorded, threads};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -84,6 +84,9 @@ fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    if let Some(conf) = place.conf() {
+        command.env("CEPH_CONF", conf);
+    }
     if case.job.contains("--time_based") {
         command.arg(format!("--runtime={}", arguments.seconds));
     }
@@ -92,6 +95,10 @@ fn run(
     let peak = match case.measure {
         Measure::PeakMemory | Measure::RoomForFiles(_) => memory::peak(&mut child),
         _ => Ok(0),
+    };
+    let worked = match case.measure {
+        Measure::ThreadCpuPerIo | Measure::AllCpuPerIo => threads::worked(&mut child),
+        _ => Ok(threads::Worked::default()),
     };
     let output = child.wait_with_output().map_err(|error| failed(&error))?;
     let wall = began.elapsed().as_secs_f64();
@@ -115,7 +122,13 @@ fn run(
     if case.measure == Measure::LoggedIops {
         all_logged(&reports, place.directory()).map_err(|error| failed(&error))?;
     }
-    case.measure.read(&reports).map_err(|error| failed(&error))
+    let worked = worked.map_err(|error| failed(&error))?;
+    let nanoseconds = match case.measure {
+        Measure::ThreadCpuPerIo => worked.own,
+        Measure::AllCpuPerIo => worked.all,
+        _ => return case.measure.read(&reports).map_err(|error| failed(&error)),
+    };
+    Ok(nanoseconds as f64 / total_ios(&reports).map_err(|error| failed(&error))?)
 }
 
 /// Checks that the log of total latencies has a line for each I/O.

@@ -64,6 +64,7 @@ fn every_engine_option_is_declared() {
     // lacks nbd and libiscsi.
     const OWN: &[&str] = &[
         "uring",
+        "http_auth",
         "http_timeout",
         "http_retries",
         "http_create",
