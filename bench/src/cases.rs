@@ -1,9 +1,10 @@
 //! The cases as data.
 
 use crate::bare::Pattern;
+use crate::curl::Curl as Requests;
 use crate::measure::Measure::{self, *};
-use Against::{BareRing, Itself, Nothing, Peer, Recorded};
-use Place::{Cluster, Disk, Memory, ObjectStore, Zram};
+use Against::{BareRing, Curl, Itself, Nothing, Peer, Recorded};
+use Place::{Cluster, Disk, Memory, ObjectStore, WebServer, Zram};
 
 /// One comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +38,8 @@ pub enum Against {
     BareRing(Pattern),
     /// So many nanoseconds of fio 3.42, which cannot be had here, measured elsewhere and carried over.
     Recorded(f64),
+    /// curl, with requests of the same kind.
+    Curl(Requests),
     /// Nothing: the number is already a ratio.
     Nothing,
 }
@@ -54,6 +57,8 @@ pub enum Place {
     ObjectStore,
     /// A Ceph cluster that keeps its data in memory, with the object and the image `bench`, of 64 MiB each.
     Cluster,
+    /// An nginx with WebDAV that keeps its files in memory.
+    WebServer,
 }
 
 /// Requests to an object store. (What is read is written before.)
@@ -93,6 +98,23 @@ macro_rules! ceph {
             $reach,
         )
         .on(Cluster)
+    };
+}
+
+/// The same for curl.
+macro_rules! signed {
+    ($words:literal) => {
+        concat!("--aws-sigv4 aws:amz:eu-test-1:s3 -u an-access-key:a-very-secret-key ", $words)
+    };
+}
+
+/// Requests to a web server that takes files.
+macro_rules! webdav {
+    ($options:literal) => {
+        concat!(
+            "--time_based --ioengine=http --http_host={host} --http_user=user --http_pass=password --group_reporting ",
+            $options
+        )
     };
 }
 
@@ -500,6 +522,81 @@ pub const CASES: &[Case] = &[
     )
     .on(ObjectStore)
     .against(Recorded(174e3)),
+    case(
+        "s3-put-large-curl",
+        "PUT of 4 MiB objects, one after the other; curl hashes no bodies",
+        s3!("--filename=/bkt/large --rw=write --bs=4m --size=64m"),
+        CpuPerIo,
+        0.5,
+    )
+    .on(ObjectStore)
+    .against(Curl(Requests {
+        words: signed!("-T {directory}/body http://{host}/bkt/curl_[1-16]"),
+        requests: 16,
+        body: 4 << 20,
+    })),
+    case(
+        "s3-get-large-curl",
+        "GET of 4 MiB objects, one after the other",
+        s3!("--filename=/bkt/large --rw=read --bs=4m --size=64m --http_create=1"),
+        CpuPerIo,
+        1.0,
+    )
+    .on(ObjectStore)
+    .against(Curl(Requests {
+        words: signed!("http://{host}/bkt/large_[0-62914560:4194304]_4194304"),
+        requests: 16,
+        body: 0,
+    })),
+    case(
+        "s3-put-small-rate",
+        "PUT of 4 KiB objects at depth 16, beside 16 jobs of its own",
+        s3!("--filename=/bkt/small --rw=write --bs=4k --size=4m --iodepth=16"),
+        Iops,
+        1.0,
+    )
+    .on(ObjectStore)
+    .against(Itself("--iodepth=1 --numjobs=16")),
+    case(
+        "s3-get-small-rate",
+        "GET of 4 KiB objects at depth 16, beside 16 jobs of its own",
+        s3!("--filename=/bkt/small --rw=randread --bs=4k --size=4m --iodepth=16 --http_create=1"),
+        Iops,
+        1.0,
+    )
+    .on(ObjectStore)
+    .against(Itself("--iodepth=1 --numjobs=16")),
+    case(
+        "s3-get-small-memory",
+        "memory of GETs of 4 KiB objects at depth 16, beside 16 jobs of its own",
+        s3!("--filename=/bkt/small --rw=randread --bs=4k --size=4m --iodepth=16 --http_create=1"),
+        PeakMemory,
+        1.0,
+    )
+    .on(ObjectStore)
+    .against(Itself("--iodepth=1 --numjobs=16")),
+    case(
+        "webdav-get-cpu",
+        "GET of 64 KiB files by 4 jobs",
+        webdav!("--filename=/f --rw=randread --bs=64k --size=16m --numjobs=4 --http_create=1"),
+        CpuPerIo,
+        1.67,
+    )
+    .on(WebServer)
+    .against(Recorded(125e3)),
+    case(
+        "webdav-get-rate",
+        "GET of 64 KiB files, one after the other",
+        webdav!("--filename=/f --rw=read --bs=64k --size=16m --http_create=1"),
+        Iops,
+        1.0,
+    )
+    .on(WebServer)
+    .against(Curl(Requests {
+        words: "-u user:password http://{host}/f_[0-16711680:65536]_65536",
+        requests: 256,
+        body: 0,
+    })),
     RADOS_READS[0],
     RADOS_READS[1],
     RADOS_READS[2],

@@ -10,6 +10,7 @@
 mod arguments;
 mod bare;
 mod cases;
+mod curl;
 mod measure;
 mod memory;
 mod place;

@@ -2,7 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::cases;
-use iolite_testing::{Ceph, Minio};
+use iolite_testing::{Ceph, Minio, Nginx};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -12,8 +12,23 @@ use tempfile::TempDir;
 pub struct Place {
     directory: TempDir,
     device: Option<Zram>,
-    server: Option<(Minio, TempDir)>,
+    server: Option<(Server, TempDir)>,
     cluster: Option<&'static Ceph>,
+}
+
+/// A server that was started for a case.
+enum Server {
+    Objects(Minio),
+    Web(Nginx),
+}
+
+impl Server {
+    fn host(&self) -> String {
+        match self {
+            Server::Objects(server) => server.host(),
+            Server::Web(server) => server.host(),
+        }
+    }
 }
 
 impl Place {
@@ -28,11 +43,16 @@ impl Place {
             made.map_err(|error| format!("{}: {error}", parent.display()))
         };
         let device = if kind == cases::Place::Zram { Some(Zram::new()?) } else { None };
-        let server = if kind == cases::Place::ObjectStore {
-            let data = make()?;
-            Some((Minio::start(data.path(), false)?, data))
-        } else {
-            None
+        let server = match kind {
+            cases::Place::ObjectStore => {
+                let data = make()?;
+                Some((Server::Objects(Minio::start(data.path(), false)?), data))
+            }
+            cases::Place::WebServer => {
+                let data = make()?;
+                Some((Server::Web(Nginx::start(data.path())?), data))
+            }
+            _ => None,
         };
         let cluster = if kind == cases::Place::Cluster { Some(cluster()?) } else { None };
         Ok(Place { directory: make()?, device, server, cluster })

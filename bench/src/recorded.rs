@@ -23,24 +23,25 @@ pub fn carried_over(nanoseconds: f64, directory: &Path) -> Result<f64, String> {
     for piece in 0..AMOUNT {
         file.write_all(&vec![piece as u8; 1 << 20]).map_err(failed)?;
     }
-    let before = user_time_of_children();
+    let before = times_of_children().0;
     let status = Command::new("sha256sum").arg(&path).stdout(Stdio::null()).status().map_err(failed)?;
     if !status.success() {
         return Err(format!("sha256sum: {status}"));
     }
-    let here = (user_time_of_children() - before) / AMOUNT as f64;
+    let here = (times_of_children().0 - before) / AMOUNT as f64;
     Ok(nanoseconds * here / THERE)
 }
 
-/// Seconds of user time of all children that have ended.
-fn user_time_of_children() -> f64 {
+/// Seconds of user and of system time of all children that have ended.
+pub fn times_of_children() -> (f64, f64) {
     // SAFETY: the structure is plain data, and the pointer is valid through the call.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
         usage
     };
-    usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 * 1e-6
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    (seconds(usage.ru_utime), seconds(usage.ru_stime))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
 use crate::measure::{Measure, total_ios};
 use crate::place::Place;
-use crate::{bare, memory, recorded, threads};
+use crate::{bare, curl, memory, recorded, threads};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -49,6 +49,7 @@ pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) ->
                 (_, Against::Nothing) => continue,
                 (_, Against::Peer) => run(case, "", &programs[1], &place, arguments),
                 (_, Against::Itself(options)) => run(case, options, &programs[0], &place, arguments),
+                (_, Against::Curl(requests)) => curl::run(requests, case.measure, &place),
                 (_, Against::Recorded(number)) => recorded::carried_over(number, place.directory()),
                 (_, Against::BareRing(pattern)) => {
                     let device = place.device().ok_or("a bare ring needs a device")?;

@@ -19,11 +19,16 @@ pub fn row(case: &Case, samples: &Samples) -> String {
     let ours = Spread::of(&samples[0]);
     let (beside, advantage) = match case.against {
         Against::Nothing => (String::new(), ours.median),
-        Against::Peer | Against::Itself(_) | Against::BareRing(_) | Against::Recorded(_) => {
+        Against::Peer
+        | Against::Itself(_)
+        | Against::BareRing(_)
+        | Against::Recorded(_)
+        | Against::Curl(_) => {
             let theirs = Spread::of(&samples[1]);
             let note = match case.against {
                 Against::Itself(options) => format!("{theirs} with `{options}`"),
                 Against::BareRing(_) => format!("{theirs}, a bare ring"),
+                Against::Curl(_) => format!("{theirs}, curl"),
                 Against::Recorded(_) => format!("{theirs}, fio 3.42 carried over"),
                 Against::Peer | Against::Nothing => theirs.to_string(),
             };
