@@ -6,7 +6,7 @@
 mod writer;
 
 use crate::rates::Block;
-use crate::{Exporter, Program, clock, far_end, rates};
+use crate::{Exporter, Program, clock, comparison, far_end, rates};
 use iolite_stats::{
     BlockReport, BlockState, DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport, Latency,
     Quantity, Report, SteadyReport, midpoint,
@@ -50,6 +50,9 @@ impl Exporter for Json {
         }
         if let Some(idleness) = &report.idleness {
             cpu_idleness(&mut json, idleness)?;
+        }
+        if program.is_itself() {
+            side_by_side(&mut json, report)?;
         }
         json.close_root()
     }
@@ -269,6 +272,30 @@ fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     json.float("latency_percentile", job.latency_percentile)?;
     json.integer("latency_window", job.latency_window_ns / 1000)?;
     json.integer("latency_window_us", job.latency_window_ns / 1000)
+}
+
+/// Jobs of different engines beside each other. The key is ours.
+fn side_by_side(json: &mut Writer, report: &Report) -> io::Result<()> {
+    let rows = comparison::rows(report);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    json.open_array("comparison")?;
+    for row in rows {
+        json.open_element()?;
+        json.text("jobname", &row.job.name)?;
+        json.text("engine", &row.job.engine)?;
+        json.text("direction", row.direction.name())?;
+        json.integer("iops", row.iops())?;
+        json.integer("bw_bytes", row.bandwidth())?;
+        if let Some((mean, limit)) = row.latency() {
+            json.integer("clat_mean_ns", mean)?;
+            json.integer("clat_p99_ns", limit)?;
+        }
+        json.float("cpu_us_per_mib", row.cpu_us_per_mib.unwrap_or(0.0))?;
+        json.close()?;
+    }
+    json.close_array()
 }
 
 /// What the jobs at the other ends of its connections saw. The key is ours.

@@ -5,6 +5,7 @@
 //! fio 3.42, character for character, because tools and people are used to them. Nothing here knows how anything was
 //! measured.
 
+mod comparison;
 mod far_end;
 pub mod header;
 pub mod live;

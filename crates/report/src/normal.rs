@@ -6,7 +6,7 @@
 use crate::latency::Scale;
 use crate::rates::Block;
 use crate::units::{self, Units};
-use crate::{Exporter, Program, clock, far_end, idleness, percentiles, rates};
+use crate::{Exporter, Program, clock, comparison, far_end, idleness, percentiles, rates};
 use iolite_stats::{
     BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, First, GroupDirection, GroupReport,
     JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
@@ -39,6 +39,9 @@ impl Exporter for Normal {
         for group in &report.groups {
             write_group(group, out)?;
         }
+        if program.is_itself() {
+            write_comparison(report, out)?;
+        }
         write_disks(&report.disks, out)?;
         report.idleness.as_ref().map_or(Ok(()), |idleness| idleness::write(idleness, out))
     }
@@ -47,6 +50,43 @@ impl Exporter for Normal {
 /// Whether a job has a block. A job without any I/O has none, unless it has an error.
 fn has_something_to_tell(job: &JobReport) -> bool {
     job.error.is_some() || job.directions.iter().any(|(_, measured)| measured.issued > 0 || measured.ios > 0)
+}
+
+/// Jobs of different engines side by side.
+fn write_comparison(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let rows = comparison::rows(report);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let titles = ["job", "engine", "rw", "IOPS", "BW", "clat avg", "clat 99%", "CPU/MiB"].map(str::to_owned);
+    let mut lines = vec![titles];
+    for row in &rows {
+        let units = job_units(row.job);
+        let (mean, limit) = row.latency().map_or(("-".to_owned(), "-".to_owned()), |(mean, limit)| {
+            (units::duration(mean), units::duration(limit))
+        });
+        lines.push([
+            row.job.name.clone(),
+            row.job.engine.clone(),
+            row.direction.name().to_owned(),
+            units::count(row.iops(), units.figures),
+            units.rate(row.bandwidth()),
+            mean,
+            limit,
+            row.cpu_us_per_mib.map_or("-".to_owned(), |microseconds| format!("{microseconds:.0}us")),
+        ]);
+    }
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 8] = std::array::from_fn(width);
+    writeln!(out, "\nSide by side:")?;
+    for line in &lines {
+        let cells = line.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+            0..=2 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        writeln!(out, "  {}", cells.collect::<Vec<_>>().join("  "))?;
+    }
+    Ok(())
 }
 
 fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn Write) -> io::Result<()> {

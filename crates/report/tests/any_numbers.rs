@@ -132,6 +132,7 @@ fn job() -> BoxedStrategy<JobReport> {
                     count: n[0],
                     first: Some(First { worker: 0, value: first }),
                 }),
+                engine: format!("engine{}", group % 3),
                 identity: Identity::of(depth, group),
                 connected: [depth, members].into(),
                 blocks: display.intended.then(|| BlockReport {

@@ -108,6 +108,7 @@ fn unmeasured(job: &JobPlan, identity: Identity) -> JobReport {
     JobReport {
         identity,
         name: job.name.clone(),
+        engine: job.engine.name.to_owned(),
         description: rules.description.clone(),
         group: job.group,
         members: 1,

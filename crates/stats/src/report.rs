@@ -81,6 +81,9 @@ pub struct JobReport {
     pub identity: Identity,
     /// The job's name.
     pub name: String,
+    /// Its engine.
+    #[serde(default)]
+    pub engine: String,
     /// Its description.
     pub description: Option<String>,
     /// Its run status group.

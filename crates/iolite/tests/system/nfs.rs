@@ -1,7 +1,7 @@
 //! `nfs` on a real server, which is stopped, killed and started anew.
 
 use crate::common::{Finished, Json, Program, scratch};
-use iolite_testing::{Ganesha, or_skip};
+use iolite_testing::{Ganesha, ObjectServer, or_skip};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -51,6 +51,37 @@ fn files_are_made_written_read_synced_listed_and_removed() {
     for refused in ["--rw=trim --size=64k --filename=a", "--rw=write --size=64k --filename=a --readonly"] {
         assert_eq!(start(dir.path(), &nfs(&server, refused)).code(), 1, "{refused}");
     }
+}
+
+/// A local disk, NFS and S3 in one run.
+#[test]
+fn three_storages_are_put_side_by_side() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    let objects = ObjectServer::start();
+    let job = format!(
+        "[global]\nrw=write\nbs=64k\nsize=1m\n[local]\nioengine=psync\nfilename=local\n\
+         [nfs]\nioengine=nfs\nnfs_url={}\nfilename=remote\niodepth=4\nstonewall\n\
+         [objects]\nioengine=http\nhttp_mode=s3\nhttp_host={}\nhttp_s3_anonymous=1\nfilename=/bkt/object\niodepth=4\nstonewall\n",
+        server.url(),
+        objects.host()
+    );
+    fs::write(dir.path().join("three.fio"), job).unwrap();
+    let told = start(dir.path(), "three.fio").ok().stdout;
+    let (_, table) = told.split_once("Side by side:\n").expect("there is a table");
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).take(4).collect();
+    assert!(rows[0].ends_with(&["CPU/MiB"]), "{table}");
+    let named: Vec<&[&str]> = rows[1..].iter().map(|row| &row[..3]).collect();
+    assert_eq!(named, [["local", "psync", "write"], ["nfs", "nfs", "write"], ["objects", "http", "write"]]);
+    let json = start(dir.path(), "three.fio --output-format=json").ok().stdout;
+    assert_eq!(json.matches("\"cpu_us_per_mib\"").count(), 3);
+    // Whoever parses what fio prints gets that.
+    let as_fio =
+        Program::called_fio(dir.path()).line(dir.path(), "three.fio --output-format=normal,json").ok().stdout;
+    assert!(!as_fio.contains("Side by side") && !as_fio.contains("cpu_us_per_mib"), "{as_fio}");
+    let alike =
+        start(dir.path(), "--name=a --rw=write --size=64k --name=b --rw=write --size=64k").ok().stdout;
+    assert!(!alike.contains("Side by side"), "{alike}");
 }
 
 #[test]
