@@ -360,7 +360,11 @@ impl Engine for Offload<'_> {
             }
             // (Units may be complete that nobody waits for any more.)
             while let Ok((_, answer)) = self.answers.recv() {
-                let Answer::Told(lines, requests) = answer else { continue };
+                let (lines, requests) = match answer {
+                    Answer::Told(lines, requests) => (lines, requests),
+                    Answer::Lost => break,
+                    _ => continue,
+                };
                 for line in lines {
                     if !self.remarks.contains(&line) {
                         self.remarks.push(line);

@@ -362,13 +362,17 @@ pub fn names_are_listed_in_parts() {
     let server = ObjectServer::start();
     report(&server, "--filename=/bkt/dir/a:/bkt/dir/b --rw=write --size=80k");
     report(&server, "--filename=/bkt/other --rw=write --size=80k");
-    // Twenty names, seven at a time: three requests go through the list. Each of the units in flight goes by itself.
-    for (how, names) in [("--iodepth=1", 40), ("--iodepth=2", 40), ("--io_submit_mode=offload", 40)] {
+    // Twenty names, seven at a time: three requests go through the list. Each of the units in flight goes by itself, and is
+    // as far as it is.
+    for (how, names) in
+        [("--iodepth=1", &[40][..]), ("--iodepth=2", &[40, 41]), ("--io_submit_mode=offload", &[40])]
+    {
         let line = format!("--filename=/bkt/dir/ --rw=read --http_s3_list=7 --size=24k {how}");
         let json = report(&server, &line);
         assert_eq!((json.job().ios(), json.job().int("read.ttfb_ns.N")), ([6, 0, 0], 6), "{how}");
         let told = run(&server, &line).ok().stdout;
-        assert!(told.contains(&format!("http: names listed: {names}")), "{how}: {told}");
+        let is_told = |count| told.contains(&format!("http: names listed: {count}"));
+        assert!(names.iter().any(is_told), "{how}: {told}");
     }
     let asked: Vec<String> = server.requests().into_iter().map(|seen| seen.path).collect();
     let first = "/bkt?encoding-type=url&list-type=2&max-keys=7&prefix=dir%2F";
