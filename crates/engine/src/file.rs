@@ -31,9 +31,11 @@ struct Slot {
     /// -1 = closed, which makes the kernel answer EBADF.
     descriptor: RawFd,
     kind: FileKind,
+    /// A trim is the reset of a zone.
+    trims_reset_zones: bool,
 }
 
-const CLOSED: Slot = Slot { descriptor: -1, kind: FileKind::Regular };
+const CLOSED: Slot = Slot { descriptor: -1, kind: FileKind::Regular, trims_reset_zones: false };
 
 /// The open files of a worker, by their place in its list.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Files {
             return Err(io::Error::from_raw_os_error(libc::EBUSY));
         }
         let descriptor = open_descriptor(spec, mode)?;
-        self.slots[index] = Slot { descriptor, kind: spec.kind };
+        self.slots[index] = Slot { descriptor, kind: spec.kind, trims_reset_zones: mode.trims_reset_zones };
         Ok(descriptor)
     }
 
@@ -122,6 +124,10 @@ impl Files {
         }
         if slot.kind != FileKind::Block {
             return Err(Errno(libc::ENOTTY));
+        }
+        if slot.trims_reset_zones {
+            let reset = iolite_os::zones::reset_of(slot.descriptor, unit.offset, unit.length);
+            return reset.map(|()| unit.length).map_err(Errno::from);
         }
         let range = [unit.offset, unit.length];
         // SAFETY: BLKDISCARD reads two u64.

@@ -216,6 +216,8 @@ pub struct OpenMode {
     pub dsync: bool,
     /// O_CREAT: make the file if it is missing.
     pub create: bool,
+    /// The file is a device whose zones the job knows: a trim is the reset of a zone.
+    pub trims_reset_zones: bool,
 }
 
 impl OpenMode {
@@ -228,6 +230,7 @@ impl OpenMode {
             (self.sync, "sync"),
             (self.dsync, "dsync"),
             (self.create, "create"),
+            (self.trims_reset_zones, "trims reset zones"),
         ];
         let asked: Vec<&str> = all.into_iter().filter(|(asked, _)| *asked).map(|(_, word)| word).collect();
         asked.join(", ")

@@ -32,6 +32,8 @@ pub use memory::{HugePages, Memory};
 pub use refusal::Refusal;
 pub use this_machine::ThisMachine;
 
+pub use iolite_os::zones::{Zone, ZoneCondition, ZoneKind};
+
 use iolite_types::FileKind;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -103,6 +105,12 @@ pub trait Machine: fmt::Debug {
     /// The disk that holds a file, or the nearest directory above it that exists; for a block device, the disk that it
     /// is (a part of). `None` = no disk of this machine.
     fn disk(&self, path: &Path) -> Option<Disk>;
+
+    /// The zones of a block device as they are now; `None` = it has none. A device is opened for this.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    fn zones(&self, path: &Path) -> Result<Option<Vec<Zone>>, Refusal>;
 
     /// How much of the file at a path can be written as a whole or not at all; `None` = the system does not tell, as
     /// for a file that is still to be made.

@@ -2,7 +2,8 @@
 
 use crate::{
     Access, AtomicWrites, Cpus, DeviceClass, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem,
-    Hierarchy, Identity, InUse, Limits, Machine, Memory, Node, Queue, Refusal, Zones,
+    Hierarchy, Identity, InUse, Limits, Machine, Memory, Node, Queue, Refusal, Zone, ZoneCondition, ZoneKind,
+    Zones,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -338,6 +339,22 @@ impl Machine for MadeUp {
 
     fn disk(&self, path: &Path) -> Option<Disk> {
         self.find(path)?.disk.clone()
+    }
+
+    fn zones(&self, path: &Path) -> Result<Option<Vec<Zone>>, Refusal> {
+        if let Some(refusal) = self.refused.get(&absolute(path)) {
+            return Err(refusal.clone());
+        }
+        let geometry = self.find(path).and_then(|entry| entry.disk.as_ref()?.queue.zones);
+        let zone = |number, size| Zone {
+            start: number * size,
+            size,
+            capacity: size,
+            pointer: number * size,
+            kind: ZoneKind::Sequential,
+            condition: ZoneCondition::Empty,
+        };
+        Ok(geometry.map(|zones| (0..zones.count).map(|number| zone(number, zones.size)).collect()))
     }
 
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites> {

@@ -3,7 +3,7 @@
 use crate::files::{access, among_devices, device_node, device_size, list, look, place_of};
 use crate::{
     Access, AtomicWrites, Cpus, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem, Hierarchy,
-    InUse, Limits, Machine, Memory, Node, Refusal, disks, in_use,
+    InUse, Limits, Machine, Memory, Node, Refusal, Zone, disks, in_use,
 };
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -102,6 +102,15 @@ impl Machine for ThisMachine {
     fn disk(&self, path: &Path) -> Option<Disk> {
         let device = disks::device_below(path)?;
         self.disks.get(&device, || Disk::read(&disks::directory_of(device)?))
+    }
+
+    fn zones(&self, path: &Path) -> Result<Option<Vec<Zone>>, Refusal> {
+        let is_zoned = || self.disk(path).is_some_and(|disk| disk.queue.zones.is_some());
+        if !self.file(path)?.is_some_and(|found| found.is_block_device()) || !is_zoned() {
+            return Ok(None);
+        }
+        let zones = iolite_os::zones::report(&std::fs::File::open(path)?, 0, usize::MAX)?;
+        Ok((!zones.is_empty()).then_some(zones))
     }
 
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites> {

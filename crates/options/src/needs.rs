@@ -126,7 +126,24 @@ static NEEDS: &[Need] = &[
         job.pattern.rw_modifier.0 != 0 || replays(job)
     }),
     need(&["rwmixread", "rwmixwrite"], "a mix (rw=rw or rw=randrw)", |job| mixes(job) || replays(job)),
-    need(&["zonerange", "zoneskip"], "zonemode=strided", |job| job.zones.zonemode != ZoneMode::None),
+    need(&["zoneskip"], "zonemode=strided or zbd", |job| job.zones.zonemode != ZoneMode::None),
+    need(&["zonerange"], "zonemode=strided", |job| job.zones.zonemode == ZoneMode::Strided),
+    need(
+        &[
+            "zonecapacity",
+            "read_beyond_wp",
+            "max_open_zones",
+            "job_max_open_zones",
+            "ignore_zone_limits",
+            "zone_reset_threshold",
+            "recover_zbd_write_error",
+            "write_zone_remainder",
+        ],
+        "zonemode=zbd",
+        |job| job.zones.zonemode == ZoneMode::Zbd,
+    ),
+    need(&["zone_reset_frequency"], "zonemode=zbd", |job| job.zones.zonemode == ZoneMode::Zbd),
+    need(&["zone_reset_threshold"], "zone_reset_frequency", |job| job.zones.zone_reset_frequency > 0.0),
     need(&["file_service_type"], "several files (nrfiles, filename or opendir)", may_have_several_files),
     need(&["openfiles"], "several files (nrfiles, filename or opendir)", |job| {
         job.files.openfiles <= 1 || may_have_several_files(job)

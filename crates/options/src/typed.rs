@@ -3,13 +3,15 @@
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
-/// A size in bytes, or in percent of something whose size is known only where the job runs.
+/// A size in bytes, or in percent or zones of something that is known only where the job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SizeValue {
     /// So many bytes.
     Bytes(u64),
     /// So many percent (1..=100) of the file or device.
     Percent(u32),
+    /// So many zones (at least 1) of the device, or of `zonesize` bytes.
+    Zones(u32),
 }
 
 impl Default for SizeValue {
@@ -154,7 +156,7 @@ keyword_enum!(/// `thinktime_blocks_type`
 keyword_enum!(/// `rate_process`
     RateProcess { Linear = "linear", Poisson = "poisson" });
 keyword_enum!(/// `zonemode`
-    ZoneMode { None = "none", Strided = "strided" });
+    ZoneMode { None = "none", Strided = "strided", Zbd = "zbd" });
 keyword_enum!(/// What `steadystate` looks at
     SteadyStateCriterion { Iops = "iops", IopsSlope = "iops_slope", Bw = "bw", BwSlope = "bw_slope", Lat = "lat",
         LatSlope = "lat_slope" });

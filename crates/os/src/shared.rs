@@ -114,6 +114,8 @@ pub struct Control {
     pub flow_ios: AtomicU64,
     /// While the worker reads back: the total number of reads that it will have done at the end. Written by the worker.
     pub read_until: AtomicU64,
+    /// What the worker does with zones that it shares; 0 = it uses none. Written by the worker.
+    pub zones: AtomicU32,
     /// Bytes moved in a ramp that is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
     /// How long the worker's I/O waited for its logs, in nanoseconds. Written by the worker.
@@ -215,6 +217,11 @@ impl Arena {
         let bytes = count.max(1) * size_of::<Slot>();
         let slots = memory::map_shared(bytes)?.cast();
         Ok(Arena { slots, count })
+    }
+
+    /// How many workers there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// The slot of a worker.

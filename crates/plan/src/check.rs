@@ -33,6 +33,7 @@ pub fn job(
         measuring::obstacles,
     ];
     let mut obstacles = crate::engines::obstacles(options, engine, run);
+    obstacles.extend(crate::zones::obstacles(options, engine));
     if run.readonly {
         obstacles.extend(readonly::obstacles(options, engine, replays, machine));
     }

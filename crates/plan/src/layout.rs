@@ -3,7 +3,7 @@
 //! Sizes may be shares of existing files, or default to their size, so a layout is decided from facts about the files.
 //! [`layout`] is a pure function of the options and those facts.
 
-use crate::Names;
+use crate::{Names, ZonedFile};
 use iolite_options::engines::{Facets, NameUse};
 use iolite_options::{JobOptions, Range, SizeValue};
 use iolite_types::FileKind;
@@ -44,6 +44,8 @@ pub struct FileLayout {
     pub extend_to: Option<u64>,
     /// The region is all of the file: then a sequential skip past its end goes on at its beginning.
     pub is_whole: bool,
+    /// Its zones, if it is used by zones (`zonemode=zbd`).
+    pub zoned: Option<ZonedFile>,
 }
 
 /// A worker's files and how much it moves in one pass over them.
@@ -354,6 +356,7 @@ fn one(
         length,
         extend_to: (needs_data && real < end).then_some(end),
         is_whole: offset == 0 && (length >= real || is_whole_whatever_the_size),
+        zoned: None,
     })
 }
 
@@ -435,6 +438,8 @@ impl Found<'_> {
         }
         Ok(match options.extent.size {
             Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
+            // They are bytes before a layout is made.
+            Some(SizeValue::Zones(_)) => None,
             Some(SizeValue::Percent(percent)) if real == 0 => {
                 let state = self.state();
                 return Err(LayoutError::PercentOfNothing { path: self.name(), percent, state });
@@ -460,6 +465,8 @@ fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> 
     let bytes = |value: SizeValue, times: u64| match value {
         SizeValue::Bytes(bytes) => bytes.saturating_mul(times),
         SizeValue::Percent(percent) => share(real.saturating_mul(times), percent),
+        // They are bytes before a layout is made.
+        SizeValue::Zones(_) => 0,
     };
     let sum = bytes(options.extent.offset, 1)
         .saturating_add(bytes(options.extent.offset_increment, u64::from(clone)));

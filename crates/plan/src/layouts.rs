@@ -4,7 +4,7 @@ use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{
     FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless,
 };
-use crate::{layout, layout_of_names, offsets, readonly, replay_layout};
+use crate::{layout, layout_of_names, offsets, readonly, replay_layout, zones};
 use iolite_host::{Machine, Refusal};
 use iolite_options::engines::Capability;
 use iolite_options::{JobOptions, SizeValue};
@@ -93,7 +93,14 @@ impl Search<'_> {
         }
         let layout = match &worker.replay {
             Some(replay) => replay_layout(replay, &files, facets.keeps_data()).map_err(invalid)?,
-            None => layout(options, context, &files).map_err(|error| invalid(error.to_string()))?,
+            None => {
+                let paths: Vec<&Path> = files.iter().map(|(path, _)| path.as_path()).collect();
+                let options = zones::in_bytes(options, &paths, self.machine).map_err(invalid)?;
+                let mut layout =
+                    layout(&options, context, &files).map_err(|error| invalid(error.to_string()))?;
+                zones::fit(&options, &mut layout, self.machine).map_err(invalid)?;
+                layout
+            }
         };
         check_blocks(job, &layout).map_err(invalid)?;
         match namespace {

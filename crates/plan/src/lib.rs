@@ -40,6 +40,7 @@ mod trims;
 pub mod verification;
 mod workers;
 mod workload;
+mod zones;
 
 pub use check::impossible;
 pub use control_groups::ControlGroup;
@@ -58,6 +59,7 @@ pub use room::buffers as too_large_buffers;
 pub use safety::is_missing_device;
 pub use storages::{NoStorages, Storages};
 pub use workers::{Plan, WorkerPlan};
+pub use zones::{ZoneRules, ZonedDevice, ZonedFile};
 
 use iolite_options::{JobOptions, Origin};
 use std::fmt;

@@ -12,7 +12,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
 fn zones(options: &JobOptions) -> Option<(&'static str, String)> {
     match options.zones.zonemode {
         ZoneMode::None if options.zones.zonesize > 0 => {
-            Some(("zonesize", format!("zonesize={}: needs zonemode=strided", options.zones.zonesize)))
+            Some(("zonesize", format!("zonesize={}: needs zonemode=strided or zbd", options.zones.zonesize)))
         }
         ZoneMode::Strided if options.zones.zonesize == 0 => {
             Some(("zonemode", "zonemode=strided: needs a zonesize=".to_owned()))
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn zones_need_a_mode_and_a_size() {
         assert_eq!(found(|_| ()), [""; 0]);
-        assert_eq!(found(|o| o.zones.zonesize = 4096), ["zonesize=4096: needs zonemode=strided"]);
+        assert_eq!(found(|o| o.zones.zonesize = 4096), ["zonesize=4096: needs zonemode=strided or zbd"]);
         assert_eq!(found(|o| o.zones.zonemode = ZoneMode::Strided), ["zonemode=strided: needs a zonesize="]);
         assert_eq!(found(|o| (o.zones.zonemode, o.zones.zonesize) = (ZoneMode::Strided, 4096)), [""; 0]);
     }
@@ -187,6 +187,7 @@ mod tests {
             length,
             extend_to: None,
             is_whole: true,
+            zoned: None,
         };
         let layout = Layout {
             files: vec![file("small", 8 << 20)],

@@ -32,6 +32,7 @@ fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_work
         cover: false,
         distribution: Distribution::Even,
         zones: None,
+        device_zones: None,
         precondition: None,
         sequential_skip: 0,
         identical: false,
@@ -100,6 +101,7 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         lfsr: options.pattern.random_generator == RandomGenerator::Lfsr,
         distribution: distribution(options),
         zones: strided_zones(options),
+        device_zones: layout.files.iter().find_map(|file| Some(file.zoned?.size)),
         precondition: options.pattern.sprandom.then(|| iolite_workload::Precondition {
             over_provisioning: options.pattern.spr_op,
             regions: u64::from(options.pattern.spr_num_regions),
@@ -139,6 +141,8 @@ fn distribution(options: &JobOptions) -> Distribution {
                 size: match zone.size {
                     SizeValue::Bytes(bytes) => ZoneSize::Bytes(bytes),
                     SizeValue::Percent(percent) => ZoneSize::Percent(f64::from(percent)),
+                    // (Only sizes of files are in zones.)
+                    SizeValue::Zones(zones) => ZoneSize::Bytes(zones.into()),
                 },
             };
             zones[direction].iter().map(zone).collect()

@@ -11,7 +11,7 @@ use iolite_stats::{
     BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, First, GroupDirection, GroupReport,
     JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
 };
-use iolite_types::describe_errno;
+use iolite_types::{Direction, describe_errno};
 use std::io::{self, Write};
 
 /// The smallest share of a depth that is shown, in percent.
@@ -169,6 +169,13 @@ fn write_heading(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::R
     }
 }
 
+/// How many zones were reset, on the line of what resets them.
+fn zone_resets(job: &JobReport, block: &Block<'_>) -> Option<String> {
+    let resets = job.zone_resets?;
+    let changes = matches!(block.direction, Some(Direction::Write | Direction::Trim));
+    changes.then(|| format!("; {resets} zone resets"))
+}
+
 fn write_block(job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::Result<()> {
     let display = &job.display;
     let measured = block.measured;
@@ -184,11 +191,12 @@ fn write_block(job: &JobReport, block: &Block<'_>, out: &mut dyn Write) -> io::R
     };
     writeln!(
         out,
-        "  {}: IOPS={}, BW={rate} ({rate_other})({}/{}msec)",
+        "  {}: IOPS={}, BW={rate} ({rate_other})({}/{}msec){}",
         block.name(),
         units::count(rates::iops(measured), display.significant_figures),
         units.bytes(measured.bytes),
-        measured.runtime_ms
+        measured.runtime_ms,
+        zone_resets(job, block).unwrap_or_default()
     )?;
 
     let latencies = [

@@ -119,6 +119,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 (n, ns, latency_percentile),
             )| JobReport {
                 requests: RequestReport { repeated: n[1], throttled: n[2] },
+                zone_resets: group.is_multiple_of(2).then_some(n[3]),
                 options: vec![(name.clone(), name.clone())],
                 name,
                 description,

@@ -165,6 +165,7 @@ fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot:
         (_, found) => found,
     };
     job.blocks = planned.report.block_lives.then(|| slot.stats.blocks.read());
+    job.zone_resets = planned.report.uses_zones.then(|| slot.stats.zone_resets.get());
     job.steady_state = known.steady_state.clone();
 }
 

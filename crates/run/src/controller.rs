@@ -38,6 +38,7 @@ use iolite_plan::{Layout, Plan};
 use iolite_stats::{Event, EventKind, JobError, Source};
 use iolite_types::describe_error;
 use iolite_verify::Owners;
+use iolite_worker::ZoneMaps;
 use samples::Sampler;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -162,6 +163,7 @@ impl<'a> Controller<'a> {
         machine: &dyn Machine,
         layouts: Vec<Layout>,
         (rivalries, owners): (Rivalries, Arc<Owners>),
+        zones: Arc<ZoneMaps>,
         settings: Settings,
     ) -> Result<Self, RunError> {
         let system = |what| move |error| RunError::System(what, error);
@@ -184,6 +186,7 @@ impl<'a> Controller<'a> {
             layouts: layouts.clone(),
             rivalries,
             owners,
+            zones,
             arena: arena.clone(),
             messages: theirs,
             clock,

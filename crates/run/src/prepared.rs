@@ -7,6 +7,7 @@ use iolite_host::Machine;
 use iolite_plan::verification::{self, Rivalries};
 use iolite_plan::{Layout, Plan, Problem, own_files};
 use iolite_verify::{Demands, Owners, check_rival_state};
+use iolite_worker::ZoneMaps;
 use std::sync::Arc;
 use tracing::debug;
 
@@ -17,6 +18,7 @@ pub struct Prepared<'a> {
     layouts: Vec<Layout>,
     rivalries: Rivalries,
     owners: Arc<Owners>,
+    zones: Arc<ZoneMaps>,
 }
 
 impl<'a> Prepared<'a> {
@@ -34,11 +36,12 @@ impl<'a> Prepared<'a> {
             }
             let rivalries = rivalries(plan, &layouts, machine)?;
             let owners = owners(plan, &rivalries)?;
-            Ok((layouts, rivalries, owners))
+            let zones = zones(plan, &layouts, machine)?;
+            Ok((layouts, rivalries, owners, zones))
         });
         match found {
-            Ok((layouts, rivalries, owners)) if problems.is_empty() => {
-                Ok(Prepared { plan, machine, layouts, rivalries, owners })
+            Ok((layouts, rivalries, owners, zones)) if problems.is_empty() => {
+                Ok(Prepared { plan, machine, layouts, rivalries, owners, zones })
             }
             Ok(_) => Err(RunError::Problems(problems)),
             Err(more) => {
@@ -60,8 +63,8 @@ impl<'a> Prepared<'a> {
     /// # Errors
     /// The operating system refuses something that every run needs. Failures of jobs are part of the outcome.
     pub fn perform(self, settings: Settings, events: &mut Events<'_>) -> Result<Outcome, RunError> {
-        let Prepared { plan, machine, layouts, rivalries, owners } = self;
-        let controller = Controller::start(plan, machine, layouts, (rivalries, owners), settings)?;
+        let Prepared { plan, machine, layouts, rivalries, owners, zones } = self;
+        let controller = Controller::start(plan, machine, layouts, (rivalries, owners), zones, settings)?;
         Ok(controller.run(events))
     }
 }
@@ -93,6 +96,16 @@ fn owners(plan: &Plan, rivalries: &Rivalries) -> Result<Arc<Owners>, Vec<Problem
     })?;
     debug!(target: "verify", "owners of what is shared: at most {} bytes", owners.bytes());
     Ok(Arc::new(owners))
+}
+
+/// The zones of devices, which the workers share.
+fn zones(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<Arc<ZoneMaps>, Vec<Problem>> {
+    let devices = plan.zoned_devices(layouts, machine)?;
+    let maps = ZoneMaps::new(&devices).map_err(|error| {
+        let message = format!("zonemode=zbd: no memory for the zones: {error}");
+        vec![Problem { errno: libc::ENOMEM, ..Problem::of_job(&plan.jobs[0].name, message) }]
+    })?;
+    Ok(Arc::new(maps))
 }
 
 /// Checks that the engines can be used on this machine.

@@ -256,6 +256,8 @@ pub struct LiveStats {
     pub complete: [Word; BATCH_CLASSES],
     /// Syncs completed.
     pub syncs: Word,
+    /// Zones reset. Resets of the measurements do not clear it.
+    pub zone_resets: Word,
     /// Errors of the kinds that the job counts. Resets do not clear them.
     pub errors: Word,
     /// The errno of the first of them; 0 = none.

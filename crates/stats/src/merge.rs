@@ -77,6 +77,9 @@ impl JobReport {
         if let Some(theirs) = other.continued_errors {
             *self.continued_errors.get_or_insert_default() += theirs;
         }
+        if let Some(resets) = other.zone_resets {
+            *self.zone_resets.get_or_insert_default() += resets;
+        }
         if let Some(blocks) = &other.blocks {
             *self.blocks.get_or_insert_default() += blocks;
         }

@@ -135,6 +135,8 @@ pub struct JobReport {
     pub steady_state: Option<SteadyReport>,
     /// The blocks of the jobs at the other ends of its connections (`ioengine=net`), if they are a part of the report.
     pub connected: BTreeSet<u32>,
+    /// How many zones were reset, where zones are used.
+    pub zone_resets: Option<u64>,
     /// How much later than in their trace I/Os were issued, in nanoseconds; empty if no trace gives times.
     pub lateness: Latency,
     /// What became of its requests, where I/Os are requests to a server.

@@ -312,7 +312,16 @@ mod tests {
             let path = directory.path().join(name);
             std::fs::write(&path, vec![1; size]).unwrap();
             let (kind, offset, length) = (FileKind::Regular, 0, 1 << 20);
-            FileLayout { path, kind, exists: true, offset, length, extend_to: Some(length), is_whole: true }
+            FileLayout {
+                path,
+                kind,
+                exists: true,
+                offset,
+                length,
+                extend_to: Some(length),
+                is_whole: true,
+                zoned: None,
+            }
         };
         let told = |files: Vec<FileLayout>, is_filled| {
             let layout =

@@ -295,6 +295,7 @@ pub(super) fn run_plan<E: Engine>(
         messages: &messages,
         clock,
         owners: &owners,
+        zones: &Arc::default(),
     };
     arena.slot(0).control.open_gate();
     let done = worker.with_engine(engine, Logs::default()).map_err(|stop| stop.what);

@@ -48,7 +48,7 @@ use iolite_plan::resolve::IssueRules;
 use iolite_stats::live::LiveStats;
 use iolite_stats::{batch_class, depth_class};
 use iolite_types::Direction;
-use iolite_workload::{Generator, Io, Next};
+use iolite_workload::{Fate, Generator, Io, Next};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Without time stamps, the loop reads the clock once in this many I/Os to see whether the time is over.
@@ -229,6 +229,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                 Next::Io(io) => {
                     // Syncs and waits come between two I/Os, so they happen only when the workload has another I/O.
                     if FULL && !self.await_turn(moment) {
+                        self.withdraw(&io);
                         return PassEnd::Stopped;
                     }
                     self.submit(io);
@@ -274,10 +275,12 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
     fn submit(&mut self, io: Io) {
         let mut start = self.start_stamp();
         if self.end.stopping {
+            self.withdraw(&io);
             return;
         }
         let mut ready = start;
         if FULL && !self.before(&io) {
+            self.withdraw(&io);
             return;
         }
         if FULL && self.flight.free.is_empty() {
@@ -621,6 +624,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         {
             counters.first_byte.record(time);
             counters.first_byte.record_bucket(time);
+        }
+        if FULL {
+            self.learn(index, Fate::Done);
         }
         if FULL && self.completed(index, direction, times) {
             return;

@@ -21,12 +21,14 @@ mod replay;
 mod scheduler;
 #[cfg(test)]
 mod short_tests;
+mod special;
 mod syncs;
 mod target;
 mod telling;
 #[cfg(test)]
 mod unit_tests;
 mod usage;
+mod zones;
 
 use files::FileTable;
 use flow::Flow;
@@ -42,11 +44,11 @@ use iolite_os::socket::Socket;
 use iolite_os::time;
 use iolite_os::{ClockSource, errno_of, explained};
 use iolite_plan::ReplayPlan;
-use iolite_plan::resolve::{CreationTime, Data, PassRules, ResolvedWorker};
+use iolite_plan::resolve::{CreationTime, Data, PassKind, PassRules, ResolvedWorker};
 use iolite_types::Direction;
 use iolite_types::describe_error;
 use iolite_verify::{Owners, Verification};
-use iolite_workload::{AnyGenerator, Generator};
+use iolite_workload::{AnyGenerator, Generator, ZonedGenerator};
 use logs::Logs;
 use memory::Buffers;
 use offload::Offload;
@@ -54,6 +56,7 @@ use pace::Pace;
 use priority::Priorities;
 use ramp::SizedRamp;
 use replay::Replay;
+use special::Special;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,6 +64,8 @@ use syncs::SyncSchedule;
 use target::LatencyTarget;
 use tracing::debug;
 use usage::OfEngine;
+pub use zones::ZoneMaps;
+use zones::{WorkerZones, zone_use};
 
 /// The input of a worker.
 pub struct Worker<'a> {
@@ -76,6 +81,8 @@ pub struct Worker<'a> {
     pub clock: Clock,
     /// Which job wrote last to each place that workers share.
     pub owners: &'a Arc<Owners>,
+    /// The zones that workers share.
+    pub zones: &'a Arc<ZoneMaps>,
 }
 
 /// Why a worker has to stop.
@@ -248,18 +255,31 @@ impl Worker<'_> {
         let pool = Offload::new(&self.resolved.engine_name, config, data, clock, self.control())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
         let set_up = self.set_up(logs)?;
-        match self.replay {
-            Some(plan) => self.replay(plan, pool, set_up),
+        match self.special()? {
+            Some(special) => self.work::<Offload<'_>, Special, true>(pool, special, set_up),
             None => self.work::<Offload<'_>, AnyGenerator, true>(pool, self.general()?, set_up),
         }
     }
 
-    /// Runs the job with the I/O of a trace.
+    /// The generator of a job whose I/Os are not chosen by chance and order alone.
     #[inline(never)]
-    fn replay<E: Engine>(&self, plan: &Arc<ReplayPlan>, engine: E, set_up: SetUp<'_>) -> Result<(), Stop> {
-        let replay =
-            Replay::new(plan, self.resolved.replay_speed, self.resolved.files.data == Data::LocalFiles);
-        self.work::<E, Replay, true>(engine, replay, set_up)
+    fn special(&self) -> Result<Option<Special>, Stop> {
+        if let Some(plan) = self.replay {
+            let has_files = self.resolved.files.data == Data::LocalFiles;
+            return Ok(Some(Special::Replay(Box::new(Replay::new(
+                plan,
+                self.resolved.replay_speed,
+                has_files,
+            )))));
+        }
+        let Some(rules) = &self.resolved.zones else { return Ok(None) };
+        let is_dry = self.resolved.passes.kind == PassKind::Assume;
+        let writes = self.resolved.files.mode.write;
+        let place = (self.arena, self.resolved.index);
+        let zones = WorkerZones::new(self.zones, rules, &self.resolved.layout, is_dry, writes, place)
+            .map_err(|error| Stop::new("func=zones", &error))?;
+        let generator = ZonedGenerator::new(&self.resolved.workload, zone_use(rules), zones);
+        Ok(Some(Special::Zoned(Box::new(generator))))
     }
 
     /// The generator that supports every workload.
@@ -273,8 +293,8 @@ impl Worker<'_> {
         let ResolvedWorker { name, workload, issue, .. } = self.resolved;
         debug!(target: "io", "{name}: engine {}, depth {}", self.resolved.engine_name, issue.depth);
         let set_up = self.set_up(logs)?;
-        if let Some(plan) = self.replay {
-            return self.replay(plan, engine, set_up);
+        if let Some(special) = self.special()? {
+            return self.work::<E, Special, true>(engine, special, set_up);
         }
         if set_up.parts.needs_full_loop() {
             return self.work::<E, AnyGenerator, true>(engine, self.general()?, set_up);

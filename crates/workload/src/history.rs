@@ -84,7 +84,7 @@ impl Need {
 
 /// Whether a pass may write a byte more than once.
 pub fn can_repeat(spec: &Spec) -> bool {
-    if has_laps(spec) || spec.identical || spec.zones.is_some() {
+    if has_laps(spec) || spec.identical || spec.zones.is_some() || spec.device_zones.is_some() {
         return true;
     }
     let directions = directions(spec);
@@ -135,6 +135,9 @@ pub fn step(spec: &Spec) -> u64 {
     if spec.sequential_skip != 0 {
         add(spec.sequential_skip.unsigned_abs());
         spec.files.iter().for_each(|region| add(region.length));
+    }
+    if let Some(size) = spec.device_zones {
+        add(size);
     }
     if let Some(zones) = spec.zones {
         [zones.size, zones.range, zones.skip].into_iter().for_each(&mut add);

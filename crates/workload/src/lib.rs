@@ -22,6 +22,7 @@ mod spec;
 mod strided;
 mod unvisited;
 mod wholes;
+pub mod zoned;
 
 pub use fast::{FastGenerator, fast};
 pub use general::{General, stream_seeds};
@@ -29,6 +30,7 @@ pub use iolite_types::BlockSize;
 pub use place::Place;
 pub use spec::*;
 pub use wholes::{EachFile, FileSizes, Wholes};
+pub use zoned::{Claim, ZoneState, ZoneUse, ZonedGenerator, Zones};
 
 use iolite_types::{Direction, Operation};
 use std::path::Path;
@@ -87,8 +89,21 @@ pub enum Step {
     Open(u32),
     /// The next step is not known yet: ask again after a while.
     Idle,
+    /// The next step depends on I/O that is in flight: ask again when some of it is complete, or at once if none is.
+    Wait,
     /// The script cannot continue; [`Generator::take_trouble`] says why.
     Failed,
+}
+
+/// What became of an I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is done.
+    Done,
+    /// It failed, and what was there before may have changed.
+    Failed,
+    /// It was never issued.
+    Withdrawn,
 }
 
 /// The source of a worker's I/Os.
@@ -130,12 +145,26 @@ pub trait Generator {
         None
     }
 
+    /// Whether the workload depends on what becomes of its I/Os, so that [`Generator::completed`] has to be called.
+    const LEARNS: bool = false;
+
+    /// Notes what became of an I/O that this generator gave.
+    fn completed(&mut self, io: &Io, fate: Fate) {
+        let _ = (io, fate);
+    }
+
     /// Starts another pass with the same random choices as the very first one. The loops of a job with repeatable
     /// choices (`randrepeat`) use this.
     fn rewind(&mut self);
 }
 
 impl<G: Generator> Generator for Box<G> {
+    const LEARNS: bool = G::LEARNS;
+
+    fn completed(&mut self, io: &Io, fate: Fate) {
+        G::completed(self, io, fate);
+    }
+
     #[inline(always)]
     fn next(&mut self) -> Next {
         G::next(self)

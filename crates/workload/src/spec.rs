@@ -44,6 +44,9 @@ pub struct Spec {
     pub distribution: Distribution,
     /// Do the I/O of each file zone by zone (`zonemode=strided`).
     pub zones: Option<StridedZones>,
+    /// The I/O goes to zones of a device, which have so many bytes (`zonemode=zbd`): each is written in sequence, and
+    /// where that is known only when the I/O is made. Only [`ZonedGenerator`](crate::ZonedGenerator) understands it.
+    pub device_zones: Option<u64>,
     /// Random writes that bring a flash device near its steady state in one pass (`sprandom`). Only for a single
     /// direction with one block size, all random.
     pub precondition: Option<Precondition>,
@@ -93,6 +96,7 @@ impl Spec {
             lfsr: false,
             distribution: Distribution::Even,
             zones: None,
+            device_zones: None,
             precondition: None,
             sequential_skip: 0,
             skip_wraps: true,

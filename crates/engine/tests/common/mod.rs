@@ -13,12 +13,33 @@ use std::path::Path;
 
 pub const BLOCK: usize = 4096;
 
-pub const READ: OpenMode =
-    OpenMode { read: true, write: false, direct: false, sync: false, dsync: false, create: false };
-pub const WRITE: OpenMode =
-    OpenMode { read: false, write: true, direct: false, sync: false, dsync: false, create: true };
-pub const BOTH: OpenMode =
-    OpenMode { read: true, write: true, direct: false, sync: false, dsync: false, create: true };
+pub const READ: OpenMode = OpenMode {
+    read: true,
+    write: false,
+    direct: false,
+    sync: false,
+    dsync: false,
+    create: false,
+    trims_reset_zones: false,
+};
+pub const WRITE: OpenMode = OpenMode {
+    read: false,
+    write: true,
+    direct: false,
+    sync: false,
+    dsync: false,
+    create: true,
+    trims_reset_zones: false,
+};
+pub const BOTH: OpenMode = OpenMode {
+    read: true,
+    write: true,
+    direct: false,
+    sync: false,
+    dsync: false,
+    create: true,
+    trims_reset_zones: false,
+};
 
 /// The own options of an engine, changed as these words of the option language say.
 pub fn options(name: &str, words: &str) -> EngineOptions {

@@ -5,6 +5,7 @@ pub mod flash;
 mod memory;
 mod network;
 pub mod scsi;
+pub mod zoned;
 
 use crate::common::Program;
 use crate::common::comparison::{Counts, Report, compare_reports};

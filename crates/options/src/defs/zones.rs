@@ -14,7 +14,7 @@ pub static ZONES: &[Definition] = &[
         .keywords(&[
             ("none", "Nothing"),
             ("strided", "Parts of the file with gaps between"),
-            ("zbd", "The zones of a zoned block device"),
+            ("zbd", "The zones of a zoned block device, or of zonesize bytes of anything else"),
         ])
         .lands(put_keyword!(zones.zonemode, ZoneMode)),
     zones("zonesize", Kind::Str, "Bytes of I/O in a zone before the next").default("0").lands(
@@ -23,7 +23,10 @@ pub static ZONES: &[Definition] = &[
             Ok(())
         },
     ),
-    zones("zonecapacity", Kind::Str, "Bytes of a zone that can be used").default("0"),
+    zones("zonecapacity", Kind::Str, "Bytes of a zone that can be used").default("0").lands(|job, given| {
+        job.zones.zonecapacity = bytes(given)?;
+        Ok(())
+    }),
     zones("zonerange", Kind::Str, "Bytes of the file that a zone covers").default("0").lands(|job, given| {
         job.zones.zonerange = bytes(given)?;
         Ok(())
@@ -34,28 +37,44 @@ pub static ZONES: &[Definition] = &[
             Ok(())
         },
     ),
-    zones("read_beyond_wp", Kind::Bool, "Read also what was not written yet").default("0"),
+    zones("read_beyond_wp", Kind::Bool, "Read also what was not written yet")
+        .default("0")
+        .lands(put!(zones.read_beyond_wp, boolean())),
     zones("max_open_zones", Kind::Int, "Most zones that all jobs together keep open")
         .default("0")
-        .range(0, 4096),
+        .range(0, 4096)
+        .lands(put!(zones.max_open_zones, number())),
     zones("job_max_open_zones", Kind::Int, "Most zones that one worker keeps open")
         .default("0")
-        .range(0, 4096),
-    zones("ignore_zone_limits", Kind::Bool, "Ignore the device's own limits").default("0"),
+        .range(0, 4096)
+        .lands(put!(zones.job_max_open_zones, number())),
+    zones("ignore_zone_limits", Kind::Bool, "Ignore the device's own limits")
+        .default("0")
+        .lands(put!(zones.ignore_zone_limits, boolean())),
     zones(
         "zone_reset_threshold",
         Kind::FloatList,
         "Part of all blocks that may be written before zones are reset",
     )
     .limits(Limits::Floats(0.0, 1.0))
-    .off(&["0"]),
+    .off(&["0"])
+    .lands(|job, given| {
+        job.zones.zone_reset_threshold = given.floats(1)?.first().copied().unwrap_or(0.0);
+        Ok(())
+    }),
     zones("zone_reset_frequency", Kind::FloatList, "How often a write resets its zone once that is reached")
         .limits(Limits::Floats(0.0, 1.0))
-        .off(&["0"]),
+        .off(&["0"])
+        .lands(|job, given| {
+            job.zones.zone_reset_frequency = given.floats(1)?.first().copied().unwrap_or(0.0);
+            Ok(())
+        }),
     zones("recover_zbd_write_error", Kind::Bool, "After a failed write, go on at the zone's write pointer")
-        .range(0, 1),
+        .range(0, 1)
+        .lands(put!(zones.recover_zbd_write_error, boolean())),
     zones("write_zone_remainder", Kind::Bool, "Write what is left of a zone with a smaller block")
-        .range(0, 1),
+        .range(0, 1)
+        .lands(put!(zones.write_zone_remainder, boolean())),
     zones("fdp", Kind::Bool, "Let the device place data by handles (flexible data placement)").default("0"),
     zones("dataplacement", Kind::Str, "How the device is told where data belongs")
         .aliases(&["data_placement"])

@@ -11,5 +11,17 @@ options! {
         /// Bytes of the file that a zone covers; with zones, `zonesize` where it was not given.
         pub zonerange: u64,
         pub zoneskip: ZoneSkip,
+        /// Bytes of a zone that can be used; 0 = all.
+        pub zonecapacity: u64,
+        pub read_beyond_wp: bool,
+        /// 0 = no limit but the device's.
+        pub max_open_zones: u32,
+        /// 0 = no limit.
+        pub job_max_open_zones: u32,
+        pub ignore_zone_limits: bool,
+        pub zone_reset_threshold: f64,
+        pub zone_reset_frequency: f64,
+        pub recover_zbd_write_error: bool,
+        pub write_zone_remainder: bool,
     }
 }

@@ -33,7 +33,7 @@ pub fn distribution(
         "zoned_abs" => {
             RandomDistribution::Zoned(zones(word, rest, &mut |text| match size(text, kb_base, notes)? {
                 SizeValue::Bytes(bytes) => Ok(SizeValue::Bytes(bytes)),
-                SizeValue::Percent(_) => {
+                SizeValue::Percent(_) | SizeValue::Zones(_) => {
                     Err(format!("\"{text}\": zoned_abs takes bytes, zoned takes percent"))
                 }
             })?)

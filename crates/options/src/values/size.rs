@@ -1,4 +1,5 @@
-//! Sizes in bytes, or in percent of a file or device whose size is known only where the job runs: `4g`, `20%`.
+//! Sizes in bytes, in percent of a file or device, or in its zones, which are known only where the job runs: `4g`,
+//! `20%`, `3z`.
 
 use super::integer;
 use crate::SizeValue;
@@ -6,7 +7,7 @@ use crate::SizeValue;
 /// Parses a size; `0%` is 0 bytes.
 ///
 /// # Errors
-/// The text is not a number, a percentage is above 100, or the size is negative or in zones.
+/// The text is not a number, a percentage is above 100, or the size is negative.
 pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeValue, String> {
     let text = text.trim();
     if let Some(number) = text.strip_suffix('%') {
@@ -16,11 +17,19 @@ pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeVal
             _ => Err("a percentage is between 0 and 100".to_owned()),
         };
     }
-    if text.strip_suffix(['z', 'Z']).is_some_and(|number| number.ends_with(|c: char| c.is_ascii_digit())) {
-        return Err("sizes in zones (z) are not supported yet".to_owned());
+    if let Some(zones) = in_zones(text, kb_base, notes)? {
+        return Ok(if zones == 0 { SizeValue::Bytes(0) } else { SizeValue::Zones(zones) });
     }
     let bytes = integer(text, kb_base, notes)?;
     u64::try_from(bytes).map(SizeValue::Bytes).map_err(|_| super::outside(bytes, 0, i128::from(u64::MAX)))
+}
+
+/// The number of zones of `4z`; `None` = it is no number of zones.
+pub(super) fn in_zones(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<Option<u32>, String> {
+    let number = text.strip_suffix(['z', 'Z']).filter(|zones| zones.ends_with(|c: char| c.is_ascii_digit()));
+    let Some(number) = number else { return Ok(None) };
+    let zones = integer(number, kb_base, notes)?;
+    u32::try_from(zones).map(Some).map_err(|_| super::outside(zones, 0, i128::from(u32::MAX)))
 }
 
 #[cfg(test)]
@@ -42,7 +51,9 @@ mod tests {
         assert_eq!(read("(10*2)%"), Ok(SizeValue::Percent(20)));
         assert_eq!(read("101%"), Err("a percentage is between 0 and 100".to_owned()));
         assert_eq!(read("-1"), Err("must not be negative".to_owned()));
-        assert_eq!(read("4z"), Err("sizes in zones (z) are not supported yet".to_owned()));
+        assert_eq!(read("4z"), Ok(SizeValue::Zones(4)));
+        assert_eq!(read("0z"), Ok(SizeValue::Bytes(0)));
+        assert!(read("z").is_err() && read("-1z").is_err());
         assert_eq!(read("20000p"), Err("must be at most 18446744073709551615".to_owned()));
     }
 

@@ -1,6 +1,6 @@
 //! `zoneskip`: bytes, or a number of zones: `64k`, `2z`.
 
-use super::{integer, size};
+use super::size;
 use crate::{SizeValue, ZoneSkip};
 
 /// Parses what is skipped between two zones.
@@ -9,15 +9,9 @@ use crate::{SizeValue, ZoneSkip};
 /// As [`size()`]; percentages are not accepted.
 pub fn zone_skip(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<ZoneSkip, String> {
     let text = text.trim();
-    if let Some(zones) =
-        text.strip_suffix(['z', 'Z']).filter(|zones| zones.ends_with(|c: char| c.is_ascii_digit()))
-    {
-        let zones = integer(zones, kb_base, notes)?;
-        let zones = u32::try_from(zones).map_err(|_| super::outside(zones, 0, i128::from(u32::MAX)))?;
-        return Ok(ZoneSkip::Zones(zones));
-    }
     match size(text, kb_base, notes)? {
         SizeValue::Bytes(bytes) => Ok(ZoneSkip::Bytes(bytes)),
+        SizeValue::Zones(zones) => Ok(ZoneSkip::Zones(zones)),
         SizeValue::Percent(_) => Err("is in bytes (64k) or zones (2z), not in percent".to_owned()),
     }
 }

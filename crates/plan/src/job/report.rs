@@ -1,6 +1,6 @@
 //! What is reported of a job, and how.
 
-use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting};
+use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting, ZoneMode};
 use iolite_stats::{Display, Unified};
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub struct ReportRules {
     pub latency_percentile: f64,
     /// The lives of its blocks are reported (`block_error_percentiles`).
     pub block_lives: bool,
+    /// The resets of zones are reported (`zonemode=zbd`).
+    pub uses_zones: bool,
     /// The number of the clock from which its start time is taken (`job_start_clock_id`); `None` = the wall clock.
     pub start_clock: Option<u32>,
 }
@@ -48,6 +50,7 @@ impl ReportRules {
             latency_window_ns: options.rates.latency_window.saturating_mul(1000),
             latency_percentile: options.rates.latency_percentile,
             block_lives: options.measurement.block_error_percentiles,
+            uses_zones: options.zones.zonemode == ZoneMode::Zbd,
             start_clock: (options.measurement.job_start_clock_id != 0)
                 .then_some(options.measurement.job_start_clock_id),
         }

@@ -62,6 +62,7 @@ pub fn replay_layout(
             length: end,
             extend_to: (is_file && size < read_end).then_some(read_end),
             is_whole: true,
+            zoned: None,
         })
     });
     let files = laid_out.collect::<Result<_, _>>()?;

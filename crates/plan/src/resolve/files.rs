@@ -128,7 +128,7 @@ pub struct LiveFileRules {
     pub traces: Vec<PathBuf>,
 }
 
-pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan) -> FileRules {
+pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> FileRules {
     let options = &*job.options;
     let replay = worker.replay.as_deref();
     let writes = options.changes_data();
@@ -140,6 +140,7 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan) -> FileRules {
         sync: options.durability.sync == SyncMode::Sync,
         dsync: options.durability.sync == SyncMode::DSync,
         create: writes && options.files.allow_file_create,
+        trims_reset_zones: layout.files.iter().any(|file| file.zoned.is_some_and(|zoned| zoned.is_real)),
     };
     FileRules {
         data: job.engine.facets.data,

@@ -34,6 +34,7 @@ pub use iolite_options::{
 };
 pub use iolite_workload::FileSizes;
 
+pub use crate::ZoneRules;
 use crate::engines::connects_to;
 use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
@@ -70,6 +71,8 @@ pub struct ResolvedWorker {
     pub pre_read: bool,
     /// Which I/Os it issues.
     pub workload: iolite_workload::Spec,
+    /// How it uses the zones of its files; `None` = it knows no zones.
+    pub zones: Option<ZoneRules>,
     /// Only the general generator understands what this job asks of its workload.
     pub general_workload: bool,
     /// What is in the buffers of its writes; `None` = it does not write.
@@ -142,7 +145,8 @@ impl Plan {
             offload: options.depth.io_submit_mode == SubmitMode::Offload,
             creation: files::creation(self, worker, layout),
             create_only: options.files.create_only,
-            files: files::rules(job, worker),
+            files: files::rules(job, worker, layout),
+            zones: crate::zones::rules(options, layout),
             pre_read: options.files.pre_read,
             // Rates steer a mix, and a ramp makes I/Os that do not count.
             general_workload: options.counts_after_ramp(),

@@ -157,7 +157,7 @@ fn start(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout], machine: &dyn Mac
     let options = &job.options;
     let share = |value: SizeValue| match value {
         SizeValue::Percent(percent) if percent > 0 => Some(percent),
-        SizeValue::Percent(_) | SizeValue::Bytes(_) => None,
+        SizeValue::Percent(_) | SizeValue::Bytes(_) | SizeValue::Zones(_) => None,
     };
     let increment = options.extent.offset_increment;
     let (option, percent) = match (share(options.extent.offset), share(increment)) {

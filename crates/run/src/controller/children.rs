@@ -14,8 +14,8 @@ use iolite_plan::resolve::CreationTime;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
 use iolite_verify::Owners;
-use iolite_worker::Worker;
 use iolite_worker::creation;
+use iolite_worker::{Worker, ZoneMaps};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -27,6 +27,8 @@ pub(super) struct Shared {
     pub(super) rivalries: Rivalries,
     /// Which worker was the last to write to each shared place.
     pub(super) owners: Arc<Owners>,
+    /// The zones that workers share.
+    pub(super) zones: Arc<ZoneMaps>,
     pub(super) arena: Arc<Arena>,
     pub(super) messages: Socket,
     pub(super) clock: Clock,
@@ -52,6 +54,7 @@ impl Shared {
             messages: &self.messages,
             clock: self.ticker.map_or(self.clock, |ticker| ticker.clock(self.clock)),
             owners: &self.owners,
+            zones: &self.zones,
         };
         worker.run()
     }

@@ -99,6 +99,7 @@ mod tests {
             length: 5 * 4096,
             extend_to: None,
             is_whole: false,
+            zoned: None,
         };
         let layout = Layout {
             files: vec![file],

@@ -5,7 +5,7 @@ use super::flight::REST;
 use iolite_engine::{Engine, Outcome, Queued};
 use iolite_os::message::Message;
 use iolite_types::Operation;
-use iolite_workload::Generator;
+use iolite_workload::{Fate, Generator};
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Goes on with a unit that a synchronous engine has not completed, until it does. Returns `None` if the job ends
@@ -65,6 +65,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn take_back(&mut self, index: u32, marks: u8) {
         self.flight.fresh_stamp = 0;
         if FULL {
+            self.learn(index, Fate::Withdrawn);
             self.forget_role(index);
         }
         if marks & REST != 0 {

@@ -13,10 +13,14 @@ use iolite_os::message::Message;
 use iolite_os::socket::Socket;
 use iolite_plan::resolve::{ErrorRules, Tolerance};
 use iolite_types::Operation;
-use iolite_workload::Generator;
+use iolite_workload::{Fate, Generator};
 
 /// Marks an I/O that moved nothing and reported no error. It is reported as `EIO`.
 pub(super) const NOTHING_MOVED: Errno = Errno(0);
+
+/// What a zoned device means by its refusals.
+const TOO_MANY_ZONES: &str = " (more zones of the device are open or partly written than it allows: reset or finish those \
+                              outside of the job's region)";
 
 /// How a job handles errors, and where it reports them.
 #[derive(Clone, Debug)]
@@ -68,12 +72,17 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             NOTHING_MOVED => (Errno(libc::EIO), " (the file ends before)"),
             errno => (errno, ""),
         };
+        let why = match errno.0 {
+            libc::EOVERFLOW | libc::ETOOMANYREFS if G::LEARNS => TOO_MANY_ZONES,
+            _ => why,
+        };
         let told = self.engine.explain(index).map(|told| format!(" ({told})"));
         let why = told.as_deref().unwrap_or(why);
         if let Some(direction) = attempt.operation.direction() {
             self.stats.directions[direction.index()].ios.add(1);
         }
         if FULL {
+            self.learn(index, Fate::Failed);
             self.count_for_pace(index, 0);
             self.forget_role(index);
         }

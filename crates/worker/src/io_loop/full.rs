@@ -11,7 +11,7 @@ use crate::target::Step;
 use iolite_engine::{Engine, Errno, Unit};
 use iolite_types::{Direction, Operation};
 use iolite_verify::Role;
-use iolite_workload::{Generator, Io};
+use iolite_workload::{Fate, Generator, Io};
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::trace;
 
@@ -144,7 +144,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     /// Whether to stop waiting: handles the end of the ramp or of the time, and the controller's requests. `in_hand` =
     /// an I/O of the workload is still to be issued.
-    fn is_called_off(&mut self, in_hand: bool) -> bool {
+    pub(super) fn is_called_off(&mut self, in_hand: bool) -> bool {
         let now = self.clock.now();
         if now >= self.time.next_event {
             self.event(now, in_hand);
@@ -227,6 +227,25 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         trace!(target: "io", "queue: {}, {} in flight", self.in_words(&Attempt::at(io)), self.flight.count);
         self.end.failure.is_none()
+    }
+
+    /// Tells the workload what became of a unit, if it wants to know and the unit is one of its own.
+    #[inline(always)]
+    pub(super) fn learn(&mut self, index: u32, fate: Fate) {
+        if G::LEARNS && !self.is_check(index) {
+            let Attempt { operation, file, offset, length } = self.whole(&self.flight.units[index as usize]);
+            if let Some(direction) = operation.direction() {
+                self.generator.completed(&Io { offset, length, file, direction }, fate);
+            }
+        }
+    }
+
+    /// Tells the workload that an I/O is not issued.
+    #[inline(always)]
+    pub(super) fn withdraw(&mut self, io: &Io) {
+        if FULL && G::LEARNS && !self.beside {
+            self.generator.completed(io, Fate::Withdrawn);
+        }
     }
 
     /// Does what has to follow this I/O at once.

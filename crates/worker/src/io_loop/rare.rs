@@ -7,7 +7,7 @@ use super::flight::{REST, Stamps, Times, UNCOUNTED};
 use crate::usage;
 use iolite_engine::{Completion, Engine, Outcome};
 use iolite_os::shared::{Phase, attention};
-use iolite_workload::Generator;
+use iolite_workload::{Fate, Generator};
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::debug;
 
@@ -87,7 +87,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return false;
         }
         if FULL {
-            self.count_for_pace(index, unit.length);
+            let length = unit.length;
+            self.learn(index, Fate::Done);
+            self.count_for_pace(index, length);
         }
         if FULL
             && is_sync
@@ -138,6 +140,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn drop_unit(&mut self, index: u32) {
         if let Some(direction) = self.flight.units[index as usize].operation.direction() {
             self.stats.directions[direction.index()].dropped.add(1);
+        }
+        if FULL {
+            self.learn(index, Fate::Failed);
         }
         self.release(index);
     }

@@ -12,6 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 /// How long the loop serves what is in flight when the script has nothing for it.
 const IDLE_NS: u64 = 1_000_000;
 
+/// How long the loop waits for other workers before it looks again.
+const LOOK_NS: u64 = 20_000;
+
 /// The state of a script between two I/Os.
 #[derive(Debug, Default)]
 pub(super) struct Script {
@@ -40,6 +43,15 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 let now = self.clock.now();
                 self.wait_until(now.saturating_add(IDLE_NS), false);
             }
+            Step::Wait if self.flight.count > 0 => {
+                self.commit();
+                self.reap(1);
+                self.is_called_off(false);
+            }
+            Step::Wait => {
+                let now = self.clock.now();
+                self.wait_until(now.saturating_add(LOOK_NS), false);
+            }
             Step::Sync { operation, file, offset, length } => {
                 self.note_punctuality(None);
                 self.submit_sync(Due { operation, file, offset, length });
@@ -56,7 +68,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// Does a step of the script in a pass without I/O.
     pub(super) fn follow_dryly(&mut self, step: Step) {
         match step {
-            Step::Idle | Step::Added(_) | Step::Failed => self.follow(step),
+            Step::Idle | Step::Wait | Step::Added(_) | Step::Failed => self.follow(step),
             Step::Begin | Step::At(_) | Step::Sync { .. } | Step::Open(_) => {}
         }
     }

@@ -4,6 +4,9 @@ use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
 
 const IOS: super::See = Calls("pread64,pwrite64");
+/// A file of four zones that only the job knows.
+const ZONED: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=write";
+const ZONED_RANDOM: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=randwrite";
 
 pub const TABLE: &[Effect] = &[
     row("rw", "@", "read", "write", IOS),
@@ -52,6 +55,33 @@ pub const TABLE: &[Effect] = &[
     row("zonesize", "@ --zonemode=strided --zoneskip=8k", "8k", "16k", IOS),
     row("zonerange", "@ --zonemode=strided --zonesize=8k", "8k", "16k", IOS),
     row("zoneskip", "@ --zonemode=strided --zonesize=8k", "0", "8k", IOS),
+    row("zonecapacity", ZONED, "16k", "8k", IOS),
+    row(
+        "read_beyond_wp",
+        "--filename=in/x --zonemode=zbd --zonesize=16k --rw=read",
+        "0",
+        "1",
+        Json("jobs.0.read.total_ios"),
+    ),
+    row("max_open_zones", ZONED_RANDOM, "1", "4", IOS),
+    row("job_max_open_zones", ZONED_RANDOM, "1", "4", IOS),
+    test!("ignore_zone_limits", emulated::zoned::limits_of_open_zones_are_kept),
+    row(
+        "zone_reset_threshold",
+        "--filename=in/x --zonemode=zbd --zonesize=16k --rw=write --zone_reset_frequency=0.5",
+        "0",
+        "1",
+        IOS,
+    ),
+    row("zone_reset_frequency", ZONED, "0", "0.5", IOS),
+    row("recover_zbd_write_error", ZONED, "0", "1", Refused("add continue_on_error=write")),
+    row(
+        "write_zone_remainder",
+        "--filename=in/x --zonemode=zbd --zonesize=16k --rw=write --bs=12k",
+        "0",
+        "1",
+        IOS,
+    ),
     row("iodepth", "@ --ioengine=null", "1", "4", Json("jobs.0.iodepth_level.4")),
     row("iodepth_batch", "@ --ioengine=null --iodepth=16", "1", "8", Json("jobs.0.iodepth_submit.8")),
     row(

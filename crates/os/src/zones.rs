@@ -1,0 +1,206 @@
+//! Zones of block devices: what the kernel reports about them, and commands for whole zones (linux/blkzoned.h).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+/// Sectors of the kernel's interface have 512 bytes, whatever the size of a block is.
+const SECTOR: u64 = 512;
+/// How many zones are asked for with one call.
+const BATCH: usize = 512;
+
+const REPORT: libc::c_ulong = 0xc010_1282;
+const RESET: libc::c_ulong = 0x4010_1283;
+const FINISH: libc::c_ulong = 0x4010_1288;
+
+/// The flag of a report that has capacities.
+const HAS_CAPACITY: u32 = 1;
+
+/// Whether a zone has to be written in sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneKind {
+    /// It can be written anywhere.
+    Conventional,
+    /// It is written at its write pointer only.
+    Sequential,
+    /// It should be written at its write pointer.
+    Preferred,
+}
+
+/// The condition of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneCondition {
+    /// It has no write pointer.
+    Conventional,
+    /// Nothing is written.
+    Empty,
+    /// A part is written, and the device has opened it.
+    ImplicitlyOpen,
+    /// The host has opened it.
+    ExplicitlyOpen,
+    /// A part is written, and it is not open.
+    Closed,
+    /// It can only be read.
+    ReadOnly,
+    /// It has no room.
+    Full,
+    /// It can be neither read nor written.
+    Offline,
+}
+
+/// A zone, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Where it begins.
+    pub start: u64,
+    /// From there to the next zone.
+    pub size: u64,
+    /// How much of that can be used.
+    pub capacity: u64,
+    /// Where the next write goes; means nothing for conventional, full, read-only and offline zones.
+    pub pointer: u64,
+    /// Its kind.
+    pub kind: ZoneKind,
+    /// Its condition.
+    pub condition: ZoneCondition,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawZone {
+    start: u64,
+    length: u64,
+    pointer: u64,
+    kind: u8,
+    condition: u8,
+    rest: [u8; 6],
+    capacity: u64,
+    reserved: [u8; 24],
+}
+
+#[repr(C)]
+struct RawReport {
+    sector: u64,
+    count: u32,
+    flags: u32,
+    zones: [RawZone; BATCH],
+}
+
+#[repr(C)]
+struct RawRange {
+    sector: u64,
+    sectors: u64,
+}
+
+impl RawZone {
+    const NONE: RawZone = RawZone {
+        start: 0,
+        length: 0,
+        pointer: 0,
+        kind: 0,
+        condition: 0,
+        rest: [0; 6],
+        capacity: 0,
+        reserved: [0; 24],
+    };
+
+    fn zone(&self, has_capacity: bool) -> Zone {
+        Zone {
+            start: self.start * SECTOR,
+            size: self.length * SECTOR,
+            capacity: if has_capacity { self.capacity } else { self.length } * SECTOR,
+            pointer: self.pointer.saturating_mul(SECTOR),
+            kind: match self.kind {
+                2 => ZoneKind::Sequential,
+                3 => ZoneKind::Preferred,
+                _ => ZoneKind::Conventional,
+            },
+            condition: match self.condition {
+                1 => ZoneCondition::Empty,
+                2 => ZoneCondition::ImplicitlyOpen,
+                3 => ZoneCondition::ExplicitlyOpen,
+                4 => ZoneCondition::Closed,
+                0xd => ZoneCondition::ReadOnly,
+                0xe => ZoneCondition::Full,
+                0xf => ZoneCondition::Offline,
+                _ => ZoneCondition::Conventional,
+            },
+        }
+    }
+}
+
+/// The zones of a block device from the one that holds this byte on, at most so many.
+///
+/// # Errors
+/// What the kernel says; `ENOTTY` about what has no zones.
+pub fn report(device: &File, from: u64, most: usize) -> io::Result<Vec<Zone>> {
+    let mut zones = Vec::new();
+    let mut from = from;
+    let mut raw = Box::new(RawReport { sector: 0, count: 0, flags: 0, zones: [RawZone::NONE; BATCH] });
+    while zones.len() < most {
+        (raw.sector, raw.count) = (from / SECTOR, BATCH.min(most - zones.len()) as u32);
+        // SAFETY: the structure has room for as many zones as its count says.
+        if unsafe { libc::ioctl(device.as_raw_fd(), REPORT as _, &raw mut *raw) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let has_capacity = raw.flags & HAS_CAPACITY != 0;
+        let found = raw.zones.iter().take(raw.count as usize).map(|zone| zone.zone(has_capacity));
+        zones.extend(found);
+        match zones.last() {
+            Some(last) if raw.count > 0 && last.size > 0 => from = last.start + last.size,
+            _ => break,
+        }
+    }
+    Ok(zones)
+}
+
+/// Makes zones empty. The range is made of whole zones.
+///
+/// # Errors
+/// What the kernel says.
+pub fn reset(device: &File, start: u64, length: u64) -> io::Result<()> {
+    reset_of(device.as_raw_fd(), start, length)
+}
+
+/// As [`reset`], of a device by its descriptor.
+///
+/// # Errors
+/// What the kernel says.
+pub fn reset_of(device: RawFd, start: u64, length: u64) -> io::Result<()> {
+    act(device, RESET, start, length)
+}
+
+/// Makes zones full, without writing what is left of them. The range is made of whole zones.
+///
+/// # Errors
+/// What the kernel says.
+pub fn finish(device: &File, start: u64, length: u64) -> io::Result<()> {
+    act(device.as_raw_fd(), FINISH, start, length)
+}
+
+fn act(device: RawFd, command: libc::c_ulong, start: u64, length: u64) -> io::Result<()> {
+    let range = RawRange { sector: start / SECTOR, sectors: length / SECTOR };
+    // SAFETY: the kernel reads the structure.
+    match unsafe { libc::ioctl(device, command as _, &raw const range) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_structures_have_their_sizes() {
+        assert_eq!(size_of::<RawZone>(), 64);
+        assert_eq!(size_of::<RawReport>(), 16 + 64 * BATCH);
+    }
+
+    #[test]
+    fn what_is_no_zoned_device_has_no_zones() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(report(&file, 0, 1).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+        assert!(reset(&file, 0, 4096).is_err() && finish(&file, 0, 4096).is_err());
+    }
+}

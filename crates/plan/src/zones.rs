@@ -1,0 +1,485 @@
+//! Zones of devices (`zonemode=zbd`): where a job may use them, and how.
+//!
+//! A zoned device tells what its zones are. On any other block device or regular file, `zonesize` divides it into zones
+//! that only the run knows, and that are empty when it begins.
+
+use crate::{FileLayout, Layout, Plan, Problem, WorkerPlan};
+use iolite_host::{Machine, Zone, ZoneCondition, ZoneKind};
+use iolite_options::engines::{Completion, EngineInfo};
+use iolite_options::{JobOptions, SizeValue, ZoneMode, ZoneSkip};
+use iolite_types::{Direction, FileKind};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// The smallest zones of what has none of its own, in bytes.
+const SMALLEST_ZONE: u64 = 512;
+
+/// The zones of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZonedFile {
+    /// Bytes from one zone to the next.
+    pub size: u64,
+    /// They are the device's own.
+    pub is_real: bool,
+    /// The most zones that may be open when the worker opens another; 0 = no limit.
+    pub most_open: u32,
+}
+
+/// How a worker uses zones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ZoneRules {
+    /// Bytes of a zone, of all its files.
+    pub zone: u64,
+    /// Bytes left out behind a zone that is done.
+    pub skip: u64,
+    /// Read also what was not written.
+    pub read_beyond: bool,
+    /// Full zones are written again.
+    pub rewrites: bool,
+    /// All zones are made empty before each pass.
+    pub begins_empty: bool,
+    /// What is left of a zone is written with a smaller block.
+    pub writes_remainder: bool,
+    /// Zones are reset when more than this share is written.
+    pub reset_threshold: f64,
+    /// The next zone is reset after so many writes; 0 = never.
+    pub reset_every: u64,
+    /// The most zones that the worker has open; 0 = no limit of its own.
+    pub most_open: u32,
+    /// After a failed write, the device is asked for the write pointer.
+    pub recovers: bool,
+}
+
+/// A device or file whose zones the workers of a run share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZonedDevice {
+    /// The names by which workers know it.
+    pub names: Vec<PathBuf>,
+    /// Its zones when the run begins.
+    pub zones: Vec<Zone>,
+    /// They are the device's own.
+    pub is_real: bool,
+    /// Zones that are closed and partly written count as open.
+    pub counts_closed: bool,
+    /// The regions that are written to; the open zones in them count.
+    pub written: Vec<(u64, u64)>,
+}
+
+impl ZonedDevice {
+    /// Whether a zone counts as open.
+    pub fn is_open(&self, zone: &Zone) -> bool {
+        self.written.iter().any(|&region| self.is_open_in(zone, region))
+    }
+
+    fn is_open_in(&self, zone: &Zone, (from, to): (u64, u64)) -> bool {
+        let is_written = zone.start < to && from < zone.start + zone.size;
+        let counts = match zone.condition {
+            ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen => true,
+            ZoneCondition::Closed => self.counts_closed,
+            _ => false,
+        };
+        counts && self.is_real && is_written
+    }
+}
+
+fn is_zoned(options: &JobOptions) -> bool {
+    options.zones.zonemode == ZoneMode::Zbd
+}
+
+/// What the options themselves forbid.
+pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if !is_zoned(options) {
+        return found;
+    }
+    let name = engine.name;
+    if !engine.facets.has_local_files() || !engine.facets.moves_data() {
+        found.push((
+            "zonemode",
+            format!("zonemode=zbd: ioengine={name} does no I/O to devices; use psync, libaio or io_uring"),
+        ));
+    }
+    if options.is_replay() {
+        found.push((
+            "zonemode",
+            "zonemode=zbd: a replay writes where its trace says; leave zonemode out".to_owned(),
+        ));
+    }
+    if options.files.openfiles != 0 {
+        found
+            .push(("openfiles", "openfiles: with zonemode=zbd all devices are open all the time".to_owned()));
+    }
+    if options.verification.trim_percentage > 0 {
+        let message =
+            "trim_percentage: with zonemode=zbd only whole zones are trimmed; leave trim_percentage out";
+        found.push(("trim_percentage", message.to_owned()));
+    }
+    let is_random = options.pattern.rw.is_random() && options.pattern.rw.writes();
+    let is_asynchronous = engine.facets.completion != Completion::Call && options.depth.iodepth > 1;
+    if options.relies_on_earlier_run() && is_random && (is_asynchronous || options.schedule.numjobs > 1) {
+        let message = "zonemode=zbd: which zones a run has written at random with several writes at once cannot be told \
+                       from its options; use iodepth=1, or sequential writes";
+        found.push(("zonemode", message.to_owned()));
+    }
+    let writes = options.pattern.rw.writes();
+    if options.zones.recover_zbd_write_error && writes {
+        if !options.errors.continue_on_error.write {
+            let message =
+                "recover_zbd_write_error=1: the first error ends the job; add continue_on_error=write";
+            found.push(("recover_zbd_write_error", message.to_owned()));
+        }
+        let is_asynchronous = engine.facets.completion != Completion::Call;
+        if options.verification.is_on() && is_asynchronous {
+            let message = format!(
+                "recover_zbd_write_error=1: with ioengine={name} it is not known which data a failed write has left, \
+                 and nothing can be verified; use a synchronous engine (psync)"
+            );
+            found.push(("recover_zbd_write_error", message));
+        }
+    }
+    found
+}
+
+/// The options with their sizes in zones (`4z`) in bytes.
+///
+/// # Errors
+/// Nothing says how large a zone is.
+pub(crate) fn in_bytes<'a>(
+    options: &'a JobOptions,
+    paths: &[&Path],
+    machine: &dyn Machine,
+) -> Result<Cow<'a, JobOptions>, String> {
+    let extent = &options.extent;
+    let sizes = [
+        ("size", extent.size.unwrap_or_default()),
+        ("io_size", extent.io_size.unwrap_or_default()),
+        ("offset", extent.offset),
+        ("offset_increment", extent.offset_increment),
+    ];
+    let Some((option, zones)) = sizes.iter().find_map(|(option, size)| match size {
+        SizeValue::Zones(zones) => Some((option, zones)),
+        _ => None,
+    }) else {
+        return Ok(Cow::Borrowed(options));
+    };
+    let real = paths.iter().find_map(|path| Some(own_zones(path, machine)?.0));
+    let zone = match (real, options.zones.zonesize) {
+        (Some(size), _) => size,
+        (None, 0) => {
+            let path = paths.first().map_or_else(String::new, |path| path.display().to_string());
+            return Err(format!(
+                "{option}={zones}z: {path} has no zones of its own; give zonesize=, or the size in bytes"
+            ));
+        }
+        (None, size) => size,
+    };
+    let in_bytes = |size: SizeValue| match size {
+        SizeValue::Zones(zones) => SizeValue::Bytes(u64::from(zones).saturating_mul(zone)),
+        size => size,
+    };
+    let mut options = options.clone();
+    let extent = &mut options.extent;
+    (extent.size, extent.io_size) = (extent.size.map(in_bytes), extent.io_size.map(in_bytes));
+    (extent.offset, extent.offset_increment) = (in_bytes(extent.offset), in_bytes(extent.offset_increment));
+    Ok(Cow::Owned(options))
+}
+
+/// The size of the zones that a device has of its own, and the limits of how many are open and active.
+fn own_zones(path: &Path, machine: &dyn Machine) -> Option<(u64, u64, u64)> {
+    let found = machine.file(path).ok()??;
+    let zones = machine.disk(path).filter(|_| found.is_block_device())?.queue.zones?;
+    Some((zones.size, zones.most_open, zones.most_active))
+}
+
+/// Fits the regions of a layout to the zones of its files.
+///
+/// # Errors
+/// Why the files cannot be used by zones, with the remedy.
+pub(crate) fn fit(options: &JobOptions, layout: &mut Layout, machine: &dyn Machine) -> Result<(), String> {
+    if !is_zoned(options) {
+        return Ok(());
+    }
+    for file in &mut layout.files {
+        let zoned = zoned_file(options, file, machine)?;
+        check(options, file, zoned, machine)?;
+        round(options, file, zoned, machine)?;
+        file.zoned = Some(zoned);
+    }
+    let sizes: Vec<u64> = layout.files.iter().filter_map(|file| Some(file.zoned?.size)).collect();
+    if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(
+            "zonemode=zbd: the zones of its devices differ in size; give each device a job".to_owned()
+        );
+    }
+    Ok(())
+}
+
+fn zoned_file(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) -> Result<ZonedFile, String> {
+    let (path, zones) = (file.path.display(), &options.zones);
+    let most_open = match zones.max_open_zones {
+        0 if zones.ignore_zone_limits => 0,
+        0 => most_open_of_device(&file.path, machine).0,
+        asked => asked,
+    };
+    if let Some((size, ..)) = own_zones(&file.path, machine) {
+        if zones.zonesize != 0 && zones.zonesize != size {
+            return Err(format!(
+                "zonesize={}: the zones of {path} have {size} bytes; leave zonesize out",
+                zones.zonesize
+            ));
+        }
+        return Ok(ZonedFile { size, is_real: true, most_open });
+    }
+    if !matches!(file.kind, FileKind::Regular | FileKind::Block) {
+        return Err(format!(
+            "zonemode=zbd: {path} is neither a block device nor a regular file, and has no zones"
+        ));
+    }
+    match zones.zonesize {
+        0 => {
+            Err(format!("zonemode=zbd: {path} has no zones of its own; give the size of a zone (zonesize=)"))
+        }
+        size if size < SMALLEST_ZONE => {
+            Err(format!("zonesize={size}: a zone has at least {SMALLEST_ZONE} bytes"))
+        }
+        size if zones.zonecapacity > size => Err(format!(
+            "zonecapacity={}: no more than the zone itself (zonesize={size}) can be used",
+            zones.zonecapacity
+        )),
+        size => Ok(ZonedFile { size, is_real: false, most_open }),
+    }
+}
+
+/// What else has to hold.
+fn check(
+    options: &JobOptions,
+    file: &FileLayout,
+    zoned: ZonedFile,
+    machine: &dyn Machine,
+) -> Result<(), String> {
+    let (path, size, rw) = (file.path.display(), zoned.size, options.pattern.rw);
+    let bytes = machine.size(&file.path).ok().flatten().unwrap_or(0);
+    if bytes < size {
+        return Err(format!(
+            "zonemode=zbd: {path} has {bytes} bytes, less than a zone ({size} bytes); make it larger"
+        ));
+    }
+    if zoned.is_real && rw.writes() && !options.durability.direct {
+        return Err(format!(
+            "zonemode=zbd: what is written to {path} through the page cache does not arrive in sequence; add direct=1"
+        ));
+    }
+    let trim = options.block_size(Direction::Trim);
+    if rw.trims() && trim.only() != Some(size) {
+        return Err(format!(
+            "rw={}: a trim is the reset of a zone of {path}, which has {size} bytes; use bs=,,{size}",
+            rw.name()
+        ));
+    }
+    if let ZoneSkip::Bytes(skip) = options.zones.zoneskip
+        && !skip.is_multiple_of(size)
+    {
+        return Err(format!(
+            "zoneskip={skip}: is no multiple of the zones of {path} ({size} bytes); use zoneskip=1z"
+        ));
+    }
+    let most = most_open_of_device(&file.path, machine).0;
+    let asked = options.zones.max_open_zones;
+    if asked > most && most > 0 && !options.zones.ignore_zone_limits {
+        return Err(format!(
+            "max_open_zones={asked}: {path} has at most {most} open zones; use max_open_zones={most}, or \
+             ignore_zone_limits=1 to try"
+        ));
+    }
+    Ok(())
+}
+
+/// The most zones that a device has open (0 = no limit), and whether closed ones count.
+fn most_open_of_device(path: &Path, machine: &dyn Machine) -> (u32, bool) {
+    let Some((_, open, active)) = own_zones(path, machine) else { return (0, false) };
+    let most = match (open, active) {
+        (0, most) | (most, 0) => most,
+        (open, active) => open.min(active),
+    };
+    (most.min(u64::from(u32::MAX)) as u32, active > 0)
+}
+
+/// The zones of a file, as they are or as they are thought to be.
+fn zones_of(
+    options: &JobOptions,
+    file: &FileLayout,
+    zoned: ZonedFile,
+    machine: &dyn Machine,
+) -> Result<Vec<Zone>, String> {
+    if zoned.is_real {
+        let zones = machine.zones(&file.path).map_err(|why| format!("{}: {why}", file.path.display()))?;
+        return zones.ok_or_else(|| format!("{}: the system does not tell its zones", file.path.display()));
+    }
+    let (size, capacity) = (zoned.size, options.zones.zonecapacity);
+    let bytes = machine.size(&file.path).ok().flatten().unwrap_or(0).max(file.extend_to.unwrap_or(0));
+    let zone = |number: u64| Zone {
+        start: number * size,
+        size,
+        capacity: if capacity == 0 { size } else { capacity },
+        pointer: number * size,
+        kind: ZoneKind::Sequential,
+        condition: ZoneCondition::Empty,
+    };
+    Ok((0..bytes / size).map(zone).collect())
+}
+
+/// Rounds a region to whole zones, unless it is among conventional zones only.
+fn round(
+    options: &JobOptions,
+    file: &mut FileLayout,
+    zoned: ZonedFile,
+    machine: &dyn Machine,
+) -> Result<(), String> {
+    let zones = zones_of(options, file, zoned, machine)?;
+    let (from, to) = (file.offset, file.offset.saturating_add(file.length));
+    let is_within = |zone: &&Zone| zone.start < to && from < zone.start + zone.size;
+    let mut sequential = zones.iter().filter(is_within).filter(|zone| zone.kind != ZoneKind::Conventional);
+    let Some(first) = sequential.next() else { return Ok(()) };
+    let smallest = options.block_size(Direction::Write).min();
+    if options.pattern.rw.writes() && first.capacity < smallest {
+        return Err(format!(
+            "bs: a block of {smallest} bytes does not fit into a zone of {}, which can hold {} bytes; use smaller blocks",
+            file.path.display(),
+            first.capacity
+        ));
+    }
+    let start = from.checked_next_multiple_of(zoned.size).unwrap_or(from);
+    let whole_end = zones.last().map_or(0, |zone| zone.start + zone.size);
+    let end = if to >= whole_end { whole_end } else { to / zoned.size * zoned.size };
+    if start >= end {
+        return Err(format!(
+            "offset={from}: there is no whole zone of {} in the {} bytes from there; zones have {} bytes, use sizes in \
+             zones (size=1z)",
+            file.path.display(),
+            file.length,
+            zoned.size
+        ));
+    }
+    (file.offset, file.length) = (start, end - start);
+    file.extend_to = file.extend_to.map(|wanted| wanted.max(end));
+    Ok(())
+}
+
+/// How a worker uses zones; `None` = as any other bytes.
+pub(crate) fn rules(options: &JobOptions, layout: &Layout) -> Option<ZoneRules> {
+    let zone = layout.files.iter().find_map(|file| file.zoned)?.size;
+    let zones = &options.zones;
+    let verifies = options.verification.is_on() && options.pattern.rw.writes();
+    Some(ZoneRules {
+        zone,
+        skip: match zones.zoneskip {
+            ZoneSkip::Bytes(bytes) => bytes,
+            ZoneSkip::Zones(count) => u64::from(count).saturating_mul(zone),
+        },
+        read_beyond: zones.read_beyond_wp,
+        rewrites: !verifies,
+        begins_empty: verifies,
+        writes_remainder: zones.write_zone_remainder,
+        reset_threshold: zones.zone_reset_threshold,
+        reset_every: match zones.zone_reset_frequency {
+            // What is verified stays until it is read.
+            frequency if frequency > 0.0 && !verifies => (1.0 / frequency) as u64,
+            _ => 0,
+        },
+        most_open: zones.job_max_open_zones,
+        recovers: zones.recover_zbd_write_error,
+    })
+}
+
+impl Plan {
+    /// The devices whose zones the workers share.
+    ///
+    /// # Errors
+    /// What jobs say about a device does not agree, or more of its zones are open than there may be.
+    pub fn zoned_devices(
+        &self,
+        layouts: &[Layout],
+        machine: &dyn Machine,
+    ) -> Result<Vec<ZonedDevice>, Vec<Problem>> {
+        let mut devices = Vec::new();
+        let mut problems: Vec<Problem> = Vec::new();
+        for (worker, layout) in self.workers.iter().zip(layouts) {
+            for file in layout.files.iter().filter(|file| file.zoned.is_some()) {
+                if let Err(message) = self.join(&mut devices, worker, file, machine) {
+                    let problem = Problem::of_job(&self.job_of(worker).name, message);
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        let devices = devices.into_iter().map(|(_, device)| device).collect();
+        if problems.is_empty() { Ok(devices) } else { Err(problems) }
+    }
+
+    /// Adds a worker's file to the devices.
+    fn join(
+        &self,
+        devices: &mut Vec<(iolite_host::FileKey, ZonedDevice)>,
+        worker: &WorkerPlan,
+        file: &FileLayout,
+        machine: &dyn Machine,
+    ) -> Result<(), String> {
+        let Some(zoned) = file.zoned else { return Ok(()) };
+        let options = &self.job_of(worker).options;
+        let writes = options.pattern.rw.writes() && options.changes_data();
+        let key = machine.key(&file.path);
+        let place = match devices.iter().position(|(other, _)| *other == key) {
+            Some(place) => place,
+            None => {
+                let device = ZonedDevice {
+                    names: Vec::new(),
+                    zones: zones_of(options, file, zoned, machine)?,
+                    is_real: zoned.is_real,
+                    counts_closed: most_open_of_device(&file.path, machine).1,
+                    written: Vec::new(),
+                };
+                devices.push((key, device));
+                devices.len() - 1
+            }
+        };
+        let device = &mut devices[place].1;
+        if device.zones.first().is_some_and(|zone| zone.size != zoned.size) {
+            return Err(format!(
+                "zonesize={}: another job takes {} for zones of another size; give all the same zonesize",
+                zoned.size,
+                file.path.display()
+            ));
+        }
+        if !device.names.contains(&file.path) {
+            device.names.push(file.path.clone());
+        }
+        let region = (file.offset, file.offset + file.length);
+        if writes && device.written.last() != Some(&region) {
+            device.written.push(region);
+        }
+        if writes { not_too_many_open(options, file, zoned, device) } else { Ok(()) }
+    }
+}
+
+/// Checks that no more zones of a region are open than a worker may have there.
+fn not_too_many_open(
+    options: &JobOptions,
+    file: &FileLayout,
+    zoned: ZonedFile,
+    device: &ZonedDevice,
+) -> Result<(), String> {
+    let region = (file.offset, file.offset + file.length);
+    let open = device.zones.iter().filter(|zone| device.is_open_in(zone, region)).count();
+    let limits =
+        [("max_open_zones", zoned.most_open), ("job_max_open_zones", options.zones.job_max_open_zones)];
+    match limits.into_iter().find(|&(_, most)| most > 0 && open > most as usize) {
+        None => Ok(()),
+        Some((option, most)) => Err(format!(
+            "{option}={most}: {open} zones of {path} are open already; reset or finish some (blkzone reset {path}), or \
+             allow more",
+            path = file.path.display()
+        )),
+    }
+}

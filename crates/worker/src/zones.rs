@@ -1,0 +1,653 @@
+//! The zones of devices, with the write pointers that all workers of a run share.
+//!
+//! A mapping that the processes of a run share has a record for each zone: a lock, the write pointer, how far the zone is
+//! written, and whether it counts as open. A worker locks a zone before it makes a write to it and gives it back when all
+//! of its writes to it are complete. So the writes of one worker to a zone may be in flight together, in their order, and
+//! those of two workers never are. A worker waits for a zone only while it holds no other, so nobody waits for ever.
+//!
+//! The locks survive their owner. Whoever inherits a zone from a worker that died asks the device where its write pointer
+//! is.
+
+use iolite_os::memory;
+use iolite_os::robust::{Locked, RobustLock};
+use iolite_os::shared::Arena;
+use iolite_os::zones::{Zone, ZoneCondition, ZoneKind, finish, report, reset};
+use iolite_plan::resolve::ZoneRules;
+use iolite_plan::{Layout, ZonedDevice};
+use iolite_types::{Direction, describe_error};
+use iolite_workload::{Claim, Fate, Io, ZoneState, ZoneUse, Zones};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
+
+/// How long to wait for another worker's zone before looking whether the job is to end.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// The zone counts as open.
+const OPEN: u32 = 1;
+/// No write fits behind those in flight.
+const ENDING: u32 = 2;
+/// It cannot be written to.
+const UNUSABLE: u32 = 4;
+/// It cannot be read.
+const OFFLINE: u32 = 8;
+
+/// What the workers share about a zone.
+#[repr(C)]
+struct Record {
+    lock: RobustLock,
+    next: AtomicU64,
+    written: AtomicU64,
+    flags: AtomicU32,
+}
+
+/// What the workers share about a device.
+#[repr(C)]
+struct Header {
+    /// Held while zones are opened and closed. A zone's lock is taken before it.
+    lock: RobustLock,
+    /// How many zones are open.
+    open: AtomicU32,
+    /// Their numbers, if there is a limit.
+    listed: [AtomicU32; MOST_LISTED],
+}
+
+/// As many as `max_open_zones` allows.
+const MOST_LISTED: usize = 4096;
+
+/// A device with its zones.
+struct Device {
+    names: Vec<PathBuf>,
+    zones: Vec<Zone>,
+    is_real: bool,
+    header: *const Header,
+    records: *const Record,
+    bytes: usize,
+}
+
+// SAFETY: what the pointers refer to is made of atomics and locks, and stays mapped as long as the device.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: the device owns the mapping, and references into it borrow from the device.
+        unsafe { memory::unmap(self.header.cast_mut().cast(), self.bytes) };
+    }
+}
+
+/// The devices of a run whose zones its jobs know. Made before the first fork.
+#[derive(Default)]
+pub struct ZoneMaps {
+    devices: Vec<Device>,
+}
+
+impl ZoneMaps {
+    /// The maps of these devices.
+    ///
+    /// # Errors
+    /// There is not enough memory.
+    pub fn new(devices: &[ZonedDevice]) -> io::Result<ZoneMaps> {
+        let devices = devices.iter().map(Device::new).collect::<io::Result<_>>()?;
+        Ok(ZoneMaps { devices })
+    }
+
+    fn find(&self, path: &Path) -> Option<usize> {
+        self.devices.iter().position(|device| device.names.iter().any(|name| name == path))
+    }
+}
+
+impl Device {
+    fn new(planned: &ZonedDevice) -> io::Result<Device> {
+        let first = size_of::<Header>().next_multiple_of(align_of::<Record>());
+        let bytes = first + planned.zones.len() * size_of::<Record>();
+        let header = memory::map_shared(bytes)?.cast::<Header>();
+        // SAFETY: the mapping has room for the header, and behind it for the records.
+        let records = unsafe { header.byte_add(first) }.cast::<Record>();
+        let device = Device {
+            names: planned.names.clone(),
+            zones: planned.zones.clone(),
+            is_real: planned.is_real,
+            header,
+            records,
+            bytes,
+        };
+        // SAFETY: the mapping is fresh and aligned, and nobody uses it yet. Zero bytes are valid for all but locks.
+        unsafe { RobustLock::place(&raw mut (*header).lock)? };
+        for (number, zone) in planned.zones.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { RobustLock::place(&raw mut (*records.add(number)).lock)? };
+            device.learn(number as u32, zone);
+            if planned.is_open(zone) {
+                device.note_open(number as u32);
+            }
+        }
+        Ok(device)
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the mapping stays as long as the device, and the header was initialised.
+        unsafe { &*self.header }
+    }
+
+    fn record(&self, zone: u32) -> &Record {
+        assert!((zone as usize) < self.zones.len());
+        // SAFETY: in bounds; the rest as above.
+        unsafe { &*self.records.add(zone as usize) }
+    }
+
+    /// Notes what the device says about a zone.
+    fn learn(&self, number: u32, zone: &Zone) {
+        let end = zone.start + zone.capacity;
+        let (pointer, flags) = match zone.condition {
+            ZoneCondition::Empty | ZoneCondition::Conventional => (zone.start, 0),
+            ZoneCondition::Full => (end, 0),
+            ZoneCondition::ReadOnly => (end, UNUSABLE),
+            ZoneCondition::Offline => (end, UNUSABLE | OFFLINE),
+            ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen | ZoneCondition::Closed => {
+                (zone.pointer.clamp(zone.start, end), 0)
+            }
+        };
+        let record = self.record(number);
+        record.next.store(pointer, Relaxed);
+        record.written.store(pointer, Relaxed);
+        let kept = record.flags.load(Relaxed) & OPEN;
+        record.flags.store(kept | flags, Relaxed);
+    }
+
+    fn has(&self, zone: u32, flag: u32) -> bool {
+        self.record(zone).flags.load(Relaxed) & flag != 0
+    }
+
+    /// Locks the header. If its owner died, counts anew.
+    fn lock_header(&self) {
+        loop {
+            match self.header().lock.lock_within(PATIENCE) {
+                Locked::No => {}
+                Locked::Yes => return,
+                Locked::Inherited => {
+                    let open: Vec<u32> =
+                        (0..self.zones.len() as u32).filter(|&zone| self.has(zone, OPEN)).collect();
+                    self.header().open.store(open.len() as u32, Relaxed);
+                    for (place, zone) in self.header().listed.iter().zip(open) {
+                        place.store(zone, Relaxed);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Notes that a zone is open. The header is locked, or nobody else is there yet.
+    fn note_open(&self, zone: u32) {
+        self.record(zone).flags.fetch_or(OPEN, Relaxed);
+        let count = self.header().open.load(Relaxed);
+        if let Some(place) = self.header().listed.get(count as usize) {
+            place.store(zone, Relaxed);
+        }
+        self.header().open.store(count + 1, Relaxed);
+    }
+
+    /// Opens a zone that this worker has locked. Returns false if as many are open as there may be.
+    fn open(&self, zone: u32, most: u32) -> bool {
+        self.lock_header();
+        let may = most == 0 || self.header().open.load(Relaxed) < most;
+        if may {
+            self.note_open(zone);
+        }
+        self.header().lock.unlock();
+        may
+    }
+
+    /// Notes that a zone is no longer open.
+    fn close(&self, zone: u32) {
+        let before = self.record(zone).flags.fetch_and(!(OPEN | ENDING), Relaxed);
+        if before & OPEN == 0 {
+            return;
+        }
+        self.lock_header();
+        let count = self.header().open.load(Relaxed).saturating_sub(1);
+        let listed = &self.header().listed;
+        let known = listed.len().min(count as usize + 1);
+        if let Some(place) = listed[..known].iter().position(|place| place.load(Relaxed) == zone)
+            && let Some(last) = listed.get(count as usize)
+        {
+            listed[place].store(last.load(Relaxed), Relaxed);
+        }
+        self.header().open.store(count, Relaxed);
+        self.header().lock.unlock();
+    }
+
+    fn state(&self, zone: u32, in_flight: u32) -> ZoneState {
+        let Zone { start, size, capacity, kind, .. } = self.zones[zone as usize];
+        let record = self.record(zone);
+        ZoneState {
+            start,
+            size,
+            capacity,
+            is_sequential: kind != ZoneKind::Conventional,
+            is_readable: record.flags.load(Relaxed) & OFFLINE == 0,
+            next: record.next.load(Relaxed),
+            written: record.written.load(Acquire),
+            in_flight,
+        }
+    }
+
+    fn at(&self, offset: u64) -> u32 {
+        self.zones.partition_point(|zone| zone.start <= offset).saturating_sub(1) as u32
+    }
+}
+
+/// A zone that this worker has locked.
+struct Held {
+    device: usize,
+    zone: u32,
+    in_flight: u32,
+    failed: bool,
+}
+
+/// The zones of one worker's files.
+pub struct WorkerZones {
+    maps: Arc<ZoneMaps>,
+    /// For each file: its device, and the device opened for commands.
+    files: Vec<(usize, Option<File>)>,
+    held: Vec<Held>,
+    /// The zones that this worker has opened: the device and the zone.
+    own: Vec<(usize, u32)>,
+    most_own: u32,
+    /// For each file, the most zones that are open in all when the worker opens another; 0 = no limit.
+    most_open: Vec<u32>,
+    recovers: bool,
+    /// Nothing is written: the write pointers as they were in the run that wrote. For each device and zone.
+    imagined: Option<Vec<Vec<u64>>>,
+    arena: Arc<Arena>,
+    index: usize,
+}
+
+/// The states of a worker that uses zones, in its control word.
+mod doing {
+    pub const WORKS: u32 = 1;
+    pub const WAITS: u32 = 2;
+}
+
+impl WorkerZones {
+    /// The zones of these files. `is_dry`: nothing is written, and each zone is thought to be empty at first.
+    ///
+    /// # Errors
+    /// A device cannot be opened.
+    pub fn new(
+        maps: &Arc<ZoneMaps>,
+        rules: &ZoneRules,
+        layout: &Layout,
+        is_dry: bool,
+        writes: bool,
+        (arena, index): (&Arc<Arena>, usize),
+    ) -> io::Result<WorkerZones> {
+        let mut files = Vec::with_capacity(layout.files.len());
+        for file in &layout.files {
+            let device = maps.find(&file.path).ok_or(io::Error::from_raw_os_error(libc::ENODEV))?;
+            let opened = match maps.devices[device].is_real {
+                true => Some(OpenOptions::new().read(true).write(writes).open(&file.path)?),
+                false => None,
+            };
+            files.push((device, opened));
+        }
+        arena.slot(index).control.zones.store(doing::WORKS, Relaxed);
+        let starts = |device: &Device| device.zones.iter().map(|zone| zone.start).collect();
+        Ok(WorkerZones {
+            maps: maps.clone(),
+            files,
+            held: Vec::new(),
+            own: Vec::new(),
+            most_own: rules.most_open,
+            most_open: layout
+                .files
+                .iter()
+                .map(|file| file.zoned.map_or(0, |zoned| zoned.most_open))
+                .collect(),
+            recovers: rules.recovers,
+            imagined: is_dry.then(|| maps.devices.iter().map(starts).collect()),
+            arena: arena.clone(),
+            index,
+        })
+    }
+
+    fn device(&self, file: u32) -> &Device {
+        &self.maps.devices[self.files[file as usize].0]
+    }
+
+    fn held(&mut self, file: u32, zone: u32) -> Option<&mut Held> {
+        let device = self.files[file as usize].0;
+        self.held.iter_mut().find(|held| held.device == device && held.zone == zone)
+    }
+
+    fn count_reset(&self) {
+        self.arena.slot(self.index).stats.zone_resets.add(1);
+    }
+
+    /// Asks the device about a zone that this worker has locked.
+    fn look(&self, file: u32, zone: u32) -> Result<(), String> {
+        let device = self.device(file);
+        let Some(opened) = &self.files[file as usize].1 else { return Ok(()) };
+        let start = device.zones[zone as usize].start;
+        let found = report(opened, start, 1).map_err(|error| self.words(file, "report", zone, &error))?;
+        if let Some(found) = found.first() {
+            device.learn(zone, found);
+        }
+        Ok(())
+    }
+
+    fn words(&self, file: u32, what: &str, zone: u32, error: &io::Error) -> String {
+        let device = self.device(file);
+        let name = device.names[0].display();
+        let start = device.zones[zone as usize].start;
+        format!("{what} of the zone at offset {start} of {name}: {}", describe_error(error))
+    }
+
+    /// A zone of this worker is no longer open.
+    fn close(&mut self, file: u32, zone: u32) {
+        self.disown(file, zone);
+        self.device(file).close(zone);
+    }
+
+    /// The zone leaves the list of this worker's own as it leaves that of all, so that both keep the same order.
+    fn disown(&mut self, file: u32, zone: u32) {
+        let device = self.files[file as usize].0;
+        if let Some(place) = self.own.iter().position(|&own| own == (device, zone)) {
+            self.own.swap_remove(place);
+        }
+    }
+
+    /// Nothing is in flight any more on a zone: what has been waiting for that.
+    fn settle(&mut self, file: u32, zone: u32, failed: bool) -> Result<(), String> {
+        let device = self.device(file);
+        let record = device.record(zone);
+        let mut settled = Ok(());
+        if failed && self.recovers {
+            settled = self.look(file, zone);
+        }
+        let device = self.device(file);
+        let end = device.zones[zone as usize].start + device.zones[zone as usize].capacity;
+        let next = record.next.load(Relaxed);
+        if !failed {
+            record.written.store(next, Release);
+        }
+        if next >= end {
+            self.close(file, zone);
+        } else if device.has(zone, ENDING) {
+            let Zone { start, size, .. } = device.zones[zone as usize];
+            if let Some(opened) = &self.files[file as usize].1
+                && !failed
+                && let Err(error) = finish(opened, start, size)
+            {
+                settled = Err(self.words(file, "finishing", zone, &error));
+            }
+            record.next.store(end, Relaxed);
+            self.close(file, zone);
+        }
+        settled
+    }
+
+    fn wrote(&mut self, file: u32, zone: u32, io: &Io, fate: Fate) -> Result<(), String> {
+        let record = self.device(file).record(zone);
+        match fate {
+            Fate::Done => {
+                if record.written.load(Relaxed) == io.offset {
+                    record.written.store(io.offset + io.length, Release);
+                }
+            }
+            Fate::Withdrawn => {
+                if record.next.load(Relaxed) == io.offset + io.length {
+                    record.next.store(io.offset, Relaxed);
+                    record.flags.fetch_and(!ENDING, Relaxed);
+                }
+            }
+            Fate::Failed => {}
+        }
+        let Some(held) = self.held(file, zone) else { return Ok(()) };
+        held.failed |= fate == Fate::Failed;
+        held.in_flight -= 1;
+        let (left, failed) = (held.in_flight, held.failed);
+        if left > 0 {
+            return Ok(());
+        }
+        let settled = self.settle(file, zone, failed);
+        self.release(file, zone);
+        settled
+    }
+
+    fn trimmed(&mut self, file: u32, zone: u32, fate: Fate) -> Result<(), String> {
+        let record = self.device(file).record(zone);
+        let start = self.device(file).zones[zone as usize].start;
+        let mut settled = Ok(());
+        match fate {
+            Fate::Done => {
+                if record.next.load(Relaxed) != start {
+                    self.count_reset();
+                }
+                record.next.store(start, Relaxed);
+                record.written.store(start, Release);
+                self.close(file, zone);
+            }
+            Fate::Failed => settled = self.look(file, zone),
+            Fate::Withdrawn => {}
+        }
+        if let Some(held) = self.held(file, zone) {
+            held.in_flight = 0;
+        }
+        self.release(file, zone);
+        settled
+    }
+
+    fn imagine(&mut self, file: u32, zone: u32) -> Option<&mut u64> {
+        let device = self.files[file as usize].0;
+        self.imagined.as_mut().map(|devices| &mut devices[device][zone as usize])
+    }
+}
+
+impl Zones for WorkerZones {
+    fn at(&self, file: u32, offset: u64) -> u32 {
+        self.device(file).at(offset)
+    }
+
+    fn zone(&self, file: u32, zone: u32) -> ZoneState {
+        let (device, _) = self.files[file as usize];
+        let in_flight = self.held.iter().find(|held| held.device == device && held.zone == zone);
+        let state = self.device(file).state(zone, in_flight.map_or(0, |held| held.in_flight));
+        match &self.imagined {
+            Some(devices) => {
+                let next = devices[device][zone as usize];
+                ZoneState { next, written: next, in_flight: 0, ..state }
+            }
+            None => state,
+        }
+    }
+
+    fn claim(&mut self, file: u32, zone: u32, opens: bool, waits: bool) -> Claim {
+        let index = self.files[file as usize].0;
+        if self.imagined.is_some() {
+            let most =
+                [self.most_own, self.most_open[file as usize]].into_iter().filter(|&most| most > 0).min();
+            if opens && !self.own.contains(&(index, zone)) {
+                if most.is_some_and(|most| self.own.len() >= most as usize) {
+                    return Claim::Limit;
+                }
+                self.own.push((index, zone));
+            }
+            return Claim::Granted(self.zone(file, zone));
+        }
+        if self.held(file, zone).is_none() {
+            let device = self.device(file);
+            if device.has(zone, UNUSABLE) {
+                return Claim::Unusable;
+            }
+            let lock = &device.record(zone).lock;
+            match if waits { lock.lock_within(PATIENCE) } else { lock.try_lock() } {
+                Locked::No => return Claim::Busy,
+                Locked::Yes => {}
+                Locked::Inherited => {
+                    device.record(zone).flags.fetch_and(!ENDING, Relaxed);
+                    // If the device does not tell, the next write to it will.
+                    let _ = self.look(file, zone);
+                }
+            }
+            self.held.push(Held { device: index, zone, in_flight: 0, failed: false });
+        }
+        if opens && !self.own.contains(&(index, zone)) {
+            let at_limit = self.most_own > 0 && self.own.len() >= self.most_own as usize;
+            let device = self.device(file);
+            if at_limit || !(device.has(zone, OPEN) || device.open(zone, self.most_open[file as usize])) {
+                self.release(file, zone);
+                return Claim::Limit;
+            }
+            self.own.push((index, zone));
+        }
+        self.arena.slot(self.index).control.zones.store(doing::WORKS, Relaxed);
+        Claim::Granted(self.zone(file, zone))
+    }
+
+    fn release(&mut self, file: u32, zone: u32) {
+        let device = self.files[file as usize].0;
+        if self.imagined.is_some() {
+            let state = self.zone(file, zone);
+            if state.next == state.start || state.next >= state.start + state.capacity {
+                self.disown(file, zone);
+            }
+            return;
+        }
+        let place = self.held.iter().position(|held| held.device == device && held.zone == zone);
+        let Some(place) = place.filter(|&place| self.held[place].in_flight == 0) else { return };
+        self.held.swap_remove(place);
+        let device = self.device(file);
+        // A zone that was opened and then not written to is not open.
+        let Zone { start, capacity, .. } = device.zones[zone as usize];
+        let next = device.record(zone).next.load(Relaxed);
+        if next == start || next >= start + capacity {
+            self.close(file, zone);
+        }
+        self.device(file).record(zone).lock.unlock();
+    }
+
+    fn open_zone(&mut self, file: u32, zones: Range<u32>, choice: u64) -> Option<u32> {
+        let index = self.files[file as usize].0;
+        let device = self.device(file);
+        let is_dry = self.imagined.is_some();
+        let is_candidate = |&zone: &u32| {
+            let is_open = is_dry || (device.has(zone, OPEN) && !device.has(zone, ENDING | UNUSABLE));
+            zones.contains(&zone) && is_open
+        };
+        let own = self.own.iter().filter(|own| own.0 == index).map(|own| own.1).filter(is_candidate);
+        let own: Vec<u32> = own.collect();
+        let pick = |found: &[u32]| match found.len() {
+            0 => None,
+            count => Some(found[(choice % count as u64) as usize]),
+        };
+        if is_dry || (self.most_own > 0 && self.own.len() >= self.most_own as usize) {
+            return pick(&own);
+        }
+        let header = device.header();
+        let listed = (header.open.load(Relaxed) as usize).min(MOST_LISTED);
+        let all = header.listed[..listed].iter().map(|zone| zone.load(Relaxed)).filter(is_candidate);
+        pick(&all.collect::<Vec<u32>>()).or_else(|| pick(&own))
+    }
+
+    fn reserve(&mut self, file: u32, zone: u32, length: u64, is_last: bool) -> u64 {
+        let end = {
+            let zone = &self.device(file).zones[zone as usize];
+            zone.start + zone.capacity
+        };
+        if let Some(next) = self.imagine(file, zone) {
+            let offset = *next;
+            *next = if is_last { end } else { offset + length };
+            if *next >= end {
+                self.disown(file, zone);
+            }
+            return offset;
+        }
+        let record = self.device(file).record(zone);
+        let offset = record.next.load(Relaxed);
+        record.next.store(offset + length, Relaxed);
+        if is_last && length > 0 {
+            record.flags.fetch_or(ENDING, Relaxed);
+        }
+        if let Some(held) = self.held(file, zone) {
+            held.in_flight += 1;
+            held.failed &= held.in_flight > 1;
+        }
+        offset
+    }
+
+    fn reset(&mut self, file: u32, zone: u32) -> Result<(), String> {
+        let Zone { start, size, .. } = self.device(file).zones[zone as usize];
+        if let Some(next) = self.imagine(file, zone) {
+            *next = start;
+            return Ok(());
+        }
+        if let Some(opened) = &self.files[file as usize].1 {
+            reset(opened, start, size).map_err(|error| self.words(file, "reset", zone, &error))?;
+        }
+        self.count_reset();
+        let record = self.device(file).record(zone);
+        record.next.store(start, Relaxed);
+        record.written.store(start, Release);
+        Ok(())
+    }
+
+    fn completed(&mut self, io: &Io, fate: Fate) -> Result<(), String> {
+        if self.imagined.is_some() || io.direction == Direction::Read {
+            return Ok(());
+        }
+        let zone = self.device(io.file).at(io.offset);
+        if self.device(io.file).zones[zone as usize].kind == ZoneKind::Conventional {
+            return Ok(());
+        }
+        match io.direction {
+            Direction::Trim => self.trimmed(io.file, zone, fate),
+            _ => self.wrote(io.file, zone, io, fate),
+        }
+    }
+
+    fn written(&self, file: u32, zones: Range<u32>) -> u64 {
+        let device = self.device(file);
+        let sequential = zones.filter(|&zone| device.zones[zone as usize].kind != ZoneKind::Conventional);
+        sequential.map(|zone| self.zone(file, zone)).map(|zone| zone.next - zone.start).sum()
+    }
+
+    fn waits_in_vain(&mut self) -> bool {
+        self.arena.slot(self.index).control.zones.store(doing::WAITS, Relaxed);
+        let works = |index: usize| {
+            let control = &self.arena.slot(index).control;
+            control.phase().is_running() && control.zones.load(Relaxed) == doing::WORKS
+        };
+        !(0..self.arena.count()).any(|index| index != self.index && works(index))
+    }
+}
+
+impl Drop for WorkerZones {
+    /// Gives back what is still locked: what was in flight is complete, or nobody will know.
+    fn drop(&mut self) {
+        for held in std::mem::take(&mut self.held) {
+            self.maps.devices[held.device].record(held.zone).lock.unlock();
+        }
+        self.arena.slot(self.index).control.zones.store(0, Relaxed);
+    }
+}
+
+/// How the generator uses the zones.
+pub fn zone_use(rules: &ZoneRules) -> ZoneUse {
+    ZoneUse {
+        skip: rules.skip,
+        read_beyond: rules.read_beyond,
+        rewrites: rules.rewrites,
+        begins_empty: rules.begins_empty,
+        writes_remainder: rules.writes_remainder,
+        reset_threshold: rules.reset_threshold,
+        reset_every: rules.reset_every,
+    }
+}
