@@ -4,7 +4,7 @@ use crate::bare::Pattern;
 use crate::curl::Curl as Requests;
 use crate::measure::Measure::{self, *};
 use Against::{BareRing, Curl, Itself, Nothing, Peer, Recorded};
-use Place::{Cluster, Disk, Memory, ObjectStore, WebServer, Zram};
+use Place::{Cluster, Disk, Memory, NbdMemory, NfsExport, ObjectStore, WebServer, Zram};
 
 /// One comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct Case {
     /// What the case shows.
     pub about: &'static str,
     /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards, `{device}` for the
-    /// block device of the case's [`Place`], `{host}` for its server, `{conf}` for the configuration of its
+    /// block device of the case's [`Place`], `{host}` for its server (or the URL of what that serves), `{conf}` for the configuration of its
     /// cluster.
     pub job: &'static str,
     /// The number that is compared.
@@ -59,6 +59,10 @@ pub enum Place {
     Cluster,
     /// An nginx with WebDAV that keeps its files in memory.
     WebServer,
+    /// An nbdkit with 256 MiB of memory.
+    NbdMemory,
+    /// An nfs-ganesha with a file of 64 MiB, reached through a relay.
+    NfsExport,
 }
 
 /// Requests to an object store. (What is read is written before.)
@@ -113,6 +117,23 @@ macro_rules! webdav {
     ($options:literal) => {
         concat!(
             "--time_based --ioengine=http --http_host={host} --http_user=user --http_pass=password --group_reporting ",
+            $options
+        )
+    };
+}
+
+/// I/O of a network block device.
+macro_rules! nbd {
+    ($options:literal) => {
+        concat!("--time_based --ioengine=nbd --uri={host} --bs=4k --size=256m --iodepth=32 ", $options)
+    };
+}
+
+/// I/O of a file on an NFS server.
+macro_rules! nfs {
+    ($options:literal) => {
+        concat!(
+            "--time_based --ioengine=nfs --nfs_url={host} --filename=data --size=64m --iodepth=32 ",
             $options
         )
     };
@@ -597,6 +618,22 @@ pub const CASES: &[Case] = &[
         requests: 256,
         body: 0,
     })),
+    case("nbd-read", "4 KiB from nbdkit at depth 32", nbd!("--rw=randread"), Iops, 1.0).on(NbdMemory),
+    case("nbd-write", "4 KiB to nbdkit at depth 32", nbd!("--rw=randwrite"), Iops, 1.0).on(NbdMemory),
+    case("nfs-read", "4 KiB from nfs-ganesha at depth 32", nfs!("--rw=randread --bs=4k"), Iops, 1.0)
+        .on(NfsExport),
+    case(
+        "nfs-read-cpu",
+        "the same: the client's own time",
+        nfs!("--rw=randread --bs=4k"),
+        UserCpuPerIo,
+        1.43,
+    )
+    .on(NfsExport),
+    case("nfs-write", "1 MiB to nfs-ganesha at depth 32", nfs!("--rw=write --bs=1m"), Iops, 1.0)
+        .on(NfsExport),
+    case("nfs-write-cpu", "the same: the client's own time", nfs!("--rw=write --bs=1m"), UserCpuPerIo, 1.43)
+        .on(NfsExport),
     RADOS_READS[0],
     RADOS_READS[1],
     RADOS_READS[2],

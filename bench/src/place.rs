@@ -2,7 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::cases;
-use iolite_testing::{Ceph, Minio, Nginx};
+use iolite_testing::{Ceph, Ganesha, Minio, NbdServer, Nginx};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -20,13 +20,21 @@ pub struct Place {
 enum Server {
     Objects(Minio),
     Web(Nginx),
+    Device(NbdServer),
+    Export(Ganesha),
 }
 
+/// Bytes of the file that an export has.
+const EXPORTED: usize = 64 << 20;
+
 impl Server {
+    /// What stands for `{host}` in jobs: the server, or where what it serves is.
     fn host(&self) -> String {
         match self {
             Server::Objects(server) => server.host(),
             Server::Web(server) => server.host(),
+            Server::Device(server) => server.uri().to_owned(),
+            Server::Export(server) => server.url(),
         }
     }
 }
@@ -51,6 +59,19 @@ impl Place {
             cases::Place::WebServer => {
                 let data = make()?;
                 Some((Server::Web(Nginx::start(data.path())?), data))
+            }
+            cases::Place::NbdMemory => {
+                let data = make()?;
+                Some((Server::Device(NbdServer::nbdkit(data.path(), "memory 256M")?), data))
+            }
+            cases::Place::NfsExport => {
+                let data = make()?;
+                let export = Ganesha::start(data.path())?;
+                // Readers make nothing on a server.
+                let file = export.export().join("data");
+                fs::write(&file, vec![1; EXPORTED])
+                    .map_err(|error| format!("{}: {error}", file.display()))?;
+                Some((Server::Export(export), data))
             }
             _ => None,
         };

@@ -52,6 +52,7 @@ pub(super) struct Disk {
     library: Rc<Library>,
     context: *mut Context,
     lun: c_int,
+    #[expect(clippy::vec_box, reason = "the library has pointers to them, so they must not move")]
     slots: Vec<Box<Slot>>,
     done: Box<UnsafeCell<Vec<u32>>>,
     pub(super) in_flight: usize,

@@ -44,6 +44,7 @@ pub(super) struct Connection {
     library: Library,
     raw: *mut Raw,
     outcomes: Box<UnsafeCell<Outcomes>>,
+    #[expect(clippy::vec_box, reason = "the library has pointers to them, so they must not move")]
     slots: Vec<Box<Slot>>,
     pub(super) in_flight: usize,
     /// Where the server is, for words.
@@ -280,9 +281,9 @@ impl Connection {
             }
         };
         // SAFETY: as above.
-        if failed
-            || unsafe { (self.library.is_dead)(self.raw) == 1 || (self.library.is_closed)(self.raw) == 1 }
-        {
+        let is_over =
+            unsafe { (self.library.is_dead)(self.raw) == 1 || (self.library.is_closed)(self.raw) == 1 };
+        if failed || is_over {
             let (errno, why) = self.library.last_error();
             self.failure = Some((errno, format!("{}: the connection was lost: {why}", self.uri)));
             self.fail_all(errno);
