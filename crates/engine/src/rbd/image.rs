@@ -43,6 +43,11 @@ impl Image {
         if let Some(format) = options.rbd_encryption_format {
             image.decrypt(format, options).map_err(refused)?;
         }
+        if writes {
+            // The library's cache holds writes back only after a flush has shown that its user knows of flushes. With fio it
+            // does so from the first write on, and that is what results are compared with.
+            image.flush()?;
+        }
         Ok(image)
     }
 

@@ -437,13 +437,15 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
     let dir = scratch();
     let cluster = or_skip!(Ceph::start(&dir.path().join("cluster"), ceph::Store::File));
     image(&cluster, "img", 64);
+    // What the library's cache has acknowledged is not the cluster's.
+    let conf = cluster.conf_with("uncached.conf", "rbd cache = false");
     let paced =
         "--rw=write --size=16m --bs=16k --iodepth=4 --rate_iops=200 --verify=crc32c --verify_state_save=1";
     for engine in [rados(&cluster, "--filename=obj"), rbd("--rbdname=img")] {
         let begin = |line: &str| {
             let mut command = std::process::Command::new(Program::own().path);
             command.args(words(line)).args(["--status-interval=100ms", "--eta=never"]);
-            command.current_dir(dir.path()).env("CEPH_CONF", cluster.conf());
+            command.current_dir(dir.path()).env("CEPH_CONF", &conf);
             crate::common::program::Running::start(&mut command)
         };
         let has_written =
@@ -464,8 +466,7 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         assert!(interrupted.output().contains("no answer in 3 s (ceph_timeout)"), "{}", interrupted.output());
         cluster.start_store().unwrap();
         let check = format!("{engine} {paced} --verify_only=1 --verify_state_load=1 --output-format=json");
-        let check =
-            start(&Program::own(), dir.path(), &cluster.conf(), &check.replace("--rate_iops=200 ", ""));
+        let check = start(&Program::own(), dir.path(), &conf, &check.replace("--rate_iops=200 ", ""));
         let json = Json::parse(&check.ok().stdout);
         let checked = json.job().ios()[0];
         assert!((1..1024).contains(&checked), "{checked} blocks were acknowledged and are there");
