@@ -62,7 +62,7 @@ fn what_the_workload_does_not_have_cannot_be_refined() {
         ("rw_sequencer=identical", "a number behind rw (rw=randread:8)", "rw=randread:8"),
         ("rwmixread=70", "a mix (rw=rw or rw=randrw)", "rw=randrw"),
         ("rwmixwrite=30", "a mix (rw=rw or rw=randrw)", "rw=rw"),
-        ("zoneskip=1m", "zonemode=strided", "zonemode=strided\nzonesize=1m"),
+        ("zoneskip=1m", "zonemode=strided or zbd", "zonemode=strided\nzonesize=1m"),
         ("openfiles=2", "several files (nrfiles, filename or opendir)", "filename=a:b"),
         ("file_service_type=random", "several files (nrfiles, filename or opendir)", "nrfiles=3"),
         ("error_dump=1", "continue_on_error or ignore_error", "continue_on_error=write"),

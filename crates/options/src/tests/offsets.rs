@@ -17,7 +17,7 @@ fn zones_have_a_range() {
     assert_eq!(without.batches[0][0].zones.zonemode, ZoneMode::None);
     assert_eq!(without.warnings.len(), 2);
     let refused = |word| errors(&["--name=j", word]).join(" ");
-    assert!(refused("--zonemode=zbd").contains("\"zbd\" is not supported yet"));
+    assert!(refused("--zonemode=zdb").contains("zbd"));
     assert!(refused("--zonesize=10%").contains("not in percent"));
 }
 
