@@ -167,7 +167,8 @@ impl Engine for NfsEngine {
                 Ok(false) if self.session.in_flight() > 0 || self.session.count_done() > 0 => {
                     return Queued::Busy;
                 }
-                // Nothing of the job is in flight, but what the session commits for itself is.
+                // Nothing of the job is in flight, but what the session commits for itself is, or there is no connection: it
+                // sleeps meanwhile.
                 Ok(false) => {
                     if self.session.drive(None).is_err() {
                         return Queued::Busy;

@@ -25,16 +25,14 @@ impl Caller {
     pub(crate) fn new(address: &Address) -> Caller {
         // SAFETY: take nothing, and cannot fail.
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-        let mut groups = [0; 256];
-        // SAFETY: there is room for as many groups as is said.
-        let count = unsafe { libc::getgroups(groups.len() as i32, groups.as_mut_ptr()) };
         let is_self = address.uid.is_none() && address.gid.is_none();
-        let groups = if is_self { &groups[..(count.max(0) as usize).min(MOST_GROUPS)] } else { &[] };
+        let mut groups = if is_self { groups() } else { Vec::new() };
+        groups.truncate(MOST_GROUPS);
         let mut body = Vec::new();
         let mut writer = Writer(&mut body);
         writer.u32(std::process::id()).opaque(machine().as_bytes());
         writer.u32(address.uid.unwrap_or(uid)).u32(address.gid.unwrap_or(gid)).u32(groups.len() as u32);
-        for &group in groups {
+        for group in groups {
             writer.u32(group);
         }
         let mut said = Vec::new();
@@ -42,6 +40,17 @@ impl Caller {
         Writer(&mut said).u32(1).opaque(&body).u32(0).u32(0);
         Caller(said)
     }
+}
+
+/// The groups of this process beside its own.
+fn groups() -> Vec<libc::gid_t> {
+    // SAFETY: no room is said, so nothing is written.
+    let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
+    let mut groups = vec![0; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: there is room for as many groups as is said.
+    let count = unsafe { libc::getgroups(groups.len() as libc::c_int, groups.as_mut_ptr()) };
+    groups.truncate(usize::try_from(count).unwrap_or(0));
+    groups
 }
 
 /// The name of this machine, which calls carry.

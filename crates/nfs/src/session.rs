@@ -4,6 +4,8 @@ mod calls;
 mod file;
 mod mending;
 mod names;
+#[cfg(test)]
+mod tests;
 
 use self::calls::{Calls, What};
 use self::file::File;
@@ -76,8 +78,10 @@ pub struct Session {
     limits: Limits,
     caller: Caller,
     connection: Option<Connection>,
-    /// Since when there is no connection, and what the system has said.
+    /// Since when the server has not answered because there is no connection, and what the system has said.
     broken: Option<mending::Gap>,
+    /// When it was last tried to connect again.
+    tried: Option<Instant>,
     calls: Calls,
     root: Vec<u8>,
     /// The largest reads and writes that the server takes.
@@ -105,7 +109,8 @@ impl Session {
             caller,
             connection: None,
             broken: None,
-            calls: Calls::new(limits.keep.is_some()),
+            tried: None,
+            calls: Calls::new(limits.keep.is_some(), limits.patience),
             root,
             most_read: 4096,
             most_written: 4096,
@@ -196,9 +201,9 @@ impl Session {
         if let Some(file) = &mut self.calls.files[file as usize] {
             file.commits += 1;
             let slot = &mut self.calls.slots[place];
-            (slot.mark, slot.marked) = (file.kept.len(), file.unstable);
+            slot.mark = file.noted;
         }
-        self.send(place, Stability::Unstable);
+        self.send(place);
     }
 
     fn begin(
@@ -220,8 +225,8 @@ impl Session {
             let start = part * most;
             let range = (offset + start as u64, at.wrapping_add(start), (length - start).min(most));
             let place = self.calls.begin(what, Some(unit), file.0, range);
-            self.calls.slots[place].mark = stability as usize;
-            self.send(place, stability);
+            self.calls.slots[place].stability = stability;
+            self.send(place);
         }
         true
     }
@@ -234,7 +239,7 @@ impl Session {
     }
 
     /// Writes a call, to be sent by the next flush. Without a connection it is sent when there is one again.
-    fn send(&mut self, place: usize, stability: Stability) {
+    fn send(&mut self, place: usize) {
         let Some(connection) = &mut self.connection else { return };
         let slot = &self.calls.slots[place];
         let Some(file) = &self.calls.files[slot.file as usize] else { return };
@@ -250,7 +255,7 @@ impl Session {
         match slot.what {
             What::Write => {
                 let length = slot.length as u32;
-                writer.u64(slot.offset).u32(length).u32(stability as u32).u32(length);
+                writer.u64(slot.offset).u32(length).u32(slot.stability as u32).u32(length);
                 let padding = padding(slot.length);
                 rpc::end(head, start, slot.length + padding);
                 connection.body(slot.at, slot.length, padding);
@@ -307,13 +312,13 @@ impl Session {
         };
         let Some(connection) = &mut self.connection else { return self.mend(timeout) };
         match connection.exchange(timeout, &mut self.calls) {
-            Ok(true) => self.heard = Instant::now(),
+            Ok(true) => self.hear(),
             Ok(false) => self.check_silence(),
             Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
             Err(broken) => self.note_broken(broken),
         }
         if self.calls.is_restless && self.connection.is_some() {
-            self.restore_after_flight();
+            self.restore_after_flight()?;
         }
         self.commit_what_is_much();
         Ok(())
@@ -330,35 +335,30 @@ impl Session {
     fn resend(&mut self) -> Option<Duration> {
         while let Some(place) = self.calls.again.pop() {
             self.calls.renew(place);
-            self.send_again(place);
+            self.send(place);
         }
         if self.calls.later.is_empty() {
             return None;
         }
         let now = Instant::now();
+        if self.calls.open() == self.calls.later.len() {
+            // (It had nothing to answer meanwhile.)
+            self.heard = now;
+        }
         let (due, later): (Vec<_>, Vec<_>) = self.calls.later.drain(..).partition(|(when, _)| *when <= now);
         self.calls.later = later;
         for (_, place) in due {
             self.calls.renew(place);
-            self.send_again(place);
+            self.send(place);
         }
         self.calls.later.iter().map(|(when, _)| when.saturating_duration_since(now)).min()
-    }
-
-    fn send_again(&mut self, place: usize) {
-        let slot = &self.calls.slots[place];
-        let stability = match (slot.what, slot.mark) {
-            (What::Write, 1) => Stability::Data,
-            (What::Write, 2) => Stability::File,
-            _ => Stability::Unstable,
-        };
-        self.send(place, stability);
     }
 
     /// A server that is asked and says nothing for too long will not.
     fn check_silence(&mut self) {
         let silence = self.heard.elapsed();
-        if self.calls.open() > 0 && self.calls.later.is_empty() && silence >= self.limits.patience {
+        // (What it was too busy for it is not being asked.)
+        if self.calls.open() > self.calls.later.len() && silence >= self.limits.patience {
             let error = self.silent();
             self.connection = None;
             self.broken = Some(mending::Gap::given_up(&error));
@@ -370,15 +370,9 @@ impl Session {
         NfsError::Silent { server: self.server.clone(), seconds: self.limits.patience.as_secs() }
     }
 
-    /// Makes a call and waits for the answer.
+    /// Makes a call and waits for the answer, also of a server that is busy at first.
     fn call(&mut self, number: u32, arguments: impl Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
-        loop {
-            self.reconnect()?;
-            match self.call_once(number, &arguments) {
-                Err(NfsError::Unreachable { .. }) if self.connection.is_none() => {}
-                result => return result,
-            }
-        }
+        self.over_any_connection(|session| session.patiently(number, &arguments))
     }
 
     /// The same on this connection only: an error that says that the server cannot be reached where it is lost.
@@ -391,12 +385,12 @@ impl Session {
         if self.calls.room() == 0 {
             return Err(NfsError::Call("too many calls are in flight".to_owned()));
         }
-        if self.calls.open() == 0 {
+        if self.calls.open() == self.calls.later.len() {
             self.heard = Instant::now();
         }
+        let connection = self.connection.as_mut().ok_or_else(lost)?;
         let place = self.calls.begin(What::Plain, None, 0, (0, std::ptr::null_mut(), 0));
         let id = self.calls.slots[place].id;
-        let connection = self.connection.as_mut().ok_or_else(lost)?;
         let head = connection.head();
         let start = rpc::begin(head, id, NFS, number, &self.caller);
         arguments(&mut Writer(head));
@@ -415,7 +409,7 @@ impl Session {
                 return Err(lost());
             };
             match connection.exchange(None, &mut self.calls) {
-                Ok(true) => self.heard = Instant::now(),
+                Ok(true) => self.hear(),
                 Ok(false) => self.check_silence(),
                 Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(broken) => {

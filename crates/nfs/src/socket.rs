@@ -15,8 +15,9 @@ const RESERVED: std::ops::Range<u16> = 600..1024;
 pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
     let end = Instant::now() + patience;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match to(address, end) {
+    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
+    for (number, &address) in addresses.iter().enumerate() {
+        match to(address, share(Instant::now(), end, addresses.len() - number)) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
@@ -25,6 +26,11 @@ pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<T
         }
     }
     Err(last)
+}
+
+/// When the next of so many addresses has to have answered: one that is silent leaves time for those after it.
+fn share(now: Instant, end: Instant, addresses: usize) -> Instant {
+    now + end.saturating_duration_since(now) / addresses as u32
 }
 
 fn to(address: SocketAddr, end: Instant) -> io::Result<TcpStream> {
@@ -85,11 +91,14 @@ fn from_port(address: SocketAddr, port: Option<u16>, end: Instant) -> io::Result
         unsafe { libc::connect(descriptor, raw, length) }
     });
     match begun {
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
-            if !wait(descriptor, libc::POLLOUT, Some(end.saturating_duration_since(Instant::now())))? {
-                return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => loop {
+            match wait(descriptor, libc::POLLOUT, Some(end.saturating_duration_since(Instant::now()))) {
+                Ok(true) => break,
+                Ok(false) => return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-        }
+        },
         result => result?,
     }
     let stream = TcpStream::from(socket);
@@ -144,5 +153,19 @@ pub(crate) fn wait(descriptor: RawFd, events: libc::c_short, timeout: Option<Dur
         0 => Ok(false),
         1.. => Ok(true),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_silent_leaves_time_for_the_others() {
+        let now = Instant::now();
+        let end = now + Duration::from_secs(60);
+        assert_eq!(share(now, end, 3), now + Duration::from_secs(20));
+        assert_eq!(share(now, end, 1), end);
+        assert_eq!(share(end, now, 1), end, "the time is up");
     }
 }

@@ -1,6 +1,7 @@
 //! Calls in flight and what becomes of them.
 
-use super::{Counts, Done, File};
+use super::file::Mark;
+use super::{Counts, Done, File, Stability};
 use crate::NfsError;
 use crate::connection::{Landing, Sink};
 use crate::protocol::{JUKEBOX, Verifier, read_head, skip_change, verifier};
@@ -43,10 +44,12 @@ pub(super) struct Slot {
     pub(super) offset: u64,
     pub(super) at: *mut u8,
     pub(super) length: usize,
-    /// How many of the file's writes it is about.
-    pub(super) mark: usize,
-    /// How many bytes these are.
-    pub(super) marked: u64,
+    /// What of the file a commit is about.
+    pub(super) mark: Mark,
+    /// Where the server is to put what is written.
+    pub(super) stability: Stability,
+    /// Since when the server has been too busy for it.
+    busy: Option<Instant>,
 }
 
 // SAFETY: the pointer is to memory that whoever begins a call keeps valid, and is used by one thread at a time.
@@ -81,6 +84,8 @@ pub(super) struct Calls {
     pub(super) is_restless: bool,
     /// Copies are kept of what is written until it is committed.
     pub(super) keeps: bool,
+    /// For how long the server may be too busy for a call.
+    patience: Duration,
     pub(super) counts: Counts,
     order: u64,
     sequence: u32,
@@ -89,7 +94,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new(keeps: bool) -> Calls {
+    pub(super) fn new(keeps: bool, patience: Duration) -> Calls {
         let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Calls {
             slots: Vec::new(),
@@ -102,6 +107,7 @@ impl Calls {
             answer: None,
             is_restless: false,
             keeps,
+            patience,
             counts: Counts::default(),
             order: 0,
             // (A server may remember the numbers of calls of the last program that had this port.)
@@ -140,8 +146,9 @@ impl Calls {
                     offset: 0,
                     at: std::ptr::null_mut(),
                     length: 0,
-                    mark: 0,
-                    marked: 0,
+                    mark: Mark::default(),
+                    stability: Stability::Unstable,
+                    busy: None,
                 });
                 self.slots.len() - 1
             }
@@ -150,8 +157,9 @@ impl Calls {
         self.sequence = self.sequence.wrapping_add(1 << 16);
         let (offset, at, length) = range;
         let id = self.sequence | place as u32;
-        self.slots[place] =
-            Slot { what, id, order: self.order, unit, file, offset, at, length, mark: 0, marked: 0 };
+        let (mark, stability, busy) = (Mark::default(), Stability::Unstable, None);
+        let order = self.order;
+        self.slots[place] = Slot { what, id, order, unit, file, offset, at, length, mark, stability, busy };
         place
     }
 
@@ -239,6 +247,23 @@ impl Calls {
         self.later.clear();
     }
 
+    /// The file is closed: what its commits in flight will be answered is nobody's, least of all that of the next file in this
+    /// place. All of it has been committed, or that has failed as this says.
+    pub(super) fn close(&mut self, file: u32, result: &Result<(), NfsError>) -> Option<File> {
+        for place in 0..self.slots.len() {
+            if self.slots[place].what == What::Commit && self.slots[place].file == file {
+                self.settle(place);
+                self.later.retain(|&(_, later)| later != place);
+                self.finish(place, result.clone());
+            }
+        }
+        let mut closed = self.files[file as usize].take()?;
+        for unit in std::mem::take(&mut closed.waiting) {
+            self.end_part(unit, result.clone());
+        }
+        Some(closed)
+    }
+
     /// A commit is over: the file may have another one.
     fn settle(&mut self, place: usize) {
         if let Some(file) = &mut self.files[self.slots[place].file as usize] {
@@ -259,11 +284,14 @@ impl Calls {
 
     /// A refusal of a call that moves data or commits.
     fn refuse(&mut self, place: usize, code: u32) {
-        let slot = &self.slots[place];
+        let slot = &mut self.slots[place];
         if code == JUKEBOX {
             self.counts.busy += 1;
-            self.later.push((Instant::now() + PAUSE, place));
-            return;
+            let now = Instant::now();
+            if now - *slot.busy.get_or_insert(now) < self.patience {
+                self.later.push((now + PAUSE, place));
+                return;
+            }
         }
         let (verb, offset, length) = match slot.what {
             What::Read => ("READ", slot.offset, slot.length),
@@ -292,6 +320,7 @@ impl Calls {
             slot.offset += count as u64;
             slot.at = slot.at.wrapping_add(count);
             slot.length -= count;
+            slot.busy = None;
             // Nothing at all is the end as well: asking again would go on for ever.
             if !is_end && count > 0 {
                 self.again.push(place);
@@ -321,6 +350,7 @@ impl Calls {
         slot.offset += count as u64;
         slot.at = slot.at.wrapping_add(count);
         slot.length -= count;
+        slot.busy = None;
         match (slot.length, count) {
             (0, _) => self.finish(place, Ok(())),
             (_, 0) => self.refuse(place, 5),
@@ -331,11 +361,11 @@ impl Calls {
     /// What had been written is on stable storage, if the server is still the one that took it.
     fn committed(&mut self, place: usize, verifier: Verifier) {
         self.settle(place);
-        let Slot { unit, file, mark, marked, .. } = self.slots[place];
+        let Slot { unit, file, mark, .. } = self.slots[place];
         self.end(place);
         let Some(file) = &mut self.files[file as usize] else { return self.end_part(unit, Ok(())) };
-        if file.unstable == 0 || file.verifier == Some(verifier) {
-            file.is_stable(mark, marked);
+        if file.unstable() == 0 || file.verifier == Some(verifier) {
+            file.is_stable(mark);
             return self.end_part(unit, Ok(()));
         }
         if self.keeps {

@@ -2,6 +2,15 @@
 
 use crate::NfsError;
 use crate::protocol::Verifier;
+use std::collections::VecDeque;
+
+/// How much has been written to a file, counted since it was opened: it only grows, so that it means the same however many
+/// commits are in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) writes: u64,
+    pub(super) bytes: u64,
+}
 
 /// An open file.
 pub(super) struct File {
@@ -9,15 +18,18 @@ pub(super) struct File {
     pub(super) handle: Vec<u8>,
     /// What people call it.
     pub(super) name: String,
-    /// Bytes that the server has taken and not put on stable storage.
-    pub(super) unstable: u64,
-    /// The server's verifier when it took the first of them.
+    /// What the server has taken.
+    pub(super) noted: Mark,
+    /// What of it is on stable storage, or given up.
+    pub(super) stable: Mark,
+    /// The server's verifier when it took the first write that is not on stable storage.
     pub(super) verifier: Option<Verifier>,
     /// The server has started anew since.
     pub(super) has_changed: bool,
-    /// Where each of these writes begins and how long it was, with their data one after the other.
-    pub(super) kept: Vec<(u64, usize)>,
-    pub(super) data: Vec<u8>,
+    /// Copies of the writes from `stable` to `noted`: where they begin, and their data. (None if no copies are kept.)
+    kept: VecDeque<(u64, Box<[u8]>)>,
+    /// How many bytes these are.
+    pub(super) kept_bytes: u64,
     /// Commits in flight.
     pub(super) commits: usize,
     /// Commits whose units wait until the data has been sent again.
@@ -31,15 +43,21 @@ impl File {
         File {
             handle,
             name,
-            unstable: 0,
+            noted: Mark::default(),
+            stable: Mark::default(),
             verifier: None,
             has_changed: false,
-            kept: Vec::new(),
-            data: Vec::new(),
+            kept: VecDeque::new(),
+            kept_bytes: 0,
             commits: 0,
             waiting: Vec::new(),
             lost: 0,
         }
+    }
+
+    /// Bytes that the server has taken and not put on stable storage.
+    pub(super) fn unstable(&self) -> u64 {
+        self.noted.bytes - self.stable.bytes
     }
 
     /// Notes a write that is not on stable storage. Whether what was written earlier has to be sent again.
@@ -50,40 +68,49 @@ impl File {
         kept: Option<&[u8]>,
         verifier: Verifier,
     ) -> bool {
-        let is_another = self.unstable > 0 && self.verifier != Some(verifier);
+        let is_another = self.unstable() > 0 && self.verifier != Some(verifier);
         if is_another && kept.is_none() {
-            self.lost += self.unstable;
-            self.unstable = 0;
+            self.give_up();
         }
-        if self.unstable == 0 {
+        if self.unstable() == 0 {
             self.verifier = Some(verifier);
         }
-        self.unstable += length as u64;
+        self.noted.writes += 1;
+        self.noted.bytes += length as u64;
         if let Some(data) = kept {
-            self.kept.push((offset, length));
-            self.data.extend_from_slice(data);
+            self.kept.push_back((offset, data.into()));
+            self.kept_bytes += length as u64;
             self.has_changed |= is_another;
         }
         is_another && kept.is_some()
     }
 
-    /// The first so many writes, of so many bytes, are on stable storage.
-    pub(super) fn is_stable(&mut self, count: usize, bytes: u64) {
-        self.unstable = self.unstable.saturating_sub(bytes);
-        let count = count.min(self.kept.len());
-        let kept: usize = self.kept.drain(..count).map(|(_, length)| length).sum();
-        self.data.drain(..kept);
-        if self.unstable == 0 {
+    /// What had been written up to this mark is on stable storage. (It may have been known already.)
+    pub(super) fn is_stable(&mut self, mark: Mark) {
+        while self.stable.writes < mark.writes {
+            self.stable.writes += 1;
+            if let Some((_, data)) = self.kept.pop_front() {
+                self.kept_bytes -= data.len() as u64;
+            }
+        }
+        self.stable.bytes = self.stable.bytes.max(mark.bytes);
+        if self.unstable() == 0 {
             self.verifier = None;
         }
     }
 
+    /// The copy of the write with this number, counted since the file was opened; of the first one that is kept if that one
+    /// is on stable storage already. Its number, where it begins and its data.
+    pub(super) fn copy(&self, number: u64) -> Option<(u64, u64, &[u8])> {
+        let number = number.max(self.stable.writes);
+        let (offset, data) = self.kept.get((number - self.stable.writes) as usize)?;
+        Some((number, *offset, data))
+    }
+
     /// Nobody will put on stable storage what is not there.
     pub(super) fn give_up(&mut self) {
-        self.lost += std::mem::take(&mut self.unstable);
-        self.kept.clear();
-        self.data.clear();
-        self.verifier = None;
+        self.lost += self.unstable();
+        self.is_stable(self.noted);
         self.has_changed = false;
     }
 
@@ -99,27 +126,55 @@ impl File {
 mod tests {
     use super::*;
 
+    fn note(file: &mut File, offset: u64, data: &[u8]) -> Mark {
+        assert!(!file.note(offset, data.len(), Some(data), [1; 8]));
+        file.noted
+    }
+
+    fn kept(file: &File) -> Vec<(u64, &[u8])> {
+        file.kept.iter().map(|(offset, data)| (*offset, &data[..])).collect()
+    }
+
     #[test]
     fn what_is_stable_is_forgotten_and_what_came_later_is_not() {
         let mut file = File::new(vec![1], "f".into());
-        assert!(!file.note(0, 4, Some(b"abcd"), [1; 8]));
-        assert!(!file.note(8, 2, Some(b"ef"), [1; 8]));
-        let (mark, marked) = (file.kept.len(), file.unstable);
-        assert!(!file.note(4, 3, Some(b"xyz"), [1; 8]));
-        file.is_stable(mark, marked);
-        assert_eq!(
-            (file.unstable, file.kept.as_slice(), file.data.as_slice()),
-            (3, &[(4, 3)][..], &b"xyz"[..])
-        );
+        note(&mut file, 0, b"abcd");
+        let mark = note(&mut file, 8, b"ef");
+        note(&mut file, 4, b"xyz");
+        file.is_stable(mark);
+        assert_eq!((file.unstable(), file.kept_bytes, kept(&file)), (3, 3, vec![(4, &b"xyz"[..])]));
         assert!(file.note(0, 1, Some(b"n"), [2; 8]), "the server has started anew");
-        assert_eq!((file.verifier, file.unstable), (Some([1; 8]), 4));
+        assert_eq!((file.verifier, file.unstable()), (Some([1; 8]), 4));
+    }
+
+    #[test]
+    fn of_two_commits_in_flight_each_is_about_what_was_there_when_it_was_sent() {
+        let mut file = File::new(vec![1], "f".into());
+        for at in 1..5 {
+            note(&mut file, at, b"a");
+        }
+        let first = note(&mut file, 5, b"a");
+        note(&mut file, 6, b"b");
+        let second = note(&mut file, 7, b"b");
+        note(&mut file, 8, b"c");
+        file.is_stable(first);
+        assert_eq!(kept(&file).len(), 3);
+        file.is_stable(second);
+        assert_eq!((kept(&file), file.unstable(), file.verifier), (vec![(8, &b"c"[..])], 1, Some([1; 8])));
+        // One that was answered late says nothing new.
+        file.is_stable(first);
+        assert_eq!((file.unstable(), file.copy(0)), (1, Some((7, 8, &b"c"[..]))));
+        assert!(
+            file.note(9, 1, Some(b"d"), [2; 8]),
+            "the eighth write is sent again to a server that started anew"
+        );
     }
 
     #[test]
     fn without_a_copy_it_is_known_how_much_may_be_lost() {
         let mut file = File::new(vec![1], "f".into());
         assert!(!file.note(0, 100, None, [1; 8]) && !file.note(0, 20, None, [2; 8]));
-        assert_eq!((file.lost, file.unstable, file.verifier), (100, 20, Some([2; 8])));
+        assert_eq!((file.lost, file.unstable(), file.verifier), (100, 20, Some([2; 8])));
         assert_eq!(file.lose(), NfsError::MayBeLost { name: "f".into(), bytes: 120 });
     }
 }

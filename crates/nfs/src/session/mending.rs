@@ -1,8 +1,10 @@
 //! A connection that was lost, and a server that has started anew.
 
 use super::calls::What;
+use super::file::Mark;
 use super::{Session, Stability};
 use crate::NfsError;
+use crate::connection::Broken;
 use crate::protocol::{Verifier, procedure, skip_change, verifier};
 use crate::xdr::{Reader, Writer};
 use std::io;
@@ -24,13 +26,22 @@ pub(super) struct Gap {
     errno: i32,
     /// It has taken too long already: one more failure is enough.
     is_over: bool,
+    /// There is a connection again, over which the server has not answered yet.
+    is_on_trial: bool,
 }
 
 impl Gap {
     /// It is known that nobody is there.
     pub(super) fn given_up(error: &NfsError) -> Gap {
         let now = Instant::now();
-        Gap { since: now, next: now, why: error.to_string(), errno: error.errno(), is_over: true }
+        Gap {
+            since: now,
+            next: now,
+            why: error.to_string(),
+            errno: error.errno(),
+            is_over: true,
+            is_on_trial: false,
+        }
     }
 }
 
@@ -40,12 +51,51 @@ impl Session {
         debug!(target: "net", "nfs: {}: the connection was lost: {why}", self.server);
         self.connection = None;
         let now = Instant::now();
-        let is_over = self.address.stays_broken;
+        let next = self.tried.map_or(now, |tried| tried + PAUSE);
         let errno = errno.unwrap_or(libc::ECONNRESET);
-        self.broken.get_or_insert_with(|| Gap { since: now, next: now, why: why.to_owned(), errno, is_over });
-        if is_over {
+        let gap = self.broken.get_or_insert_with(|| Gap {
+            since: now,
+            next,
+            why: String::new(),
+            errno,
+            is_over: false,
+            is_on_trial: false,
+        });
+        (gap.why, gap.errno, gap.is_on_trial) = (why.to_owned(), errno, false);
+        // A server that takes connections and answers nothing is not there.
+        gap.is_over |= self.address.stays_broken || now - gap.since >= self.limits.patience;
+        if gap.is_over {
             let error = self.gap_error();
             self.calls.fail_all(&error);
+        }
+    }
+
+    /// Something came from the server.
+    pub(super) fn hear(&mut self) {
+        self.heard = Instant::now();
+        if self.broken.as_ref().is_some_and(|gap| gap.is_on_trial) {
+            self.calls.counts.reconnected += 1;
+            self.broken = None;
+        }
+    }
+
+    /// Does something that waits for answers, and does it again over another connection where one is lost.
+    pub(super) fn over_any_connection<T>(
+        &mut self,
+        act: impl Fn(&mut Session) -> Result<T, NfsError>,
+    ) -> Result<T, NfsError> {
+        let mut lost = None;
+        loop {
+            self.reconnect()?;
+            match act(self) {
+                Err(NfsError::Unreachable { .. }) if self.connection.is_none() => {
+                    let since: &Instant = lost.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= self.limits.patience {
+                        return Err(self.gap_error());
+                    }
+                }
+                result => return result,
+            }
         }
     }
 
@@ -54,6 +104,10 @@ impl Session {
             Some(gap) => (gap.why.clone(), gap.errno),
             None => (String::new(), libc::ECONNRESET),
         };
+        if self.address.stays_broken {
+            let why = format!("the connection was lost ({why}), and autoreconnect=0 wants no other");
+            return NfsError::Unreachable { server: self.server.clone(), why, errno };
+        }
         NfsError::Lost { server: self.server.clone(), why, seconds: self.limits.patience.as_secs(), errno }
     }
 
@@ -65,7 +119,7 @@ impl Session {
         let left =
             self.broken.as_ref().map_or(PAUSE, |gap| gap.next.saturating_duration_since(Instant::now()));
         let nap = timeout.map_or(left, |timeout| timeout.min(left));
-        if self.calls.units > 0 && !nap.is_zero() {
+        if !nap.is_zero() {
             sleep(nap)?;
         }
         Ok(())
@@ -90,10 +144,16 @@ impl Session {
         let now = Instant::now();
         let patience = self.limits.patience;
         let Some(gap) = &mut self.broken else { return self.connection.is_some() };
+        if self.address.stays_broken {
+            let error = self.gap_error();
+            self.calls.fail_all(&error);
+            return false;
+        }
         if now < gap.next {
             return false;
         }
         gap.next = now + PAUSE;
+        self.tried = Some(now);
         let left = patience.saturating_sub(now - gap.since).clamp(PAUSE, Duration::from_secs(1));
         match self.new_connection(left) {
             Ok(connection) => {
@@ -101,8 +161,13 @@ impl Session {
                 self.heard = Instant::now();
                 if self.go_on().is_ok() {
                     debug!(target: "net", "nfs: {}: connected again", self.server);
-                    self.calls.counts.reconnected += 1;
-                    self.broken = None;
+                    if let Some(gap) = &mut self.broken {
+                        gap.is_on_trial = true;
+                    }
+                    if self.calls.open() == 0 {
+                        // (There is nothing to answer.)
+                        self.hear();
+                    }
                     return true;
                 }
                 // (A server that is silent has been given up already.)
@@ -129,7 +194,8 @@ impl Session {
     /// On a new connection: what was not committed is, and then what was in flight is sent again.
     fn go_on(&mut self) -> Result<(), NfsError> {
         for file in 0..self.calls.files.len() as u32 {
-            let has_unstable = self.calls.files[file as usize].as_ref().is_some_and(|file| file.unstable > 0);
+            let has_unstable =
+                self.calls.files[file as usize].as_ref().is_some_and(|file| file.unstable() > 0);
             if has_unstable {
                 self.commit_all(file)?;
             }
@@ -144,35 +210,32 @@ impl Session {
         for place in places {
             // What it is about may have been committed meanwhile.
             if self.calls.slots[place].what == What::Commit {
-                let (mark, marked) = self.uncommitted(self.calls.slots[place].file);
-                (self.calls.slots[place].mark, self.calls.slots[place].marked) = (mark, marked);
+                let file = self.calls.files[self.calls.slots[place].file as usize].as_ref();
+                self.calls.slots[place].mark = file.map_or_else(Default::default, |file| file.noted);
             }
-            self.send_again(place);
+            self.send(place);
         }
         self.flush();
         if self.connection.is_some() { Ok(()) } else { Err(self.gap_error()) }
     }
 
-    fn uncommitted(&self, file: u32) -> (usize, u64) {
-        let file = self.calls.files[file as usize].as_ref();
-        file.map_or((0, 0), |file| (file.kept.len(), file.unstable))
-    }
-
     /// Sends again what a server has taken that has started anew since; what is in flight comes to its end before.
-    pub(super) fn restore_after_flight(&mut self) {
+    ///
+    /// # Errors
+    /// A signal came while waiting: it goes on next time.
+    pub(super) fn restore_after_flight(&mut self) -> io::Result<()> {
         while self.calls.open() > 0 {
-            if self.resend().is_some() {
-                let _ = sleep(PAUSE);
-            }
-            let Some(connection) = &mut self.connection else { return };
-            match connection.exchange(None, &mut self.calls) {
-                Ok(true) => self.heard = Instant::now(),
+            let next = self.resend();
+            let Some(connection) = &mut self.connection else { return Ok(()) };
+            match connection.exchange(next, &mut self.calls) {
+                Ok(true) => self.hear(),
                 Ok(false) => self.check_silence(),
-                Err(crate::connection::Broken::System(error))
-                    if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                    return Err(error);
+                }
                 Err(broken) => {
                     self.note_broken(broken);
-                    return;
+                    return Ok(());
                 }
             }
         }
@@ -181,9 +244,10 @@ impl Session {
             let has_changed = self.calls.files[file as usize].as_ref().is_some_and(|file| file.has_changed);
             if has_changed && self.commit_all(file).is_err() {
                 // The connection is lost: all of this happens again when there is another.
-                return;
+                return Ok(());
             }
         }
+        Ok(())
     }
 
     /// Puts on stable storage all of a file that is not, if need be by sending it again. An error is one of the connection;
@@ -196,31 +260,41 @@ impl Session {
         let Some(kept) = &mut self.calls.files[file as usize] else { return Ok(()) };
         kept.has_changed = false;
         let waiting = std::mem::take(&mut kept.waiting);
-        match &outcome {
-            Ok(()) => kept.is_stable(usize::MAX, u64::MAX),
-            Err(_) => kept.give_up(),
-        }
+        let outcome = match outcome {
+            Ok(mark) => {
+                kept.is_stable(mark);
+                Ok(())
+            }
+            Err(error) => {
+                kept.give_up();
+                Err(error)
+            }
+        };
         for unit in waiting {
             self.calls.end_part(unit, outcome.clone());
         }
         Ok(())
     }
 
-    fn try_commit_all(&mut self, file: u32) -> Result<(), NfsError> {
-        let mut expected = self.calls.files[file as usize].as_ref().and_then(|file| file.verifier);
+    fn try_commit_all(&mut self, file: u32) -> Result<Mark, NfsError> {
+        let Some(kept) = &self.calls.files[file as usize] else { return Ok(Mark::default()) };
+        let (mut expected, mut mark) = (kept.verifier, kept.noted);
+        if kept.unstable() == 0 {
+            return self.commit_now(file).map(|_| mark);
+        }
         for _ in 0..ATTEMPTS {
             let has_changed = self.calls.files[file as usize].as_ref().is_some_and(|file| file.has_changed);
             if !has_changed && Some(self.commit_now(file)?) == expected {
-                return Ok(());
+                return Ok(mark);
             }
-            let Some(kept) = &mut self.calls.files[file as usize] else { return Ok(()) };
+            let Some(kept) = &mut self.calls.files[file as usize] else { return Ok(mark) };
             if !self.calls.keeps {
                 // (Whoever closes the file is told as well.)
                 kept.give_up();
                 return Err(NfsError::MayBeLost { name: kept.name.clone(), bytes: kept.lost });
             }
             kept.has_changed = false;
-            expected = self.send_kept(file)?;
+            (expected, mark) = self.send_kept(file)?;
         }
         let name = self.calls.files[file as usize].as_ref().map(|file| file.name.clone());
         Err(NfsError::Restless(name.unwrap_or_default()))
@@ -228,41 +302,30 @@ impl Session {
 
     /// Sends again all that a file keeps, in its order, and gives the verifier of the server that has taken it; none if it
     /// was not one and the same.
-    fn send_kept(&mut self, file: u32) -> Result<Option<Verifier>, NfsError> {
+    fn send_kept(&mut self, file: u32) -> Result<(Option<Verifier>, Mark), NfsError> {
         let (mut first, mut is_one) = (None, true);
-        let (mut number, mut start) = (0, 0);
-        while let Some(&(offset, length)) =
-            self.calls.files[file as usize].as_ref().and_then(|f| f.kept.get(number))
+        let Some(kept) = &self.calls.files[file as usize] else { return Ok((None, Mark::default())) };
+        let (handle, name, mut next) = (kept.handle.clone(), kept.name.clone(), 0);
+        while let Some((number, offset, data)) =
+            self.calls.files[file as usize].as_ref().and_then(|file| file.copy(next))
         {
-            let mut sent = 0;
-            while sent < length {
-                let part = (length - sent).min(self.most_written);
-                let (count, verifier) = self.write_kept(file, offset + sent as u64, start + sent, part)?;
+            let (data, mut sent) = (data.to_vec(), 0);
+            next = number + 1;
+            while sent < data.len() {
+                let part = &data[sent..data.len().min(sent + self.most_written)];
+                let start = offset + sent as u64;
+                let (count, verifier) = self.write_now(&handle, &name, start, part, Stability::Unstable)?;
                 is_one &= *first.get_or_insert(verifier) == verifier;
                 sent += count;
             }
             self.calls.counts.rewritten += 1;
-            self.calls.counts.rewritten_bytes += length as u64;
-            number += 1;
-            start += length;
+            self.calls.counts.rewritten_bytes += data.len() as u64;
         }
-        if let (Some(verifier), Some(file)) = (first, &mut self.calls.files[file as usize]) {
-            file.verifier = Some(verifier);
+        let Some(kept) = &mut self.calls.files[file as usize] else { return Ok((None, Mark::default())) };
+        if let Some(verifier) = first {
+            kept.verifier = Some(verifier);
         }
-        Ok(first.filter(|_| is_one))
-    }
-
-    fn write_kept(
-        &mut self,
-        file: u32,
-        offset: u64,
-        start: usize,
-        length: usize,
-    ) -> Result<(usize, Verifier), NfsError> {
-        let Some(kept) = &self.calls.files[file as usize] else { return Err(NfsError::Malformed) };
-        let (handle, name) = (kept.handle.clone(), kept.name.clone());
-        let data = kept.data[start..start + length].to_vec();
-        self.write_now(&handle, &name, offset, &data, Stability::Unstable)
+        Ok((first.filter(|_| is_one), kept.noted))
     }
 
     /// Writes and waits for the answer: how much was written, and by which server.
@@ -288,16 +351,11 @@ impl Session {
         Ok((count, verifier(&mut reader)?))
     }
 
-    fn commit_now(&mut self, file: u32) -> Result<Verifier, NfsError> {
+    pub(super) fn commit_now(&mut self, file: u32) -> Result<Verifier, NfsError> {
         let Some(kept) = &self.calls.files[file as usize] else { return Err(NfsError::Malformed) };
         let (handle, name) = (kept.handle.clone(), kept.name.clone());
-        self.commit_handle(&handle, &name)
-    }
-
-    /// Commits a file that may not be open here.
-    pub(super) fn commit_handle(&mut self, handle: &[u8], name: &str) -> Result<Verifier, NfsError> {
         let answer = self.patiently(procedure::COMMIT, &|writer| {
-            writer.opaque(handle).u64(0).u32(0);
+            writer.opaque(&handle).u64(0).u32(0);
         })?;
         let mut reader = Reader::new(&answer);
         self.granted(&mut reader, || format!("COMMIT {name}"))?;
@@ -306,7 +364,11 @@ impl Session {
     }
 
     /// A call on this connection that is repeated while the server says that it is busy.
-    fn patiently(&mut self, number: u32, arguments: &dyn Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
+    pub(super) fn patiently(
+        &mut self,
+        number: u32,
+        arguments: &dyn Fn(&mut Writer<'_>),
+    ) -> Result<Vec<u8>, NfsError> {
         let end = Instant::now() + self.limits.patience;
         loop {
             let answer = self.call_once(number, arguments)?;
@@ -322,18 +384,35 @@ impl Session {
     /// Commits what is kept when it becomes much.
     pub(super) fn commit_what_is_much(&mut self) {
         let Some(most) = self.limits.keep else { return };
-        for place in 0..self.calls.files.len() {
-            let Some(file) = &self.calls.files[place] else { continue };
-            if file.data.len() as u64 > most && file.commits == 0 && self.calls.room() > 0 {
-                self.begin_commit(None, place as u32);
-            }
+        if self.kept() <= most / 2 {
+            return;
         }
+        // What is being committed will be gone; of the rest the largest first, until it is little.
+        let files = self.calls.files.iter().enumerate();
+        let mut idle: Vec<(u64, usize)> = files
+            .filter_map(|(place, file)| {
+                Some((file.as_ref().filter(|file| file.commits == 0)?.kept_bytes, place))
+            })
+            .collect();
+        idle.sort_unstable();
+        let mut rest: u64 = idle.iter().map(|(bytes, _)| bytes).sum();
+        while let Some((bytes, place)) = idle.pop()
+            && rest > most / 2
+            && self.calls.room() > 0
+        {
+            self.begin_commit(None, place as u32);
+            rest -= bytes;
+        }
+    }
+
+    /// Bytes that are kept of all files.
+    fn kept(&self) -> u64 {
+        self.calls.files.iter().flatten().map(|file| file.kept_bytes).sum()
     }
 
     /// Whether so much waits to be committed that nothing more is to be written before some of it is.
     pub fn is_full(&self) -> bool {
-        let Some(most) = self.limits.keep else { return false };
-        self.calls.files.iter().flatten().any(|file| file.data.len() as u64 > 2 * most)
+        self.limits.keep.is_some_and(|most| self.kept() >= most)
     }
 }
 

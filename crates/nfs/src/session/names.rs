@@ -4,6 +4,7 @@ use super::{Handle, Session, Stability};
 use crate::NfsError;
 use crate::protocol::{Attributes, HANDLE, Kind, procedure};
 use crate::xdr::Reader;
+use std::cell::Cell;
 
 /// How a new file may be used: by its owner for everything, by others for reading.
 const MODE: u32 = 0o644;
@@ -144,13 +145,14 @@ impl Session {
     /// It may not be there.
     pub fn close(&mut self, file: Handle) -> Result<(), NfsError> {
         let mut committed = Ok(());
-        if self.calls.files[file.0 as usize].as_ref().is_some_and(|file| file.unstable > 0) {
-            committed = self.reconnect().and_then(|()| {
-                // (A connection that was made again has committed everything.)
-                self.commit_all(file.0)
+        if self.has_unstable(file) {
+            // (A connection that was made again has committed everything.)
+            committed = self.over_any_connection(|session| match session.has_unstable(file) {
+                true => session.commit_all(file.0),
+                false => Ok(()),
             });
         }
-        let Some(mut closed) = self.calls.files[file.0 as usize].take() else { return committed };
+        let Some(mut closed) = self.calls.close(file.0, &committed) else { return committed };
         match closed.lost {
             0 => committed,
             _ => Err(closed.lose()),
@@ -162,17 +164,18 @@ impl Session {
     /// # Errors
     /// It may not be there.
     pub fn sync(&mut self, file: Handle) -> Result<(), NfsError> {
-        self.reconnect()?;
-        let Some(open) = &self.calls.files[file.0 as usize] else { return Ok(()) };
-        if open.unstable == 0 && open.lost == 0 {
-            let (handle, name) = (open.handle.clone(), open.name.clone());
-            return self.commit_handle(&handle, &name).map(drop);
-        }
-        self.commit_all(file.0)?;
+        self.over_any_connection(|session| match &session.calls.files[file.0 as usize] {
+            Some(open) if open.unstable() == 0 && open.lost == 0 => session.commit_now(file.0).map(drop),
+            _ => session.commit_all(file.0),
+        })?;
         match &mut self.calls.files[file.0 as usize] {
             Some(open) if open.lost > 0 => Err(open.lose()),
             _ => Ok(()),
         }
+    }
+
+    fn has_unstable(&self, file: Handle) -> bool {
+        self.calls.files[file.0 as usize].as_ref().is_some_and(|file| file.unstable() > 0)
     }
 
     /// The open file of this name.
@@ -229,22 +232,15 @@ impl Session {
         while at < bytes.len() {
             let part = &bytes[at..bytes.len().min(at + self.most_written)];
             let start = offset + at as u64;
-            let (count, verifier) = loop {
-                self.reconnect()?;
-                match self.write_now(&handle, &name, start, part, Stability::Unstable) {
-                    Err(_) if self.connection.is_none() => {}
-                    result => break result?,
-                }
-            };
+            let (count, verifier) = self.over_any_connection(|session| {
+                session.write_now(&handle, &name, start, part, Stability::Unstable)
+            })?;
             let kept = self.calls.keeps.then_some(&part[..count]);
-            if let Some(open) = &mut self.calls.files[file.0 as usize]
-                && open.note(start, count, kept, verifier)
-            {
-                self.commit_all(file.0)?;
-            }
+            let open = self.calls.files[file.0 as usize].as_mut();
+            let has_changed = open.is_some_and(|open| open.note(start, count, kept, verifier));
             at += count;
-            if self.is_full() {
-                self.commit_all(file.0)?;
+            if has_changed || self.is_full() {
+                self.over_any_connection(|session| session.commit_all(file.0))?;
             }
         }
         Ok(())
@@ -263,10 +259,18 @@ impl Session {
         let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
         let missing = || NfsError::Refused { what: format!("REMOVE {path}"), code: 2 };
         let (directory, _) = self.find(above)?.ok_or_else(missing)?;
-        let answer = self.call(procedure::REMOVE, |writer| {
-            writer.opaque(&directory).opaque(name.as_bytes());
+        let tries = Cell::new(0);
+        let answer = self.over_any_connection(|session| {
+            tries.set(tries.get() + 1);
+            session.patiently(procedure::REMOVE, &|writer| {
+                writer.opaque(&directory).opaque(name.as_bytes());
+            })
         })?;
-        self.granted(&mut Reader::new(&answer), || format!("REMOVE {path}"))
+        match self.granted(&mut Reader::new(&answer), || format!("REMOVE {path}")) {
+            // The answer to the first one was lost with the connection.
+            Err(NfsError::Refused { code: 2, .. }) if tries.get() > 1 => Ok(()),
+            result => result,
+        }
     }
 
     /// The names of the regular files in a directory, in order.
