@@ -9,7 +9,7 @@ mod library;
 mod storage;
 
 use self::address::Address;
-use self::disk::{Data, Disk, NAP, transfer, wait};
+use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
@@ -80,8 +80,17 @@ impl LibiscsiEngine {
             0 => Duration::from_secs(u32::MAX.into()),
             limit => Duration::from_micros(limit),
         };
-        let disk =
-            Disk::new(&self.library, &address, password.as_deref(), &self.options.iscsi_initiator, patience)?;
+        let proof = self.options.proof_of(url).map_err(invalid)?;
+        if proof.is_some() && address.user.is_none() {
+            let words = "target_user=: a target proves who it is only to a user who does (USER%PASSWORD@)";
+            return Err(invalid(words.to_owned()));
+        }
+        let login = Login {
+            initiator: &self.options.iscsi_initiator,
+            user: address.user.as_deref().zip(password.as_deref()),
+            target: proof.as_ref().map(|(user, password)| (user.as_str(), password.as_str())),
+        };
+        let disk = Disk::new(&self.library, &address, &login, patience)?;
         self.disks.push((name.to_owned(), disk));
         Ok(self.disks.len() - 1)
     }

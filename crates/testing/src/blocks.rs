@@ -141,6 +141,8 @@ impl Tgt {
     pub const USER: &'static str = "somebody";
     /// The password of that user.
     pub const PASSWORD: &'static str = "sesame-open-123";
+    /// The password with which it proves who it is, as the user `disk`.
+    pub const PROOF: &'static str = "sesame-disk-456";
 
     /// Starts one with a disk of this many bytes, in blocks of `block` bytes; one that asks who is there where `asks`.
     ///
@@ -177,6 +179,8 @@ impl Tgt {
             let account = format!("--user {} --password {}", Tgt::USER, Tgt::PASSWORD);
             told(&format!("--lld iscsi --mode account --op new {account}"));
             told(&format!("--lld iscsi --mode account --op bind --tid 1 --user {}", Tgt::USER));
+            told(&format!("--lld iscsi --mode account --op new --user disk --password {}", Tgt::PROOF));
+            told("--lld iscsi --mode account --op bind --tid 1 --user disk --outgoing");
         }
         told("--lld iscsi --mode target --op bind --tid 1 -I ALL");
         Ok(tgt)
@@ -195,6 +199,11 @@ impl Tgt {
     /// The URL of its disk: `iscsi://127.0.0.1:PORT/TARGET/1`, with colons as a list of file names has them.
     pub fn name(&self, user: &str) -> String {
         format!(r"iscsi\://{user}127.0.0.1\:{}/{}/1", self.address.port(), Tgt::TARGET.replace(':', r"\:"))
+    }
+
+    /// What stands behind its URL so that it has to prove who it is.
+    pub fn proof(&self) -> String {
+        format!("?target_user=disk&target_password={}", Tgt::PROOF)
     }
 
     /// The file in which it keeps the disk.

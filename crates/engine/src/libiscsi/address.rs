@@ -1,4 +1,5 @@
-//! `iscsi://[USER@]HOST[:PORT]/TARGET/LUN`, as libiscsi writes it. (A password in it has been taken out before.)
+//! `iscsi://[USER@]HOST[:PORT]/TARGET/LUN`, as libiscsi writes it. (Passwords in it have been taken out before, and what
+//! the target has to prove.)
 
 /// Where a disk is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +15,10 @@ impl Address {
     pub(super) fn parse(url: &str) -> Result<Address, String> {
         let usual = "a disk is named as in filename=iscsi://SERVER:3260/iqn.2026-01.example:disk/1";
         let rest = url.strip_prefix("iscsi://").ok_or(usual)?;
-        let rest = rest.split('?').next().unwrap_or_default();
+        if let Some((_, query)) = rest.split_once('?') {
+            let key = query.split(['=', '&', '?']).next().unwrap_or_default();
+            return Err(format!("?{key} is unknown; there are target_user and target_password"));
+        }
         let (authority, path) = rest.split_once('/').ok_or(usual)?;
         let (target, lun) = path.rsplit_once('/').ok_or(usual)?;
         let (user, portal) = match authority.rsplit_once('@') {
@@ -53,11 +57,16 @@ mod tests {
         };
         let target = "iqn.2026-01.x:t".to_owned();
         assert_eq!(read("iscsi://h:1/iqn.2026-01.x:t/1"), Ok((None, "h:1".into(), target.clone(), 1)));
-        assert_eq!(
-            read("iscsi://me@h/iqn.2026-01.x%3At/0?x=y"),
-            Ok((Some("me".into()), "h".into(), target, 0))
-        );
-        for wrong in ["h", "iscsi://h", "iscsi://h/t", "iscsi:///t/1", "iscsi://h/t/x", "iscsi://h//1"] {
+        assert_eq!(read("iscsi://me@h/iqn.2026-01.x%3At/0"), Ok((Some("me".into()), "h".into(), target, 0)));
+        for wrong in [
+            "h",
+            "iscsi://h",
+            "iscsi://h/t",
+            "iscsi:///t/1",
+            "iscsi://h/t/x",
+            "iscsi://h//1",
+            "iscsi://h/t/1?x=y",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -47,6 +47,21 @@ struct Slot {
     parameters: UnsafeCell<[u8; 24]>,
 }
 
+/// Who is who: names, and the passwords that prove them.
+pub(super) struct Login<'a> {
+    pub(super) initiator: &'a str,
+    pub(super) user: Option<(&'a str, &'a str)>,
+    pub(super) target: Option<(&'a str, &'a str)>,
+}
+
+/// What the library says of the connection. It may say so twice: when it is there, and when it is torn down.
+#[derive(Default)]
+struct Link {
+    /// How the login has ended.
+    status: Cell<Option<c_int>>,
+    is_torn_down: Cell<bool>,
+}
+
 /// A session.
 pub(super) struct Disk {
     library: Rc<Library>,
@@ -55,6 +70,7 @@ pub(super) struct Disk {
     #[expect(clippy::vec_box, reason = "the library has pointers to them, so they must not move")]
     slots: Vec<Box<Slot>>,
     done: Box<UnsafeCell<Vec<u32>>>,
+    link: Box<Link>,
     pub(super) in_flight: usize,
     patience: Duration,
     heard: Instant,
@@ -86,17 +102,28 @@ unsafe extern "C" fn over(_: *mut Context, status: c_int, _: *mut c_void, data: 
 
 const CALLBACK: Callback = over;
 
+/// # Safety
+/// `data` is a link.
+unsafe extern "C" fn linked(_: *mut Context, status: c_int, _: *mut c_void, data: *mut c_void) {
+    // SAFETY: the link is there as long as the session.
+    let link = unsafe { &*data.cast::<Link>() };
+    match link.status.get() {
+        None => link.status.set(Some(status)),
+        Some(_) => link.is_torn_down.set(true),
+    }
+}
+
 impl Disk {
     /// Logs in, and asks the disk what it is, for as long as `patience` says.
     pub(super) fn new(
         library: &Rc<Library>,
         address: &Address,
-        password: Option<&str>,
-        initiator: &str,
+        login: &Login,
         patience: Duration,
     ) -> io::Result<Disk> {
         let text = |text: &str| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
-        let (portal, target, initiator) = (text(&address.portal)?, text(&address.target)?, text(initiator)?);
+        let (portal, target, initiator) =
+            (text(&address.portal)?, text(&address.target)?, text(login.initiator)?);
         // SAFETY: the name ends with zero.
         let context = unsafe { (library.create)(initiator.as_ptr()) };
         if context.is_null() {
@@ -108,6 +135,7 @@ impl Disk {
             lun: address.lun,
             slots: Vec::new(),
             done: Box::default(),
+            link: Box::default(),
             in_flight: 0,
             patience,
             heard: Instant::now(),
@@ -124,21 +152,37 @@ impl Disk {
             (lib.set_kind)(context, NORMAL);
             (lib.stay_broken)(context, 1);
             (lib.set_target)(context, target.as_ptr());
-            if let Some(user) = &address.user {
-                let (user, password) = (text(user)?, text(password.unwrap_or_default())?);
+            if let Some((user, password)) = login.user {
+                let (user, password) = (text(user)?, text(password)?);
                 (lib.set_user)(context, user.as_ptr(), password.as_ptr());
             }
+            if let Some((user, password)) = login.target {
+                let (user, password) = (text(user)?, text(password)?);
+                (lib.set_proof)(context, user.as_ptr(), password.as_ptr());
+            }
         }
-        let slot = disk.slot(0);
-        // SAFETY: as above; the slot is there until the session is not.
-        let begun = unsafe { (lib.connect)(context, portal.as_ptr(), address.lun, CALLBACK, slot) };
-        disk.in_flight += 1;
-        if begun != 0 {
-            disk.lose();
-        }
-        disk.finish()?;
+        disk.log_in(&portal)?;
         disk.ask()?;
         Ok(disk)
+    }
+
+    fn log_in(&mut self, portal: &CString) -> io::Result<()> {
+        let link = (&raw const *self.link).cast_mut().cast();
+        // SAFETY: the session is there, and the text ends with zero; the link is there until the session is not.
+        let begun = unsafe { (self.library.connect)(self.context, portal.as_ptr(), self.lun, linked, link) };
+        if begun != 0 {
+            self.lose();
+        }
+        while self.link.status.get().is_none() && self.failure.is_none() {
+            self.go_on_waiting();
+        }
+        if self.link.status.get() != Some(GOOD) && self.failure.is_none() {
+            self.lose();
+        }
+        match self.failure.clone() {
+            Some((errno, words)) => Err(explained(&io::Error::from(errno), words)),
+            None => Ok(()),
+        }
     }
 
     /// A slot for a command that is about to begin, as the library knows it.
@@ -200,15 +244,23 @@ impl Disk {
             Data::In(_, length) => (FROM_DISK, length),
             Data::Out(_, length) => (TO_DISK, length),
         };
+        let Ok(size) = c_int::try_from(length) else {
+            let words = format!("{}: one command moves less than 2 GiB", self.name);
+            return Err((Errno(libc::EINVAL), words));
+        };
         let place = self.slot(number);
         let slot = &self.slots[number as usize];
         // SAFETY: the command is copied; the data is valid as the caller promises, and the slot until the session is gone.
         let begun = unsafe {
-            let task = (lib.new_task)(command.len() as c_int, command.as_mut_ptr(), way, length as c_int);
+            let task = (lib.new_task)(command.len() as c_int, command.as_mut_ptr(), way, size);
+            if task.is_null() {
+                slot.is_open.set(false);
+                return Err((Errno(libc::ENOMEM), format!("{}: no memory for a command", self.name)));
+            }
             slot.task.set(task);
             let mut sent = std::ptr::null_mut();
             match data {
-                Data::In(to, length) => drop((lib.receive_into)(task, length as c_int, to)),
+                Data::In(to, _) => drop((lib.receive_into)(task, size, to)),
                 Data::Out(from, length) => {
                     *slot.sent.get() = Sent { size: length, data: from };
                     sent = slot.sent.get();
@@ -305,11 +357,14 @@ impl Disk {
         }
         let before = self.count_done();
         // SAFETY: the session is there; what is in flight is kept by who has begun it.
-        if unsafe { (self.library.service)(self.context, c_int::from(ready)) } < 0 {
+        let served = unsafe { (self.library.service)(self.context, c_int::from(ready)) };
+        if served < 0 || self.link.is_torn_down.get() {
             self.lose();
         } else if self.count_done() > before {
             self.heard = Instant::now();
-        } else if self.in_flight > 0 && self.heard.elapsed() >= self.patience {
+        } else if (self.in_flight > 0 || self.link.status.get().is_none())
+            && self.heard.elapsed() >= self.patience
+        {
             let words =
                 format!("{}: no answer within {} s (iscsi_timeout)", self.name, self.patience.as_secs());
             self.give_up(Errno(libc::ETIMEDOUT), words);
@@ -348,11 +403,15 @@ impl Disk {
                 let told = |(errno, words): (Errno, String)| explained(&io::Error::from(errno), words);
                 return over.failure.map_or(Ok(()), |failure| Err(told(failure)));
             }
-            let mut watched = [self.watched()];
-            // (A signal ends no wait that nobody repeats.)
-            let _ = wait(&mut watched, NAP);
-            self.go_on(watched[0].revents);
+            self.go_on_waiting();
         }
+    }
+
+    fn go_on_waiting(&mut self) {
+        let mut watched = [self.watched()];
+        // (A signal ends no wait that nobody repeats.)
+        let _ = wait(&mut watched, NAP);
+        self.go_on(watched[0].revents);
     }
 
     /// Puts all of the disk's cache on stable storage.
@@ -395,3 +454,6 @@ pub(super) fn wait(watched: &mut [libc::pollfd], limit: Duration) -> io::Result<
     };
     if ready < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,7 @@ macro_rules! library {
         /// The functions of the library that are used. It stays loaded as long as they are there.
         pub(super) struct Library {
             $(pub(super) $name: unsafe extern "C" fn($($type),*) $(-> $result)?,)+
-            _loaded: Loaded,
+            pub(super) _loaded: Loaded,
         }
 
         impl Library {
@@ -77,6 +77,7 @@ library! {
     set_target = "iscsi_set_targetname": fn(*mut Context, *const c_char) -> c_int,
     set_kind = "iscsi_set_session_type": fn(*mut Context, c_int) -> c_int,
     set_user = "iscsi_set_initiator_username_pwd": fn(*mut Context, *const c_char, *const c_char) -> c_int,
+    set_proof = "iscsi_set_target_username_pwd": fn(*mut Context, *const c_char, *const c_char) -> c_int,
     stay_broken = "iscsi_set_noautoreconnect": fn(*mut Context, c_int),
     connect = "iscsi_full_connect_async": fn(*mut Context, *const c_char, c_int, Callback, *mut c_void) -> c_int,
     descriptor = "iscsi_get_fd": fn(*mut Context) -> c_int,

@@ -2,6 +2,7 @@
 
 use super::library::{Callback, FUA, Library, READABLE, Raw, SMALLEST, WRITABLE};
 use crate::{EngineError, Errno};
+use iolite_options::engines::masked;
 use iolite_os::explained;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
@@ -85,7 +86,8 @@ impl Connection {
         let refused = |errno, why: String| EngineError::Remote {
             engine: "nbd",
             errno,
-            why: format!("uri={shown}: {why}"),
+            // The library's words may have the URI in them.
+            why: format!("uri={shown}: {}", masked(&why.replace(uri, shown))),
         };
         let Ok(address) = CString::new(uri) else {
             return Err(refused(libc::EINVAL, "there is a zero in it".to_owned()));

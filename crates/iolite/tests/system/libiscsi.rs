@@ -1,10 +1,12 @@
 //! `libiscsi` on a real target: tgt.
 
+use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
 use iolite_testing::{Tgt, or_skip};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 fn iscsi(name: &str, line: &str) -> String {
     format!("--name=job --ioengine=libiscsi --filename={name} --bs=4k {line}")
@@ -73,8 +75,13 @@ pub fn who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere() {
     let job =
         format!("[j]\nioengine=libiscsi\nfilename={in_url}\nrw=randrw\nsize=1m\nbs=4k\nverify=crc32c\n");
     fs::write(dir.path().join("j.fio"), job).unwrap();
-    // SAFETY: no thread of this test program looks at this variable, and only this test sets it.
-    unsafe { std::env::set_var("IOLITE_TEST_ISCSI_PASSWORD", password) };
+    let run = |line: &str| {
+        let mut command = Command::new(Program::own().path);
+        command.args(line.split_whitespace()).current_dir(dir.path());
+        command.env("IOLITE_TEST_ISCSI_PASSWORD", password);
+        Running::start(&mut command).wait()
+    };
+    let (proof, secret) = (target.proof(), Tgt::PROOF);
     for line in [
         iscsi(&in_url, "--rw=randwrite --iodepth=8 --size=1m --output-format=json --debug=all"),
         iscsi(&in_url, "--rw=randwrite --size=64k --write_iolog=trace --write_lat_log=log"),
@@ -84,24 +91,37 @@ pub fn who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere() {
         ),
         iscsi(&named, "--rw=read --size=64k --iscsi_password_env=IOLITE_TEST_ISCSI_PASSWORD"),
         iscsi(&named, &format!("--rw=read --size=64k --iscsi_password={password} --output-format=json")),
+        // The target proves who it is, too.
+        iscsi(&format!("{in_url}{proof}"), "--rw=randwrite --size=64k --output-format=json --debug=all"),
+        iscsi(&format!("{in_url}{proof}"), "--rw=randwrite --size=64k --write_iolog=proof"),
         "j.fio".to_owned(),
         "j.fio --showcmd".to_owned(),
     ] {
-        let done = start(dir.path(), &line).ok();
+        let done = run(&line).ok();
         assert!(!done.output().contains(password), "{line}: {}", done.output());
+        assert!(!done.output().contains(secret), "{line}: {}", done.output());
     }
+    assert!(!fs::read_to_string(dir.path().join("proof")).unwrap().contains(secret));
     assert!(!fs::read_to_string(dir.path().join("trace")).unwrap().contains(password));
-    for line in [
-        iscsi(&target.name(&format!("{user}%wrong-password-1@")), "--rw=read"),
-        iscsi(&target.name(""), "--rw=read"),
-        iscsi(&named, "--rw=read"),
+    let wrong = target.name(&format!("{user}%wrong-password-1@"));
+    for (line, said) in [
+        (iscsi(&wrong, "--rw=read"), "there is no connection"),
+        (iscsi(&target.name(""), "--rw=read"), "there is no connection"),
+        (iscsi(&named, "--rw=read"), "the password is missing"),
+        (
+            iscsi(&format!("{in_url}?target_user=disk&target_password=wrong-password-1"), "--rw=read"),
+            "there is no connection",
+        ),
+        (iscsi(&format!("{in_url}?target_user=disk"), "--rw=read"), "go together"),
+        (iscsi(&format!("{}{proof}", target.name("")), "--rw=read"), "only to a user who does"),
+        (iscsi(&format!("{in_url}?auth=wrong-password-1"), "--rw=read"), "?auth is unknown"),
     ] {
         let refused = start(dir.path(), &line);
         assert_eq!(refused.code(), 1, "{line}");
         assert!(!refused.output().contains("wrong-password-1"), "{}", refused.output());
-        assert!(refused.output().contains("iscsi://"), "{}", refused.output());
+        assert!(!refused.output().contains(password), "{}", refused.output());
+        assert!(refused.output().contains(said), "{line}: {}", refused.output());
     }
-    assert!(start(dir.path(), &iscsi(&named, "--rw=read")).output().contains("the password is missing"));
 }
 
 #[test]
@@ -132,10 +152,10 @@ pub fn what_is_wrong_with_an_address_is_told() {
     let good = target.name("");
     for (name, said) in [
         ("disk".to_owned(), "a disk is named as in filename=iscsi://"),
-        (good.replace("/1", "/x"), "the number of the disk"),
-        (good.replace("disk", "other"), "iscsi://"),
-        (good.replace("/1", "/9"), "iscsi://"),
-        (r"iscsi\://127.0.0.1\:1/iqn.x/1".to_owned(), "iscsi://"),
+        (good.replace("disk/1", "disk/x"), "the number of the disk"),
+        (good.replace("disk/1", "other/1"), "there is no connection: Failed to log in"),
+        (good.replace("disk/1", "disk/9"), "disk/9: there is no connection"),
+        (r"iscsi\://127.0.0.1\:1/iqn.x/1".to_owned(), "iqn.x/1: there is no connection: "),
     ] {
         let refused = start(dir.path(), &iscsi(&name, "--rw=read --iscsi_timeout=5s"));
         assert_eq!(refused.code(), 1, "{name}");

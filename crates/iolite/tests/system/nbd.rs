@@ -150,9 +150,13 @@ pub fn what_is_wrong_with_the_address_is_told() {
     let of = |words: &str| start(dir.path(), &format!("--name=job --ioengine=nbd --rw=read {words}"));
     for (words, said) in [
         ("", "uri= is missing"),
-        ("--uri=http://h", "uri=http://h: "),
+        ("--uri=http://h", "scheme"),
         ("--uri=nbd+unix:///?socket=/nowhere/at/all", "No such file or directory"),
         ("--uri=nbd://me:sesame@127.0.0.1:1", "uri=nbd://me:***@127.0.0.1:1: "),
+        // What the library cannot read it repeats.
+        ("--uri=nbds://me:sesame%zz@h/x", "uri=nbds://me:***@h/x: "),
+        ("--uri=nbd://me:sesame[@h/x", "uri=nbd://me:***@h/x: "),
+        ("--uri=nbd://me:sesa/sesame@h/x", "uri=nbd://me:***@h/x: "),
     ] {
         let refused = of(words);
         assert_eq!(refused.code(), 1, "{words}");

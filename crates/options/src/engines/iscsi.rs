@@ -11,6 +11,8 @@ own_options! {
         pub iscsi_password: Secret,
         /// Passwords that were in URLs, with the URLs without them.
         pub in_urls: Vec<(String, Secret)>,
+        /// What URLs say that targets have to prove: the URL without it, the user, and the password.
+        pub of_targets: Vec<(String, (String, Secret))>,
         /// The name of this side.
         pub iscsi_initiator: String,
         /// For how long the target may be silent, in microseconds; 0 = as long as it likes.
@@ -32,6 +34,20 @@ impl IscsiOptions {
         }
     }
 
+    /// The user and the password with which the target of a URL has to prove who it is, if it has to.
+    ///
+    /// # Errors
+    /// In words, what is missing.
+    pub fn proof_of(&self, url: &str) -> Result<Option<(String, String)>, String> {
+        let Some((_, (user, secret))) = self.of_targets.iter().find(|(known, _)| known == url) else {
+            return Ok(None);
+        };
+        match secret.given()? {
+            Some(password) if !user.is_empty() => Ok(Some((user.clone(), password))),
+            _ => Err("target_user= and target_password= go together".to_owned()),
+        }
+    }
+
     /// The names of disks that a list of names is. Colons are parts of such names and separate them as well, so whoever gives
     /// one need not put a backslash in front of each. Passwords are taken out of them and kept.
     pub(crate) fn settle_names(&mut self, names: &[String]) -> Vec<String> {
@@ -48,19 +64,43 @@ impl IscsiOptions {
     }
 
     fn without_password(&mut self, rest: &str) -> String {
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let slash = if rest.contains('/') { "/" } else { "" };
-        let plain = |authority: &str| format!("{BEGINNING}{authority}{slash}{path}");
-        let Some((user, password, portal)) = authority
-            .rsplit_once('@')
-            .and_then(|(user, portal)| user.split_once('%').map(|(user, password)| (user, password, portal)))
-        else {
-            return plain(authority);
+        let (place, query) = rest.split_at(query_of(rest));
+        let (user, place) = match place.rsplit_once('@') {
+            Some((user, place)) => (Some(user), place),
+            None => (None, place),
         };
-        let url = plain(&format!("{user}@{portal}"));
-        self.in_urls.push((url.clone(), Secret::new(password.to_owned())));
+        let (user, password) = match user.map(|user| user.split_once('%').ok_or(user)) {
+            Some(Ok((user, password))) => (format!("{user}@"), Some(password)),
+            Some(Err(user)) => (format!("{user}@"), None),
+            None => (String::new(), None),
+        };
+        let mut url = format!("{BEGINNING}{user}{place}");
+        let mut proof = (String::new(), None);
+        for word in query.trim_start_matches('?').split('&').filter(|word| !word.is_empty()) {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("target_user", value) => value.clone_into(&mut proof.0),
+                ("target_password", value) => proof.1 = Some(value),
+                // The engine refuses what stands there. (What it is set to may be a secret.)
+                (other, _) => url.extend(["?", other]),
+            }
+        }
+        if let Some(password) = password {
+            self.in_urls.push((url.clone(), Secret::new(password.to_owned())));
+        }
+        if proof != (String::new(), None) {
+            let secret = proof.1.map_or_else(Secret::default, |password| Secret::new(password.to_owned()));
+            self.of_targets.push((url.clone(), (proof.0, secret)));
+        }
         url
     }
+}
+
+/// Where the query of a URL begins. (In passwords in front of an `@` there may be question marks as well.)
+fn query_of(rest: &str) -> usize {
+    let of_target = ["?target_user=", "?target_password="].iter().filter_map(|word| rest.find(word)).min();
+    let last = || rest.find('?').filter(|place| !rest[*place..].contains('@'));
+    let behind_user = || rest.rfind('@').and_then(|at| Some(at + rest[at..].find('?')?));
+    of_target.or_else(last).or_else(behind_user).unwrap_or(rest.len())
 }
 
 /// How a URL begins.
@@ -115,5 +155,22 @@ mod tests {
         assert_eq!(own.password_for("iscsi://h/t/2"), Ok(None));
         assert!(!format!("{own:?}").contains("sesame"));
         assert_eq!(names(&mut own, &["other"]), ["other"]);
+        // Whatever is in a password.
+        assert_eq!(names(&mut own, &["iscsi://me%se/s?a@me@h/t/3"]), ["iscsi://me@h/t/3"]);
+        assert_eq!(own.password_for("iscsi://me@h/t/3"), Ok(Some("se/s?a@me".to_owned())));
+        assert_eq!(names(&mut own, &["iscsi://me%se?same@h/t/3?auth=x"]), ["iscsi://me@h/t/3?auth"]);
+    }
+
+    #[test]
+    fn what_targets_have_to_prove_is_no_part_of_the_name() {
+        let mut own = IscsiOptions::default();
+        let mut names = |name: &str| own.settle_names(&[name.to_owned()]);
+        assert_eq!(names("iscsi://me%a@h/t/1?target_user=u&target_password=ses@me"), ["iscsi://me@h/t/1"]);
+        assert_eq!(names("iscsi://h/t/2?target_user=u"), ["iscsi://h/t/2"]);
+        assert_eq!(names("iscsi://h/t/3?password=sesame"), ["iscsi://h/t/3?password"]);
+        assert_eq!(own.proof_of("iscsi://me@h/t/1"), Ok(Some(("u".to_owned(), "ses@me".to_owned()))));
+        assert_eq!(own.proof_of("iscsi://h/t/3"), Ok(None));
+        assert!(own.proof_of("iscsi://h/t/2").is_err());
+        assert!(!format!("{own:?}").contains("ses@me"));
     }
 }

@@ -62,7 +62,7 @@ pub(crate) use secret::PLACEHOLDER;
 pub use secret::Secret;
 pub use sg::{SgOptions, SgWriteMode};
 pub use url::Url;
-pub(crate) use url::masked;
+pub use url::masked;
 
 pub use facets::{Capabilities, Capability, Completion, Data, ExtentAct, Facets, Target, UnitKind};
 pub use facets::{NameAct, NameKind, NameUse};

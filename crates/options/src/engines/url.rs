@@ -36,7 +36,8 @@ impl fmt::Debug for Url {
 const SECRET: [&str; 3] = ["password", "secret", "passphrase"];
 
 /// A text without the passwords of the URLs in it: `nbd://me:***@host`, `iscsi://me%***@host`. Most texts have none, and
-/// stay what they are.
+/// stay what they are. A password may have any character in it, so all is hidden up to the last `@`: rather too much than
+/// too little.
 pub fn masked(text: &str) -> Cow<'_, str> {
     if !text.contains("//") || !(text.contains('@') || SECRET.iter().any(|word| text.contains(word))) {
         return Cow::Borrowed(text);
@@ -46,21 +47,15 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     while let Some((before, after)) = rest.split_once("//") {
         shown.push_str(before);
         shown.push_str("//");
-        let end = after.find(['/', '?', ' ']).unwrap_or(after.len());
-        let (authority, behind) = after.split_at(end);
-        match authority.rsplit_once('@') {
+        let (url, behind) = after.split_at(next_url(after));
+        match url.rsplit_once('@') {
             // In lists of names a colon has a backslash in front.
-            Some((user, host)) => match user.find([':', '%', '\\']) {
-                Some(place) => {
-                    let place = place + usize::from(user[place..].starts_with("\\:"));
-                    shown.push_str(&user[..=place]);
-                    shown.push_str(PLACEHOLDER);
-                    shown.push('@');
-                    shown.push_str(host);
-                }
-                None => shown.push_str(authority),
-            },
-            None => shown.push_str(authority),
+            Some((user, host)) if user.contains([':', '%', '\\']) => {
+                let place = user.find([':', '%', '\\']).unwrap_or_default();
+                let place = place + usize::from(user[place..].starts_with("\\:"));
+                shown.extend([&user[..=place], PLACEHOLDER, "@", host]);
+            }
+            _ => shown.push_str(url),
         }
         rest = behind;
     }
@@ -68,16 +63,34 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     Cow::Owned(without_secret_words(&shown))
 }
 
-/// `?user=me&password=sesame` without the values of such words.
+/// Where in a list of names the next URL begins: `…:iscsi://…`, `…,iscsi\://…`, `… nbd://…`.
+fn next_url(text: &str) -> usize {
+    let starts = text.match_indices("://").map(|(place, _)| place);
+    let scheme = |place: usize| {
+        let front = text[..place].trim_end_matches('\\');
+        let name = front.trim_end_matches(|sign: char| sign.is_ascii_lowercase() || "+-".contains(sign));
+        (name.len() < front.len() && name.ends_with([':', ',', ' '])).then_some(name.len())
+    };
+    starts.filter_map(scheme).next().unwrap_or(text.len())
+}
+
+/// `?user=me&password=sesame` without the values of such words, which go as far as the next `&`.
 fn without_secret_words(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    for (number, word) in text.split_inclusive(['?', '&']).enumerate() {
-        match word.split_once('=') {
-            Some((key, value)) if number > 0 && SECRET.iter().any(|secret| key.contains(secret)) => {
-                let end = value.find(['&', '?', ' ', ':']).map_or("", |end| &value[end..]);
-                shown.extend([key, "=", PLACEHOLDER, end]);
+    for (number, piece) in text.split_inclusive('&').enumerate() {
+        let starts = piece.match_indices('?').map(|(place, _)| place + 1);
+        let starts = (number > 0).then_some(0).into_iter().chain(starts);
+        let secret = starts.filter_map(|start| {
+            let key = piece[start..].split_once('=')?.0;
+            let is_secret = !key.contains('?') && SECRET.iter().any(|word| key.contains(word));
+            is_secret.then_some(start + key.len() + 1)
+        });
+        match secret.min() {
+            Some(value) => {
+                let end = if piece.ends_with('&') { "&" } else { "" };
+                shown.extend([&piece[..value], PLACEHOLDER, end]);
             }
-            _ => shown.push_str(word),
+            None => shown.push_str(piece),
         }
     }
     shown
@@ -91,7 +104,18 @@ mod tests {
     fn passwords_are_not_shown() {
         for (url, shown) in [
             ("nfs://h/x@y?uid=0", "nfs://h/x@y?uid=0"),
-            ("nbd://h:10/x@y", "nbd://h:10/x@y"),
+            // Who could tell a port from a password with a slash in it?
+            ("nbd://h:10/x@y", "nbd://h:***@y"),
+            ("nbd://me:ses/ame@h/x", "nbd://me:***@h/x"),
+            ("nbd://me:ses?ame#@h/x", "nbd://me:***@h/x"),
+            ("nbd://me:ses ame@h/x", "nbd://me:***@h/x"),
+            ("nbd://me:ses//ame@h/x", "nbd://me:***@h/x"),
+            ("iscsi://me%ses/ame@h/t/1", "iscsi://me%***@h/t/1"),
+            (
+                r"iscsi\://h\:1/t/1:iscsi\://me%ses/ame@h/t/1:iscsi://you%x@h/t/2",
+                r"iscsi\://h\:1/t/1:iscsi\://me%***@h/t/1:iscsi://you%***@h/t/2",
+            ),
+            ("iscsi://h/t/1?target_password=ses?a:me&x=1", "iscsi://h/t/1?target_password=***&x=1"),
             ("nbds://me@h/x", "nbds://me@h/x"),
             ("nbds://me:sesame@h/x", "nbds://me:***@h/x"),
             ("iscsi://me%sesame@h:3260/iqn:x/1", "iscsi://me%***@h:3260/iqn:x/1"),

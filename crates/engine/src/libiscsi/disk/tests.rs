@@ -1,0 +1,142 @@
+//! Sessions of a library that is none: it calls back when the tests say so.
+
+use super::*;
+use libc::{c_char, c_uchar};
+use libloading::os::unix::Library as Loaded;
+
+/// A library, and what it has been asked.
+#[derive(Default)]
+struct Fake {
+    /// Who is told of the connection.
+    link: Option<(Callback, *mut c_void)>,
+    /// Commands are not answered.
+    is_silent: bool,
+    has_no_memory: bool,
+    /// The next service tells of the connection.
+    tells: bool,
+}
+
+thread_local! {
+    static FAKE: UnsafeCell<Fake> = UnsafeCell::default();
+}
+
+fn fake<T>(change: impl FnOnce(&mut Fake) -> T) -> T {
+    // SAFETY: the functions below are called one after the other, on the test's thread.
+    FAKE.with(|fake| change(unsafe { &mut *fake.get() }))
+}
+
+/// What stands for sessions and commands. Nobody looks into it.
+fn something<T>() -> *mut T {
+    std::ptr::without_provenance_mut(8)
+}
+
+unsafe extern "C" fn create(_: *const c_char) -> *mut Context {
+    something()
+}
+unsafe extern "C" fn one(_: *mut Context) -> c_int {
+    -1
+}
+unsafe extern "C" fn error(_: *mut Context) -> *const c_char {
+    c"gone".as_ptr()
+}
+unsafe extern "C" fn set_target(_: *mut Context, _: *const c_char) -> c_int {
+    0
+}
+unsafe extern "C" fn set_number(_: *mut Context, _: c_int) -> c_int {
+    0
+}
+unsafe extern "C" fn set_user(_: *mut Context, _: *const c_char, _: *const c_char) -> c_int {
+    0
+}
+unsafe extern "C" fn stay_broken(_: *mut Context, _: c_int) {}
+unsafe extern "C" fn connect(
+    _: *mut Context,
+    _: *const c_char,
+    _: c_int,
+    call: Callback,
+    data: *mut c_void,
+) -> c_int {
+    fake(|fake| (fake.link, fake.tells) = (Some((call, data)), true));
+    0
+}
+unsafe extern "C" fn service(context: *mut Context, _: c_int) -> c_int {
+    if let Some((call, data)) = fake(|fake| fake.link.filter(|_| std::mem::take(&mut fake.tells))) {
+        // SAFETY: it is what it was given.
+        unsafe { call(context, GOOD, std::ptr::null_mut(), data) };
+    }
+    0
+}
+unsafe extern "C" fn new_task(_: c_int, _: *mut c_uchar, _: c_int, _: c_int) -> *mut Task {
+    if fake(|fake| fake.has_no_memory) { std::ptr::null_mut() } else { something() }
+}
+unsafe extern "C" fn free_task(_: *mut Task) {}
+unsafe extern "C" fn receive_into(_: *mut Task, length: c_int, to: *mut c_uchar) -> c_int {
+    // SAFETY: there is room for it. All ones are a disk that nobody may write, of one block.
+    unsafe { to.write_bytes(1, length as usize) };
+    0
+}
+unsafe extern "C" fn begin(
+    context: *mut Context,
+    _: c_int,
+    _: *mut Task,
+    call: Callback,
+    _: *mut Sent,
+    data: *mut c_void,
+) -> c_int {
+    if !fake(|fake| fake.is_silent) {
+        // SAFETY: it is what it was given.
+        unsafe { call(context, GOOD, std::ptr::null_mut(), data) };
+    }
+    0
+}
+
+fn disk() -> Disk {
+    let library = Library {
+        create,
+        destroy: one,
+        error,
+        set_target,
+        set_kind: set_number,
+        set_user,
+        set_proof: set_user,
+        stay_broken,
+        connect,
+        descriptor: one,
+        events: one,
+        service,
+        new_task,
+        free_task,
+        receive_into,
+        begin,
+        _loaded: Loaded::this(),
+    };
+    let address = Address { user: None, portal: "h".into(), target: "t".into(), lun: 1 };
+    let login = Login { initiator: "me", user: None, target: None };
+    Disk::new(&Rc::new(library), &address, &login, Duration::from_secs(60)).unwrap()
+}
+
+#[test]
+fn the_end_of_the_connection_ends_no_command_twice() {
+    let mut disk = disk();
+    fake(|fake| (fake.is_silent, fake.tells) = (true, true));
+    // SAFETY: it moves nothing.
+    unsafe { disk.begin(0, &mut [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0], Data::None) }.unwrap();
+    disk.go_on(0);
+    let over = disk.next_done().unwrap();
+    let (errno, words) = over.failure.expect("a command that nobody answers has not gone well");
+    assert_eq!((over.number, errno, disk.in_flight), (0, Errno(libc::ENOTCONN), 0));
+    assert!(words.contains("the connection was lost"), "{words}");
+    assert!(disk.next_done().is_none());
+}
+
+#[test]
+fn commands_that_cannot_be_made_are_errors() {
+    let mut disk = disk();
+    fake(|fake| fake.has_no_memory = true);
+    // SAFETY: nothing is moved.
+    let refused = unsafe { disk.begin(0, &mut [0; 16], Data::None) }.unwrap_err();
+    assert_eq!((refused.0, disk.in_flight), (Errno(libc::ENOMEM), 0));
+    // SAFETY: as above.
+    let refused = unsafe { disk.begin(0, &mut [0; 16], Data::In(something(), 1 << 31)) }.unwrap_err();
+    assert_eq!((refused.0, disk.count_done()), (Errno(libc::EINVAL), 0));
+}
