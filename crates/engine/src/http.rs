@@ -157,7 +157,7 @@ impl HttpEngine {
             _ => Sink::Text,
         };
         let body = (body.as_ptr(), body.len());
-        let request = Request { head, body, sink, head_only: false, fields: false };
+        let request = Request { head, body, sink, head_only: false, fields: false, patient: false };
         // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
         unsafe { self.client.begin(unit.index, request) };
         Ok(())
@@ -189,8 +189,14 @@ impl HttpEngine {
             first_byte: None,
         };
         let head = self.client.head(Method::Get, &Object { name: &bucket, part: None, query: &query }, &[]);
-        let request =
-            Request { head, body: (std::ptr::null(), 0), sink: Sink::Text, head_only: false, fields: false };
+        let request = Request {
+            head,
+            body: (std::ptr::null(), 0),
+            sink: Sink::Text,
+            head_only: false,
+            fields: false,
+            patient: false,
+        };
         // SAFETY: there is no body, and no memory that the answer goes to.
         unsafe { self.client.begin(unit.index, request) };
         Ok(())
@@ -202,12 +208,14 @@ impl HttpEngine {
         let Flying { length, file, .. } = self.units[index];
         self.units[index].first_byte = done.first_byte;
         let words = match done.result {
-            Ok(answer) if answer.is_success() => {
-                let page = listing::page(&answer);
-                self.names_listed += page.names as u64;
-                self.cursors[index] = page.next.map(|token| (file, token));
-                return Ok(length);
-            }
+            Ok(answer) if answer.is_success() => match listing::page(&answer) {
+                Ok(page) => {
+                    self.names_listed += page.names as u64;
+                    self.cursors[index] = page.next.map(|token| (file, token));
+                    return Ok(length);
+                }
+                Err(why) => why,
+            },
             Ok(answer) => {
                 let refusal = Refusal::of(&answer);
                 format!("{refusal}{}", remedy::of(&refusal, &self.options, false))

@@ -63,6 +63,8 @@ pub struct Request {
     pub head_only: bool,
     /// The fields of the answer's head are wanted, whatever the status.
     pub fields: bool,
+    /// The server may take as long as it likes, as long as it is not silent.
+    pub patient: bool,
 }
 
 impl Request {
@@ -335,27 +337,46 @@ impl Client {
         body: &[u8],
         head_only: bool,
     ) -> Result<Answer, Failure> {
+        let body_at = (body.as_ptr(), body.len());
+        let request =
+            Request { head, body: body_at, sink: Sink::Text, head_only, fields: true, patient: false };
+        // SAFETY: the body is borrowed until this returns.
+        unsafe { self.perform(end, request) }.result
+    }
+
+    /// A request, until it is over or it is this moment, whether it was repeated, and when its answer began.
+    ///
+    /// # Safety
+    /// The body and the memory of the sink stay valid, and nobody else writes to the former or touches the latter, until
+    /// this returns.
+    pub unsafe fn perform(&mut self, end: Option<Instant>, request: Request) -> Done {
         // Others may be in flight when a job has given up. Nobody will ask for them.
-        self.drop_all();
-        let body = (body.as_ptr(), body.len());
-        // SAFETY: the body is borrowed until the request is over, which is before this returns.
-        unsafe { self.begin(0, Request { head, body, sink: Sink::Text, head_only, fields: true }) };
+        self.drop_flights();
+        let failed = |words| Done {
+            token: 0,
+            result: Err(Failure { words }),
+            first_byte: None,
+            // Nobody knows.
+            is_repeated: true,
+        };
+        // SAFETY: the caller promises it until the request is over, which is before this returns.
+        unsafe { self.begin(0, request) };
         loop {
             if let Some(done) = self.next_done() {
-                return done.result;
+                return done;
             }
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                self.drop_all();
-                return Err(Failure { words: "no answer in time".to_owned() });
+                self.drop_flights();
+                return failed("no answer in time".to_owned());
             }
             match self.drive(left) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     // Nothing may touch the body any more.
-                    self.drop_all();
-                    return Err(Failure { words: format!("epoll: {error}") });
+                    self.drop_flights();
+                    return failed(format!("epoll: {error}"));
                 }
             }
         }
@@ -444,7 +465,8 @@ impl Client {
         if let Some(timeout) = self.limits.timeout {
             let deadline = Instant::now() + timeout;
             let slow = Duration::from_secs(flight.request.bytes() / SLOWEST);
-            (flight.deadline, flight.latest) = (Some(deadline), deadline.checked_add(slow));
+            flight.deadline = Some(deadline);
+            flight.latest = deadline.checked_add(slow).filter(|_| !flight.request.patient);
             self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
         }
         if self.limits.verbose > 0 {
@@ -656,11 +678,13 @@ impl Client {
         }
     }
 
-    /// Ends all connections: nothing touches memory of requests any more.
-    fn drop_all(&mut self) {
-        self.links.clear();
-        self.free.clear();
-        self.idle.clear();
+    /// Ends all connections that have a request: nothing touches memory of requests any more. Idle ones stay.
+    fn drop_flights(&mut self) {
+        for slot in 0..self.links.len() {
+            if self.links[slot].as_ref().is_some_and(|link| link.flight.is_some()) {
+                self.close(slot);
+            }
+        }
         self.paused.clear();
         self.done.clear();
         self.in_flight = 0;
@@ -669,7 +693,7 @@ impl Client {
 
 /// The request of a flight, to be sent anew.
 fn again(flight: Flight) -> Flight {
-    Flight { sent: 0, incoming: Incoming::new(), is_repeated: true, ..flight }
+    Flight { sent: 0, incoming: Incoming::new(), first_byte: None, is_repeated: true, ..flight }
 }
 
 fn too_long(timeout: Duration) -> io::Error {

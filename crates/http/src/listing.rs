@@ -3,10 +3,13 @@
 use crate::answer::Answer;
 use crate::encoding::{percent_decoded, query_encoded};
 use crate::refusal::element_text;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Most names in one answer: what servers give at most.
 pub const MOST_NAMES: u32 = 1000;
+/// The element that a list is.
+const ROOT: &str = "ListBucketResult";
 
 /// A part of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,21 +35,49 @@ pub fn query(prefix: &str, most: u32, from: Option<&str>) -> String {
 }
 
 /// How much an answer lists, and where the rest is.
-pub fn page(answer: &Answer) -> Page {
-    let text = String::from_utf8_lossy(&answer.text);
+///
+/// # Errors
+/// In words: it is no list, or not the whole answer, or there is more and nobody says where.
+pub fn page(answer: &Answer) -> Result<Page, String> {
+    let text = whole_text(answer, ROOT)?;
     let is_cut = element_text(&text, "IsTruncated").is_some_and(|word| word == "true");
-    Page {
-        names: text.matches("<Contents>").count(),
-        next: element_text(&text, "NextContinuationToken").filter(|_| is_cut),
+    let next = element_text(&text, "NextContinuationToken").filter(|_| is_cut);
+    if is_cut && next.is_none() {
+        return Err("the list goes on, and the server does not say where (NextContinuationToken)".to_owned());
     }
+    Ok(Page { names: text.matches("<Contents>").count(), next })
 }
 
 /// The names that an answer lists.
-pub fn names(answer: &Answer) -> Vec<String> {
+///
+/// # Errors
+/// In words: it is no list, or not the whole answer.
+pub fn names(answer: &Answer) -> Result<Vec<String>, String> {
+    let text = whole_text(answer, ROOT)?;
+    // Not every server does what it is asked for. (In this encoding a space is a plus sign, as in forms.)
+    let is_encoded = element_text(&text, "EncodingType").is_some_and(|word| word == "url");
+    let plain = |name: String| match is_encoded {
+        true => percent_decoded(&name.replace('+', " ")).unwrap_or(name),
+        false => name,
+    };
+    Ok(text.split("<Contents>").skip(1).filter_map(|item| element_text(item, "Key").map(plain)).collect())
+}
+
+/// The text of an answer that is an element of this name.
+///
+/// # Errors
+/// In words: it is another one, or more than is kept of an answer, or was cut.
+pub(crate) fn whole_text<'a>(answer: &'a Answer, root: &str) -> Result<Cow<'a, str>, String> {
+    if answer.length > answer.text.len() as u64 {
+        return Err(format!("the answer is too long: {} bytes", answer.length));
+    }
     let text = String::from_utf8_lossy(&answer.text);
-    // (In this encoding a space is a plus sign, as in forms.)
-    let plain = |name: String| percent_decoded(&name.replace('+', " ")).unwrap_or(name);
-    text.split("<Contents>").skip(1).filter_map(|item| element_text(item, "Key").map(plain)).collect()
+    let end = text.trim_end();
+    let is_whole = end.ends_with(&format!("</{root}>")) || end.ends_with("/>");
+    if !is_whole || !text.contains(&format!("<{root}")) {
+        return Err(format!("the answer has no whole <{root}>: no S3 server gave it"));
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -57,12 +88,30 @@ mod tests {
     fn lists_come_in_parts() {
         assert_eq!(query("a/b c", 2, None), "encoding-type=url&list-type=2&max-keys=2&prefix=a%2Fb%20c");
         assert!(query("", 2, Some("x=")).starts_with("continuation-token=x%3D&encoding-type=url&"));
-        let text = "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t&amp;1</NextContinuationToken>\
+        let text = "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>t&amp;1</NextContinuationToken>\
                     <Contents><Key>a/b+1%2B</Key><Size>4</Size></Contents><Contents><Key>c</Key></Contents></ListBucketResult>";
         let answer = Answer { status: 200, text: text.into(), ..Answer::default() };
-        assert_eq!(page(&answer), Page { names: 2, next: Some("t&1".into()) });
-        assert_eq!(names(&answer), ["a/b 1+", "c"]);
-        let last = Answer { text: text.replace("true", "false").into(), ..answer };
-        assert_eq!(page(&last).next, None);
+        assert_eq!(page(&answer), Ok(Page { names: 2, next: Some("t&1".into()) }));
+        assert_eq!(names(&answer).unwrap(), ["a/b 1+", "c"]);
+        let with = |text: String| Answer { text: text.into(), ..answer.clone() };
+        assert_eq!(page(&with(text.replace("true", "false"))).unwrap().next, None);
+        // A server that gives names as they are says so by saying nothing.
+        let plain = text.replace("<EncodingType>url</EncodingType>", "");
+        assert_eq!(names(&with(plain)).unwrap(), ["a/b+1%2B", "c"]);
+    }
+
+    #[test]
+    fn what_is_not_the_whole_list_is_not_taken_for_it() {
+        let cut = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
+        for (text, length, why) in [
+            (cut, 0, "does not say where"),
+            ("<html>Welcome</html>", 0, "no whole <ListBucketResult>"),
+            ("<ListBucketResult><Contents><Key>a</Key></Contents>", 0, "no whole"),
+            ("<ListBucketResult></ListBucketResult>", 5 << 20, "too long"),
+        ] {
+            let answer = Answer { status: 200, text: text.into(), length, ..Answer::default() };
+            assert!(page(&answer).unwrap_err().contains(why), "{text}");
+            assert!(why.contains("where") || names(&answer).is_err(), "{text}");
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::answer::Answer;
 use crate::encoding::{query_encoded, seconds_of};
+use crate::listing::whole_text;
 use crate::refusal::element_text as element;
 use crate::store::BEGIN_UPLOAD;
 use std::fmt::Write;
@@ -97,14 +98,20 @@ pub fn is_refused_in_body(answer: &Answer) -> bool {
 }
 
 /// The uploads in a list of them.
-pub fn pending(answer: &Answer) -> Vec<Pending> {
-    let text = String::from_utf8_lossy(&answer.text);
+///
+/// # Errors
+/// It is no such list, or not the whole of it.
+pub fn pending(answer: &Answer) -> Result<Vec<Pending>, String> {
+    let text = whole_text(answer, "ListMultipartUploadsResult")?;
+    if element(&text, "IsTruncated").is_some_and(|word| word == "true") {
+        return Err("there are more uploads of such names than one answer lists".to_owned());
+    }
     let all = text.split("<Upload>").skip(1).filter_map(|item| {
         let item = item.split("</Upload>").next()?;
         let begun = element(item, "Initiated").and_then(|text| seconds_of(&text));
         Some(Pending { key: element(item, "Key")?, id: element(item, "UploadId")?, begun })
     });
-    all.collect()
+    Ok(all.collect())
 }
 
 fn escaped(text: &str) -> String {
@@ -156,8 +163,18 @@ mod tests {
             "<ListMultipartUploadsResult><Upload><Key>o</Key><UploadId>1</UploadId><Initiated>1970-01-01T00:00:09.000Z\
              </Initiated></Upload><Upload><Key>o2</Key><UploadId>2</UploadId></Upload></ListMultipartUploadsResult>",
         );
-        let all = pending(&list);
+        let all = pending(&list).unwrap();
         assert_eq!(all[0], Pending { key: "o".into(), id: "1".into(), begun: Some(9) });
         assert_eq!((all[1].key.as_str(), all[1].begun), ("o2", None));
+        for (text, why) in [
+            ("<html>Welcome</html>", "no whole <ListMultipartUploadsResult>"),
+            ("<ListMultipartUploadsResult><Upload>", "no whole <ListMultipartUploadsResult>"),
+            (
+                "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>",
+                "more uploads",
+            ),
+        ] {
+            assert!(pending(&answer(text)).unwrap_err().contains(why), "{text}");
+        }
     }
 }

@@ -161,6 +161,7 @@ pub fn job(block: u32, worker: u32) -> BoxedStrategy<JobReport> {
                 latency_window_ns: n[14].into(),
                 latency_percentile,
                 connected: n[14..].iter().map(|number| number % 8).collect(),
+                requests: RequestReport { repeated: n[15].into(), throttled: n[16].into() },
                 display,
                 steady_state,
                 ..JobReport::default()

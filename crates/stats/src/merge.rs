@@ -13,7 +13,7 @@
 
 use crate::{
     BlockReport, ContinuedErrors, DirectionReport, First, GroupDirection, GroupReport, IdleReport, JobReport,
-    Latency, LatencyClasses, RateLimits, Report, SyncReport, Unified, Usage,
+    Latency, LatencyClasses, RateLimits, Report, RequestReport, SyncReport, Unified, Usage,
 };
 use iolite_types::{Direction, PerDirection};
 use std::collections::BTreeMap;
@@ -89,6 +89,7 @@ impl JobReport {
         add(&mut self.job_runtime_ms, other.job_runtime_ms);
         add(&mut self.log_wait_ms, other.log_wait_ms);
         self.usage += &other.usage;
+        self.requests += &other.requests;
         self.depths += &other.depths;
     }
 
@@ -183,6 +184,14 @@ impl AddAssign<&SyncReport> for SyncReport {
     fn add_assign(&mut self, other: &SyncReport) {
         add(&mut self.ios, other.ios);
         self.lat += &other.lat;
+    }
+}
+
+impl AddAssign<&RequestReport> for RequestReport {
+    fn add_assign(&mut self, other: &RequestReport) {
+        let RequestReport { repeated, throttled } = other;
+        add(&mut self.repeated, *repeated);
+        add(&mut self.throttled, *throttled);
     }
 }
 

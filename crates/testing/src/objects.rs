@@ -13,7 +13,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A request as the server has seen it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub enum Reply {
     Surplus,
     /// Something that is no HTTP.
     Garbage,
+    /// What is asked, and before the answer's body so many spaces, one each quarter of a second.
+    Slow(usize),
     /// What is asked, but only when so many requests are waiting at the same time.
     Gathered(usize),
 }
@@ -58,13 +60,49 @@ type Behaviour = Box<dyn Fn(&Seen) -> Reply + Send + Sync>;
 #[derive(Default)]
 struct State {
     objects: BTreeMap<String, Vec<u8>>,
-    /// What is being uploaded in parts: the object's path, and its parts.
-    uploads: BTreeMap<String, (String, BTreeMap<u32, Vec<u8>>)>,
+    /// What is being uploaded in parts, by its id.
+    uploads: BTreeMap<String, Upload>,
     uploads_begun: usize,
     requests: Vec<Seen>,
     /// Requests that wait for others, and the most that have.
     waiting: usize,
     most_waiting: usize,
+}
+
+/// An upload in parts.
+struct Upload {
+    /// The object's path.
+    path: String,
+    parts: BTreeMap<u32, Vec<u8>>,
+    begun: SystemTime,
+}
+
+impl State {
+    /// Begins an upload; its id.
+    fn begin(&mut self, path: &str, when: SystemTime) -> String {
+        self.uploads_begun += 1;
+        let id = format!("upload-{}", self.uploads_begun);
+        self.uploads
+            .insert(id.clone(), Upload { path: path.to_owned(), parts: BTreeMap::new(), begun: when });
+        id
+    }
+}
+
+/// A moment as S3 writes it.
+fn in_words(time: SystemTime) -> String {
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (day, second) = ((seconds / 86400) as i64, seconds % 86400);
+    // Days since the first of March of the year 0, in eras of 400 years.
+    let day = day + 719_468;
+    let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}.000Z")
 }
 
 struct Shared {
@@ -140,6 +178,16 @@ impl ObjectServer {
     /// How many uploads in parts are under way.
     pub fn uploads(&self) -> usize {
         self.shared.state().uploads.len()
+    }
+
+    /// Begins an upload of an object, as somebody else would have at this moment; its id.
+    pub fn begin_upload(&self, path: &str, when: SystemTime) -> String {
+        self.shared.state().begin(path, when)
+    }
+
+    /// Whether this upload is under way.
+    pub fn has_upload(&self, id: &str) -> bool {
+        self.shared.state().uploads.contains_key(id)
     }
 
     /// All requests so far, in order.
@@ -275,11 +323,21 @@ fn serve<S: Read + Write>(
                 None
             }
             Reply::Cut(bytes) => Some(bytes),
-            Reply::Granted | Reply::GrantedAndEnded | Reply::Surplus => None,
+            Reply::Granted | Reply::GrantedAndEnded | Reply::Surplus | Reply::Slow(_) => None,
         };
         let (status, told, bytes) = granted(&mut shared.state(), &seen, body);
         let tag =
             if seen.method == "PUT" { format!("ETag: \"tag-{}\"\r\n", seen.length) } else { String::new() };
+        if let Reply::Slow(spaces) = reply {
+            write!(output, "HTTP/1.1 {status}\r\n{tag}Content-Length: {}\r\n\r\n", told + spaces)?;
+            for _ in 0..spaces {
+                output.write_all(b" ")?;
+                output.flush()?;
+                std::thread::sleep(Duration::from_millis(250));
+            }
+            output.write_all(&bytes)?;
+            continue;
+        }
         let mut answer = format!("HTTP/1.1 {status}\r\n{tag}Content-Length: {told}\r\n\r\n").into_bytes();
         answer.extend_from_slice(&bytes[..bytes.len().min(cut.unwrap_or(usize::MAX))]);
         if reply == Reply::Surplus {
@@ -381,9 +439,7 @@ fn in_parts(
     let id = argument("uploadId").unwrap_or_default();
     match method {
         "POST" if query == "uploads=" => {
-            state.uploads_begun += 1;
-            let id = format!("upload-{}", state.uploads_begun);
-            state.uploads.insert(id.clone(), (path.to_owned(), BTreeMap::new()));
+            let id = state.begin(path, SystemTime::now());
             text(format!("<Result><UploadId>{id}</UploadId></Result>"))
         }
         "GET" if query.contains("list-type=2") => {
@@ -404,27 +460,36 @@ fn in_parts(
             } else {
                 String::new()
             };
-            text(format!("<R><IsTruncated>{}</IsTruncated>{next}{items}</R>", all.len() > most))
+            let is_cut = all.len() > most;
+            text(format!(
+                "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>{is_cut}</IsTruncated>{next}{items}\
+                 </ListBucketResult>"
+            ))
         }
         "GET" => {
             let bucket = format!("{path}/");
-            let items = state.uploads.iter().filter_map(|(id, (path, _))| {
-                let key = path.strip_prefix(&bucket)?;
-                Some(format!("<Upload><Key>{key}</Key><UploadId>{id}</UploadId></Upload>"))
+            let prefix = argument("prefix").unwrap_or_default().replace("%2F", "/");
+            let items = state.uploads.iter().filter_map(|(id, upload)| {
+                let key = upload.path.strip_prefix(&bucket).filter(|key| key.starts_with(&prefix))?;
+                let begun = in_words(upload.begun);
+                Some(format!(
+                    "<Upload><Key>{key}</Key><UploadId>{id}</UploadId><Initiated>{begun}</Initiated></Upload>"
+                ))
             });
-            text(format!("<List>{}</List>", items.collect::<String>()))
+            let items: String = items.collect();
+            text(format!("<ListMultipartUploadsResult>{items}</ListMultipartUploadsResult>"))
         }
         "PUT" => {
             match (state.uploads.get_mut(&id), argument("partNumber").and_then(|text| text.parse().ok())) {
-                (Some((_, parts)), Some(number)) => {
-                    parts.insert(number, body);
+                (Some(upload), Some(number)) => {
+                    upload.parts.insert(number, body);
                     ("200 OK", 0, Vec::new())
                 }
                 _ => missing(),
             }
         }
         "POST" => match state.uploads.remove(&id) {
-            Some((path, parts)) => {
+            Some(Upload { path, parts, .. }) => {
                 let listed = String::from_utf8_lossy(&body).matches("<PartNumber>").count();
                 assert_eq!(listed, parts.len(), "all parts are listed");
                 state.objects.insert(path, parts.into_values().flatten().collect());

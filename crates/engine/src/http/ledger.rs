@@ -9,12 +9,15 @@
 //!     begin 1 1764000000 http://127.0.0.1:9000 /bucket/name
 //!     id 1 VXBsb2Fk
 //!     end 1
+//!
+//! `repeated 1` says that the server was asked more than once to begin it, so that there may be one whose id nobody knows.
 
 use iolite_http::{percent_decoded, percent_encoded};
 use iolite_os::files::try_lock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -43,6 +46,17 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// The upload's id; `None` = nobody knows whether it was begun.
     pub(super) id: Option<String>,
+    /// The server was asked more than once to begin it: there may be another one, whose id nobody knows.
+    pub(super) is_repeated: bool,
+    /// When it was known at the latest what had become of asking for it, in seconds since 1970.
+    pub(super) until: u64,
+}
+
+impl Entry {
+    /// How many uploads there may be for it whose ids nobody knows.
+    pub(super) fn unknown(&self) -> usize {
+        usize::from(self.id.is_none()) + usize::from(self.is_repeated)
+    }
 }
 
 /// The file of one engine.
@@ -63,25 +77,32 @@ impl Ledger {
 
     /// The server is going to be asked to begin an upload; by what number it is known here.
     pub(super) fn begin(&mut self, server: &str, name: &str) -> io::Result<u64> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let since = seconds(SystemTime::now());
         self.next += 1;
-        let entry = Entry { since, server: server.to_owned(), name: name.to_owned(), id: None };
-        let mut encoded = String::new();
-        percent_encoded(name.as_bytes(), &mut encoded);
-        self.note(&format!("begin {} {since} {server} {encoded}\n", self.next), true)?;
+        let entry = Entry {
+            since,
+            server: server.to_owned(),
+            name: name.to_owned(),
+            until: u64::MAX,
+            ..Entry::default()
+        };
+        self.note(&begin_line(self.next, &entry), true)?;
         self.entries.insert(self.next, entry);
         Ok(self.next)
     }
 
-    /// It has this id.
-    pub(super) fn begun(&mut self, number: u64, id: &str) -> io::Result<()> {
-        let mut encoded = String::new();
-        percent_encoded(id.as_bytes(), &mut encoded);
-        self.note(&format!("id {number} {encoded}\n"), true)?;
+    /// It is known what became of asking for it: its id, if the server has said one, and whether it was asked more than once.
+    pub(super) fn begun(&mut self, number: u64, id: Option<&str>, is_repeated: bool) -> io::Result<()> {
+        // It is aborted by its id in the end, whether that could be noted or not.
         if let Some(entry) = self.entries.get_mut(&number) {
-            entry.id = Some(id.to_owned());
+            entry.id = id.map(str::to_owned);
+            (entry.is_repeated, entry.until) = (is_repeated, seconds(SystemTime::now()));
         }
-        Ok(())
+        let mut lines = if is_repeated { format!("repeated {number}\n") } else { String::new() };
+        if let Some(id) = id {
+            lines.push_str(&id_line(number, id));
+        }
+        if lines.is_empty() { Ok(()) } else { self.note(&lines, true) }
     }
 
     /// It is no more. (If this is lost, somebody will try to abort what is not there.)
@@ -90,12 +111,8 @@ impl Ledger {
             return;
         }
         if self.entries.is_empty() && self.length > LONG {
-            let anew = |file: &mut File| {
-                file.set_len(MARK.len() as u64)?;
-                file.seek(SeekFrom::End(0))
-            };
-            if let Some((_, file)) = &mut self.file
-                && anew(file).is_ok()
+            if let Some((_, file)) = &self.file
+                && file.set_len(MARK.len() as u64).is_ok()
             {
                 self.length = MARK.len() as u64;
                 return;
@@ -129,13 +146,17 @@ impl Ledger {
             self.file = Some(self.made()?);
             self.length = MARK.len() as u64;
         }
-        let Some((path, file)) = &mut self.file else { unreachable!("it has just been made") };
-        let written = file.write_all(line.as_bytes()).and_then(|()| match is_durable {
-            true => file.sync_data(),
-            false => Ok(()),
+        let Some((path, file)) = &self.file else { unreachable!("it has just been made") };
+        // What could be written of a line that could not be written as a whole (the device is full) is written over by the
+        // next one, or else nobody could read the file.
+        let written = file.write_all_at(line.as_bytes(), self.length).inspect_err(|_| {
+            let _ = file.set_len(self.length);
         });
-        self.length += line.len() as u64;
-        written.map_err(|error| of_file(path, &error))
+        if written.is_ok() {
+            self.length += line.len() as u64;
+        }
+        let stored = written.and_then(|()| if is_durable { file.sync_data() } else { Ok(()) });
+        stored.map_err(|error| of_file(path, &error))
     }
 
     /// Makes a file that nobody has, and locks it.
@@ -143,15 +164,18 @@ impl Ledger {
         let process = std::process::id();
         for number in 0..NAMES {
             let path = self.directory.join(format!("{}{process}-{number}{}", NAME.0, NAME.1));
-            let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+            let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(of_file(&path, &error)),
             };
             // Whoever looks for files that were left holds a lock for a moment.
             let made = locked(&file).and_then(|()| {
-                file.write_all(MARK.as_bytes())?;
+                file.write_all_at(MARK.as_bytes(), 0)?;
                 file.sync_all()?;
+                if !is_at(&file, &path) {
+                    return Err(io::Error::other("somebody has removed it"));
+                }
                 File::open(&self.directory)?.sync_all()
             });
             made.map_err(|error| of_file(&path, &error))?;
@@ -176,31 +200,118 @@ fn locked(file: &File) -> io::Result<()> {
 /// A file that somebody left who was killed, and what was under way then.
 pub(super) struct Left {
     pub(super) path: PathBuf,
-    pub(super) entries: Vec<Entry>,
+    /// `None` = it begins like one of ours, and cannot be read.
+    pub(super) entries: Option<Vec<Entry>>,
     /// (Locked while this is there: nobody else looks at it.)
-    _file: File,
+    file: File,
+}
+
+impl Left {
+    /// Leaves only these entries, which somebody else will look at.
+    pub(super) fn keep(&self, entries: &[Entry]) -> io::Result<()> {
+        if !is_at(&self.file, &self.path) {
+            return Ok(());
+        }
+        if entries.is_empty() {
+            return fs::remove_file(&self.path);
+        }
+        let mut text = MARK.to_owned();
+        for (number, entry) in (1..).zip(entries) {
+            text.push_str(&begin_line(number, entry));
+            if entry.is_repeated {
+                text.push_str(&format!("repeated {number}\n"));
+            }
+            if let Some(id) = &entry.id {
+                text.push_str(&id_line(number, id));
+            }
+        }
+        // Whoever looks for such files does not take the new one for one before it is whole.
+        let mut new = self.path.clone().into_os_string();
+        new.push(".new");
+        let file = File::create(&new)?;
+        file.write_all_at(text.as_bytes(), 0)?;
+        // Until when its owner lived, the file's time says.
+        file.set_modified(self.file.metadata()?.modified()?)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)
+    }
+}
+
+/// The files of uploads in the directory of a ledger.
+fn files(ledger: &Ledger) -> Vec<PathBuf> {
+    let Ok(directory) = fs::read_dir(&ledger.directory) else { return Vec::new() };
+    let is_one = |name: &str| name.starts_with(NAME.0) && name.ends_with(NAME.1);
+    let names = directory.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_one));
+    names.map(|entry| entry.path()).collect()
 }
 
 /// The files that were left in the directory of a ledger.
 pub(super) fn left(ledger: &Ledger) -> Vec<Left> {
-    let Ok(directory) = fs::read_dir(&ledger.directory) else { return Vec::new() };
-    let is_one = |name: &str| name.starts_with(NAME.0) && name.ends_with(NAME.1);
-    let names = directory.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_one));
-    names.filter_map(|entry| read(entry.path())).collect()
+    files(ledger).into_iter().filter_map(read).collect()
+}
+
+/// The ids of all uploads that a ledger in this directory has, whether its owner lives or not.
+pub(super) fn known_ids(ledger: &Ledger) -> BTreeSet<String> {
+    let texts = files(ledger).into_iter().filter_map(|path| text_of(&open(&path)?));
+    let entries = texts.filter_map(|text| parse(&text)).flatten().chain(ledger.entries.values().cloned());
+    entries.filter_map(|entry| entry.id).collect()
 }
 
 /// Reads such a file; `None` = it is none, or its owner lives.
 fn read(path: PathBuf) -> Option<Left> {
-    let mut file = OpenOptions::new().read(true).open(&path).ok()?;
-    let metadata = file.metadata().ok()?;
-    if !metadata.is_file() || metadata.len() > LONGEST {
+    let file = open(&path)?;
+    try_lock(&file).ok()?;
+    // Between opening and locking it somebody may have removed it and made another one of this name.
+    if !is_at(&file, &path) {
         return None;
     }
-    try_lock(&file).ok()?;
+    let text = text_of(&file)?;
+    text.starts_with(MARK).then_some(())?;
+    let until = file.metadata().ok()?.modified().map_or(u64::MAX, seconds);
+    let mut entries = parse(&text);
+    entries.iter_mut().flatten().for_each(|entry| entry.until = until);
+    Some(Left { path, entries, file })
+}
+
+/// Opens such a file for reading; `None` = it can be none of ours.
+fn open(path: &Path) -> Option<File> {
+    let file = OpenOptions::new().read(true).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    (metadata.is_file() && metadata.len() <= LONGEST).then_some(file)
+}
+
+fn text_of(mut file: &File) -> Option<String> {
     let mut text = String::new();
     file.read_to_string(&mut text).ok()?;
-    let entries = parse(&text)?;
-    Some(Left { path, entries, _file: file })
+    Some(text)
+}
+
+/// Whether this file is still that of this name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    match (file.metadata(), fs::symlink_metadata(path)) {
+        (Ok(own), Ok(named)) => place(own) == place(named),
+        _ => false,
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The line that says that the server is going to be asked to begin an upload.
+fn begin_line(number: u64, entry: &Entry) -> String {
+    let Entry { since, server, name, .. } = entry;
+    let mut encoded = String::new();
+    percent_encoded(name.as_bytes(), &mut encoded);
+    format!("begin {number} {since} {server} {encoded}\n")
+}
+
+/// The line with its id.
+fn id_line(number: u64, id: &str) -> String {
+    let mut encoded = String::new();
+    percent_encoded(id.as_bytes(), &mut encoded);
+    format!("id {number} {encoded}\n")
 }
 
 /// What is under way according to this text; `None` = it is none of ours. A last line without an end was being written
@@ -215,9 +326,10 @@ fn parse(text: &str) -> Option<Vec<Entry>> {
             "begin" => {
                 let since = words.next()?.parse().ok()?;
                 let (server, name) = (words.next()?.to_owned(), percent_decoded(words.next()?)?);
-                entries.insert(number, Entry { since, server, name, id: None });
+                entries.insert(number, Entry { since, server, name, until: u64::MAX, ..Entry::default() });
             }
             "id" => entries.get_mut(&number)?.id = Some(percent_decoded(words.next()?)?),
+            "repeated" => entries.get_mut(&number)?.is_repeated = true,
             "end" => drop(entries.remove(&number)),
             _ => return None,
         }
@@ -239,7 +351,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::new(directory.path());
         let first = ledger.begin("http://h", "/b/a name\n%").unwrap();
-        ledger.begun(first, "id/1 +").unwrap();
+        ledger.begun(first, Some("id/1 +"), true).unwrap();
         let second = ledger.begin("http://h", "/b/2").unwrap();
         let third = ledger.begin("http://h", "/b/3").unwrap();
         ledger.over(third);
@@ -252,10 +364,59 @@ mod tests {
         let found = left(&other);
         assert_eq!((found.len(), &found[0].path), (1, &path));
         let names: Vec<_> =
-            found[0].entries.iter().map(|entry| (&*entry.name, entry.id.as_deref())).collect();
+            found[0].entries.iter().flatten().map(|entry| (&*entry.name, entry.id.as_deref())).collect();
         assert_eq!(names, [("/b/a name\n%", Some("id/1 +")), ("/b/2", None)]);
         assert!(left(&other).is_empty(), "somebody looks at it already");
         assert_eq!((first, second), (1, 2));
+        // What is of another server stays, and how old it is.
+        let entries = found[0].entries.clone().unwrap();
+        assert_eq!((entries[0].unknown(), entries[1].unknown()), (1, 1));
+        found[0].keep(&entries[..1]).unwrap();
+        drop(found);
+        let again = left(&other);
+        assert_eq!(again[0].entries.as_deref(), Some(&entries[..1]));
+        assert!(known_ids(&other).contains("id/1 +"));
+        again[0].keep(&[]).unwrap();
+        again[0].keep(&[]).unwrap();
+        drop(again);
+        assert!(left(&other).is_empty());
+    }
+
+    /// A file of this name that somebody else has made since is not touched.
+    #[test]
+    fn another_file_of_the_same_name_is_not_taken_for_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("iolite-uploads.1-0.state");
+        fs::write(&path, MARK).unwrap();
+        let ledger = Ledger::new(directory.path());
+        let found = left(&ledger);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another").unwrap();
+        found[0].keep(&[]).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "another");
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_written_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::new(directory.path());
+        let first = ledger.begin("http://h", "/b/a").unwrap();
+        // As where a device is full: half a line is there, and its length does not count.
+        let (path, file) = ledger.file.as_ref().unwrap();
+        file.write_all_at(b"id 1 ab", ledger.length).unwrap();
+        let path = path.clone();
+        ledger.begun(first, Some("abc"), false).unwrap();
+        let entries = parse(&fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(entries[0].id.as_deref(), Some("abc"));
+    }
+
+    #[test]
+    fn files_of_ours_that_cannot_be_read_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("iolite-uploads.1-0.state"), format!("{MARK}nonsense\n")).unwrap();
+        fs::write(directory.path().join("iolite-uploads.2-0.state"), "nonsense").unwrap();
+        let found = left(&Ledger::new(directory.path()));
+        assert_eq!((found.len(), found[0].entries.is_none()), (1, true));
     }
 
     #[test]
@@ -282,7 +443,13 @@ mod tests {
             assert_eq!(parse(text), None, "{text}");
         }
         let cut = "iolite: uploads under way\nbegin 1 7 http://h /b\nid 1 ab";
-        let begun = Entry { since: 7, server: "http://h".into(), name: "/b".into(), id: None };
+        let begun = Entry {
+            since: 7,
+            server: "http://h".into(),
+            name: "/b".into(),
+            until: u64::MAX,
+            ..Entry::default()
+        };
         assert_eq!(parse(cut), Some(vec![begun]));
     }
 }

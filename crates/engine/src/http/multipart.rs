@@ -1,7 +1,8 @@
 //! Objects that are uploaded in parts: `http_s3_multipart_size`.
 //!
 //! Where each block is an object, a write that is longer than a part becomes an upload of its own. Where a file is one object,
-//! its writes are parts of one upload, or several parts each, in whatever order they come; that which makes it whole also
+//! its writes are parts of one upload, or several parts each, in whatever order they come; a part that is written again
+//! before it is whole replaces what the server has of it. The write that makes it whole also
 //! ends the upload, and is complete when the server has put the object together. All parts, of whichever unit, are sent as
 //! requests of their own, as many at once as the job's depth says.
 //!
@@ -16,7 +17,7 @@ use iolite_http::{Answer, Done, Method, Object, Refusal, Request, Sink};
 use iolite_options::engines::{Addressing, ObjectMode};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Tokens of requests from here on are those of steps, not of units.
 pub(super) const STEPS: u32 = 1 << 31;
@@ -46,12 +47,14 @@ struct Upload {
     id: Option<String>,
     /// Where its first part begins, in the file.
     start: u64,
+    /// Bytes of the object.
+    length: u64,
     parts: Vec<State>,
     /// How many parts the server has.
     there: usize,
     /// Units that wait for the id.
     waiting: Vec<Write>,
-    /// Units that write what is in it already: they are for the next one.
+    /// Units that wait: what they write is under way for another one, or the upload is ending, and they are for the next.
     held: VecDeque<Write>,
     /// The request that ends it is under way, for this unit.
     ends_for: Option<u32>,
@@ -77,6 +80,8 @@ enum Step {
     /// A part of a unit: which, and where it is.
     Part(u32, usize, (*const u8, usize)),
     End,
+    /// Looks whether the object is there: the server knows nothing of an upload that was ended more than once.
+    Look,
     /// Aborts it, for a unit that has failed, if it was one.
     Abort(Option<u32>),
 }
@@ -206,8 +211,11 @@ impl HttpEngine {
         if is_range && let Some(&key) = uploads.of_file.get(&write.file) {
             let (first, count) = ((write.offset / uploads.part) as usize, uploads.parts(write.length));
             let upload = uploads.all.get_mut(&key).expect("the upload of a file is there");
-            let missing = |part: &State| matches!(part, State::Missing);
-            if upload.is_lost || !upload.parts[first..first + count].iter().all(missing) {
+            let is_busy =
+                upload.parts[first..first + count].iter().any(|part| matches!(part, State::UnderWay));
+            let end = write.offset + write.length;
+            let overlaps = |held: &Write| held.offset < end && write.offset < held.offset + held.length;
+            if upload.is_lost || upload.ends_for.is_some() || is_busy || upload.held.iter().any(overlaps) {
                 upload.held.push_back(write);
             } else if upload.id.is_some() {
                 self.queue_parts(key, write);
@@ -249,6 +257,7 @@ impl HttpEngine {
             number,
             id: None,
             start,
+            length,
             parts,
             there: 0,
             waiting: vec![write],
@@ -275,7 +284,10 @@ impl HttpEngine {
         let mut number = first;
         while from < write.length {
             let length = uploads.part.min(write.length - from) as usize;
-            upload.parts[number] = State::UnderWay;
+            // The server takes a part again, in place of what it has.
+            if let State::There(_) = std::mem::replace(&mut upload.parts[number], State::UnderWay) {
+                upload.there -= 1;
+            }
             let start = write.buffer.wrapping_add(from as usize).cast_const();
             uploads.queue.push_back((key, Step::Part(write.unit, number, (start, length))));
             from += length as u64;
@@ -315,6 +327,7 @@ impl HttpEngine {
                 upload.body = multipart::ending(parts);
                 (Method::Post, multipart::upload_query(id), (upload.body.as_ptr(), upload.body.len()))
             }
+            Step::Look => (Method::Head, String::new(), (std::ptr::null(), 0)),
             Step::Abort(_) => (Method::Delete, multipart::upload_query(id), (std::ptr::null(), 0)),
         };
         let body: &[u8] = match length {
@@ -325,8 +338,15 @@ impl HttpEngine {
         };
         let object = Object { name: &upload.name, part: None, query: &query };
         let head = self.client.head(method, &object, body);
-        let request =
-            Request { head, body: (start, length), sink: Sink::Text, head_only: false, fields: true };
+        let request = Request {
+            head,
+            body: (start, length),
+            sink: Sink::Text,
+            head_only: matches!(step, Step::Look),
+            fields: true,
+            // Putting a large object together takes long, during which a server says that it is still there.
+            patient: matches!(step, Step::End),
+        };
         let slot = uploads.free.pop().unwrap_or_else(|| {
             uploads.steps.push(None);
             uploads.steps.len() - 1
@@ -373,6 +393,13 @@ impl HttpEngine {
                 }
             }
             Step::End => self.upload_ended(key, done.result.map_err(|failure| failure.words), is_repeated),
+            Step::Look => {
+                let answer = done.result.map_err(|failure| failure.words);
+                let upload = self.uploads().all.get(&key);
+                let shape = upload.map(|upload| (upload.length, upload.parts.len()));
+                let result = shape.ok_or_else(String::new).and_then(|shape| became(answer?, shape));
+                self.ended(key, result);
+            }
             Step::Abort(unit) => {
                 let is_gone = done.result.is_ok_and(|answer| answer.is_success() || answer.status == 404);
                 if let Some(unit) = unit {
@@ -402,10 +429,9 @@ impl HttpEngine {
         let Some(upload) = uploads.all.get_mut(&key) else { return };
         upload.is_repeated = is_repeated;
         let waiting = std::mem::take(&mut upload.waiting);
-        let begun = begun.and_then(|id| {
-            upload.id = Some(id.clone());
-            uploads.ledger.begun(upload.number, &id).map_err(|error| error.to_string())
-        });
+        upload.id = begun.as_ref().ok().cloned();
+        let noted = uploads.ledger.begun(upload.number, upload.id.as_deref(), is_repeated);
+        let begun = begun.and_then(|_| noted.map_err(|error| error.to_string()));
         match begun {
             Ok(()) => waiting.into_iter().for_each(|write| self.queue_parts(key, write)),
             Err(words) => {
@@ -415,7 +441,7 @@ impl HttpEngine {
                     self.complete(write.unit, Err(Errno(libc::EIO)));
                 }
                 // Where there was no answer the server may have begun it: that is looked at in the end.
-                self.forget(key, is_answered && !has_id && !is_repeated);
+                self.forget(key, is_answered && !has_id);
             }
         }
     }
@@ -439,14 +465,25 @@ impl HttpEngine {
         if !is_last {
             return;
         }
+        if !is_whole {
+            // Some may have waited for this one.
+            for write in std::mem::take(&mut upload.held) {
+                self.join(write);
+            }
+        }
+        let uploads = self.uploads();
         match (failed, is_whole) {
             (true, _) if of_unit => {
-                upload.is_lost = true;
+                if let Some(upload) = uploads.all.get_mut(&key) {
+                    upload.is_lost = true;
+                }
                 uploads.queue.push_back((key, Step::Abort(Some(unit))));
             }
             (true, _) => self.complete(unit, Err(Errno(libc::EIO))),
             (false, true) => {
-                upload.ends_for = Some(unit);
+                if let Some(upload) = uploads.all.get_mut(&key) {
+                    upload.ends_for = Some(unit);
+                }
                 uploads.queue.push_back((key, Step::End));
             }
             (false, false) => {
@@ -457,13 +494,22 @@ impl HttpEngine {
     }
 
     fn upload_ended(&mut self, key: u32, result: Result<Answer, String>, is_repeated: bool) {
+        if is_repeated && result.as_ref().is_ok_and(is_unknown) {
+            // It may have been ended the first time, and nobody has heard of it.
+            self.uploads().queue.push_back((key, Step::Look));
+            return;
+        }
+        let result = self.granted(result).map(drop);
+        self.ended(key, result);
+    }
+
+    /// It is known whether an upload that was ended has become its object.
+    fn ended(&mut self, key: u32, result: Result<(), String>) {
         let Some(unit) = self.uploads().all.get_mut(&key).and_then(|upload| upload.ends_for.take()) else {
             return;
         };
-        // The first time it was ended, and nobody has heard of it.
-        let was_done = is_repeated && result.as_ref().is_ok_and(|answer| answer.status == 404);
-        match self.granted(result) {
-            Err(words) if !was_done => {
+        match result {
+            Err(words) => {
                 self.note_failure(unit, key, "its end", &words);
                 let uploads = self.uploads();
                 if let Some(upload) = uploads.all.get_mut(&key) {
@@ -471,11 +517,10 @@ impl HttpEngine {
                 }
                 uploads.queue.push_back((key, Step::Abort(Some(unit))));
             }
-            _ => {
+            Ok(()) => {
                 let length = self.units[unit as usize].length;
                 self.complete(unit, Ok(length));
-                let is_certain = self.uploads().all.get(&key).is_none_or(|upload| !upload.is_repeated);
-                self.forget(key, is_certain);
+                self.forget(key, true);
             }
         }
     }
@@ -500,7 +545,8 @@ impl HttpEngine {
     fn forget(&mut self, key: u32, is_gone: bool) {
         let uploads = self.uploads();
         let Some(upload) = uploads.all.remove(&key) else { return };
-        if is_gone {
+        // Where the server was asked more than once to begin it, there may be another one.
+        if is_gone && !upload.is_repeated {
             uploads.ledger.over(upload.number);
         }
         if let Some(file) = upload.file {
@@ -526,18 +572,25 @@ impl HttpEngine {
         let end = Instant::now() + PATIENCE;
         for left in ledger::left(&self.uploads().ledger) {
             let path = left.path.display().to_string();
+            let Some(entries) = left.entries.clone() else {
+                self.uploads().news.push(format!(
+                    "http: {path} says which uploads in parts a killed job had left, and cannot be read: abort them by other \
+                     means and remove it"
+                ));
+                continue;
+            };
             let (mine, others): (Vec<Entry>, Vec<Entry>) =
-                left.entries.into_iter().partition(|entry| entry.server == server);
+                entries.into_iter().partition(|entry| entry.server == server);
             let mut outcome = Ok(0);
             for entry in &mine {
-                let aborted = self.abort(entry, Some(end));
+                let aborted = self.abort(entry, &mine, Some(end));
                 outcome = outcome.and_then(|count| aborted.map(|more| count + more));
             }
             match outcome {
                 Ok(count) => {
-                    if others.is_empty() {
-                        // If it cannot be removed, the next one looks for what is not there any more.
-                        let _ = std::fs::remove_file(&left.path);
+                    if !mine.is_empty() || others.is_empty() {
+                        // If that cannot be written, the next one looks for what is not there any more.
+                        let _ = left.keep(&others);
                     }
                     if count > 0 {
                         self.uploads().news.push(format!(
@@ -552,13 +605,28 @@ impl HttpEngine {
         }
     }
 
-    /// Aborts an upload, or those that it may be if it has no id; how many there were.
-    fn abort(&mut self, entry: &Entry, end: Option<Instant>) -> Result<usize, String> {
-        let ids = match &entry.id {
-            Some(id) => vec![id.clone()],
-            None => self.pending(entry, end)?,
-        };
+    /// Aborts an upload, and those that it may be besides if its id is not known; how many there were. `all` are the
+    /// entries of the same ledger.
+    fn abort(&mut self, entry: &Entry, all: &[Entry], end: Option<Instant>) -> Result<usize, String> {
         let mut count = 0;
+        let mut found = Ok(());
+        let mut ids: Vec<String> = entry.id.iter().cloned().collect();
+        if entry.unknown() > 0 {
+            let of_it = all.iter().filter(|other| other.name == entry.name);
+            let most = of_it.map(Entry::unknown).sum::<usize>();
+            match self.pending(entry, end) {
+                Ok(pending) if pending.len() > most => {
+                    found = Err(format!(
+                        "there are {} uploads of {} that were begun at that time, and nobody knows which of them are \
+                         somebody else's; none of these is aborted",
+                        pending.len(),
+                        entry.name
+                    ));
+                }
+                Ok(pending) => ids.extend(pending),
+                Err(words) => found = Err(words),
+            }
+        }
         for id in &ids {
             let query = multipart::upload_query(id);
             let answer = self.ask_until(end, Method::Delete, &entry.name, &query)?;
@@ -567,10 +635,10 @@ impl HttpEngine {
             }
             count += usize::from(answer.is_success());
         }
-        Ok(count)
+        found.map(|()| count)
     }
 
-    /// The uploads of an object that were begun since its entry.
+    /// The uploads of an object that were begun when this entry was made, and of which no ledger here knows whose they are.
     fn pending(&mut self, entry: &Entry, end: Option<Instant>) -> Result<Vec<String>, String> {
         let name = entry.name.trim_start_matches('/');
         let (bucket, key) = match self.options.http_s3_addressing {
@@ -588,9 +656,17 @@ impl HttpEngine {
                 _ => Err(format!("GET {bucket}?uploads: {}", Refusal::of(&answer))),
             };
         }
-        let since = entry.since.saturating_sub(CLOCKS_DIFFER);
-        let all = multipart::pending(&answer).into_iter();
-        let own = all.filter(|one| one.key == key && one.begun.is_none_or(|begun| begun >= since));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, |since| since.as_secs());
+        let then =
+            entry.since.saturating_sub(CLOCKS_DIFFER)..=entry.until.min(now).saturating_add(CLOCKS_DIFFER);
+        let known = ledger::known_ids(&self.uploads().ledger);
+        let all =
+            multipart::pending(&answer).map_err(|why| format!("GET {bucket}?uploads: {why}"))?.into_iter();
+        // Where the server does not say when one was begun, it may be anybody's.
+        let own = all.filter(|one| {
+            let is_then = one.begun.is_some_and(|begun| then.contains(&begun));
+            one.key == key && is_then && !known.contains(&one.id)
+        });
         Ok(own.map(|one| one.id).collect())
     }
 
@@ -619,8 +695,9 @@ impl HttpEngine {
         uploads.queue.clear();
         let entries = uploads.ledger.entries();
         let end = Instant::now() + PATIENCE;
+        let all: Vec<Entry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
         for (number, entry) in entries {
-            let outcome = self.abort(&entry, Some(end));
+            let outcome = self.abort(&entry, &all, Some(end));
             let has = parts.get(&number).map(|parts| format!(", of which there were {parts}"));
             let uploads = self.uploads();
             match outcome {
@@ -659,38 +736,102 @@ impl HttpEngine {
             let server = self.server();
             let uploads = self.uploads();
             let number = uploads.ledger.begin(&server, name).map_err(|error| error.to_string())?;
-            let answer = self.ask_until(None, Method::Post, name, multipart::beginning())?;
-            let answer = self.granted(Ok(answer)).inspect_err(|_| self.uploads().ledger.over(number))?;
-            let id = multipart::begun_id(&answer).ok_or("the answer has no UploadId")?;
-            self.uploads().ledger.begun(number, &id).map_err(|error| error.to_string())?;
-            *whole = Some(Whole { number, id, parts: Vec::new() });
+            let (result, is_repeated) = self.perform(Method::Post, name, multipart::beginning(), &[]);
+            let is_answered = result.is_ok();
+            let id = self.granted(result).and_then(|answer| {
+                multipart::begun_id(&answer).ok_or_else(|| "the answer has no UploadId".to_owned())
+            });
+            let ledger = &mut self.uploads().ledger;
+            let noted = ledger.begun(number, id.as_deref().ok(), is_repeated);
+            if id.is_err() && is_answered && !is_repeated {
+                ledger.over(number);
+            }
+            let id = id.map_err(|words| format!("POST {name} in parts: {words}"))?;
+            noted.map_err(|error| error.to_string())?;
+            *whole = Some(Whole { number, id, is_repeated, length: 0, parts: Vec::new() });
         }
         let whole = whole.as_mut().expect("it has been begun");
         let query = multipart::part_query(whole.parts.len() + 1, &whole.id);
         let answer = self.send(Method::Put, name, &query, bytes)?;
         whole.parts.push(Part::of(&answer).ok_or("the answer says no ETag of the part")?);
+        whole.length += bytes.len() as u64;
         Ok(())
     }
 
     /// Makes the object of the parts that were given.
     pub(super) fn end_parts(&mut self, whole: &Whole, name: &str) -> Result<(), String> {
         let body = multipart::ending(&whole.parts);
-        self.send(Method::Post, name, &multipart::upload_query(&whole.id), body.as_bytes())?;
-        self.uploads().ledger.over(whole.number);
+        let query = multipart::upload_query(&whole.id);
+        let (result, is_repeated) = self.perform(Method::Post, name, &query, body.as_bytes());
+        let result = if is_repeated && result.as_ref().is_ok_and(is_unknown) {
+            let (answer, _) = self.perform(Method::Head, name, "", &[]);
+            answer.and_then(|answer| became(answer, (whole.length, whole.parts.len())))
+        } else {
+            self.granted(result).map(drop)
+        };
+        result.map_err(|words| format!("POST {name} in parts, its end: {words}"))?;
+        if !whole.is_repeated {
+            self.uploads().ledger.over(whole.number);
+        }
         Ok(())
     }
 
     fn send(&mut self, method: Method, name: &str, query: &str, body: &[u8]) -> Result<Answer, String> {
-        let head = self.client.head(method, &Object { name, part: None, query }, body);
-        let answer = self.client.call(head, body, false).map_err(|failure| failure.words);
+        let (answer, _) = self.perform(method, name, query, body);
         self.granted(answer).map_err(|words| format!("{} {name} in parts: {words}", method.word()))
     }
+
+    /// A request whose answer is waited for; and whether it was sent more than once.
+    fn perform(
+        &mut self,
+        method: Method,
+        name: &str,
+        query: &str,
+        body: &[u8],
+    ) -> (Result<Answer, String>, bool) {
+        let head = self.client.head(method, &Object { name, part: None, query }, body);
+        let request = Request {
+            head,
+            body: (body.as_ptr(), body.len()),
+            sink: Sink::Text,
+            head_only: method == Method::Head,
+            fields: true,
+            patient: method == Method::Post,
+        };
+        // SAFETY: the body is borrowed until this returns.
+        let done = unsafe { self.client.perform(None, request) };
+        (done.result.map_err(|failure| failure.words), done.is_repeated)
+    }
+}
+
+/// Whether the server knows nothing of an upload (any more).
+fn is_unknown(answer: &Answer) -> bool {
+    answer.status == 404 && Refusal::of(answer).code.as_deref() == Some("NoSuchUpload")
+}
+
+/// Whether this answer to HEAD shows the object of so many bytes and parts that an upload was to become.
+fn became(answer: Answer, (length, parts): (u64, usize)) -> Result<(), String> {
+    let unknown = "the server knows nothing of the upload, which it was asked more than once to end, and";
+    if !answer.is_success() {
+        return Err(format!("{unknown} of the object it says {}", Refusal::of(&answer)));
+    }
+    // The tag of such an object ends with the number of its parts, where servers have that custom.
+    let tag = answer.field("etag").unwrap_or_default().trim_matches('"');
+    let told = tag.rsplit_once('-').and_then(|(_, count)| count.parse::<usize>().ok());
+    if answer.told != Some(length) || told.is_some_and(|count| count != parts) {
+        return Err(format!("{unknown} the object is another one than that which was written"));
+    }
+    Ok(())
 }
 
 /// An object that is being written in parts before a job.
 pub(super) struct Whole {
     number: u64,
     id: String,
+    /// The server may have been asked to begin it more than once.
+    is_repeated: bool,
+    /// Bytes so far.
+    length: u64,
     parts: Vec<Part>,
 }
 

@@ -194,8 +194,14 @@ impl HttpEngine {
         let Some(name) = self.question(looked).map_err(|error| error.to_string())? else { return Ok(()) };
         let head = self.client.head(Method::Head, &Object::whole(&name), &[]);
         *asked = name;
-        let request =
-            Request { head, body: (std::ptr::null(), 0), sink: Sink::Text, head_only: true, fields: true };
+        let request = Request {
+            head,
+            body: (std::ptr::null(), 0),
+            sink: Sink::Text,
+            head_only: true,
+            fields: true,
+            patient: false,
+        };
         // SAFETY: there is no body, and no memory that the answer goes to.
         unsafe { self.client.begin(token, request) };
         Ok(())
@@ -296,8 +302,14 @@ impl Storage for HttpEngine {
                 "only http_mode=s3 lists names; give them with filename=",
             ));
         }
-        let (bucket, prefix) = self.listed(directory).map_err(io::Error::other)?;
+        let (bucket, mut prefix) = self.listed(directory).map_err(io::Error::other)?;
+        // A directory, and not those besides whose names only begin like it.
+        if !prefix.is_empty() && !prefix.ends_with('/') {
+            prefix.push('/');
+        }
+        let refused = |why: String| io::Error::other(format!("GET {bucket}: {why}"));
         let mut names = Vec::new();
+        let (mut bytes, mut empty) = (0, 0);
         let mut from: Option<String> = None;
         loop {
             let query = listing::query(&prefix, listing::MOST_NAMES, from.as_deref());
@@ -313,11 +325,25 @@ impl Storage for HttpEngine {
                 }
             });
             let answer = answer.map_err(io::Error::other)?;
-            names.extend(listing::names(&answer).into_iter().filter_map(|name| self.file_of(&bucket, name)));
-            if names.len() > MOST_LISTED {
-                return Err(io::Error::other(format!("more than {MOST_LISTED} names begin like this")));
+            let page = listing::page(&answer).map_err(refused)?;
+            let listed = listing::names(&answer).map_err(refused)?;
+            let before = names.len();
+            names.extend(listed.into_iter().filter_map(|name| self.file_of(&bucket, name)));
+            // (Many blocks are of the same file, and lists are in order.)
+            names.dedup();
+            bytes += names.iter().skip(before).map(|name| name.as_os_str().len()).sum::<usize>();
+            if names.len() > MOST_LISTED || bytes > MOST_BYTES {
+                return Err(io::Error::other(format!(
+                    "more than {MOST_LISTED} names, or {MOST_BYTES} bytes of them"
+                )));
             }
-            from = listing::page(&answer).next;
+            empty = if page.names == 0 { empty + 1 } else { 0 };
+            if page.next.is_some() && (page.next == from || empty > MOST_EMPTY) {
+                return Err(refused(
+                    "the list has no end: the server gives the same part of it again and again".into(),
+                ));
+            }
+            from = page.next;
             if from.is_none() {
                 break;
             }
@@ -330,6 +356,10 @@ impl Storage for HttpEngine {
 
 /// Most names that are listed.
 const MOST_LISTED: usize = 10_000_000;
+/// Most bytes of them.
+const MOST_BYTES: usize = 256 << 20;
+/// Most answers without a name one after the other: servers give some where many objects have been removed.
+const MOST_EMPTY: u32 = 1000;
 
 impl HttpEngine {
     /// The bucket as requests name it, and the beginning of the names in it that this name means.
@@ -353,7 +383,10 @@ impl HttpEngine {
             ObjectMode::Block => {
                 let (rest, length) = object.rsplit_once('_')?;
                 let (file, offset) = rest.rsplit_once('_')?;
-                (length.parse::<u64>().is_ok() && offset.parse::<u64>().is_ok()).then(|| file.to_owned())?
+                let (offset, length) = (offset.parse::<u64>().ok()?, length.parse::<u64>().ok()?);
+                // Objects that only look like blocks are none of a file.
+                let is_block = length > 0 && offset.is_multiple_of(length);
+                (is_block && (self.block == 0 || length == self.block)).then(|| file.to_owned())?
             }
         };
         let between = if bucket == "/" { "" } else { "/" };

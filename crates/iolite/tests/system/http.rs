@@ -268,6 +268,17 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
         "--filename=/bkt/a --rw=write --size=16k --http_retries=3 --io_submit_mode=offload",
     );
     assert_eq!((json.job().int("requests.repeated"), json.job().int("requests.throttled")), (3, 3));
+    // Of all jobs that are reported as one.
+    let busy_once = |seen: &Seen| if seen.number % 2 == 0 { error("SlowDown", 503) } else { Reply::Granted };
+    let server = ObjectServer::behaving(busy_once);
+    let line = "--filename_format=/bkt/$jobnum --rw=write --size=16k --http_retries=9 --numjobs=2 --group_reporting=1";
+    let json = report(&server, line);
+    let refused = server.count("PUT") as u64 - 8;
+    assert!(refused > 1);
+    assert_eq!(
+        (json.job().int("requests.repeated"), json.job().int("requests.throttled")),
+        (refused, refused)
+    );
     // It would be busy for hours.
     let dir = scratch();
     for how in ["--iodepth=4", "--iodepth=4 --thread=1", "--iodepth=4 --io_submit_mode=offload"] {
@@ -403,8 +414,36 @@ fn files_are_found_by_the_beginning_of_their_names() {
     server.put("/bkt/dir/whole", &[1; 8192]);
     server.put("/bkt/other_0_4096", &[1; 4096]);
     assert_eq!(report(&server, "--opendir=/bkt/dir/ --rw=read").job().bytes(), [32 << 10, 0, 0]);
-    let whole = report(&server, "--opendir=/bkt/dir/wh --http_object_mode=range --rw=read");
-    assert_eq!(whole.job().bytes(), [8192, 0, 0]);
+    let range =
+        |line: &str| report(&server, &format!("{line} --http_object_mode=range --bs=8k")).job().bytes();
+    server.put("/bkt/whole/a", &[1; 8192]);
+    assert_eq!(range("--opendir=/bkt/whole --rw=read"), [8192, 0, 0]);
+    // A directory is not one whose name begins like its own.
+    for path in ["/bkt/whole-not/a", "/bkt/wholesale"] {
+        server.put(path, &[2; 8192]);
+    }
+    assert_eq!(range("--opendir=/bkt/whole --rw=trim"), [0, 0, 8192]);
+    assert!(server.object("/bkt/whole/a").is_none());
+    assert_eq!(server.object("/bkt/whole-not/a").unwrap(), [2; 8192]);
+    assert_eq!(server.object("/bkt/wholesale").unwrap(), [2; 8192]);
+    // Objects that only look like blocks are none.
+    server.put("/bkt/logs/app_2024_06", &[3; 4096]);
+    assert_eq!(run(&server, "--opendir=/bkt/logs --rw=trim").code(), 1);
+    // A list that is cut is not taken for the whole.
+    for (text, why) in [
+        ("<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>", "does not say where"),
+        ("<html>Welcome</html>", "no whole <ListBucketResult>"),
+        (
+            "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>\
+             </ListBucketResult>",
+            "again and again",
+        ),
+    ] {
+        let server = ObjectServer::behaving(move |_| Reply::Refused(200, "", text));
+        let refused = run(&server, "--opendir=/bkt/dir --rw=read");
+        assert_eq!(refused.code(), 1);
+        assert!(refused.output().contains(why), "{why}: {}", refused.output());
+    }
     let none = run(&server, "--opendir=/bkt/none --rw=read");
     assert_eq!(none.code(), 1);
     assert!(none.output().contains("there is nothing of a name that begins like this"), "{}", none.output());

@@ -4,6 +4,8 @@ use crate::common::{Finished, Program, scratch};
 use crate::http::{job, report, run};
 use iolite_testing::{ObjectServer, Reply, Seen};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// Whether this is a part of an object.
 fn is_part(seen: &Seen) -> bool {
@@ -114,6 +116,144 @@ pub fn uploads_whose_beginning_nobody_heard_of_are_found() {
     assert_eq!(failed.code(), 1);
     assert!(failed.output().contains("its beginning: the connection was cut"), "{}", failed.output());
     assert_eq!((server.uploads(), state_files(dir.path()).len()), (0, 0));
+}
+
+/// What is written again before the object is whole replaces what the server has of it, and nothing waits for ever.
+#[test]
+pub fn parts_may_be_written_again() {
+    let line = format!("{RANGE} --bs=16k --size=64k");
+    for how in [
+        "--rw=randwrite --norandommap=1 --io_size=1m",
+        "--rw=randwrite --norandommap=1 --io_size=1m --iodepth=4",
+    ] {
+        let server = ObjectServer::start();
+        let json = report(&server, &format!("{line} {how} --randseed=7"));
+        assert_eq!(json.job().bytes()[1], 1 << 20, "{how}");
+        assert_eq!(server.uploads(), 0, "{how}");
+    }
+    // A part that was refused once, and is written in the next round.
+    let server = ObjectServer::behaving(|seen| match is_part(seen) && seen.number == 2 {
+        true => Reply::Refused(500, "", ""),
+        false => Reply::Granted,
+    });
+    let ended = run(&server, &format!("{line} --rw=write --loops=2 --continue_on_error=all"));
+    assert_eq!(ended.code(), 1);
+    assert_eq!((server.uploads(), server.object("/bkt/a").map(|object| object.len())), (0, Some(64 << 10)));
+    // And while others wait, the job can be ended.
+    let dir = scratch();
+    let server = ObjectServer::start();
+    let how = "--rw=randwrite --norandommap=1 --time_based=1 --runtime=1h --iodepth=4";
+    let line = job(&server, &format!("{line} {how}"));
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("it sends parts", |_| count_parts(&server) > 20);
+    running.signal(libc::SIGINT);
+    running.wait();
+    assert_eq!((server.uploads(), state_files(dir.path()).len()), (0, 0));
+}
+
+fn begins(seen: &Seen) -> bool {
+    seen.method == "POST" && seen.path.ends_with("?uploads=")
+}
+
+fn ends(seen: &Seen) -> bool {
+    seen.method == "POST" && seen.path.contains("?uploadId=")
+}
+
+/// A request that is sent again may have been heard the first time.
+#[test]
+pub fn what_is_asked_twice_is_done_once() {
+    let first = |which: fn(&Seen) -> bool, reply: Reply| {
+        let has_been = AtomicBool::new(false);
+        move |seen: &Seen| match which(seen) && !has_been.swap(true, Ordering::SeqCst) {
+            true => reply.clone(),
+            false => Reply::Granted,
+        }
+    };
+    for line in [
+        "--rw=write --bs=16k",
+        "--rw=randread --bs=4k --http_create=1",
+        "--rw=write --bs=64k --io_size=128k --loops=2",
+    ] {
+        for which in [begins as fn(&Seen) -> bool, ends] {
+            let server = ObjectServer::behaving(first(which, Reply::Cut(0)));
+            let hour = Duration::from_secs(3600);
+            let of_others = [SystemTime::now() - hour, SystemTime::now() + hour];
+            let of_others = of_others.map(|when| server.begin_upload("/bkt/a", when));
+            report(&server, &format!("{RANGE} --size=64k --http_retries=1 {line}"));
+            assert_eq!(server.object("/bkt/a").unwrap().len(), 64 << 10);
+            assert!(of_others.iter().all(|id| server.has_upload(id)), "{line}");
+            assert_eq!(server.uploads(), 2, "{line}");
+        }
+    }
+    // What the server does not know is not done, unless there is what was written.
+    for (object, is_done) in [(None, false), (Some(4096), false), (Some(65536), true)] {
+        let asked = AtomicUsize::new(0);
+        let server = ObjectServer::behaving(move |seen| match ends(seen) {
+            true if asked.fetch_add(1, Ordering::SeqCst) == 0 => Reply::Refused(503, "", ""),
+            true => Reply::Refused(404, "", "<Error><Code>NoSuchUpload</Code></Error>"),
+            false => Reply::Granted,
+        });
+        if let Some(length) = object {
+            server.put("/bkt/a", &vec![0; length]);
+        }
+        let ended = run(&server, &format!("{RANGE} --size=64k --rw=write --bs=16k --http_retries=1"));
+        assert_eq!(ended.code() == 0, is_done, "{object:?}: {}", ended.output());
+        assert!(is_done || ended.output().contains("knows nothing of the upload"), "{}", ended.output());
+    }
+}
+
+/// As long as it says that it is there.
+#[test]
+pub fn the_end_of_an_upload_may_take_long() {
+    let server = ObjectServer::behaving(|seen| if ends(seen) { Reply::Slow(14) } else { Reply::Granted });
+    report(&server, &format!("{RANGE} --size=64k --rw=write --bs=16k --http_timeout=2"));
+    assert_eq!(server.names(), ["/bkt/a"]);
+}
+
+/// What a killed job has left is not what others do, then or now.
+#[test]
+pub fn uploads_of_others_are_let_be() {
+    let server = ObjectServer::start();
+    let dir = scratch();
+    let path = dir.path().join("iolite-uploads.1-0.state");
+    let (now, day) = (SystemTime::now(), Duration::from_secs(86400));
+    let since = (now - 30 * day).duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+    let host = server.host();
+    let left = format!(
+        "iolite: uploads under way\nbegin 1 {since} http://{host} /bkt/a\nbegin 2 {since} http://elsewhere /bkt/a\n"
+    );
+    let leave = || {
+        std::fs::write(&path, &left).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(now - 30 * day).unwrap();
+    };
+    let write =
+        || run_in(dir.path(), &server, &format!("{RANGE} --rw=write --bs=16k --size=64k")).ok().stdout;
+    leave();
+    let of_others = server.begin_upload("/bkt/a", now);
+    let own = server.begin_upload("/bkt/a", now - 30 * day);
+    let told = write();
+    assert!(told.contains("aborted 1 uploads in parts that a killed job had left"), "{told}");
+    assert!(server.has_upload(&of_others) && !server.has_upload(&own));
+    // The file says only what is left to be done.
+    let kept = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(kept, format!("iolite: uploads under way\nbegin 1 {since} http://elsewhere /bkt/a\n"));
+    assert!(!write().contains("uploads in parts"), "there is nothing to be done here");
+    // Of two nobody knows which it was.
+    leave();
+    let two = [1, 2].map(|_| server.begin_upload("/bkt/a", now - 30 * day));
+    let told = write();
+    assert!(told.contains("there are 2 uploads of /bkt/a"), "{told}");
+    assert!(two.iter().all(|id| server.has_upload(id)));
+    // What a ledger knows by its id is its own.
+    let other = dir.path().join("iolite-uploads.2-0.state");
+    let known = format!("iolite: uploads under way\nbegin 1 {since} http://elsewhere /x\nid 1 {}\n", two[0]);
+    std::fs::write(&other, known).unwrap();
+    let told = write();
+    assert!(told.contains("aborted 1 uploads"), "{told}");
+    assert!(server.has_upload(&two[0]) && !server.has_upload(&two[1]));
+    std::fs::write(&path, "iolite: uploads under way\nnonsense\n").unwrap();
+    let told = write();
+    assert!(told.contains("cannot be read: abort them by other means"), "{told}");
 }
 
 #[test]
