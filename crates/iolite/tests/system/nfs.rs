@@ -190,14 +190,27 @@ pub fn little_waits_to_be_committed_if_little_may() {
 fn a_server_that_goes_away_and_comes_back_is_waited_for() {
     let dir = scratch();
     let server = or_skip!(Ganesha::start(dir.path()));
-    let line = nfs(&server, "--filename=a --rw=randrw --size=2m --iodepth=8 --rate_iops=400 --verify=crc32c");
-    let mut running = Program::own().start(dir.path(), line.split_whitespace());
-    let before = server.bytes_sent();
-    running.wait_until("something is written", |_| server.bytes_sent() > before + (2 << 20));
-    server.signal(libc::SIGSTOP);
-    std::thread::sleep(Duration::from_secs(10));
-    server.signal(libc::SIGCONT);
-    running.wait().ok();
+    report(dir.path(), &nfs(&server, "--filename=a --rw=write --size=4m"));
+    for rw in ["--rw=randrw --verify=crc32c", "--rw=randread"] {
+        let line = nfs(
+            &server,
+            &format!("--filename=a {rw} --size=4m --iodepth=8 --rate_iops=300 --output-format=json"),
+        );
+        let mut running = Program::own().start(dir.path(), line.split_whitespace());
+        let before = server.bytes_sent();
+        running.wait_until("something is asked for", |_| server.bytes_sent() > before + (32 << 10));
+        server.signal(libc::SIGSTOP);
+        std::thread::sleep(Duration::from_secs(10));
+        server.signal(libc::SIGCONT);
+        let json = Json::parse(&running.wait().ok().stdout);
+        let ios = json.job().ios();
+        assert!(ios[0] + ios[1] >= 1024, "{rw}: {ios:?}");
+        let slowest = ["read", "write"].map(|side| json.job().int(&format!("{side}.lat_ns.max")));
+        assert!(
+            slowest.iter().any(|&slowest| slowest > 5_000_000_000),
+            "{rw} was over before the stop: {slowest:?}"
+        );
+    }
     // A connection that is cut is made again, and what was in flight is asked for again.
     let line = nfs(&server, "--filename=a --rw=randrw --size=2m --iodepth=8 --rate_iops=400 --verify=crc32c");
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
@@ -212,9 +225,10 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
 pub fn a_server_that_does_not_come_back_is_an_error() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
-    let job = "--filename=a --rw=randwrite --size=4m --iodepth=8 --rate_iops=500 --nfs_timeout=1s";
-    for kill in [false, true] {
-        let line = nfs(&server, job);
+    let job = "--filename=a --size=4m --iodepth=8 --rate_iops=300 --nfs_timeout=1s";
+    report(dir.path(), &nfs(&server, "--filename=a --rw=write --size=4m"));
+    for (rw, kill) in [("randwrite", false), ("randread", false), ("randread", true), ("randwrite", true)] {
+        let line = nfs(&server, &format!("{job} --rw={rw}"));
         let mut running = Program::own().start(dir.path(), line.split_whitespace());
         let before = server.bytes_sent();
         running.wait_until("something is written", |_| server.bytes_sent() > before + (100 << 10));
@@ -227,6 +241,9 @@ pub fn a_server_that_does_not_come_back_is_an_error() {
         let said = if kill { "the connection was lost" } else { "no answer within 1 s (nfs_timeout)" };
         assert_eq!(done.code(), 1);
         assert!(done.output().contains(said), "{}", done.output());
-        server.signal(libc::SIGCONT);
+        match kill {
+            true => server.restart().unwrap(),
+            false => server.signal(libc::SIGCONT),
+        }
     }
 }
