@@ -110,13 +110,13 @@ impl Ledger {
         if self.entries.remove(&number).is_none() {
             return;
         }
-        if self.entries.is_empty() && self.length > LONG {
-            if let Some((_, file)) = &self.file
-                && file.set_len(MARK.len() as u64).is_ok()
-            {
-                self.length = MARK.len() as u64;
-                return;
-            }
+        if self.entries.is_empty()
+            && self.length > LONG
+            && let Some((_, file)) = &self.file
+            && file.set_len(MARK.len() as u64).is_ok()
+        {
+            self.length = MARK.len() as u64;
+            return;
         }
         let _ = self.note(&format!("end {number}\n"), false);
     }

@@ -269,7 +269,8 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
     );
     assert_eq!((json.job().int("requests.repeated"), json.job().int("requests.throttled")), (3, 3));
     // Of all jobs that are reported as one.
-    let busy_once = |seen: &Seen| if seen.number % 2 == 0 { error("SlowDown", 503) } else { Reply::Granted };
+    let busy_once =
+        |seen: &Seen| if seen.number.is_multiple_of(2) { error("SlowDown", 503) } else { Reply::Granted };
     let server = ObjectServer::behaving(busy_once);
     let line = "--filename_format=/bkt/$jobnum --rw=write --size=16k --http_retries=9 --numjobs=2 --group_reporting=1";
     let json = report(&server, line);
