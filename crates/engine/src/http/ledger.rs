@@ -5,10 +5,12 @@
 //! by somebody who was killed. An upload is noted before the server is asked to begin it and again when its id is known,
 //! each time on stable storage, because the job may be killed in between:
 //!
-//!     iolite: uploads under way
-//!     begin 1 1764000000 http://127.0.0.1:9000 /bucket/name
-//!     id 1 VXBsb2Fk
-//!     end 1
+//! ```text
+//! iolite: uploads under way
+//! begin 1 1764000000 http://127.0.0.1:9000 /bucket/name
+//! id 1 VXBsb2Fk
+//! end 1
+//! ```
 //!
 //! `repeated 1` says that the server was asked more than once to begin it, so that there may be one whose id nobody knows.
 

@@ -356,7 +356,7 @@ fn refusals_name_the_option() {
         ("--rw=randread --random_distribution=zipf:1.2:3", "centre 3 is not between 0 and 1"),
         ("--rw=read --zonesize=8k", "zonesize=8192: needs zonemode=strided"),
         ("--rw=read --zonemode=strided", "needs a zonesize="),
-        ("--rw=read --zonemode=zbd --zonesize=8k", "\"zbd\" is not supported yet"),
+        ("--rw=read --zonemode=zbd", "zonesize"),
         ("--rw=write --sprandom=1", "sprandom=1: needs rw=randwrite"),
     ] {
         if Program::under_test().is_peer {

@@ -5,7 +5,7 @@ use super::{ABSENT, Effect, row, test};
 
 pub const TABLE: &[Effect] = &[
     row("filename", "--size=4k --rw=write", "g", "h", Files),
-    row("directory", "--size=4k --rw=write --filename=g", ABSENT, "in", Files),
+    row("directory", "--name=j --size=4k --rw=write {} --filename=g", ABSENT, "in", Files),
     row("filename_format", "--size=4k --rw=write", "a.$jobnum", "b.$jobnum", Files),
     row("opendir", "--rw=read --bs=16k", "in", "in2", Calls("pread64")),
     row(
