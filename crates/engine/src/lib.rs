@@ -42,10 +42,12 @@ mod filecreate;
 mod filedelete;
 mod filestat;
 mod ftruncate;
+mod gfapi;
 mod http;
 mod io_uring;
 mod libaio;
 mod libiscsi;
+mod library;
 mod mmap;
 mod mtd;
 mod names;
@@ -68,6 +70,7 @@ mod splice;
 mod storage;
 mod sync;
 mod threads;
+mod tickets;
 mod transfer;
 mod vsync;
 
@@ -82,6 +85,7 @@ pub use self::exec::ExecEngine;
 pub use self::external::describe_external;
 pub use self::falloc::FallocEngine;
 pub use self::ftruncate::FtruncateEngine;
+pub use self::gfapi::{GfapiAsyncEngine, GfapiEngine};
 pub use self::http::HttpEngine;
 pub use self::io_uring::IoUringEngine;
 pub use self::libaio::LibaioEngine;
@@ -106,6 +110,7 @@ pub use self::splice::SpliceEngine;
 pub use self::storage::{LocalStorage, Room, Storage, Stored};
 pub use self::sync::SyncEngine;
 pub use self::threads::threads_started_by;
+pub use self::tickets::has_lent_memory;
 pub use self::vsync::VsyncEngine;
 pub use iolite_types::FileKind;
 
@@ -367,7 +372,8 @@ pub trait Engine {
         Requests::default()
     }
 
-    /// The job has been told to end: requests that failed are not repeated any more.
+    /// The job has been told to end: requests that failed are not repeated any more, and what a library does not complete
+    /// is given up after a while.
     fn stop_repeating(&mut self) {}
 
     /// Puts what was written to the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.

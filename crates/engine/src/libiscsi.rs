@@ -11,6 +11,7 @@ mod storage;
 use self::address::Address;
 use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
+use crate::tickets::UNLIMITED;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
     Unit,
@@ -77,7 +78,7 @@ impl LibiscsiEngine {
             return Err(invalid(words.to_owned()));
         }
         let patience = match self.options.iscsi_timeout {
-            0 => Duration::from_secs(u32::MAX.into()),
+            0 => UNLIMITED,
             limit => Duration::from_micros(limit),
         };
         let proof = self.options.proof_of(url).map_err(invalid)?;
@@ -275,6 +276,10 @@ impl Engine for LibiscsiEngine {
 
     fn explain(&self, unit: u32) -> Option<String> {
         self.words.get(unit as usize)?.as_deref().map(str::to_owned)
+    }
+
+    fn stop_repeating(&mut self) {
+        self.disks.iter_mut().for_each(|(_, disk)| disk.hurry());
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {

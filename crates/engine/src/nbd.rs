@@ -8,10 +8,12 @@ mod library;
 mod storage;
 
 use self::connection::{Command, Connection};
+use crate::tickets::UNLIMITED;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
     Unit,
 };
+use iolite_http::percent_decoded;
 use iolite_options::engines::NbdOptions;
 use iolite_types::Operation;
 use std::io;
@@ -28,8 +30,8 @@ pub struct NbdEngine {
     is_stable: bool,
     /// Bytes of the units in flight, by their index.
     lengths: Vec<u64>,
-    /// Why a unit was refused.
-    words: Option<(u32, String)>,
+    /// Why units were refused, by their index.
+    words: Vec<Option<Box<str>>>,
 }
 
 impl NbdEngine {
@@ -45,7 +47,7 @@ impl NbdEngine {
             return Err(EngineError::Remote { engine: "nbd", errno: libc::EINVAL, why: why.to_owned() });
         }
         let patience = match options.nbd_timeout {
-            0 => Duration::from_secs(u32::MAX.into()),
+            0 => UNLIMITED,
             limit => Duration::from_micros(limit),
         };
         if let Some(why) = nobody_is_known(uri) {
@@ -58,7 +60,7 @@ impl NbdEngine {
             block: config.block,
             is_stable: false,
             lengths: vec![0; config.depth],
-            words: None,
+            words: vec![None; config.depth],
         })
     }
 
@@ -82,11 +84,23 @@ impl NbdEngine {
 
 /// Why nobody could tell whose server it is: without the certificate of an authority the library believes everybody.
 fn nobody_is_known(uri: &str) -> Option<String> {
-    let (_, directory) = uri.split_once("tls-certificates=").filter(|_| uri.starts_with("nbds"))?;
-    let directory = directory.split('&').next().unwrap_or_default();
-    // (What is encoded is left to the library.)
-    let is_missing = !directory.contains('%') && !Path::new(directory).join("ca-cert.pem").exists();
-    is_missing.then(|| format!("there is no ca-cert.pem in {directory}, the certificate of whom to trust"))
+    let (scheme, rest) = uri.split_once("://")?;
+    if !scheme.to_ascii_lowercase().starts_with("nbds") {
+        return None;
+    }
+    let query = rest.split_once('?')?.1.split('#').next().unwrap_or_default();
+    query.split(['&', ';']).find_map(|word| {
+        let (key, directory) = word.split_once('=')?;
+        if percent_decoded(key).is_none_or(|key| key != "tls-certificates") {
+            return None;
+        }
+        let Some(directory) = percent_decoded(directory) else {
+            return Some("tls-certificates=: behind a percent sign stand two hexadecimal digits".to_owned());
+        };
+        let is_missing = !Path::new(&directory).join("ca-cert.pem").exists();
+        is_missing
+            .then(|| format!("there is no ca-cert.pem in {directory}, the certificate of whom to trust"))
+    })
 }
 
 impl Engine for NbdEngine {
@@ -142,6 +156,7 @@ impl Engine for NbdEngine {
         let index = unit.index as usize;
         if self.lengths.len() <= index {
             self.lengths.resize(index + 1, 0);
+            self.words.resize(index + 1, None);
         }
         self.lengths[index] = length;
         // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
@@ -150,7 +165,7 @@ impl Engine for NbdEngine {
         match begun {
             Ok(()) => Queued::Queued,
             Err((errno, words)) => {
-                self.words = Some((unit.index, words));
+                self.words[index] = Some(words.into());
                 Queued::Completed(Err(errno))
             }
         }
@@ -192,6 +207,9 @@ impl Engine for NbdEngine {
         }
         for (unit, errno) in self.connection.take(max) {
             let length = self.lengths[unit as usize];
+            if errno != 0 {
+                self.words[unit as usize] = None;
+            }
             let outcome = if errno == 0 { Ok(length) } else { Err(Errno(errno)) };
             done.push(Completion { unit, outcome });
         }
@@ -199,13 +217,39 @@ impl Engine for NbdEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
-        match &self.words {
-            Some((refused, words)) if *refused == unit => Some(words.clone()),
+        match self.words.get(unit as usize) {
+            Some(Some(words)) => Some(words.to_string()),
             _ => self.connection.failure().map(str::to_owned),
         }
     }
 
+    fn stop_repeating(&mut self) {
+        self.connection.hurry();
+    }
+
     fn storage(&mut self) -> Option<&mut dyn Storage> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_whom_nobody_knows_is_told_from_one_whose_authority_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = dir.path().join("my keys");
+        std::fs::create_dir(&keys).unwrap();
+        let encoded = keys.display().to_string().replace(' ', "%20");
+        let words = |query: &str| nobody_is_known(&format!("nbds://h/x?{query}{encoded}"));
+        for query in ["tls-certificates=", "tls%2Dcertificates=", "a=b;tls-certificates="] {
+            assert!(words(query).is_some_and(|words| words.contains("my keys")), "{query}");
+        }
+        assert!(nobody_is_known("nbds+unix:///?tls-certificates=/%zz").is_some());
+        assert!(nobody_is_known("nbds://h/tls-certificates=/none").is_none());
+        assert!(nobody_is_known("nbd://h/x?tls-certificates=/none").is_none());
+        std::fs::write(keys.join("ca-cert.pem"), "").unwrap();
+        assert_eq!(words("tls-certificates="), None);
     }
 }

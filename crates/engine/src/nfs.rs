@@ -9,6 +9,7 @@
 
 mod storage;
 
+use crate::tickets::{LAST, UNLIMITED};
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Storage, Unit,
@@ -53,7 +54,7 @@ impl NfsEngine {
             refused(libc::EINVAL, format!("nfs_url={}: {error}", options.nfs_url.shown()))
         })?;
         let patience = match options.nfs_timeout {
-            0 => Duration::from_secs(u32::MAX.into()),
+            0 => UNLIMITED,
             limit => Duration::from_micros(limit),
         };
         let limits = Limits { patience, keep: config.keeps_writes.then_some(options.nfs_uncommitted) };
@@ -243,6 +244,10 @@ impl Engine for NfsEngine {
             lines.push(format!("nfs: requests that the server was too busy for at first: {}", counts.busy));
         }
         lines
+    }
+
+    fn stop_repeating(&mut self) {
+        self.session.hurry(LAST);
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {

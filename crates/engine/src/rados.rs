@@ -6,7 +6,9 @@
 
 mod storage;
 
-use crate::ceph::{Act, Failed, Handle, Librados, Pool, Ticket, Tickets, in_words, text};
+use crate::ceph::{Failed, Librados, Pool, in_words, text};
+use crate::library::Handle;
+use crate::tickets::{Act, Ticket, Tickets};
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
     Unit, threads_started_by,
@@ -15,6 +17,7 @@ use iolite_options::engines::RadosOptions;
 use iolite_types::Operation;
 use std::ffi::CString;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::ptr;
@@ -25,8 +28,8 @@ const NAME: &str = "rados";
 
 /// The engine.
 pub struct RadosEngine {
-    // (Before the tickets: closing the pool ends the threads that have them.)
-    pool: Pool,
+    // (Closed before the tickets go, as that ends the threads that have them; not at all while the library has any.)
+    pool: ManuallyDrop<Pool>,
     tickets: Tickets,
     options: RadosOptions,
     files: Vec<Option<Object>>,
@@ -49,7 +52,7 @@ impl RadosEngine {
         let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, Some(&options.conf)));
         let tickets = Tickets::new(options.at.busy_poll);
         let files = (0..config.files).map(|_| None).collect();
-        Ok(RadosEngine { pool: pool?, tickets, options: options.clone(), files, threads })
+        Ok(RadosEngine { pool: ManuallyDrop::new(pool?), tickets, options: options.clone(), files, threads })
     }
 
     fn rados(&self) -> &'static Librados {
@@ -78,18 +81,18 @@ impl RadosEngine {
         self.checked(name, result)
     }
 
-    /// Hands a unit to the library; a negated error number.
+    /// Hands a unit to the library. Otherwise a negated error number, and the completion that was not used.
     ///
     /// # Safety
     /// As [`Engine::queue`].
-    unsafe fn submit(&self, unit: &Unit, name: &CString, ticket: *const Ticket) -> i32 {
+    unsafe fn submit(&self, unit: &Unit, name: &CString, ticket: *const Ticket) -> Result<(), (i32, Handle)> {
         let (rados, pool, name) = (self.rados(), self.pool.handle, name.as_ptr());
         let mut completion = ptr::null_mut();
         // SAFETY: the ticket lives until the unit is complete, and there is room for the completion.
         let made =
             unsafe { (rados.completion)(ticket.cast_mut().cast(), Some(done), None, &raw mut completion) };
         if made < 0 {
-            return made;
+            return Err((made, ptr::null_mut()));
         }
         let (buffer, length) = (unit.buffer.cast(), unit.length as usize);
         // SAFETY: the caller promises the buffer; the name and the completion are valid, and the library keeps what it
@@ -107,11 +110,7 @@ impl RadosEngine {
                 }
             }
         };
-        if result < 0 {
-            // SAFETY: nobody calls back with it.
-            unsafe { (rados.release)(completion) };
-        }
-        result
+        if result < 0 { Err((result, completion)) } else { Ok(()) }
     }
 }
 
@@ -187,8 +186,17 @@ impl Engine for RadosEngine {
         };
         // SAFETY: the caller promises what is demanded here.
         match unsafe { self.submit(unit, &object.name, ticket) } {
-            0.. => Queued::Queued,
-            result => Queued::Completed(Err(self.tickets.refused(unit.index, result))),
+            Ok(()) => Queued::Queued,
+            Err((result, completion)) => match self.tickets.refused(unit.index, result) {
+                Some(errno) => {
+                    if !completion.is_null() {
+                        // SAFETY: nobody has called back with it.
+                        unsafe { (self.rados().release)(completion) };
+                    }
+                    Queued::Completed(Err(errno))
+                }
+                None => Queued::Queued,
+            },
         }
     }
 
@@ -210,6 +218,10 @@ impl Engine for RadosEngine {
         self.threads.clone()
     }
 
+    fn stop_repeating(&mut self) {
+        self.tickets.stop();
+    }
+
     fn explain(&self, unit: u32) -> Option<String> {
         let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
         let object = self.files.get(flight.file as usize)?.as_ref()?;
@@ -223,6 +235,11 @@ impl Engine for RadosEngine {
 
 impl Drop for RadosEngine {
     fn drop(&mut self) {
-        self.tickets.drain();
+        if self.tickets.drain() {
+            // SAFETY: nobody uses it after this.
+            unsafe { ManuallyDrop::drop(&mut self.pool) };
+        } else {
+            self.tickets.leave();
+        }
     }
 }

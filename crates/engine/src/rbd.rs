@@ -9,7 +9,9 @@ mod librbd;
 
 use self::image::Image;
 use self::librbd::Librbd;
-use crate::ceph::{Act, Failed, Handle, Pool, Ticket, Tickets, in_words};
+use crate::ceph::{Failed, Pool, in_words};
+use crate::library::Handle;
+use crate::tickets::{Act, Ticket, Tickets};
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
     Stored, Unit, threads_started_by,
@@ -18,6 +20,7 @@ use iolite_options::engines::RbdOptions;
 use iolite_os::explained;
 use iolite_types::Operation;
 use std::io;
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -28,9 +31,9 @@ const NAME: &str = "rbd";
 
 /// The engine.
 pub struct RbdEngine {
-    // (In this order: images are closed before their pool, and that ends the threads that have tickets.)
+    // (Images are closed before their pool, and that ends the threads that have tickets; not at all while the library has any.)
     files: Vec<Option<Image>>,
-    pool: Pool,
+    pool: ManuallyDrop<Pool>,
     tickets: Tickets,
     rbd: &'static Librbd,
     options: RbdOptions,
@@ -47,19 +50,31 @@ impl RbdEngine {
         let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, None));
         let tickets = Tickets::new(options.at.busy_poll);
         let files = (0..config.files).map(|_| None).collect();
-        Ok(RbdEngine { files, pool: pool?, tickets, rbd, options: options.clone(), threads })
+        Ok(RbdEngine {
+            files,
+            pool: ManuallyDrop::new(pool?),
+            tickets,
+            rbd,
+            options: options.clone(),
+            threads,
+        })
     }
 
-    /// Hands a unit to the library; a negated error number.
+    /// Hands a unit to the library. Otherwise a negated error number, and the completion that was not used.
     ///
     /// # Safety
     /// As [`Engine::queue`].
-    unsafe fn submit(rbd: &Librbd, image: Handle, unit: &Unit, ticket: *const Ticket) -> i32 {
+    unsafe fn submit(
+        rbd: &Librbd,
+        image: Handle,
+        unit: &Unit,
+        ticket: *const Ticket,
+    ) -> Result<(), (i32, Handle)> {
         let mut completion = ptr::null_mut();
         // SAFETY: the ticket lives until the unit is complete, and there is room for the completion.
         let made = unsafe { (rbd.completion)(ticket.cast_mut().cast(), Some(done), &raw mut completion) };
         if made < 0 {
-            return made;
+            return Err((made, ptr::null_mut()));
         }
         let (buffer, offset) = (unit.buffer.cast(), unit.offset);
         // SAFETY: the caller promises the buffer; the image is open, and the completion valid.
@@ -71,11 +86,7 @@ impl RbdEngine {
                 _ => (rbd.aio_flush)(image, completion),
             }
         };
-        if result < 0 {
-            // SAFETY: nobody calls back with it.
-            unsafe { (rbd.release)(completion) };
-        }
-        result
+        if result < 0 { Err((result, completion)) } else { Ok(()) }
     }
 }
 
@@ -98,6 +109,8 @@ impl Engine for RbdEngine {
         // The library starts threads with the first image.
         let (image, threads) =
             threads_started_by(|| Image::open(self.rbd, &self.pool, &self.options, mode.write));
+        // (With each opening some start and others have ended.)
+        self.threads.retain(|thread| Path::new(&format!("/proc/self/task/{thread}")).exists());
         self.threads.extend(threads);
         let index = index as usize;
         if self.files.len() <= index {
@@ -109,6 +122,11 @@ impl Engine for RbdEngine {
 
     fn close(&mut self, index: u32) -> io::Result<()> {
         let image = self.files.get_mut(index as usize).and_then(Option::take);
+        if self.tickets.is_given_up() {
+            // (Closing would wait for what nobody waits for any more.)
+            mem::forget(image);
+            return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+        }
         image.map_or(Ok(()), Image::close)
     }
 
@@ -136,8 +154,17 @@ impl Engine for RbdEngine {
         };
         // SAFETY: the caller promises what is demanded here.
         match unsafe { RbdEngine::submit(rbd, image, unit, ticket) } {
-            0.. => Queued::Queued,
-            result => Queued::Completed(Err(self.tickets.refused(unit.index, result))),
+            Ok(()) => Queued::Queued,
+            Err((result, completion)) => match self.tickets.refused(unit.index, result) {
+                Some(errno) => {
+                    if !completion.is_null() {
+                        // SAFETY: nobody has called back with it.
+                        unsafe { (rbd.release)(completion) };
+                    }
+                    Queued::Completed(Err(errno))
+                }
+                None => Queued::Queued,
+            },
         }
     }
 
@@ -159,6 +186,10 @@ impl Engine for RbdEngine {
         self.threads.clone()
     }
 
+    fn stop_repeating(&mut self) {
+        self.tickets.stop();
+    }
+
     fn explain(&self, unit: u32) -> Option<String> {
         let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
         let place = format!("image {} of pool {}", self.options.rbdname, self.pool.name);
@@ -174,7 +205,14 @@ impl Engine for RbdEngine {
 
 impl Drop for RbdEngine {
     fn drop(&mut self) {
-        self.tickets.drain();
+        if self.tickets.drain() {
+            self.files.clear();
+            // SAFETY: nobody uses it after this.
+            unsafe { ManuallyDrop::drop(&mut self.pool) };
+        } else {
+            mem::forget(mem::take(&mut self.files));
+            self.tickets.leave();
+        }
     }
 }
 
@@ -199,7 +237,7 @@ impl Storage for RbdEngine {
         Err(cannot("unlink: an image is not removed by a job; rbd rm removes one"))
     }
 
-    fn list(&mut self, _: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, _: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         Err(cannot("ioengine=rbd has one image, that of rbdname="))
     }
 }

@@ -11,15 +11,15 @@ use crate::names::{NameEngine, RingAct, RingNameEngine};
 use crate::storage::StorageOf;
 use crate::{
     AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
-    FallocEngine, FtruncateEngine, HttpEngine, IoUringEngine, LibaioEngine, LibiscsiEngine, LibpmemEngine,
-    MmapEngine, MtdEngine, NbdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine,
-    PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, RadosEngine, RbdEngine, SgEngine, SpliceEngine,
-    Storage, SyncEngine, VsyncEngine, apart,
+    FallocEngine, FtruncateEngine, GfapiAsyncEngine, GfapiEngine, HttpEngine, IoUringEngine, LibaioEngine,
+    LibiscsiEngine, LibpmemEngine, MmapEngine, MtdEngine, NbdEngine, NetEngine, NetspliceEngine, NfsEngine,
+    NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, RadosEngine,
+    RbdEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
-    CpuioOptions, E4defragOptions, ExecOptions, HttpOptions, IoUringOptions, IscsiOptions, LibaioOptions,
-    MmapOptions, MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options, RadosOptions,
-    RbdOptions, SgOptions, chosen, engine,
+    CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HttpOptions, IoUringOptions, IscsiOptions,
+    LibaioOptions, MmapOptions, MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options,
+    RadosOptions, RbdOptions, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -140,6 +140,8 @@ engines! {
     shared "page_fault" => PageFaultEngine,
     shared "nfs" => NfsEngine told NfsOptions,
     shared "nbd" => NbdEngine told NbdOptions,
+    shared "gfapi" => GfapiEngine told GfapiOptions,
+    shared "gfapi_async" => GfapiAsyncEngine told GfapiOptions,
     shared "libiscsi" => LibiscsiEngine told IscsiOptions,
     shared "http" => HttpEngine told HttpOptions,
     shared "rados" => RadosEngine told RadosOptions,

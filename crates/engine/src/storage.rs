@@ -58,11 +58,12 @@ pub trait Storage {
     /// It is not there (`NotFound`), or cannot be removed.
     fn unlink(&mut self, name: &Path) -> io::Result<()>;
 
-    /// The names in a directory, or whatever is like one: those that begin with this name. In order.
+    /// The names in a directory, or whatever is like one: those that begin with this name. In order. `progress` is told
+    /// of each answer where there are several.
     ///
     /// # Errors
     /// The storage does not tell.
-    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+    fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>>;
 }
 
 /// Something in a storage, open for being laid out.
@@ -134,7 +135,7 @@ impl Storage for LocalStorage {
         std::fs::remove_file(name)
     }
 
-    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, directory: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(directory)? {
             let entry = entry?;
@@ -185,8 +186,8 @@ impl<E: Engine> Storage for StorageOf<E> {
         self.storage()?.unlink(name)
     }
 
-    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        self.storage()?.list(directory)
+    fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
+        self.storage()?.list(directory, progress)
     }
 }
 

@@ -82,7 +82,7 @@ fn a_storage_of_its_own_outlives_the_connection() {
             assert_eq!(storage.size(a).unwrap(), Some(1 << 20));
             drop(storage.open(b).unwrap());
             drop(storage.open(Path::new("other")).unwrap());
-            assert_eq!(storage.list(Path::new("box/")).unwrap(), [a, b]);
+            assert_eq!(storage.list(Path::new("box/"), &mut || ()).unwrap(), [a, b]);
             storage.sync(b).unwrap();
             storage.unlink(b).unwrap();
             assert_eq!(storage.unlink(b).unwrap_err().kind(), std::io::ErrorKind::NotFound);

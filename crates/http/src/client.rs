@@ -10,6 +10,7 @@
 
 use crate::answer::{Answer, Expected, Incoming, MOST_HEAD, Place};
 use crate::connection::Connection;
+use crate::digest::Asked;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::store::{Method, Object, Store};
 use crate::tls::{Trust, TrustError};
@@ -37,6 +38,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const SLOWEST: u64 = 64 << 10;
 /// How old a signature may be when a request is sent again: servers refuse those of 15 minutes ago.
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
+/// For how long a server may be silent that nothing else limits, when nothing is repeated any more.
+const LAST: Duration = Duration::from_secs(10);
 /// How often a request may be asked who it is from.
 const QUESTIONS: u32 = 3;
 /// The longest pause, even if the server asks for more (`Retry-After`).
@@ -274,11 +277,21 @@ impl Client {
         head
     }
 
-    /// Repeats nothing any more: what waits to be sent again is over, with what became of it the last time.
+    /// Repeats nothing any more: what waits to be sent again is over, with what became of it the last time. A server that is
+    /// silent is not waited for without limit.
     pub fn stop_repeating(&mut self) {
         self.stops = true;
         for Paused { flight, last, .. } in std::mem::take(&mut self.paused) {
             self.over(flight, last);
+        }
+        if self.limits.timeout.is_none() {
+            // Nor is a server waited for without limit.
+            self.limits.timeout = Some(LAST);
+            let deadline = Instant::now() + LAST;
+            self.next_deadline = Some(deadline);
+            for flight in self.links.iter_mut().flatten().filter_map(|link| link.flight.as_mut()) {
+                flight.deadline = Some(deadline);
+            }
         }
     }
 
@@ -564,9 +577,9 @@ impl Client {
         }
         if answer.status == 401
             && flight.questions < QUESTIONS
-            && self.store.identify(&answer, &mut flight.request.head)
+            && let Some(asked) = self.store.identify(&answer, &mut flight.request.head)
         {
-            flight.questions += 1;
+            flight.questions += u32::from(asked == Asked::Anew);
             flight.first_byte = None;
             return self.send(flight);
         }

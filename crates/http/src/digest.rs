@@ -45,6 +45,17 @@ struct Challenge {
     is_named: bool,
     /// `qop=auth`: answers are counted.
     counts: bool,
+    /// An answer was right, but to a challenge that is not valid any more.
+    is_stale: bool,
+}
+
+/// Why a request that was refused may be answered for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// There is a new challenge.
+    Anew,
+    /// It has answered none, or another than the one that is known now.
+    Meanwhile,
 }
 
 /// A user who answers challenges.
@@ -75,23 +86,33 @@ impl Digest {
         Digest { user: user.to_owned(), password: password.to_owned(), challenge: None, count: 0, own }
     }
 
-    /// Takes the challenge of a refusal (401); whether there is one that can be answered.
-    pub(crate) fn challenged(&mut self, answer: &Answer) -> bool {
+    /// Takes the challenge of a refusal (401); `None` = there is none to answer. `answered` is the nonce of the challenge
+    /// that the request has answered already: a wrong password is not tried again and again.
+    pub(crate) fn challenged(&mut self, answer: &Answer, answered: Option<&str>) -> Option<Asked> {
         let fields = answer.fields.iter().filter(|(name, _)| name == "www-authenticate");
         // Of several the safest is answered.
         let best = fields.filter_map(|(_, value)| parse(value)).max_by_key(|challenge| challenge.algorithm);
-        let Some(challenge) = best else { return false };
-        if self.challenge.as_ref() != Some(&challenge) {
+        let challenge = best?;
+        if let Some(current) = &self.challenge {
+            if answered != Some(&*current.nonce) {
+                return Some(Asked::Meanwhile);
+            }
+            if !challenge.is_stale {
+                return None;
+            }
+        }
+        let is_known = |own: &Challenge| own.nonce == challenge.nonce && own.algorithm == challenge.algorithm;
+        if !self.challenge.as_ref().is_some_and(is_known) {
             (self.challenge, self.count) = (Some(challenge), 0);
         }
-        true
+        Some(Asked::Anew)
     }
 
     /// Appends the field that answers the challenge, if there has been one.
     pub(crate) fn answer(&mut self, method: &str, target: &str, out: &mut String) {
         let Some(challenge) = &self.challenge else { return };
         self.count += 1;
-        let Challenge { realm, nonce, opaque, algorithm, is_named, counts } = challenge;
+        let Challenge { realm, nonce, opaque, algorithm, is_named, counts, .. } = challenge;
         let hash = |text: &str| algorithm.of(text);
         let who = hash(&format!("{}:{}:{}", self.user, unquoted(realm), self.password));
         let what = hash(&format!("{method}:{target}"));
@@ -147,6 +168,7 @@ fn parse(field: &str) -> Option<Challenge> {
         algorithm,
         is_named: named.is_some(),
         counts,
+        is_stale: get("stale").is_some_and(|word| word.eq_ignore_ascii_case("true")),
     })
 }
 
@@ -209,7 +231,7 @@ mod tests {
         ] {
             let mut digest = Digest::new("Mufasa", "Circle of Life");
             digest.own = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ".to_owned();
-            assert!(digest.challenged(&refusal(&challenges)));
+            assert_eq!(digest.challenged(&refusal(&challenges), None), Some(Asked::Anew));
             let mut field = String::new();
             digest.answer("GET", "/dir/index.html", &mut field);
             assert!(field.contains(&format!("response=\"{response}\"")), "{field}");
@@ -218,6 +240,21 @@ mod tests {
             digest.answer("GET", "/dir/index.html", &mut next);
             assert!(next.contains("nc=00000002, "), "{next}");
         }
+    }
+
+    #[test]
+    fn a_wrong_password_is_tried_once() {
+        let mut digest = Digest::new("u", "p");
+        let ask =
+            |nonce: &str, more: &str| refusal(&[&format!("Digest realm=\"x\", nonce=\"{nonce}\"{more}")]);
+        assert_eq!(digest.challenged(&ask("a", ""), None), Some(Asked::Anew));
+        assert_eq!(digest.challenged(&ask("b", ""), Some("a")), None, "the answer was wrong");
+        assert_eq!(digest.challenged(&ask("b", ", stale=TRUE"), Some("a")), Some(Asked::Anew));
+        // One that had answered the challenge before.
+        assert_eq!(digest.challenged(&ask("c", ", stale=true"), Some("a")), Some(Asked::Meanwhile));
+        let mut field = String::new();
+        digest.answer("GET", "/", &mut field);
+        assert!(field.contains("nonce=\"b\""), "{field}");
     }
 
     #[test]
@@ -232,9 +269,9 @@ mod tests {
             "Digest realm=\"x\", nonce=\"n\", algorithm=MD5-sess",
             "Digest realm=\"x\", nonce=\"n\", qop=\"auth-int\"",
         ] {
-            assert!(!digest.challenged(&refusal(&[challenge])), "{challenge}");
+            assert_eq!(digest.challenged(&refusal(&[challenge]), None), None, "{challenge}");
         }
-        assert!(digest.challenged(&refusal(&["digest nonce=\"a\\\"b\" , realm=\"x, y\""])));
+        assert!(digest.challenged(&refusal(&["digest nonce=\"a\\\"b\" , realm=\"x, y\""]), None).is_some());
         digest.answer("GET", "/", &mut field);
         assert!(field.contains("nonce=\"a\\\"b\"") && field.contains("realm=\"x, y\""), "{field}");
         assert!(!field.contains("qop") && !field.contains("algorithm"), "{field}");

@@ -1,7 +1,7 @@
 //! Requests for objects in each protocol: what their heads say.
 
 use crate::answer::Answer;
-use crate::digest::Digest as Digester;
+use crate::digest::{Asked, Digest as Digester};
 use crate::encoding::{hex, percent_encoded};
 use crate::signature::{OF_NOTHING, Signed, Signer};
 use base64::Engine;
@@ -252,12 +252,14 @@ impl Store {
         head.push_str("\r\n");
     }
 
-    /// Answers a server's question who asks (401), in the head of a request that is sent again; whether that was possible.
-    pub(crate) fn identify(&mut self, answer: &Answer, head: &mut String) -> bool {
-        let Protocol::WebDav(Some(User::Digest(digest))) = &mut self.protocol else { return false };
-        if !digest.challenged(answer) {
-            return false;
-        }
+    /// Answers a server's question who asks (401), in the head of a request that is sent again; `None` = that is not
+    /// possible.
+    pub(crate) fn identify(&mut self, answer: &Answer, head: &mut String) -> Option<Asked> {
+        let Protocol::WebDav(Some(User::Digest(digest))) = &mut self.protocol else { return None };
+        let answered = head.lines().find(|line| line.starts_with("Authorization: Digest "));
+        let answered =
+            answered.and_then(|line| Some(line.split_once(" nonce=\"")?.1.split_once("\", uri=")?.0));
+        let asked = digest.challenged(answer, answered)?;
         let old = std::mem::take(head);
         let line = old.lines().next().unwrap_or_default();
         let mut words = line.split(' ');
@@ -268,7 +270,7 @@ impl Store {
         }
         digest.answer(method, target, head);
         head.push_str("\r\n");
-        true
+        Some(asked)
     }
 }
 
@@ -322,7 +324,10 @@ impl S3 {
             add("x-amz-security-token", token);
         }
         if let Some(key) = &self.customer_key
-            && (begins_upload || matches!(method, Method::Get | Method::Head | Method::Put))
+            // (The end of an upload needs it where the parts have checksums.)
+            && (begins_upload
+                || matches!(method, Method::Get | Method::Head | Method::Put)
+                || (method == Method::Post && self.checksum.is_some()))
         {
             add("x-amz-server-side-encryption-customer-algorithm", &key.algorithm);
             add("x-amz-server-side-encryption-customer-key", &key.key);

@@ -1,7 +1,7 @@
 //! `opendir` with an engine that has a storage of its own: which names there are is asked before there is a plan, because
 //! to ask is to connect.
 
-use iolite_engine::{EngineConfig, apart, storage_of};
+use iolite_engine::{EngineConfig, apart_telling, storage_of};
 use iolite_options::JobOptions;
 use iolite_options::engines::{Data, ExternalOptions, Facets, engine};
 use iolite_plan::Problem;
@@ -50,8 +50,8 @@ fn facets(job: &JobOptions) -> Option<Facets> {
 
 fn list(job: &JobOptions, directory: &str) -> Result<Vec<String>, String> {
     let config = EngineConfig::new(job.engine.clone(), 1);
-    let listed = apart(&job.ioengine, || {
-        let names = storage_of(&job.ioengine, &config)?.list(Path::new(directory));
+    let listed = apart_telling(&job.ioengine, |progress| {
+        let names = storage_of(&job.ioengine, &config)?.list(Path::new(directory), progress);
         Ok(names.map_err(|error| iolite_types::describe_error(&error)))
     });
     let names: Vec<PathBuf> = listed.map_err(|error| error.to_string())??;

@@ -33,6 +33,9 @@ pub enum Stability {
     File = 2,
 }
 
+/// From this on a time is no limit.
+const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// What is demanded of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -278,6 +281,18 @@ impl Session {
             && let Err(error) = connection.flush()
         {
             self.lose_connection(&in_words(&error), error.raw_os_error());
+        }
+    }
+
+    /// Whoever uses this is to end: where the server was waited for without limit, it is not any more.
+    pub fn hurry(&mut self, longest: Duration) {
+        if self.limits.patience > longest && self.limits.patience >= UNLIMITED {
+            self.limits.patience = longest;
+            self.calls.patience = longest;
+            self.heard = Instant::now();
+            if let Some(gap) = &mut self.broken {
+                gap.restart();
+            }
         }
     }
 

@@ -69,6 +69,14 @@ pub(crate) fn obstacles(
             "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
         found.push(("io_submit_mode", message.to_owned()));
     }
+    if options.engine.of::<HttpOptions>().is_some_and(HttpOptions::gathers_writes)
+        && options.verification.verify_backlog > 0
+        && options.pattern.rw.writes()
+    {
+        let message = "verify_backlog: an object that is written in parts (http_s3_multipart_size) is there when all of it has \
+                       been written, not earlier; leave verify_backlog out";
+        found.push(("verify_backlog", message.to_owned()));
+    }
     match engine.facets.data {
         Data::OwnStorage => found.extend(without_files(options, engine, "in a storage of its own")),
         Data::OtherEnd => {

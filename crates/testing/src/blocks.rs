@@ -1,6 +1,7 @@
 //! Servers of block devices for tests: nbdkit and qemu-nbd (NBD), and tgt (iSCSI). They keep what they have in a directory of the
 //! test, and end with it.
 
+use crate::ceph::keeper;
 use crate::objects::certificate;
 use crate::servers::free_port;
 use std::fs;
@@ -17,10 +18,11 @@ struct Serving(Child);
 
 impl Serving {
     /// Starts a server and waits until it is ready.
-    fn start(command: &mut Command, is_ready: impl Fn() -> bool) -> Result<Serving, String> {
+    fn start(mut command: Command, is_ready: impl Fn() -> bool) -> Result<Serving, String> {
         let program = command.get_program().display().to_string();
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut serving = Serving(child.map_err(|error| format!("{program}: {error}"))?);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // (It ends with the tests, whatever ends them.)
+        let mut serving = Serving(keeper(command).map_err(|error| format!("{program}: {error}"))?);
         let end = Instant::now() + PATIENCE;
         while !is_ready() {
             if let Ok(Some(status)) = serving.0.try_wait() {
@@ -64,7 +66,7 @@ impl NbdServer {
         let mut command = Command::new("nbdkit");
         command.arg("-f").arg("-U").arg(&socket).arg("-P").arg(&pid).args(words.split_whitespace());
         let is_ready = || fs::metadata(&pid).is_ok_and(|metadata| metadata.len() > 0);
-        let serving = Serving::start(&mut command, is_ready)?;
+        let serving = Serving::start(command, is_ready)?;
         Ok(NbdServer { serving: Some(serving), uri: local(&socket) })
     }
 
@@ -90,7 +92,7 @@ impl NbdServer {
         command.arg(format!("--tls-certificates={}", keys.display())).arg("-P").arg(&pid);
         command.args(words.split_whitespace());
         let is_ready = || fs::metadata(&pid).is_ok_and(|metadata| metadata.len() > 0);
-        let serving = Serving::start(&mut command, is_ready)?;
+        let serving = Serving::start(command, is_ready)?;
         let uri = format!("nbds://localhost:{}?tls-certificates={}", address.port(), keys.display());
         Ok(NbdServer { serving: Some(serving), uri })
     }
@@ -103,7 +105,7 @@ impl NbdServer {
         let socket = directory.join("qemu.sock");
         let mut command = Command::new("qemu-nbd");
         command.arg("-k").arg(&socket).args(["-f", "raw", "-t", "-e", "8", "--discard=unmap"]).arg(image);
-        let serving = Serving::start(&mut command, || socket.exists())?;
+        let serving = Serving::start(command, || socket.exists())?;
         Ok(NbdServer { serving: Some(serving), uri: local(&socket) })
     }
 
@@ -163,7 +165,7 @@ impl Tgt {
             .args(["-f", "--iscsi", &format!("portal={address}")])
             .env("TGT_IPC_SOCKET", tgt.directory.join("ipc"));
         let is_ready = || TcpStream::connect(address).is_ok() && tgt.tell("--op show --mode sys").is_ok();
-        tgt.serving = Some(Serving::start(&mut command, is_ready)?);
+        tgt.serving = Some(Serving::start(command, is_ready)?);
         let told = |line: &str| {
             if let Err(why) = tgt.tell(line) {
                 panic!("tgtadm {line}: {why}");

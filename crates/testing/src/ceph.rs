@@ -428,7 +428,7 @@ fn wait(child: &mut Child) -> Option<bool> {
 
 /// Starts a program that dies with this process. The system ends such a child with the thread that has started it, and
 /// tests are threads that end: so one thread that stays starts them all.
-fn keeper(command: Command) -> std::io::Result<Child> {
+pub(crate) fn keeper(command: Command) -> std::io::Result<Child> {
     type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
     static KEEPER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {

@@ -1,12 +1,12 @@
 //! An NFS server for tests: nfs-ganesha in name spaces of its own, where its port mapper may have the port that port mappers
 //! have. Clients reach it through relays on ports of this machine. It needs root.
 
+use crate::ceph::keeper;
 use crate::servers::free_port;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -57,8 +57,12 @@ impl Ganesha {
         let directory = directory.join("nfs");
         fs::create_dir_all(directory.join("export")).map_err(|error| error.to_string())?;
         fs::write(directory.join("conf"), configuration(&directory)).map_err(|error| error.to_string())?;
-        let script = "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && ip link set lo up && exec rpcbind -f";
-        let mut mapper = spawn(Command::new("unshare").args(["-m", "-n", "sh", "-c", script]))?;
+        let script = "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && ip link set lo up && { rpcbind -f & wait; }";
+        // (The mapper changes its user, which takes from it what ends it with the tests: so it has processes of its own, which
+        // end with the first of them.)
+        let mut command = Command::new("unshare");
+        command.args(["-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", script]);
+        let mut mapper = spawn(command)?;
         let end = Instant::now() + PATIENCE;
         while connect_in(mapper.id(), ([127, 0, 0, 1], 111).into()).is_err() {
             if let Ok(Some(status)) = mapper.try_wait() {
@@ -93,7 +97,7 @@ impl Ganesha {
         command.args(["-t", &self.mapper.id().to_string(), "-m", "-n", "ganesha.nfsd", "-F", "-f"]);
         command.arg(self.directory.join("conf")).arg("-L").arg(self.directory.join("log"));
         command.arg("-p").arg(self.directory.join("pid")).args(["-N", "WARN"]);
-        self.server = Some(spawn(&mut command)?);
+        self.server = Some(spawn(command)?);
         let end = Instant::now() + PATIENCE;
         for address in [NFS, MOUNT] {
             while connect_in(self.mapper.id(), address).is_err() {
@@ -153,19 +157,11 @@ impl Drop for Ganesha {
     }
 }
 
-/// Starts a program that dies with the test.
-fn spawn(command: &mut Command) -> Result<Child, String> {
+/// Starts a program that dies with the tests.
+fn spawn(mut command: Command) -> Result<Child, String> {
     let program = command.get_program().display().to_string();
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // SAFETY: the call is one that may be made between fork and exec. (A thread that has started a server and ends would
-    // end the server with it; the threads of tests outlive theirs.)
-    unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            Ok(())
-        });
-    }
-    command.spawn().map_err(|error| format!("{program}: {error}"))
+    keeper(command).map_err(|error| format!("{program}: {error}"))
 }
 
 fn end(child: Option<Child>) {

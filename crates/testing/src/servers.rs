@@ -182,7 +182,8 @@ impl Nginx {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let places = std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/sbin".into()]);
         let program = places.map(|place| place.join("nginx")).find(|program| program.exists());
-        let program = program.ok_or("nginx is not installed (nginx-light)")?;
+        let program = program
+            .ok_or("nginx is not installed (nginx-light, which scripts/test --everything installs)")?;
         let address = free_port();
         let made = fs::create_dir_all(directory.join("files")).and_then(|()| {
             fs::write(directory.join("users"), "user:{PLAIN}password\n")?;

@@ -34,7 +34,7 @@ use files::FileTable;
 use flow::Flow;
 use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd};
 use iolite_content::Content;
-use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests, Visitor};
+use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests, Visitor, has_lent_memory};
 use iolite_logs::Recorder;
 use iolite_os::clock::Clock;
 use iolite_os::message::Message;
@@ -405,8 +405,13 @@ impl Worker<'_> {
         let worked = self.follow_plan(&mut io_loop);
         // Dropping the engine waits for what is still in flight. Only then can the buffers go.
         drop(io_loop);
-        drop(buffers);
-        debug!(target: "mem", "{}: buffers given back", self.resolved.name);
+        if has_lent_memory() {
+            // (A library that was given up may still use them.)
+            std::mem::forget(buffers);
+        } else {
+            drop(buffers);
+            debug!(target: "mem", "{}: buffers given back", self.resolved.name);
+        }
         worked
     }
 

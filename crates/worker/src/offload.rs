@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 /// How often a wait for completions checks whether the job has to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// For how long a submitter may be silent that is to tell what was remarkable. (It may clean up before.)
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// What the worker sends to a submitter.
 enum Order {
     End,
@@ -227,8 +230,11 @@ impl<'a> Offload<'a> {
         self.in_flight -= 1;
         self.idle.push(performed.submitter);
         self.times[performed.unit as usize] = performed.times;
-        if let Some(words) = performed.words {
-            self.words.insert(performed.unit, words);
+        match performed.words {
+            Some(words) => drop(self.words.insert(performed.unit, words)),
+            // (Those of an earlier failure say nothing of this one.)
+            None if performed.outcome.is_err() => drop(self.words.remove(&performed.unit)),
+            None => {}
         }
         done.push(Completion { unit: performed.unit, outcome: performed.outcome });
     }
@@ -354,26 +360,27 @@ impl Engine for Offload<'_> {
 
     /// What all of them tell, each line once.
     fn remarks(&mut self) -> Vec<String> {
-        for submitter in &self.submitters {
-            if submitter.orders.send(Order::End).is_err() {
-                continue;
-            }
-            // (Units may be complete that nobody waits for any more.)
-            while let Ok((_, answer)) = self.answers.recv() {
-                let (lines, requests) = match answer {
-                    Answer::Told(lines, requests) => (lines, requests),
-                    Answer::Lost => break,
-                    _ => continue,
-                };
-                for line in lines {
-                    if !self.remarks.contains(&line) {
-                        self.remarks.push(line);
-                    }
+        let asked = self.submitters.iter().filter(|submitter| submitter.orders.send(Order::End).is_ok());
+        let mut awaited = asked.count();
+        while awaited > 0 {
+            let Ok((_, answer)) = self.answers.recv_timeout(PATIENCE) else { break };
+            let (lines, requests) = match answer {
+                Answer::Told(lines, requests) => (lines, requests),
+                Answer::Lost => {
+                    awaited -= 1;
+                    continue;
                 }
-                self.requests.repeated += requests.repeated;
-                self.requests.throttled += requests.throttled;
-                break;
+                // (Units may be complete that nobody waits for any more.)
+                _ => continue,
+            };
+            awaited -= 1;
+            for line in lines {
+                if !self.remarks.contains(&line) {
+                    self.remarks.push(line);
+                }
             }
+            self.requests.repeated += requests.repeated;
+            self.requests.throttled += requests.throttled;
         }
         std::mem::take(&mut self.remarks)
     }

@@ -144,7 +144,7 @@ impl Storage for MemoryEngine {
         unreachable!("the job does not ask for it")
     }
 
-    fn list(&mut self, _: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, _: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         unreachable!("the job does not ask for it")
     }
 }

@@ -1,7 +1,8 @@
 //! A connection to a cluster, and a pool in it.
 
-use super::librados::{Handle, Librados};
+use super::librados::Librados;
 use crate::EngineError;
+use crate::library::Handle;
 use iolite_options::engines::CephPool;
 use iolite_types::describe_error;
 use std::ffi::{CStr, CString, c_char};

@@ -1,44 +1,12 @@
 //! librados, opened at run time. Its interface is described in rados/librados.h.
 
 use crate::EngineError;
-use libc::{c_char, c_int, c_void, size_t, time_t};
-use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
+use crate::library::{Handle, functions, open};
+use libc::{c_char, c_int, size_t, time_t};
 use std::sync::OnceLock;
-
-/// What a library gives and takes without telling what it is: clusters, pools, completions, images.
-pub(crate) type Handle = *mut c_void;
 
 /// What is called when a request is done, by a thread of the library.
 pub(crate) type Callback = unsafe extern "C" fn(Handle, Handle);
-
-/// Declares the functions of a library, and how they are found in it.
-macro_rules! functions {
-    ($(#[$meta:meta])* $library:ident { $($name:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)+ }) => {
-        $(#[$meta])*
-        pub(crate) struct $library {
-            $(pub(crate) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)+
-        }
-
-        impl $library {
-            /// Finds all of them.
-            ///
-            /// # Safety
-            /// The library has these functions with these types, and stays loaded.
-            unsafe fn found(loaded: &libloading::os::unix::Library) -> Result<$library, libloading::Error> {
-                // SAFETY: the caller promises that the types are right.
-                unsafe {
-                    Ok($library {
-                        $($name: *loaded.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>(
-                            concat!($symbol, "\0").as_bytes(),
-                        )?,)+
-                    })
-                }
-            }
-        }
-    };
-}
-
-pub(crate) use functions;
 
 functions! {
     /// The functions of librados that are used.
@@ -91,21 +59,4 @@ impl Librados {
             why: why.clone(),
         })
     }
-}
-
-/// Opens a library that stays loaded, and finds its functions.
-///
-/// # Safety
-/// Loading it does no harm, and `find` demands what it has.
-pub(crate) unsafe fn open<T>(
-    file: &str,
-    find: impl FnOnce(&Loaded) -> Result<T, libloading::Error>,
-) -> Result<T, String> {
-    // SAFETY: the caller promises that.
-    let loaded =
-        unsafe { Loaded::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| error.to_string())?;
-    let found = find(&loaded).map_err(|error| error.to_string());
-    // Its threads and what it does at exit need it.
-    std::mem::forget(loaded);
-    found
 }

@@ -75,7 +75,7 @@ impl<const SYNCHRONOUS: bool> Storage for ExternalEngine<SYNCHRONOUS> {
         checked(unsafe { unlink(self.state, name.as_ptr()) })
     }
 
-    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, directory: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         let list = self.engine.list.ok_or_else(missing)?;
         let prefix = name_of(directory)?;
         let mut names: Vec<PathBuf> = Vec::new();

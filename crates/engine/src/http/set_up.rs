@@ -16,6 +16,19 @@ use std::time::Duration;
 /// # Errors
 /// In words, what is missing or wrong.
 pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
+    for (name, value) in [
+        ("http_host", &options.http_host),
+        ("http_user", &options.http_user),
+        ("http_s3_keyid", &options.http_s3_keyid),
+        ("http_s3_region", &options.http_s3_region),
+        ("http_s3_storage_class", &options.http_s3_storage_class),
+        ("http_s3_sse_customer_algorithm", &options.http_s3_sse_customer_algorithm),
+    ] {
+        // (It would begin a line of its own in requests.)
+        if value.contains(char::is_control) {
+            return Err(format!("{name}: a line break, or another control character, is in it"));
+        }
+    }
     let encrypted = options.https != Encryption::Off;
     let endpoint =
         Endpoint::parse(&options.http_host, encrypted).map_err(|error| format!("http_host: {error}"))?;
@@ -117,6 +130,13 @@ fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
     }
     let profile = Some(options.http_s3_profile.as_str()).filter(|profile| !profile.is_empty());
     let found = Source::of_process(profile).credentials().map_err(|error| error.to_string())?;
+    if found.as_ref().is_some_and(|found| {
+        found.id.contains(char::is_control)
+            || found.token.as_ref().is_some_and(|token| token.contains(char::is_control))
+    }) {
+        return Err("the keys of the environment or the file have a line break, or another control character, in them"
+            .to_owned());
+    }
     found.ok_or_else(|| {
         "there are no keys: give http_s3_keyid and http_s3_key, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
          write ~/.aws/credentials; http_s3_anonymous=1 does without"

@@ -295,7 +295,7 @@ impl Storage for HttpEngine {
         Ok(())
     }
 
-    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         if self.options.http_mode != HttpProtocol::S3 {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
@@ -343,6 +343,7 @@ impl Storage for HttpEngine {
                     "the list has no end: the server gives the same part of it again and again".into(),
                 ));
             }
+            progress();
             from = page.next;
             if from.is_none() {
                 break;

@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::library::{Callback, Context, FROM_DISK, Library, NO_DATA, NORMAL, Sent, TO_DISK, Task};
 use crate::Errno;
+use crate::tickets::{LAST, UNLIMITED};
 use iolite_os::explained;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
@@ -213,7 +214,14 @@ impl Disk {
         let mut command = [0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, answer.len() as u8, 0, 0];
         self.call(&mut command, Data::In(answer.as_mut_ptr(), answer.len()))?;
         let last = u64::from_be_bytes(answer[..8].try_into().expect("there are eight"));
-        self.block = u32::from_be_bytes(answer[8..12].try_into().expect("there are four")).max(1).into();
+        self.block = u32::from_be_bytes(answer[8..12].try_into().expect("there are four")).into();
+        // (What the disk leaves out is zero.)
+        if self.block == 0 {
+            return Err(io::Error::other(format!(
+                "{}: the disk does not say how large its blocks are",
+                self.name
+            )));
+        }
         self.size = last.saturating_add(1).saturating_mul(self.block);
         self.can_trim = answer[14] & 0x80 != 0;
         // A disk that does not tell can be written.
@@ -371,6 +379,13 @@ impl Disk {
         }
     }
 
+    /// The job has been told to end: a target that is silent is not waited for without limit.
+    pub(super) fn hurry(&mut self) {
+        if self.patience == UNLIMITED {
+            (self.patience, self.heard) = (LAST, Instant::now());
+        }
+    }
+
     fn lose(&mut self) {
         let what = if self.size == 0 { "there is no connection" } else { "the connection was lost" };
         let words = format!("{}: {what}: {}", self.name, self.library.words(self.context));
@@ -421,6 +436,15 @@ impl Disk {
 
     /// Writes these blocks.
     pub(super) fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if !offset.is_multiple_of(self.block) || !(bytes.len() as u64).is_multiple_of(self.block) {
+            let words = format!(
+                "{}: {} bytes at {offset}: the disk has blocks of {} bytes (offset, size, bs)",
+                self.name,
+                bytes.len(),
+                self.block
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
         let mut command =
             transfer(0x8a, offset / self.block, (bytes.len() as u64 / self.block) as u32, false);
         self.call(&mut command, Data::Out(bytes.as_ptr(), bytes.len()))

@@ -24,7 +24,7 @@ impl Storage for LibiscsiEngine {
         Err(unsupported("a disk of a target cannot be removed; leave unlink out"))
     }
 
-    fn list(&mut self, _: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, _: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         Err(unsupported("disks are not listed; name them with filename="))
     }
 }

@@ -1,6 +1,7 @@
 //! A connection to a server of block devices, and the commands in flight on it.
 
 use super::library::{Callback, FUA, Library, READABLE, Raw, SMALLEST, WRITABLE};
+use crate::tickets::{LAST, UNLIMITED};
 use crate::{EngineError, Errno};
 use iolite_options::engines::masked;
 use iolite_os::explained;
@@ -238,7 +239,12 @@ impl Connection {
             return Ok(());
         }
         let limit = timeout.map_or(NAP, |timeout| timeout.min(NAP));
-        if self.failure.is_some() || limit.is_zero() {
+        if self.failure.is_some() {
+            return Ok(());
+        }
+        if limit.is_zero() {
+            // Whoever only looks notices silence, too.
+            self.check_silence();
             return Ok(());
         }
         let ready = self.wait(limit)?;
@@ -299,6 +305,13 @@ impl Connection {
         done.extend(open.map(|slot| (slot.number, errno)));
     }
 
+    /// The job has been told to end: a server that is silent is not waited for without limit.
+    pub(super) fn hurry(&mut self) {
+        if self.patience == UNLIMITED {
+            (self.patience, self.heard) = (LAST, Instant::now());
+        }
+    }
+
     fn check_silence(&mut self) {
         if self.in_flight > 0 && self.heard.elapsed() >= self.patience {
             let why = format!("{}: {}", self.uri, silent(self.patience));
@@ -332,6 +345,15 @@ impl Connection {
 
     /// Writes all of this.
     pub(super) fn write_all(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let smallest = self.smallest;
+        if !offset.is_multiple_of(smallest) || !(bytes.len() as u64).is_multiple_of(smallest) {
+            let words = format!(
+                "{}: {} bytes at {offset}: the server wants multiples of {smallest} bytes (offset, size, bs)",
+                self.uri,
+                bytes.len()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
         for (number, piece) in (0..).zip(bytes.chunks(PIECE)) {
             let start = offset + number * PIECE as u64;
             self.call(Command::Write(piece.as_ptr(), false), start, piece.len() as u64)?;

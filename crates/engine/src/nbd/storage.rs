@@ -26,7 +26,7 @@ impl Storage for NbdEngine {
         Err(unsupported("a device of a server cannot be removed; leave unlink out"))
     }
 
-    fn list(&mut self, _: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, _: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         Err(unsupported("uri= names one device, and there is nothing to list; leave opendir out"))
     }
 }

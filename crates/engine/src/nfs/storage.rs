@@ -56,7 +56,7 @@ impl Storage for NfsEngine {
         self.session.remove(server_name(name)?).map_err(system)
     }
 
-    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, directory: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         let names = self.session.list(server_name(directory)?).map_err(system)?;
         Ok(names.into_iter().map(|name| directory.join(name)).collect())
     }

@@ -57,26 +57,30 @@ impl Storage for RadosEngine {
     }
 
     /// A directory is the part of a name in front of a slash; the empty one has all objects.
-    fn list(&mut self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+    fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         let (rados, mut names) = (self.rados(), Vec::new());
         let mut list = ptr::null_mut();
         // SAFETY: there is room for the handle.
         let opened = unsafe { (rados.list_open)(self.pool.handle, &raw mut list) };
         self.checked(&c"(all)".to_owned(), opened)?;
-        loop {
+        let ended = loop {
             let mut name = ptr::null();
             // SAFETY: the list is open, and there is room for the name. Nobody wants locators and namespaces.
-            if unsafe { (rados.list_next)(list, &raw mut name, ptr::null_mut(), ptr::null_mut()) } < 0 {
-                break;
+            match unsafe { (rados.list_next)(list, &raw mut name, ptr::null_mut(), ptr::null_mut()) } {
+                0.. => {}
+                result if result == -libc::ENOENT => break 0,
+                result => break result,
             }
             // SAFETY: the library gives a text with a zero at its end, valid until the next one is asked for.
             let name = PathBuf::from(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned());
+            progress();
             if name.starts_with(directory) {
                 names.push(name);
             }
-        }
+        };
         // SAFETY: it is open, and not used after this.
         unsafe { (rados.list_close)(list) };
+        self.checked(&c"(all)".to_owned(), ended)?;
         names.sort();
         Ok(names)
     }

@@ -1,7 +1,8 @@
 //! An image, open.
 
 use super::librbd::{Encryption, Librbd, LuksOptions};
-use crate::ceph::{Handle, Pool, text};
+use crate::ceph::{Pool, text};
+use crate::library::Handle;
 use iolite_options::engines::{Luks, RbdOptions};
 use iolite_os::explained;
 use iolite_types::describe_error;

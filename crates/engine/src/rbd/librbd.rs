@@ -1,7 +1,8 @@
 //! librbd, opened at run time. Its interface is described in rbd/librbd.h.
 
 use crate::EngineError;
-use crate::ceph::{Callback, Handle, functions, open};
+use crate::ceph::Callback;
+use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 use std::sync::OnceLock;
 

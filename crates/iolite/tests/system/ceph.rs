@@ -220,7 +220,7 @@ pub fn who_asks_and_where_is_told() {
         ("--conf=/none/ceph.conf", "conf=/none/ceph.conf: the configuration of the cluster cannot be read"),
         ("--clientname=nobody", "refuses client.nobody"),
         ("--clientname=client.admin", "client.client.admin"),
-        ("--pool=", "pool="),
+        ("--pool=", "pool= is missing, the pool with the data"),
     ] {
         let refused =
             run(cluster, &rados(cluster, &format!("--filename=who --rw=write --size=8k {line}"))).refused();
@@ -439,8 +439,8 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
     image(&cluster, "img", 64);
     // What the library's cache has acknowledged is not the cluster's.
     let conf = cluster.conf_with("uncached.conf", "rbd cache = false");
-    let paced =
-        "--rw=write --size=16m --bs=16k --iodepth=4 --rate_iops=200 --verify=crc32c --verify_state_save=1";
+    // It takes so long that the store dies before it is over, also where everything is slow.
+    let paced = "--rw=write --bs=16k --iodepth=4 --rate_iops=200 --verify=crc32c --verify_state_save=1";
     for engine in [rados(&cluster, "--filename=obj"), rbd("--rbdname=img")] {
         let begin = |line: &str| {
             let mut command = std::process::Command::new(Program::own().path);
@@ -451,25 +451,26 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         let has_written =
             |running: &crate::common::program::Running| running.stdout().matches("WRITE:").count() > 3;
         // It is down for a while: requests wait until it is there again.
-        let mut running = begin(&format!("{engine} {paced}"));
+        let mut running = begin(&format!("{engine} {paced} --size=32m"));
         running.wait_until("it has written", has_written);
         cluster.kill_store();
         std::thread::sleep(std::time::Duration::from_millis(500));
         cluster.start_store().unwrap();
         running.wait().ok();
         // It stays down for longer than a request may take.
-        let line = format!("{engine} {paced} --do_verify=0 --ceph_timeout=3s");
+        let line = format!("{engine} {paced} --size=64m --do_verify=0 --ceph_timeout=3s");
         let mut running = begin(&line);
         running.wait_until("it has written", has_written);
         cluster.kill_store();
         let interrupted = running.wait().refused();
         assert!(interrupted.output().contains("no answer in 3 s (ceph_timeout)"), "{}", interrupted.output());
         cluster.start_store().unwrap();
-        let check = format!("{engine} {paced} --verify_only=1 --verify_state_load=1 --output-format=json");
+        let check =
+            format!("{engine} {paced} --size=64m --verify_only=1 --verify_state_load=1 --output-format=json");
         let check = start(&Program::own(), dir.path(), &conf, &check.replace("--rate_iops=200 ", ""));
         let json = Json::parse(&check.ok().stdout);
         let checked = json.job().ios()[0];
-        assert!((1..1024).contains(&checked), "{checked} blocks were acknowledged and are there");
+        assert!((1..4096).contains(&checked), "{checked} blocks were acknowledged and are there");
     }
 }
 

@@ -355,11 +355,30 @@ pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
         assert!(text.starts_with("Digest username=\"Mufasa\", realm=\"r\", nonce=\"n"), "{text}");
         assert!(text.contains("algorithm=SHA-256, qop=auth, nc=") && text.contains("opaque=\"o\""), "{text}");
     }
+    let field = |text: &str, name: &str| {
+        let mut words = text.split(", ").filter_map(|word| word.strip_prefix(name));
+        words.next().expect("it is there").to_owned()
+    };
     let mut counted: Vec<_> =
-        digests.iter().map(|text| (text.split("nonce=").nth(1), text.split("nc=").nth(1))).collect();
+        digests.iter().map(|text| (field(text, "nonce="), field(text, "nc="))).collect();
     counted.sort_unstable();
     counted.dedup();
     assert_eq!(counted.len(), digests.len(), "each count is used once");
+    // A wrong password is tried once by each request, and not until the account is locked.
+    let strict = ObjectServer::behaving(|seen| {
+        let challenge =
+            format!("WWW-Authenticate: Digest realm=\"r\", qop=\"auth\", nonce=\"n{}\"\r\n", seen.number);
+        Reply::Refused(401, challenge.leak(), "who is it?")
+    });
+    let host = strict.host();
+    let wrong = format!(
+        "--name=job --ioengine=http --http_host={host} --filename=/f --bs=4k --size=128k --http_user=Mufasa --http_pass=Circle \
+         --http_auth=digest --rw=write --iodepth=8"
+    );
+    assert_eq!(Program::own().line(dir.path(), &wrong).code(), 1);
+    let tried =
+        strict.requests().into_iter().filter(|seen| seen.fields.contains_key("authorization")).count();
+    assert!((1..=16).contains(&tried), "{tried} tries");
     // By default a password is sent, and a server that does not want it refuses.
     let refused = run("--rw=write");
     assert_eq!(refused.code(), 1);

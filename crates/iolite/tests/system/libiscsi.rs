@@ -62,6 +62,16 @@ fn large_blocks_are_the_disks_own() {
     let refused = start(dir.path(), &iscsi(&target.name(""), "--rw=read --bs=512 --size=64k"));
     assert_eq!(refused.code(), 1);
     assert!(refused.output().contains("bs=512: the disk has blocks of 4096 bytes"), "{}", refused.output());
+    for rw in ["read", "write", "trim"] {
+        let line = format!("--rw={rw} --size=64k --offset=512");
+        let refused = start(dir.path(), &iscsi(&target.name(""), &line));
+        assert_eq!(refused.code(), 1, "{line}: {}", refused.output());
+        assert!(
+            refused.output().contains("the disk has blocks of 4096 bytes"),
+            "{line}: {}",
+            refused.output()
+        );
+    }
 }
 
 #[test]

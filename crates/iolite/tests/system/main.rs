@@ -29,6 +29,7 @@ mod exchange;
 mod extents;
 mod external;
 mod failures;
+mod gluster;
 mod http;
 mod idleness;
 mod libiscsi;

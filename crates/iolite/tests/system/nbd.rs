@@ -1,7 +1,7 @@
 //! `nbd` on real servers: nbdkit and qemu-nbd.
 
 use crate::common::{Finished, Json, Program, scratch};
-use iolite_testing::{NbdServer, certificate, or_skip};
+use iolite_testing::{NbdServer, certificate, or_skip, partly_skipped, this_test};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -73,19 +73,19 @@ fn encrypted_connections_are_with_whom_they_should_be() {
     let open = server.uri().split('?').next().unwrap().replace("nbds", "nbd");
     // An authority that has not made the server's certificate.
     let keys = other.path().join("certificates");
-    for is_there in [false, true] {
-        if is_there {
+    for said in ["there is no ca-cert.pem in", "certificate"] {
+        if said == "certificate" {
             fs::create_dir(&keys).unwrap();
             fs::copy(certificate("elsewhere.crt"), keys.join("ca-cert.pem")).unwrap();
         }
         let refused = start(dir.path(), &format!("--name=job --ioengine=nbd --uri={stranger} --rw=read"));
         assert_eq!(refused.code(), 1, "{}", refused.output());
+        assert!(refused.output().replace(&stranger, "").contains(said), "{}", refused.output());
     }
-    for uri in [stranger, open] {
-        let refused = start(dir.path(), &format!("--name=job --ioengine=nbd --uri={uri} --rw=read"));
-        assert_eq!(refused.code(), 1, "{uri}: {}", refused.output());
-        assert!(refused.output().contains("ioengine=nbd: uri=nbd"), "{}", refused.output());
-    }
+    // Who does not encrypt is not let in.
+    let refused = start(dir.path(), &format!("--name=job --ioengine=nbd --uri={open} --rw=read"));
+    assert_eq!(refused.code(), 1, "{}", refused.output());
+    assert!(refused.output().contains("TLS"), "{}", refused.output());
 }
 
 #[test]
@@ -170,11 +170,13 @@ pub fn what_is_wrong_with_the_address_is_told() {
 fn it_does_what_fio_does() {
     let dir = scratch();
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 8M"));
+    let mut has_compared = false;
     for peer in Program::peers() {
         let lists = peer.run(dir.path(), ["--enghelp"]).output().lines().any(|line| line.trim() == "nbd");
         if !lists {
             continue;
         }
+        has_compared = true;
         // What one has written, the other finds: the size is the server's, and headers are the same.
         for (writer, reader) in [(Program::own(), peer.clone()), (peer.clone(), Program::own())] {
             let job = nbd(&server, "--rw=randwrite --iodepth=8 --verify=crc32c --randseed=7 --size=8m");
@@ -192,5 +194,8 @@ fn it_does_what_fio_does() {
             let read = json(&reader, "--verify_only=1");
             assert_eq!(read.job().bytes()[0], 8 << 20);
         }
+    }
+    if !has_compared {
+        partly_skipped(&this_test!(), "no fio here has nbd");
     }
 }

@@ -85,7 +85,7 @@ pub(super) struct Calls {
     /// Copies are kept of what is written until it is committed.
     pub(super) keeps: bool,
     /// For how long the server may be too busy for a call.
-    patience: Duration,
+    pub(super) patience: Duration,
     pub(super) counts: Counts,
     order: u64,
     sequence: u32,

@@ -45,6 +45,13 @@ impl Gap {
     }
 }
 
+impl Gap {
+    /// The time begins anew.
+    pub(super) fn restart(&mut self) {
+        self.since = Instant::now();
+    }
+}
+
 impl Session {
     /// The connection is of no use any more.
     pub(super) fn lose_connection(&mut self, why: &str, errno: Option<i32>) {

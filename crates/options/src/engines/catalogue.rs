@@ -4,8 +4,8 @@ use super::{
     Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
 };
 use super::{
-    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions, IoUringOptions, IscsiOptions,
-    LibaioOptions, MmapOptions,
+    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HttpOptions, IoUringOptions,
+    IscsiOptions, LibaioOptions, MmapOptions,
 };
 use super::{
     MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
@@ -193,15 +193,17 @@ pub(super) const ALL: [EngineInfo; 40] = [
         .can(&[Sync])
         .own(|| E4defragOptions::default().into(), files::E4DEFRAG),
     engine("splice", "splice(2) and vmsplice(2)"),
-    engine("gfapi", "Talks to GlusterFS by its library")
+    engine("gfapi", "Files on GlusterFS volumes by libgfapi")
         .data(Data::OwnStorage)
-        .options(gluster::GFAPI)
-        .not_yet(),
-    engine("gfapi_async", "Talks to GlusterFS by its library, asynchronously")
+        .can(&[Sync, Trim, Extend, OnlyWritersMake])
+        .loads_library()
+        .own(|| GfapiOptions::default().into(), gluster::GFAPI),
+    engine("gfapi_async", "Files on GlusterFS volumes by libgfapi, asynchronously")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)
-        .options(gluster::GFAPI)
-        .not_yet(),
+        .can(&[Sync, Trim, Extend, OnlyWritersMake])
+        .loads_library()
+        .own(|| GfapiOptions::default().into(), gluster::GFAPI),
     engine("mtd", "Reads, writes and erases flash devices")
         .works_on(Target::Flash)
         .can(&[Sync, Trim])

@@ -3,8 +3,8 @@
 use super::facets::Facets;
 use super::own::{AsFio, Idle, OwnOptions, found};
 use super::{
-    CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, HttpOptions,
-    IoUringOptions, IscsiOptions, LibaioOptions,
+    CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions,
+    HttpOptions, IoUringOptions, IscsiOptions, LibaioOptions,
 };
 use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
@@ -58,6 +58,7 @@ engine_options! {
     E4defrag(E4defragOptions),
     Exec(ExecOptions),
     External(ExternalOptions),
+    Gfapi(GfapiOptions),
     Http(HttpOptions),
     IoUring(IoUringOptions),
     Iscsi(IscsiOptions),

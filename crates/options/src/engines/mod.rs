@@ -44,6 +44,7 @@ pub use ceph::{CephPool, Luks, RadosOptions, RbdOptions};
 pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
 pub use files::{E4defragOptions, NameOptions, StatCall, StatOptions};
+pub use gluster::GfapiOptions;
 pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
 };

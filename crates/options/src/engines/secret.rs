@@ -49,11 +49,11 @@ impl Secret {
     /// In words, why it cannot be had from where it is.
     pub fn reveal(&self) -> Result<String, String> {
         match self {
-            Secret::Text(text) => Ok(text.clone()),
+            Secret::Text(text) if text.is_empty() => Ok(String::new()),
+            Secret::Text(text) => one_line(text).map_err(str::to_owned),
             Secret::File(path) => content(path),
             Secret::Environment(name) => match std::env::var(name) {
-                Ok(text) if !text.is_empty() => Ok(text),
-                Ok(_) => Err(format!("the environment variable {name} is empty")),
+                Ok(text) => one_line(&text).map_err(|why| format!("the environment variable {name}: {why}")),
                 Err(std::env::VarError::NotPresent) => {
                     Err(format!("there is no environment variable {name}"))
                 }
@@ -84,9 +84,15 @@ fn content(path: &Path) -> Result<String, String> {
         return Err(of_file("it is larger than 64 KiB, which no secret is"));
     }
     let text = fs::read_to_string(path).map_err(|error| of_file(&iolite_types::describe_error(&error)))?;
+    one_line(&text).map_err(of_file)
+}
+
+/// A secret without the end of its line. Secrets become parts of requests, where a line break would begin something else.
+fn one_line(text: &str) -> Result<String, &'static str> {
     match text.trim_end_matches(['\r', '\n']) {
-        "" => Err(of_file("it is empty")),
-        text if text.contains('\n') => Err(of_file("it has several lines, and a secret has one")),
+        "" => Err("it is empty"),
+        text if text.contains(['\n', '\r']) => Err("it has several lines, and a secret has one"),
+        text if text.contains(char::is_control) => Err("it has control characters, which no secret has"),
         text => Ok(text.to_owned()),
     }
 }
@@ -167,6 +173,8 @@ mod tests {
             (" two words \r\n", Ok(" two words ")),
             ("\n", Err("is empty")),
             ("a\nb\n", Err("several lines")),
+            ("a\rb", Err("several lines")),
+            ("a\u{1b}b", Err("control characters")),
         ] {
             fs::write(&path, content).unwrap();
             match outcome {
@@ -175,6 +183,7 @@ mod tests {
             }
         }
         assert!(Secret::File("/dev/null".into()).reveal().unwrap_err().contains("regular file"));
+        assert!(Secret::new("a\r\nb".into()).reveal().unwrap_err().contains("several lines"));
         let none = Secret::Environment("IOLITE_THERE_IS_NO_SUCH".into());
         assert!(none.is_given() && none.reveal().unwrap_err().contains("IOLITE_THERE_IS_NO_SUCH"));
     }

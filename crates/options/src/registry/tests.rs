@@ -86,6 +86,7 @@ fn every_engine_option_is_declared() {
         "iscsi_initiator",
         "iscsi_password",
         "ceph_timeout",
+        "gluster_timeout",
         "http_auth",
         "http_s3_list",
     ];
@@ -170,6 +171,8 @@ fn supported_engines() {
             "falloc",
             "e4defrag",
             "splice",
+            "gfapi",
+            "gfapi_async",
             "mtd",
             "sg",
             "io_uring",

@@ -12,6 +12,8 @@ struct Fake {
     /// Commands are not answered.
     is_silent: bool,
     has_no_memory: bool,
+    /// Disks leave out what they do not want to say.
+    is_short: bool,
     /// The next service tells of the connection.
     tells: bool,
 }
@@ -71,6 +73,9 @@ unsafe extern "C" fn new_task(_: c_int, _: *mut c_uchar, _: c_int, _: c_int) -> 
 }
 unsafe extern "C" fn free_task(_: *mut Task) {}
 unsafe extern "C" fn receive_into(_: *mut Task, length: c_int, to: *mut c_uchar) -> c_int {
+    if fake(|fake| fake.is_short) {
+        return 0;
+    }
     // SAFETY: there is room for it. All ones are a disk that nobody may write, of one block.
     unsafe { to.write_bytes(1, length as usize) };
     0
@@ -91,6 +96,10 @@ unsafe extern "C" fn begin(
 }
 
 fn disk() -> Disk {
+    made().unwrap()
+}
+
+fn made() -> io::Result<Disk> {
     let library = Library {
         create,
         destroy: one,
@@ -112,7 +121,7 @@ fn disk() -> Disk {
     };
     let address = Address { user: None, portal: "h".into(), target: "t".into(), lun: 1 };
     let login = Login { initiator: "me", user: None, target: None };
-    Disk::new(&Rc::new(library), &address, &login, Duration::from_secs(60)).unwrap()
+    Disk::new(&Rc::new(library), &address, &login, Duration::from_secs(60))
 }
 
 #[test]
@@ -139,4 +148,40 @@ fn commands_that_cannot_be_made_are_errors() {
     // SAFETY: as above.
     let refused = unsafe { disk.begin(0, &mut [0; 16], Data::In(something(), 1 << 31)) }.unwrap_err();
     assert_eq!((refused.0, disk.count_done()), (Errno(libc::EINVAL), 0));
+}
+
+#[test]
+fn disks_say_how_large_their_blocks_are() {
+    fake(|fake| fake.is_short = true);
+    let words = made().err().expect("nobody knows").to_string();
+    assert!(words.contains("how large its blocks are"), "{words}");
+}
+
+#[test]
+fn parts_of_blocks_are_not_written() {
+    let mut disk = disk();
+    assert!(disk.block > 7);
+    assert!(disk.write(&[1; 7], 0).unwrap_err().to_string().contains("has blocks of"));
+    assert!(disk.write(&[], 1).is_err());
+    assert_eq!(disk.in_flight, 0);
+}
+
+#[test]
+fn who_is_to_end_waits_for_no_target_for_ever() {
+    let mut disk = disk();
+    fake(|fake| fake.is_silent = true);
+    disk.patience = UNLIMITED;
+    // SAFETY: it moves nothing.
+    unsafe { disk.begin(0, &mut [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0], Data::None) }.unwrap();
+    disk.hurry();
+    disk.go_on(0);
+    assert_eq!(disk.count_done(), 0, "it has a while");
+    disk.heard = Instant::now().checked_sub(LAST).unwrap();
+    disk.go_on(0);
+    let (errno, words) = disk.next_done().unwrap().failure.unwrap();
+    assert!(errno == Errno(libc::ETIMEDOUT) && words.contains("no answer within 10 s"), "{words}");
+    // A limit that was given stays.
+    disk.patience = Duration::from_secs(60);
+    disk.hurry();
+    assert_eq!(disk.patience, Duration::from_secs(60));
 }

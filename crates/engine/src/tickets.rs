@@ -2,6 +2,7 @@
 
 use crate::{BufferLayout, Completer, Completion, Completions, EngineError, Errno, Outcome, Unit};
 use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// What a unit is about to do, as far as its completion has to know.
@@ -11,6 +12,8 @@ pub(crate) enum Act {
     Read,
     /// It reads, and what is not there is zeros.
     ReadOrZeros,
+    /// It moves bytes, perhaps not all.
+    Partly,
     /// It answers no bytes.
     Other,
 }
@@ -47,6 +50,25 @@ pub(crate) struct Tickets {
     all: Box<[Ticket]>,
     /// Completions are looked for without sleeping.
     busy_poll: bool,
+    /// Since when the job is to end.
+    stops: Option<Instant>,
+    /// The library has units that nobody waits for any more.
+    is_given_up: bool,
+}
+
+/// For how long a library or a server may take for what is in flight when the job has been told to end, where nothing else
+/// limits it.
+pub(crate) const LAST: Duration = Duration::from_secs(10);
+
+/// What stands for no limit.
+pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// A library may use memory of units for ever.
+static LENT: AtomicBool = AtomicBool::new(false);
+
+/// Whether a library that was given up may still use buffers of this process: then they must not be freed.
+pub fn has_lent_memory() -> bool {
+    LENT.load(Relaxed)
 }
 
 /// After this time without a completion a worker that does not sleep looks for something else to do.
@@ -55,7 +77,7 @@ const SPELL: Duration = Duration::from_millis(10);
 impl Tickets {
     /// None yet: what there is room for is known when they are prepared.
     pub(crate) fn new(busy_poll: bool) -> Tickets {
-        Tickets { completions: None, all: Box::default(), busy_poll }
+        Tickets { completions: None, all: Box::default(), busy_poll, stops: None, is_given_up: false }
     }
 
     /// One for each unit that has a buffer.
@@ -74,8 +96,11 @@ impl Tickets {
     /// The unit is about to be handed to the library, which gives this back when it is done.
     ///
     /// # Errors
-    /// There is no such unit.
+    /// There is no such unit, or the library was given up.
     pub(crate) fn begin(&mut self, unit: &Unit, act: Act) -> Result<*const Ticket, Errno> {
+        if self.is_given_up {
+            return Err(Errno(libc::ETIMEDOUT));
+        }
         let ticket = self.all.get(unit.index as usize).ok_or(Errno(libc::EINVAL))?;
         let flight =
             Flight { act, buffer: unit.buffer, length: unit.length, file: unit.file, result: 0, errno: 0 };
@@ -85,20 +110,40 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// The library has not taken it (a negated error number).
-    pub(crate) fn refused(&mut self, unit: u32, result: i32) -> Errno {
+    /// The library has not taken it (a negated error number). `None` = it has called back all the same, and the unit will be
+    /// reaped.
+    pub(crate) fn refused(&mut self, unit: u32, result: i32) -> Option<Errno> {
         let (Some(ticket), Some(completions)) = (self.all.get(unit as usize), &mut self.completions) else {
-            return Errno(libc::EINVAL);
+            return Some(Errno(libc::EINVAL));
         };
-        completions.take_back(unit);
+        if !completions.take_back(unit) {
+            return None;
+        }
         let errno = -result;
         // SAFETY: it was taken back, so nobody else looks at it.
         unsafe { (*ticket.flight.get()).errno = errno };
-        Errno(errno)
+        Some(Errno(errno))
     }
 
     /// As [`Engine::reap`](crate::Engine::reap).
     pub(crate) fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let Some(stops) = self.stops else { return self.reap_within(min, max, timeout, done) };
+        let (before, left) = (done.len(), LAST.saturating_sub(stops.elapsed()));
+        let limit = timeout.map_or(left, |timeout| timeout.min(left));
+        self.reap_within(min, max, Some(limit), done)?;
+        if done.len() == before && stops.elapsed() >= LAST {
+            self.give_up(done);
+        }
+        Ok(())
+    }
+
+    fn reap_within(
         &mut self,
         min: usize,
         max: usize,
@@ -121,20 +166,53 @@ impl Tickets {
         }
     }
 
-    /// Waits until the library has done everything that it was asked.
-    pub(crate) fn drain(&mut self) {
+    /// The job has been told to end: what is in flight is waited for a while, and not for ever.
+    pub(crate) fn stop(&mut self) {
+        self.stops.get_or_insert_with(Instant::now);
+    }
+
+    /// Units that the library does not complete are over. It may go on with them whenever it likes: tickets and buffers stay
+    /// where they are until the process ends.
+    fn give_up(&mut self, done: &mut Vec<Completion>) {
         let Some(completions) = &mut self.completions else { return };
-        let mut done = Vec::new();
-        while completions.in_flight() > 0 {
-            if completions.reap(1, usize::MAX, None, &mut done).is_err() {
-                return;
+        for unit in 0..self.all.len() as u32 {
+            if completions.take_back(unit) {
+                self.is_given_up = true;
+                LENT.store(true, Relaxed);
+                done.push(Completion { unit, outcome: Err(Errno(libc::ETIMEDOUT)) });
             }
-            done.clear();
         }
     }
 
-    /// What became of a unit that is not in flight.
+    /// Whether the library has units that nobody waits for any more.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up
+    }
+
+    /// Waits until the library has done everything that it was asked, but not for ever. False when it has not: then nothing
+    /// that it knows of may go.
+    pub(crate) fn drain(&mut self) -> bool {
+        self.stop();
+        let mut done = Vec::new();
+        while self.completions.as_ref().is_some_and(|completions| completions.in_flight() > 0) {
+            if self.reap(1, usize::MAX, None, &mut done).is_err() {
+                self.give_up(&mut done);
+            }
+            done.clear();
+        }
+        !self.is_given_up
+    }
+
+    /// Leaves everything where it is for the library, which may use it until the process ends.
+    pub(crate) fn leave(&mut self) {
+        std::mem::forget(std::mem::replace(self, Tickets::new(false)));
+    }
+
+    /// What became of a unit that is not in flight; `None` = nobody knows.
     pub(crate) fn flight(&self, unit: u32) -> Option<Flight> {
+        if self.is_given_up {
+            return None;
+        }
         // SAFETY: whoever asks has reaped the unit.
         self.all.get(unit as usize).map(|ticket| unsafe { *ticket.flight.get() })
     }
@@ -166,6 +244,7 @@ impl Flight {
             (Act::Other, 0..) => return Ok(self.length),
             (Act::ReadOrZeros, result) if result == -i64::from(libc::ENOENT) => 0,
             (_, result) if result < 0 => return Err(errno(result)),
+            (Act::Partly, result) => return Ok((result as u64).min(self.length)),
             (_, result) => (result as u64).min(self.length),
         };
         match self.act {
@@ -174,7 +253,7 @@ impl Flight {
                 // SAFETY: the caller promises that the buffer is valid for this.
                 unsafe { self.buffer.add(read as usize).write_bytes(0, (self.length - read) as usize) };
             }
-            Act::Read | Act::Other => return Err(Errno(libc::ENODATA)),
+            Act::Read | Act::Partly | Act::Other => return Err(Errno(libc::ENODATA)),
         }
         Ok(self.length)
     }
@@ -192,6 +271,66 @@ mod tests {
     }
 
     #[test]
+    fn who_refuses_a_unit_and_completes_it_does_it_once() {
+        let mut tickets = Tickets::new(false);
+        let layout = BufferLayout { start: 8 as *mut u8, stride: 0, count: 2, depth: 2, files: 1 };
+        tickets.prepare("rados", &layout).unwrap();
+        let unit = Unit {
+            buffer: std::ptr::null_mut(),
+            length: 4,
+            offset: 0,
+            index: 0,
+            file: 0,
+            operation: iolite_types::Operation::Write,
+            priority: 0,
+        };
+        assert!(tickets.begin(&unit, Act::Other).is_ok());
+        assert_eq!(tickets.refused(0, -libc::EIO), Some(Errno(libc::EIO)));
+        let ticket = tickets.begin(&unit, Act::Other).unwrap();
+        // SAFETY: the ticket is there.
+        unsafe { (*ticket).complete(0) };
+        assert_eq!(tickets.refused(0, -libc::EIO), None);
+        let mut done = Vec::new();
+        tickets.reap(0, 2, None, &mut done).unwrap();
+        assert_eq!((done.len(), done[0].outcome), (1, Ok(4)));
+        tickets.reap(0, 2, None, &mut done).unwrap();
+        assert_eq!(done.len(), 1);
+    }
+
+    #[test]
+    fn a_library_that_never_answers_hangs_nobody() {
+        let mut tickets = Tickets::new(false);
+        let layout = BufferLayout { start: 8 as *mut u8, stride: 0, count: 2, depth: 2, files: 1 };
+        tickets.prepare("rados", &layout).unwrap();
+        let unit = |index| Unit {
+            buffer: std::ptr::null_mut(),
+            length: 4,
+            offset: 0,
+            index,
+            file: 0,
+            operation: iolite_types::Operation::Write,
+            priority: 0,
+        };
+        let first = tickets.begin(&unit(0), Act::Other).unwrap();
+        let second = tickets.begin(&unit(1), Act::Other).unwrap();
+        // SAFETY: the ticket is there.
+        unsafe { (*first).complete(0) };
+        // It was told to end long ago.
+        tickets.stops = Instant::now().checked_sub(LAST);
+        let mut done = Vec::new();
+        tickets.reap(1, 2, None, &mut done).unwrap();
+        assert_eq!((done.len(), tickets.is_given_up()), (1, false), "what is complete is told first");
+        tickets.reap(1, 2, None, &mut done).unwrap();
+        assert_eq!((done.len(), done[1].outcome), (2, Err(Errno(libc::ETIMEDOUT))));
+        assert!(tickets.begin(&unit(0), Act::Other).is_err() && !tickets.drain() && has_lent_memory());
+        // SAFETY: the ticket is there. It comes too late.
+        unsafe { (*second).complete(0) };
+        tickets.reap(0, 2, Some(Duration::ZERO), &mut done).unwrap();
+        assert_eq!(done.len(), 2);
+        tickets.leave();
+    }
+
+    #[test]
     fn what_is_not_there_is_an_error_or_zeros() {
         let missing = -i64::from(libc::ENOENT);
         assert_eq!(outcome(Act::Read, 4), (Ok(4), [7; 4]));
@@ -200,6 +339,8 @@ mod tests {
         assert_eq!(outcome(Act::ReadOrZeros, 1), (Ok(4), [7, 0, 0, 0]));
         assert_eq!(outcome(Act::ReadOrZeros, missing), (Ok(4), [0; 4]));
         assert_eq!(outcome(Act::ReadOrZeros, -5), (Err(Errno(5)), [7; 4]));
+        assert_eq!(outcome(Act::Partly, 3), (Ok(3), [7; 4]));
+        assert_eq!(outcome(Act::Partly, missing), (Err(Errno(libc::ENOENT)), [7; 4]));
         assert_eq!(outcome(Act::Other, 0), (Ok(4), [7; 4]));
         assert_eq!(outcome(Act::Other, -28), (Err(Errno(libc::ENOSPC)), [7; 4]));
     }

@@ -1,0 +1,174 @@
+//! A GlusterFS volume of one brick for tests, on a server in name spaces of its own: it takes no loopback address. Clients
+//! are started in its network. It ends with the test, with everything in its name spaces.
+
+use crate::ceph::keeper;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// For how long the server may take until it serves.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What is done in the name spaces before the server starts.
+const SCRIPT: &str = "set -e
+ip link set lo up
+ip link add v0 type veth peer name v1
+ip addr add 10.77.0.1/24 dev v0
+ip link set v0 up
+ip link set v1 up
+mkdir -p lib log brick /var/lib/glusterd /var/log/glusterfs
+mount --bind lib /var/lib/glusterd
+mount --bind log /var/log/glusterfs
+mount -t tmpfs none /run
+mkdir /run/gluster
+glusterd -N &
+wait";
+
+/// A server with a volume.
+pub struct Gluster {
+    /// Its death is that of everything in the name spaces.
+    outside: Child,
+    /// The first process in them.
+    inside: u32,
+    directory: PathBuf,
+}
+
+impl Gluster {
+    /// The volume.
+    pub const VOLUME: &'static str = "vol";
+    /// Where its server is, as clients in its network see it.
+    pub const SERVER: &'static str = "10.77.0.1";
+
+    /// Starts one that keeps its files in `directory`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    ///
+    /// # Panics
+    /// When it is there and does not start.
+    pub fn start(directory: &Path) -> Result<Gluster, String> {
+        // SAFETY: takes nothing and cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err("only root can make name spaces for a GlusterFS server".to_owned());
+        }
+        if !["/usr/sbin/glusterd", "/sbin/glusterd"].iter().any(|place| Path::new(place).exists()) {
+            return Err(
+                "glusterd is not installed (glusterfs-server, which scripts/test --everything installs)"
+                    .to_owned(),
+            );
+        }
+        let directory = directory.join("gluster");
+        fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+        let mut command = Command::new("unshare");
+        command.args(["-m", "-n", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT]);
+        let log = fs::File::create(directory.join("server.log")).map_err(|error| error.to_string())?;
+        command.current_dir(&directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let outside = keeper(command).map_err(|error| format!("unshare: {error}"))?;
+        let mut gluster = Gluster { outside, inside: 0, directory };
+        let end = Instant::now() + PATIENCE;
+        while !gluster.serves() {
+            let words = || fs::read_to_string(gluster.directory.join("server.log")).unwrap_or_default();
+            if let Ok(Some(status)) = gluster.outside.try_wait() {
+                return Err(format!("name spaces for GlusterFS are not to be had: {status}: {}", words()));
+            }
+            assert!(Instant::now() < end, "glusterd does not serve: {}", words());
+            thread::sleep(Duration::from_millis(50));
+        }
+        let brick = format!("{}:{}", Gluster::SERVER, gluster.brick().display());
+        // (Not every file system takes the attributes that a brick has.)
+        gluster.tell(&["volume", "create", Gluster::VOLUME, &brick, "force"])?;
+        gluster.tell(&["volume", "start", Gluster::VOLUME])?;
+        Ok(gluster)
+    }
+
+    fn serves(&mut self) -> bool {
+        let parent = self.outside.id();
+        let children =
+            fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        let child = children.split_whitespace().next().and_then(|child| child.parse().ok());
+        self.inside = child.unwrap_or(0);
+        child.is_some() && self.tell(&["pool", "list"]).is_ok()
+    }
+
+    /// Has the server do something.
+    ///
+    /// # Errors
+    /// What it says.
+    pub fn tell(&self, words: &[&str]) -> Result<(), String> {
+        let mut command = Command::new("timeout");
+        command.args(["60", "nsenter", "-t", &self.inside.to_string(), "-m", "-n", "-p"]);
+        command.args(["gluster", "--mode=script"]).args(words).stdin(Stdio::null());
+        let told = command.output().map_err(|error| format!("nsenter: {error}"))?;
+        let said = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+        match told.status.success() {
+            true => Ok(()),
+            false => {
+                Err(format!("gluster {}: {}{}", words.join(" "), said(&told.stdout), said(&told.stderr)))
+            }
+        }
+    }
+
+    /// A program in the server's network.
+    pub fn client(&self, program: &Path) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.inside.to_string(), "-n"]).arg(program);
+        command
+    }
+
+    /// Where the brick has its files.
+    pub fn brick(&self) -> PathBuf {
+        self.directory.join("brick")
+    }
+
+    /// How many connections there are to the server itself.
+    pub fn connections(&self) -> usize {
+        let all = fs::read_to_string(format!("/proc/{}/net/tcp", self.inside)).unwrap_or_default();
+        // Port 24007 at the other end, established.
+        let is_one = |line: &&str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            matches!(words[..], [_, _, other, "01", ..] if other.ends_with(":5DC7"))
+        };
+        all.lines().filter(is_one).count()
+    }
+
+    /// Sends the server of the brick a signal.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn signal_brick(&self, signal: i32) {
+        let name = self.brick().display().to_string();
+        let processes = fs::read_dir("/proc").expect("there are processes").flatten();
+        let is_it = |id: &i32| {
+            let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words);
+            words.contains("glusterfsd\0") && words.contains(&name)
+        };
+        let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let id = ids.find(is_it).expect("the brick's server runs");
+        // SAFETY: takes nothing but integers. Its name has a directory that nobody else uses.
+        unsafe { libc::kill(id, signal) };
+    }
+
+    /// Starts the server of the brick again.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub fn start_brick(&self) -> Result<(), String> {
+        self.tell(&["volume", "start", Gluster::VOLUME, "force"])
+    }
+}
+
+impl Drop for Gluster {
+    fn drop(&mut self) {
+        // A child of ours that has not been waited for: nobody else has its number.
+        let _ = self.outside.kill();
+        let _ = self.outside.wait();
+        // The name space is gone when all in it are, which is soon.
+        let end = Instant::now() + Duration::from_secs(10);
+        while Path::new(&format!("/proc/{}", self.inside)).exists() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
