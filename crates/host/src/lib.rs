@@ -4,6 +4,7 @@
 //! [`ThisMachine`] reads what it is asked for from the system and remembers the answer, so that everything in a run is
 //! decided from the same facts; [`MadeUp`] answers with values that a test has chosen.
 
+pub mod about;
 mod control_groups;
 mod cpus;
 mod device_class;

@@ -9,6 +9,7 @@ macro_rules! line {
 
 mod dedupe;
 mod log2csv;
+mod report;
 mod source;
 mod trace;
 mod verify_state;
@@ -30,6 +31,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
             "log2csv" => log2csv::run(program, &asked),
+            "report" => report::run(program, &asked),
             "trace" => trace::run(program, &asked),
             "verify-state" => verify_state::run(&asked),
             "zipf" => zipf::run(&asked),

@@ -65,6 +65,8 @@ impl Write for Shown<'_> {
 /// The report's destination.
 pub struct Console {
     file: Option<Destination>,
+    /// Where a page goes that is made beside the report.
+    page: Option<Destination>,
     stream: Stream,
     error: Option<io::Error>,
 }
@@ -124,13 +126,13 @@ impl std::fmt::Display for OpenError {
 impl Console {
     /// Opens what `--output` names. `output_is_data`: a job writes its data to standard output.
     pub fn open(run: &RunOptions, output_is_data: bool) -> Result<Console, OpenError> {
-        let open = |path: &Path| {
-            Destination::open(path)
-                .map_err(|error| OpenError(format!("--output={}: {error}", path.display())))
+        let open = |what: &str, path: &Path| {
+            Destination::open(path).map_err(|error| OpenError(format!("{what}{}: {error}", path.display())))
         };
-        let file = run.output.as_deref().map(open).transpose()?;
+        let file = run.output.as_deref().map(|path| open("--output=", path)).transpose()?;
+        let page = run.page_file().map(|path| open("--output-format=html: ", &path)).transpose()?;
         let stream = if output_is_data { Stream::Error } else { Stream::Output };
-        Ok(Console { file, stream, error: None })
+        Ok(Console { file, page, stream, error: None })
     }
 
     /// Writes a part of the report. The first error is kept and told at the end.
@@ -164,6 +166,16 @@ impl Console {
             };
             LastError { error, what_then }
         })
+    }
+
+    /// Writes the page that is made beside the report, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_page(&mut self, bytes: &[u8]) -> Result<(), LastError> {
+        let Some(page) = &mut self.page else { return Ok(()) };
+        let written = page.write(bytes, write_in_parts).and_then(|()| page.complete());
+        written.map_err(|error| LastError { error, what_then: "; the one that lacks is the page" })
     }
 
     /// Writes to the terminal, past the report. That nobody can see it is no error.

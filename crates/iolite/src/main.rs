@@ -8,6 +8,7 @@ mod console;
 mod debug;
 mod destination;
 mod external;
+mod facts;
 mod merge;
 mod run_files;
 mod self_tests;
@@ -188,13 +189,14 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
         }
     };
     let mut session = Session::new(name, program(name), run, &mut console);
+    session.record(&plan, &machine);
     session.begin(&plan, &std::mem::take(warnings));
     // Until the report is written.
     let performed = HeldSignals::new().and_then(|held| {
         let outcome = prepared.perform(session.settings(), &mut |event| session.take(event))?;
         Ok((held, outcome))
     });
-    let (held, outcome) = match performed {
+    let (held, mut outcome) = match performed {
         Ok(performed) => performed,
         Err(error) => {
             tell_refusal(name, &error);
@@ -207,7 +209,7 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
     held.give_up_when_asked(outcome.requests, console::taken, INTERRUPTED.into(), move || {
         complain(name, &"the report is given up: nobody takes it");
     });
-    if let Err(error) = session.end(&outcome.report) {
+    if let Err(error) = session.end(&mut outcome.report) {
         complain(name, &error);
         return 1;
     }

@@ -25,6 +25,17 @@ pub fn check(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<(),
             return Err(refused(format!("grow in {}, which is {what}", beside.display())));
         }
     }
+    if let Some(path) = run.page_file() {
+        for path in [destination::beside(&path), path] {
+            if let Some(what) = there(&path) {
+                let how = format!(
+                    "the page would go into {}, which is {what}; give --output another name",
+                    path.display()
+                );
+                return Err(OpenError::taken("--output-format=html", &how));
+            }
+        }
+    }
     if run.bandwidth_log {
         for name in iolite_run::BANDWIDTH_LOGS {
             if let Some(what) = there(name.as_ref()) {

@@ -2,14 +2,16 @@
 
 use crate::act;
 use crate::console::{self, Console, LastError};
-use crate::diagnostic;
+use crate::{diagnostic, facts};
+use iolite_host::Machine;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
+use iolite_page::Html;
 use iolite_plan::{JobPlan, Plan};
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_run::{Settings, Trigger};
-use iolite_stats::{Event, EventKind, JobError, Report, Snapshot};
+use iolite_stats::{Event, EventKind, Facts, JobError, MOST_WITH_LATENCIES, Recorder, Report, Snapshot};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,10 @@ pub struct Session<'a> {
     last_newline: Instant,
     /// The slices of `--profile=act`.
     slices: Option<act::Slices>,
+    /// The run over time, for formats that have it.
+    recorder: Option<Recorder>,
+    facts: Option<Facts>,
+    workers: usize,
 }
 
 impl<'a> Session<'a> {
@@ -37,6 +43,9 @@ impl<'a> Session<'a> {
             console,
             live: LiveLine::default(),
             last_newline: Instant::now(),
+            recorder: None,
+            facts: None,
+            workers: 0,
             slices: (run.profile.as_deref() == Some("act")).then(act::Slices::default),
         }
     }
@@ -61,13 +70,34 @@ impl<'a> Session<'a> {
                 command: self.run.trigger.clone(),
             },
             bandwidth_log: self.run.bandwidth_log,
-            snapshot_latencies: false,
+            sample_interval: self.recorder.is_some().then(|| Recorder::interval(self.workers)),
+            sample_latencies: self.workers <= MOST_WITH_LATENCIES,
         }
     }
 
     /// Whether a person reads the report. Programs get nothing but what they parse.
     fn is_readable(&self) -> bool {
         self.run.output_format.contains(&OutputFormat::Normal)
+    }
+
+    /// Records what the run does over time, and what it is on, if a format has that.
+    pub fn record(&mut self, plan: &Plan, machine: &dyn Machine) {
+        let asked = |format| self.run.output_format.contains(&format);
+        let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
+        // Under another name, JSON is what people know of that.
+        if !asked(OutputFormat::Html) && (!is_told || self.name.is_strict()) {
+            return;
+        }
+        let mut blocks = vec![None; plan.workers.len()];
+        for (block, members) in (0..).zip(plan.reporting_blocks()) {
+            for worker in members {
+                let is_reported = plan.job_of(&plan.workers[worker]).report.is_reported;
+                blocks[worker] = is_reported.then_some(block);
+            }
+        }
+        self.workers = blocks.len();
+        self.recorder = Some(Recorder::new(blocks));
+        self.facts = Some(facts::of(plan, machine));
     }
 
     /// Announces the jobs, behind warnings about the input that are lines of the report.
@@ -95,7 +125,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn end(&mut self, report: &Report) -> Result<(), LastError> {
+    pub fn end(&mut self, report: &mut Report) -> Result<(), LastError> {
         let erased = self.live.erase();
         if !erased.is_empty() {
             self.console.show(&erased);
@@ -108,8 +138,24 @@ impl<'a> Session<'a> {
                 console::print_error(&slices.text());
             }
         }
-        let text = self.text_of(report);
-        self.console.write_last(&text)
+        report.series = self.recorder.take().and_then(|recorder| recorder.series());
+        report.facts = self.facts.take();
+        self.write_last(report)
+    }
+
+    /// Writes a report in all formats that were asked for, each to where it goes.
+    fn write_last(&mut self, report: &Report) -> Result<(), LastError> {
+        let mut text = self.text_of(report);
+        let mut page = Vec::new();
+        if self.run.output_format.contains(&OutputFormat::Html) {
+            // Writing to memory does not fail.
+            let _ = Html.write(report, &self.program, &mut page);
+        }
+        if self.run.output_format == [OutputFormat::Html] {
+            text.append(&mut page);
+        }
+        let written = self.console.write_last(&text);
+        written.and(self.console.write_page(&page))
     }
 
     /// Writes the report of a run that did not begin, in the formats that programs parse. People have read why.
@@ -122,14 +168,13 @@ impl<'a> Session<'a> {
             terse_version: self.run.terse_version,
             ..RunOptions::default()
         });
-        if self.exporters.is_empty() {
+        if !has_program_format(self.run) {
             return Ok(());
         }
-        let text = self.text_of(report);
-        self.console.write_last(&text)
+        self.write_last(report)
     }
 
-    /// A report in the formats that were asked for.
+    /// A report in the formats that were asked for, but for a page, of which there is one, at the end.
     fn text_of(&self, report: &Report) -> Vec<u8> {
         let mut bytes = Vec::new();
         for exporter in &self.exporters {
@@ -170,6 +215,11 @@ impl Session<'_> {
             }
             EventKind::Failed { pid, error } => self.failed(pid, &error),
             EventKind::Snapshot(snapshot) => self.snapshot(&snapshot),
+            EventKind::Sample(snapshot) => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.take(*snapshot);
+                }
+            }
             EventKind::Status(report) => {
                 self.clear_line();
                 let text = self.text_of(&report);

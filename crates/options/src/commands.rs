@@ -127,6 +127,22 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "report",
+        operand: "result.json",
+        choices: &[],
+        help: "A page with words, figures and pictures, of a stored result",
+        details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one HTML file of it that \
+                  needs nothing else. json+ has the histograms that the distribution of latency is drawn from, and reports of \
+                  iolite have the run over time. Of several reports in a file (--status-interval), the last is taken. - is \
+                  standard input. docs/results.md says what is on the page.",
+        options: &[word(
+            'o',
+            "output",
+            "page.html",
+            "Write the page to this file (default: standard output)",
+        )],
+    },
+    Command {
         name: "trace",
         operand: "file",
         choices: &[],

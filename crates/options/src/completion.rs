@@ -98,7 +98,7 @@ fn run_value(option: &run_options::RunOption) -> Value {
         "enghelp" => Value::Words(engine_names()),
         "output" | "aux-path" => Value::File,
         "section" => Value::Section,
-        "output-format" => Value::Words(vec!["normal", "json", "json+", "terse"]),
+        "output-format" => Value::Words(vec!["normal", "json", "json+", "terse", "html"]),
         "terse-version" => Value::Words(vec!["2", "3", "4", "5"]),
         "eta" => Value::Words(vec!["always", "never", "auto"]),
         "profile" => Value::Words(crate::profiles::ALL.iter().map(|profile| profile.name).collect()),

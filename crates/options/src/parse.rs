@@ -88,6 +88,7 @@ pub(crate) fn parse_in(
         warnings.extend(files_without_jobs(&paths, &files));
     }
     warnings.extend(trigger_never_pulled(&asked));
+    errors.extend(page_without_place(&asked, name));
 
     let errors = tidy(errors, paths.clone());
     let warnings = tidy(warnings, paths.clone());
@@ -227,6 +228,28 @@ fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
         let message = "--trigger: nothing pulls it without --trigger-file or --trigger-timeout".to_owned();
         Diagnostic { origin: Some(Origin::CommandLine(0)), message }
     })
+}
+
+/// A page that is made beside other formats goes into a file of its own, which has its name from that of the report.
+fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
+    let run = &asked.run;
+    if !run.output_format.contains(&OutputFormat::Html) {
+        return None;
+    }
+    let has_others = run.output_format.len() > 1 || asked.append_terse;
+    let why = match &run.output {
+        // fio has no such format, and its jobs are refused.
+        _ if name.is_strict() => "unknown format \"html\" (normal, json, json+ or terse)",
+        None if has_others => {
+            "beside other formats, the page goes into a file of its own, FILE.html, and needs --output=FILE.json or the like"
+        }
+        Some(output) if has_others && output.with_extension("html") == *output => {
+            "the page goes into the file with this ending; give --output one with another"
+        }
+        _ => return None,
+    };
+    let message = format!("--output-format=html: {why}");
+    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
 /// Sorts by place and removes duplicates: a wrong default would otherwise be reported for every job.

@@ -23,6 +23,7 @@ pub enum OutputFormat {
     Json,
     JsonPlus,
     Terse,
+    Html,
 }
 
 /// `--debug`: which internal events to print.
@@ -75,6 +76,15 @@ pub struct RunOptions {
     pub trigger_timeout: Option<u64>,
     /// `--trigger`: the command that the trigger runs.
     pub trigger: Option<String>,
+}
+
+impl RunOptions {
+    /// The file that a page goes to that is made beside other formats: that of the report, with another ending. A page alone
+    /// goes where a report goes.
+    pub fn page_file(&self) -> Option<PathBuf> {
+        let is_beside = self.output_format.contains(&OutputFormat::Html) && self.output_format.len() > 1;
+        self.output.as_ref().filter(|_| is_beside).map(|output| output.with_extension("html"))
+    }
 }
 
 impl Default for RunOptions {

@@ -202,7 +202,10 @@ pub(crate) static ALL: &[RunOption] = &[
         "output-format",
         'F',
         Required("formats"),
-        &["Report in these formats, separated by commas: normal, json, json+,", "terse (default normal)"],
+        &[
+            "Report in these formats, separated by commas: normal, json, json+,",
+            "terse, html (default normal)",
+        ],
         Some(output_format),
     ),
     option(
@@ -470,7 +473,8 @@ fn output_format(asked: &mut Asked, value: &str) -> Result<(), String> {
             "json" => OutputFormat::Json,
             "json+" => OutputFormat::JsonPlus,
             "terse" | "minimal" => OutputFormat::Terse,
-            _ => return Err(format!("unknown format \"{name}\" (normal, json, json+ or terse)")),
+            "html" => OutputFormat::Html,
+            _ => return Err(format!("unknown format \"{name}\" (normal, json, json+, terse or html)")),
         };
         if !formats.contains(&format) {
             formats.push(format);

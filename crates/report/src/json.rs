@@ -3,6 +3,7 @@
 //! Scripts match keys, and some match lines, so keys, nesting, order, number types and white space are those of fio
 //! 3.42: two blanks per level, ` : ` between key and value, six decimals for numbers that are not integers.
 
+mod over_time;
 mod writer;
 
 use crate::rates::Block;
@@ -53,6 +54,7 @@ impl Exporter for Json {
         }
         if program.is_itself() {
             side_by_side(&mut json, report)?;
+            over_time::write(&mut json, report)?;
         }
         json.close_root()
     }

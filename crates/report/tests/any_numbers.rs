@@ -226,7 +226,7 @@ proptest! {
         let per_cpu = cpus.len() > 2;
         let cpus = cpus.into_iter().map(|(cpu, percent, unit_us)| IdleCpu { cpu, percent, unit_us }).collect();
         let idleness = Some(IdleReport { cpus, per_cpu });
-        let report = Report { timestamp_ms, global_options: Vec::new(), jobs, groups, disks, idleness };
+        let report = Report { timestamp_ms, jobs, groups, disks, idleness, ..Report::default() };
         let program = Program { version: "fio-3.42".into(), own_version: "iolite-0.1.0".into() };
         let text = |exporter: &dyn Exporter| {
             let mut out = Vec::new();

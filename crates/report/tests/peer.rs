@@ -247,8 +247,8 @@ fn report(json: &Value, display: &Display) -> Report {
         global_options: options(&json["global options"]),
         groups: groups(&jobs, display),
         jobs,
-        idleness: None,
         disks: json["disk_util"].as_array().into_iter().flatten().map(disk).collect(),
+        ..Report::default()
     }
 }
 

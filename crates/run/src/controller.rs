@@ -148,8 +148,9 @@ pub struct Controller<'a> {
     spawner_gone: bool,
     /// Nobody is left who could send messages.
     deaf: bool,
-    /// When the status line, a report on the way and a slice are due; `u64::MAX` = never.
+    /// When the status line, a sample for the series, a report on the way and a slice are due; `u64::MAX` = never.
     next_eta: u64,
+    next_series: u64,
     next_status: u64,
     next_slice: u64,
     /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = there are none.
@@ -238,6 +239,7 @@ impl<'a> Controller<'a> {
             spawner_gone: false,
             deaf: false,
             next_eta: after(settings.eta_interval),
+            next_series: after(settings.sample_interval),
             next_status: after(settings.status_interval),
             next_slice: after(settings.slice_interval),
             next_interrupt: u64::MAX,
@@ -258,6 +260,7 @@ impl<'a> Controller<'a> {
         self.idle_meter.iter().for_each(IdleMeter::end);
         self.finish_trigger(events);
         self.log_bandwidth(true, events);
+        self.tell_sample(events);
         let report = self.report();
         let has_failed = |member: &&Member| {
             member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
@@ -277,6 +280,7 @@ impl<'a> Controller<'a> {
             return Ok(());
         }
         self.idle_meter.iter().for_each(IdleMeter::begin);
+        self.tell_sample(events);
         self.begin_wave();
         self.watch.begin(self.now());
         while !self.is_over() {
@@ -348,6 +352,7 @@ impl<'a> Controller<'a> {
             self.next_of_samples(),
             self.next_look().unwrap_or(u64::MAX),
             self.next_eta,
+            self.next_series,
             self.next_status,
             self.next_slice,
             self.next_interrupt,

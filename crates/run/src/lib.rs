@@ -43,8 +43,10 @@ use std::time::Duration;
 pub struct Settings {
     /// The time between two snapshots for the status line; `None` = no status line.
     pub eta_interval: Option<Duration>,
-    /// Snapshots hold the latencies of each worker, for readers that show more than a status line.
-    pub snapshot_latencies: bool,
+    /// The time between two snapshots for the run's series; `None` = there is none.
+    pub sample_interval: Option<Duration>,
+    /// Those snapshots hold the latencies of each worker.
+    pub sample_latencies: bool,
     /// The time between two reports on the way; `None` = only when SIGUSR1 asks for one.
     pub status_interval: Option<Duration>,
     /// The length of the slices of the run that are reported separately; `None` = no slices.

@@ -34,7 +34,7 @@ impl Scene<'_> {
             EventKind::Failed { error, .. } => self.failures.push(error),
             EventKind::Status(_) => self.reports += 1,
             EventKind::Warning(_) | EventKind::Trouble(_) | EventKind::WrongData(_) => {}
-            EventKind::Slice(_) | EventKind::Terminating(_) => {}
+            EventKind::Sample(_) | EventKind::Slice(_) | EventKind::Terminating(_) => {}
         }
     }
 }

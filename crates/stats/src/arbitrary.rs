@@ -219,7 +219,17 @@ pub fn report() -> BoxedStrategy<Report> {
         .prop_map(|(timestamp_ms, global_options, jobs, disks, idleness)| {
             let groups = vec![group(0), group(1)];
             let timestamp_ms = timestamp_ms.into();
-            Report::merge([Report { timestamp_ms, global_options, jobs, groups, disks, idleness }])
+            let series = Some(Series { begin_ns: u64::from(jobs[0].identity.block), ..Series::default() });
+            Report::merge([Report {
+                timestamp_ms,
+                global_options,
+                jobs,
+                groups,
+                disks,
+                idleness,
+                series,
+                facts: Some(Facts::default()),
+            }])
         })
         .boxed()
 }

@@ -58,6 +58,8 @@ pub enum EventKind {
     },
     /// Where the run stands, for the status line.
     Snapshot(Box<Snapshot>),
+    /// Where the run stands, for its series: at even intervals, with latencies.
+    Sample(Box<Snapshot>),
     /// A full report on the way, because somebody asked for it.
     Status(Box<Report>),
     /// A slice of the run is over; the report is of everything so far.

@@ -116,6 +116,14 @@ impl Histogram {
         self.counts.iter().copied().enumerate().filter(|&(_, count)| count > 0)
     }
 
+    /// By how much the buckets of a later state of this histogram have grown: those that have, ascending.
+    pub fn growth_to(&self, later: &Histogram) -> Vec<(u16, u32)> {
+        let before = |bucket: usize| self.counts.get(bucket).copied().unwrap_or(0);
+        let grown = later.occupied().map(|(bucket, count)| (bucket, count.saturating_sub(before(bucket))));
+        let fits = |(bucket, count): (usize, u64)| (bucket as u16, u32::try_from(count).unwrap_or(u32::MAX));
+        grown.filter(|&(_, count)| count > 0).map(fits).collect()
+    }
+
     /// For each percentile (ascending, 0..=100): the midpoint of the first bucket up to which at least that share of
     /// all values lies. Zeros if there are no values.
     pub fn percentiles(&self, percentiles: &[f64]) -> Vec<u64> {

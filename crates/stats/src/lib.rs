@@ -7,6 +7,7 @@
 mod arbitrary;
 mod distribution;
 mod event;
+mod facts;
 mod histogram;
 mod idle;
 mod latency;
@@ -17,11 +18,13 @@ mod rate;
 mod report;
 mod samples;
 mod serial;
+mod series;
 mod snapshot;
 mod steady;
 
 pub use distribution::*;
 pub use event::*;
+pub use facts::*;
 pub use histogram::*;
 pub use idle::*;
 pub use latency::*;
@@ -29,5 +32,6 @@ pub use moments::*;
 pub use rate::*;
 pub use report::*;
 pub use samples::*;
+pub use series::*;
 pub use snapshot::*;
 pub use steady::*;

@@ -1,6 +1,9 @@
 //! The report at the end of a run (or, as a status dump, during it), as plain values.
 
-use crate::{Depths, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, SteadyReport};
+use crate::{
+    Depths, Facts, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, Series,
+    SteadyReport,
+};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -20,6 +23,12 @@ pub struct Report {
     pub disks: Vec<DiskReport>,
     /// The idleness of the CPUs, if it was measured.
     pub idleness: Option<IdleReport>,
+    /// The run over time, if it was recorded.
+    #[serde(default)]
+    pub series: Option<Series>,
+    /// What the run was on, if somebody asked.
+    #[serde(default)]
+    pub facts: Option<Facts>,
 }
 
 /// The error that ended a job, or the first error after which it went on.

@@ -2,7 +2,7 @@
 
 use iolite_types::is_standard_stream;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::mpsc;
@@ -12,6 +12,9 @@ use std::time::Duration;
 const NOTICE: Duration = Duration::from_secs(2);
 /// After this time nobody is expected at the other end.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// No report is larger.
+const LARGEST_REPORT: usize = 1 << 30;
 
 /// Opens what the name stands for, as [`iolite_trace::open`] does. The opening of a pipe waits until somebody opens it to
 /// write; that is told in the name of this program, and not waited for without end.
@@ -37,4 +40,27 @@ pub fn open(program: &str, path: &Path) -> io::Result<File> {
         let why = format!("a pipe that nobody opened for writing within {seconds} s");
         Err(io::Error::new(io::ErrorKind::TimedOut, why))
     })
+}
+
+/// All of a text that is no larger than a report may be.
+pub fn text(from: &mut dyn BufRead) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let before = bytes.len();
+        if from.take(64 << 10).read_to_end(&mut bytes)? == 0 {
+            return String::from_utf8(bytes).map_err(|_| no_text());
+        }
+        if bytes[before..].contains(&0) {
+            return Err(no_text());
+        }
+        if bytes.len() > LARGEST_REPORT {
+            let most = LARGEST_REPORT >> 20;
+            return Err(io::Error::other(format!("larger than {most} MiB, as no report is")));
+        }
+    }
+}
+
+/// What is said of bytes that are no text.
+pub fn no_text() -> io::Error {
+    io::Error::other("it is not a text")
 }

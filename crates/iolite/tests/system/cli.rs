@@ -291,6 +291,7 @@ fn questions() -> Vec<String> {
         "completion" => ["bash", "zsh", "fish"].map(|shell| format!("completion {shell}")).to_vec(),
         "dedupe" => vec!["dedupe -p 0 data".to_owned()],
         "log2csv" => vec!["log2csv report.json".to_owned()],
+        "report" => vec!["report report.json".to_owned()],
         "trace" => {
             ["", "--to-job", "--json", "--to-log=3"].map(|more| format!("trace {more} app.log")).to_vec()
         }

@@ -47,6 +47,7 @@ mod offsets;
 mod order;
 mod own_files;
 mod own_storage;
+mod pages;
 mod power_cut;
 mod priorities;
 mod profiles;

@@ -90,7 +90,7 @@ fn mistakes_in_options_of_the_run() {
             "--status-interval=10us",
         ]),
         [
-            "command line: --output-format=json,foo: unknown format \"foo\" (normal, json, json+ or terse)",
+            "command line: --output-format=json,foo: unknown format \"foo\" (normal, json, json+, terse or html)",
             "command line: --terse-version=1: the terse format has versions 2, 3, 4 and 5",
             "command line: --eta-interval=100ms: too short, 250ms is the least",
             "command line: --eta-newline=0: too short, 1ms is the least",

@@ -65,6 +65,12 @@ impl<'a> Writer<'a> {
         self.close_array()
     }
 
+    /// A member whose value takes no more than a line, whatever it is: text in JSON.
+    pub fn line(&mut self, key: &str, value: &str) -> io::Result<()> {
+        self.key(key)?;
+        write!(self.out, "{value}")
+    }
+
     pub fn signed(&mut self, key: &str, value: i64) -> io::Result<()> {
         self.key(key)?;
         write!(self.out, "{value}")

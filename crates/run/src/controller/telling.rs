@@ -22,8 +22,16 @@ impl Controller<'_> {
             && now >= self.next_eta
         {
             self.next_eta = now + interval.as_nanos() as u64;
-            let snapshot = self.snapshot();
+            let snapshot = self.snapshot(false);
             self.tell(None, EventKind::Snapshot(Box::new(snapshot)), events);
+        }
+        if let Some(interval) = self.settings.sample_interval
+            && now >= self.next_series
+        {
+            // At even intervals, however late the controller looks.
+            let interval = interval.as_nanos() as u64;
+            self.next_series += ((now - self.next_series) / interval + 1) * interval;
+            self.tell_sample(events);
         }
         if let Some(interval) = self.settings.status_interval
             && now >= self.next_status
@@ -38,6 +46,14 @@ impl Controller<'_> {
             self.next_slice += interval.as_nanos() as u64;
             let report = Box::new(self.report());
             self.tell(None, EventKind::Slice(report), events);
+        }
+    }
+
+    /// Tells where the run stands, for its series.
+    pub(super) fn tell_sample(&self, events: &mut Events<'_>) {
+        if self.settings.sample_interval.is_some() {
+            let snapshot = self.snapshot(self.settings.sample_latencies);
+            self.tell(None, EventKind::Sample(Box::new(snapshot)), events);
         }
     }
 
@@ -68,13 +84,13 @@ impl Controller<'_> {
         Some(waves.iter().sum())
     }
 
-    pub(super) fn snapshot(&self) -> Snapshot {
+    pub(super) fn snapshot(&self, with_latencies: bool) -> Snapshot {
         let now = self.now();
         let mut snapshot =
             Snapshot { elapsed_ns: now.saturating_sub(self.created), kb_base: 1024, ..Snapshot::default() };
         for worker in &self.plan.workers {
             let job = self.plan.job_of(worker);
-            snapshot.workers.push(self.worker_snapshot(worker.index, job));
+            snapshot.workers.push(self.worker_snapshot(worker.index, job, with_latencies));
             snapshot.kb_base = job.report.display.kb_base;
             snapshot.unit_base = job.report.display.unit_base;
         }
@@ -85,7 +101,7 @@ impl Controller<'_> {
         snapshot
     }
 
-    fn worker_snapshot(&self, index: usize, job: &JobPlan) -> WorkerSnapshot {
+    fn worker_snapshot(&self, index: usize, job: &JobPlan, with_latencies: bool) -> WorkerSnapshot {
         let slot = self.arena.slot(index);
         let member = &self.members[index];
         let mut snapshot = WorkerSnapshot {
@@ -97,7 +113,7 @@ impl Controller<'_> {
             ..WorkerSnapshot::default()
         };
         for direction in Direction::ALL {
-            let (counters, resets) = slot.stats.counters(direction.index(), self.settings.snapshot_latencies);
+            let (counters, resets) = slot.stats.counters(direction.index(), with_latencies);
             snapshot.counters[direction] = counters;
             snapshot.resets = resets;
         }

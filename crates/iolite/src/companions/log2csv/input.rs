@@ -2,15 +2,13 @@
 //! line after line.
 
 use super::windows::Log;
-use crate::companions::source;
+use crate::companions::source::{self, no_text, text};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
 /// The first byte of every zlib stream.
 const ZLIB: u8 = 0x78;
-/// No report is larger.
-const LARGEST_REPORT: usize = 1 << 30;
 /// No line of a log is longer: that of the finest histogram has 1856 counts.
 const LONGEST_LINE: usize = 1 << 20;
 
@@ -68,28 +66,6 @@ impl Source {
     }
 }
 
-/// All of a text that is no larger than a report may be.
-fn text(from: &mut dyn BufRead) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    loop {
-        let before = bytes.len();
-        if from.take(64 << 10).read_to_end(&mut bytes)? == 0 {
-            return String::from_utf8(bytes).map_err(|_| no_text());
-        }
-        if bytes[before..].contains(&0) {
-            return Err(no_text());
-        }
-        if bytes.len() > LARGEST_REPORT {
-            let most = LARGEST_REPORT >> 20;
-            return Err(io::Error::other(format!("larger than {most} MiB, as no report is")));
-        }
-    }
-}
-
-fn no_text() -> io::Error {
-    io::Error::other("it is not a text")
-}
-
 /// Cuts what is written to it into lines.
 struct Lines<'a, 'b> {
     log: &'a mut Log<'b>,
@@ -141,6 +117,7 @@ impl Write for Lines<'_, '_> {
 mod tests {
     use super::*;
     use crate::companions::log2csv::windows::{Grouping, Windows};
+    use std::io::Read;
 
     fn source(bytes: &[u8]) -> io::Result<Source> {
         Source::of("f".into(), Box::new(io::Cursor::new(bytes.to_vec())))

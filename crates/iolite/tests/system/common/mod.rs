@@ -1,5 +1,6 @@
 //! What all tests share: running a program without ever hanging, and reading what it printed.
 
+pub mod browser;
 pub mod comparison;
 pub mod devices;
 pub mod json;

@@ -1,0 +1,121 @@
+//! What a machine and its disks are, for people who read a result later: names and models rather than limits.
+
+use crate::{Disk, Memory};
+use std::fs;
+use std::path::Path;
+
+/// A fact: what it is called, and its value.
+type Fact = (String, String);
+
+/// The machine: `name`, `kernel`, `cpu`, `cpus`, `memory_bytes`. What the system does not tell is left out.
+pub fn this_host() -> Vec<Fact> {
+    let kernel = |what: &str| read(&Path::new("/proc/sys/kernel").join(what));
+    let processors = std::thread::available_parallelism().ok().map(|count| count.to_string());
+    let facts = [
+        ("name", kernel("hostname")),
+        (
+            "kernel",
+            kernel("ostype").zip(kernel("osrelease")).map(|(kind, release)| format!("{kind} {release}")),
+        ),
+        ("cpu", fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| processor(&text))),
+        ("cpus", processors),
+        ("memory_bytes", Memory::now().total.map(|bytes| bytes.to_string())),
+    ];
+    told(facts)
+}
+
+/// A disk: `device`, `model`, `firmware`, `size_bytes`, `rotational`, `scheduler`, `queue`, `logical_block`, and, where it is built on
+/// others, `built_on`.
+pub fn disk(disk: &Disk) -> Vec<Fact> {
+    let attribute = |names: [&str; 2]| names.into_iter().find_map(|name| read(&disk.directory.join(name)));
+    let sectors = read(&disk.directory.join("size")).and_then(|text| text.parse::<u64>().ok());
+    let queue = &disk.queue;
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    let below: Vec<&str> = disk.below.iter().map(|disk| disk.name.as_str()).collect();
+    told([
+        ("device", Some(disk.name.clone())),
+        ("model", attribute(["device/model", "device/name"])),
+        ("firmware", attribute(["device/firmware_rev", "device/rev"])),
+        // Sysfs counts in sectors of 512 bytes, whatever the disk's own are.
+        ("size_bytes", sectors.map(|sectors| sectors.saturating_mul(512).to_string())),
+        ("rotational", queue.rotational.map(|turns| if turns { "yes" } else { "no" }.to_owned())),
+        ("scheduler", queue.scheduler.as_ref().and_then(|scheduler| scheduler.chosen.clone())),
+        ("queue", number(queue.requests)),
+        ("logical_block", number(queue.logical_block)),
+        ("built_on", (!below.is_empty()).then(|| below.join(", "))),
+    ])
+}
+
+/// The name of the file system that is mounted where a path lies, as proc_pid_mountinfo(5) has it: `ext4`.
+pub fn file_system(path: &Path) -> Option<String> {
+    let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    // A file that is still to be made is where its directory is.
+    let path = std::path::absolute(path).ok()?;
+    let place = path.ancestors().find_map(|path| fs::canonicalize(path).ok())?;
+    mounted_at(&text, &place)
+}
+
+/// The innermost mount; of several at one place, the last.
+fn mounted_at(mounts: &str, place: &Path) -> Option<String> {
+    let mounts = mounts.lines().filter_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let point = left.split(' ').nth(4)?.replace("\\040", " ");
+        let kind = right.split(' ').next()?;
+        place.starts_with(&point).then_some((point.len(), kind))
+    });
+    mounts.max_by_key(|&(length, _)| length).map(|(_, kind)| kind.to_owned())
+}
+
+fn read(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn told<const N: usize>(facts: [(&str, Option<String>); N]) -> Vec<Fact> {
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// The name of the first processor in /proc/cpuinfo.
+fn processor(text: &str) -> Option<String> {
+    let fields = text.lines().filter_map(|line| line.split_once(':'));
+    let mut named =
+        fields.filter(|(name, _)| ["model name", "cpu model", "Processor"].contains(&name.trim()));
+    named.next().map(|(_, value)| value.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_processor() {
+        let text = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some   CPU @ 2.00GHz\nmodel name\t: other\n";
+        assert_eq!(processor(text).unwrap(), "Some CPU @ 2.00GHz");
+        assert_eq!(processor("processor : 0\n"), None);
+    }
+
+    #[test]
+    fn the_innermost_mount_counts() {
+        let mounts = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /mnt/a\\040b rw shared:1 - xfs /dev/b rw\n\
+                      3 1 0:3 / /mnt rw - tmpfs t rw\n4 1 0:4 / /mnt rw - btrfs t rw\n";
+        let at = |path: &str| mounted_at(mounts, Path::new(path)).unwrap();
+        assert_eq!(
+            (at("/mnt/a b/c"), at("/mnt/x"), at("/home")),
+            ("xfs".into(), "btrfs".into(), "ext4".into())
+        );
+    }
+
+    #[test]
+    fn what_is_not_told_is_left_out() {
+        let disk = Disk {
+            name: "none0".into(),
+            directory: "/no/such/disk".into(),
+            queue: crate::Queue::default(),
+            below: Vec::new(),
+        };
+        assert_eq!(super::disk(&disk), [("device".to_owned(), "none0".to_owned())]);
+        assert!(this_host().iter().any(|(name, value)| name == "kernel" && value.starts_with("Linux ")));
+        assert!(file_system(Path::new("no/such/file")).is_some());
+    }
+}

@@ -1,0 +1,40 @@
+//! `iolite report`: a page of a stored result.
+
+use super::source;
+use crate::destination::Destination;
+use iolite_options::commands::Asked;
+use iolite_types::is_standard_stream;
+use std::io::BufReader;
+use std::path::Path;
+
+/// The page, or nothing if it went to a file.
+pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
+    let [file] = &asked.operands[..] else {
+        return Err("needs the name of one result in JSON (- is standard input)".to_owned());
+    };
+    let path = Path::new(file);
+    let name =
+        if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
+    let told = |error: std::io::Error| format!("{name}: {error}");
+    let opened = source::open(program, path).map_err(told)?;
+    let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
+    let page = iolite_page::of_text(&text).map_err(|error| match error {
+        iolite_page::PageError::Syntax { .. } => format!("{name}:{error}"),
+        iolite_page::PageError::NoReport(_) => format!("{name}: {error}"),
+    })?;
+    let Some(output) = asked.value('o').map(Path::new) else { return Ok(page) };
+    if let (Ok(from), Ok(to)) = (path.canonicalize(), output.canonicalize())
+        && from == to
+    {
+        return Err(format!("--output={}: that is the result itself; give another name", output.display()));
+    }
+    write(output, page.as_bytes()).map_err(|error| format!("--output={}: {error}", output.display()))?;
+    Ok(String::new())
+}
+
+/// What was there is replaced when the page is complete.
+fn write(output: &Path, page: &[u8]) -> std::io::Result<()> {
+    let mut destination = Destination::open(output)?;
+    destination.write(page, |file, part| file.write_all(part))?;
+    destination.complete()
+}

@@ -1,0 +1,178 @@
+//! A browser without a window, for tests of pages: headless Chromium, driven by WebDriver (<https://www.w3.org/TR/webdriver2/>).
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// No answer of the driver takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A browser with one page.
+pub struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+    _profile: tempfile::TempDir,
+}
+
+impl Browser {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// Why there is none here, in words for a skip.
+    pub fn start() -> Result<Browser, String> {
+        let started =
+            Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut driver = started.map_err(|error| format!("chromedriver cannot be started: {error}"))?;
+        let output = driver.stdout.take().map(BufReader::new);
+        let mut lines = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
+        let port = lines.find_map(|line| {
+            let (_, port) = line.split_once("successfully on port ")?;
+            port.trim_end_matches('.').parse().ok()
+        });
+        // What else it says must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let profile = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mut browser =
+            Browser { driver, port: port.unwrap_or(0), session: String::new(), _profile: profile };
+        if browser.port == 0 {
+            return Err("chromedriver did not say on which port it is".to_owned());
+        }
+        let directory = format!("--user-data-dir={}", browser._profile.path().display());
+        let arguments =
+            ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &directory];
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }}});
+        let answer = browser.call("POST", "/session", &wanted)?;
+        let session = answer["sessionId"].as_str().ok_or_else(|| format!("no browser starts: {answer}"))?;
+        browser.session = format!("/session/{session}");
+        Ok(browser)
+    }
+
+    /// Opens a file.
+    ///
+    /// # Panics
+    /// It cannot be opened.
+    pub fn open(&self, page: &Path) {
+        self.ask("POST", "/url", &json!({ "url": format!("file://{}", page.display()) }));
+    }
+
+    /// Shows pages as on a screen of this size, in light or dark colours.
+    ///
+    /// # Panics
+    /// The browser cannot do that.
+    pub fn show_as(&self, width: u32, height: u32, is_dark: bool) {
+        let scheme = if is_dark { "dark" } else { "light" };
+        for (command, parameters) in [
+            (
+                "Emulation.setDeviceMetricsOverride",
+                json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}),
+            ),
+            (
+                "Emulation.setEmulatedMedia",
+                json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]}),
+            ),
+        ] {
+            self.ask("POST", "/goog/cdp/execute", &json!({"cmd": command, "params": parameters}));
+        }
+    }
+
+    /// What a script in the page returns.
+    ///
+    /// # Panics
+    /// It throws.
+    pub fn run(&self, script: &str) -> Value {
+        self.ask("POST", "/execute/sync", &json!({"script": script, "args": []}))
+    }
+
+    /// Waits until a script in the page returns true.
+    ///
+    /// # Panics
+    /// It does not for too long.
+    pub fn wait_until(&self, script: &str) {
+        let begun = std::time::Instant::now();
+        while self.run(script) != true {
+            assert!(begun.elapsed() < PATIENCE, "it never comes true: {script}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What the page's console has been told since it was last asked.
+    ///
+    /// # Panics
+    /// The driver does not tell.
+    pub fn console(&self) -> Vec<String> {
+        let entries = self.ask("POST", "/se/log", &json!({"type": "browser"}));
+        entries.as_array().into_iter().flatten().map(|entry| entry["message"].to_string()).collect()
+    }
+
+    /// A picture of the page, as PNG in base64.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn screenshot(&self) -> String {
+        let picture = json!({"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": true}});
+        let answer = self.ask("POST", "/goog/cdp/execute", &picture);
+        answer["data"].as_str().expect("a picture").to_owned()
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+        let answer = self.call(method, &format!("{}{path}", self.session), body);
+        answer.unwrap_or_else(|why| panic!("{method} {path}: {why}"))
+    }
+
+    fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        let words = |error: std::io::Error| error.to_string();
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(words)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(words)?;
+        let body = body.to_string();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).map_err(words)?;
+        let answer = answer(&mut BufReader::new(stream)).map_err(words)?;
+        let value: Value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+        match value["value"]["error"].as_str() {
+            Some(error) => Err(format!("{error}: {}", value["value"]["message"])),
+            None => Ok(value["value"].clone()),
+        }
+    }
+}
+
+/// The body of an answer.
+fn answer(stream: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut length = 0;
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if stream.read_line(&mut line)? == 0 || line == "\r\n" {
+            break;
+        }
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+    }
+    let mut body = Vec::new();
+    stream.take(length).read_to_end(&mut body)?;
+    Ok(body)
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            // The browser ends with its session.
+            let _ = self.call("DELETE", &self.session, &Value::Null);
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}

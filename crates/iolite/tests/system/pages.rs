@@ -1,0 +1,269 @@
+//! Reports as pages (`--output-format=html`, `iolite report`), and the series that their pictures are drawn from.
+
+use crate::common::browser::Browser;
+use crate::common::{Json, Program, peers, scratch};
+use iolite_testing::or_skip;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// A job of one second and a half with reads and writes at a depth.
+const JOB: &str = "--name=mix --filename=f --rw=randrw --bs=4k --size=4m --ioengine=libaio --iodepth=4 --time_based --runtime=1500ms";
+
+fn ours() -> Program {
+    Program::own()
+}
+
+fn json(path: &Path) -> Value {
+    Json::parse(&fs::read_to_string(path).unwrap()).0
+}
+
+fn sum(numbers: &Value) -> u64 {
+    numbers.as_array().unwrap().iter().map(|number| number.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn a_series_has_every_io_of_the_report() {
+    let dir = scratch();
+    let line = format!(
+        "{JOB} --name=other --filename=g --rw=write --bs=4k --size=1m --rate=4m --output-format=json --output=r.json"
+    );
+    ours().line(dir.path(), &line).ok();
+    let report = json(&dir.path().join("r.json"));
+    let series = &report["iolite"]["series"];
+    assert_eq!(series["sample_us"], 100_000);
+    let ends = series["end_us"].as_array().unwrap();
+    assert!(ends.windows(2).all(|pair| pair[0].as_u64() < pair[1].as_u64()), "{ends:?}");
+    assert_eq!(series["jobs"].as_array().unwrap().len(), 2, "{series}");
+    for (job, entry) in report["jobs"].as_array().unwrap().iter().zip(series["jobs"].as_array().unwrap()) {
+        for direction in ["read", "write"].into_iter().filter(|of| job[of]["total_ios"] != 0) {
+            let (whole, parts) = (&job[direction], &entry[direction]);
+            assert_eq!(
+                sum(&parts["ios"]),
+                whole["total_ios"].as_u64().unwrap(),
+                "{direction} of {}",
+                job["jobname"]
+            );
+            assert_eq!(sum(&parts["bytes"]), whole["io_bytes"].as_u64().unwrap());
+            // Every latency is in a class of its window.
+            let counted: u64 = parts["clat_classes"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .flat_map(|window| window.as_array().unwrap().iter().skip(1).step_by(2))
+                .map(|count| count.as_u64().unwrap())
+                .sum();
+            assert_eq!(counted, whole["clat_ns"]["N"].as_u64().unwrap());
+        }
+    }
+    let host = &report["iolite"]["host"];
+    assert!(host["kernel"].as_str().unwrap().starts_with("Linux "), "{host}");
+    let target = &report["iolite"]["targets"][0];
+    assert!(
+        target["files"].as_str().unwrap().starts_with('f') && target["file_system"].is_string(),
+        "{target}"
+    );
+}
+
+/// Who calls `fio` gets what fio has, and refusals where that refuses.
+#[test]
+fn under_another_name_there_is_nothing_new() {
+    let dir = scratch();
+    let fio = Program::called_fio(dir.path());
+    let run = fio.line(dir.path(), &format!("{JOB} --output-format=json")).ok();
+    assert_eq!(Json::parse(&run.stdout).0.get("iolite"), None);
+    fio.line(dir.path(), &format!("{JOB} --output-format=html")).refused().says("unknown format \"html\"");
+    for peer in peers!() {
+        assert_ne!(
+            peer.line(dir.path(), &format!("{JOB} --output-format=html")).code(),
+            0,
+            "{}",
+            peer.version()
+        );
+    }
+}
+
+#[test]
+pub fn a_page_goes_beside_other_formats() {
+    let dir = scratch();
+    let line = format!("{JOB} --output-format=html,json+,normal --output=r.json");
+    ours().line(dir.path(), &line).ok();
+    let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    let report = json(&dir.path().join("r.json"));
+    for direction in ["read", "write"] {
+        // Numbers are those of JSON, which has six decimals.
+        let iops = report["jobs"][0][direction]["iops"].as_f64().unwrap();
+        assert!(page.contains(&format!("data-iops=\"{iops}\"")), "{iops}");
+        let p99 = &report["jobs"][0][direction]["clat_ns"]["percentile"]["99.000000"];
+        assert!(page.contains(&format!("data-p=\"99\" data-ns=\"{p99}\"")), "{p99}");
+    }
+    // The page of the stored report is the same.
+    ours().line(dir.path(), "report r.json -o again.html").ok();
+    assert_eq!(fs::read_to_string(dir.path().join("again.html")).unwrap(), page);
+    assert_eq!(ours().line(dir.path(), "report r.json").ok().stdout, page);
+    // Alone, it goes where a report goes, once, whatever is asked for on the way.
+    let alone =
+        ours().line(dir.path(), &format!("{JOB} --output-format=html --status-interval=300ms")).ok().stdout;
+    assert!(alone.starts_with("<!doctype html>") && alone.matches("<!doctype").count() == 1);
+}
+
+#[test]
+fn a_page_needs_a_place() {
+    let dir = scratch();
+    for (line, why) in [
+        ("--output-format=html,json", "goes into a file of its own, FILE.html, and needs --output=FILE.json"),
+        ("--output-format=html --append-terse", "goes into a file of its own"),
+        ("--output-format=json,html --output=r.html", "the page goes into the file with this ending"),
+        ("--output-format=html,json --output=none/r.json", "none/r.json: No such file"),
+    ] {
+        ours().line(dir.path(), &format!("{JOB} {line}")).refused().says(why);
+    }
+    // Not into the data of a job.
+    let line = "--name=a --filename=r.html --rw=write --size=64k --output-format=html,json --output=r.json";
+    ours().line(dir.path(), line).refused().says("the page would go into r.html, which is the data of job a");
+    // An old page is replaced when the run has a new one, and kept when it is refused.
+    fs::write(dir.path().join("r.html"), "old").unwrap();
+    ours()
+        .line(dir.path(), "--name=a --filename=unsized --rw=read --output-format=html --output=r.html")
+        .refused();
+    let refused = fs::read_to_string(dir.path().join("r.html")).unwrap();
+    assert!(refused.contains("1 of 1 jobs had errors"), "the page of a refused run tells why");
+    ours().line(dir.path(), &format!("{JOB} --output-format=html --output=r.html")).ok();
+    assert!(!fs::read_to_string(dir.path().join("r.html")).unwrap().contains("had errors"));
+}
+
+#[test]
+fn stored_results_that_are_none() {
+    let dir = scratch();
+    fs::write(dir.path().join("broken"), "note\n{\n  \"jobs\" : [\n    {,\n").unwrap();
+    fs::write(dir.path().join("none"), "{ \"jobs\" : 3 }\n").unwrap();
+    fs::write(dir.path().join("bytes"), [0_u8; 64]).unwrap();
+    fs::write(dir.path().join("page"), "old").unwrap();
+    for (line, why) in [
+        ("report", "needs the name of one result"),
+        ("report nosuch", "nosuch: No such file or directory"),
+        ("report broken -o page", "broken:4:6: key must be a string"),
+        ("report none -o page", "none: it has no \"jobs\""),
+        ("report bytes -o page", "bytes: it is not a text"),
+        ("report none -x", "unknown option -x"),
+    ] {
+        ours().line(dir.path(), line).refused().says(why);
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("page")).unwrap(), "old", "nothing has replaced it");
+    ours()
+        .line(dir.path(), "--name=a --ioengine=null --rw=read --size=64k --output-format=json --output=r")
+        .ok();
+    let before = fs::read(dir.path().join("r")).unwrap();
+    ours().line(dir.path(), "report r --output=./r").refused().says("that is the result itself");
+    assert_eq!(fs::read(dir.path().join("r")).unwrap(), before);
+    ours()
+        .line(dir.path(), "report r --output=nowhere/p")
+        .refused()
+        .says("nowhere/p: No such file or directory");
+}
+
+/// The pages of fio's own results.
+#[test]
+fn results_of_fio_have_pages() {
+    let dir = scratch();
+    for peer in peers!() {
+        let line = format!("{JOB} --output-format=json+ --output=fio.json");
+        peer.line(dir.path(), &line).ok();
+        let page = ours().line(dir.path(), "report fio.json").ok().stdout;
+        let report = json(&dir.path().join("fio.json"));
+        let iops = report["jobs"][0]["read"]["iops"].as_f64().unwrap();
+        assert!(page.contains(&format!("data-iops=\"{iops}\"")), "{}: {iops}", peer.version());
+    }
+}
+
+/// What the browser shows, at phone and desktop width, light and dark: numbers are the JSON's, nothing is loaded, nobody
+/// complains, nothing is cut off, and what is written in a job's name is text. With `IOLITE_SCREENSHOTS=DIRECTORY`, the
+/// pictures are kept there.
+#[test]
+fn a_browser_shows_the_page() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    let hostile = "<img src=x onerror=document.title='taken'>";
+    let arguments = [
+        "--output-format=html,json+",
+        "--output=r.json",
+        "--name=global",
+        "--size=4m",
+        "--bs=4k",
+        "--time_based",
+        "--runtime=1500ms",
+        "--ramp_time=300ms",
+        &format!("--name={hostile}"),
+        "--filename=f",
+        "--rw=randrw",
+        "--ioengine=libaio",
+        "--iodepth=4",
+        "--name=second",
+        "--filename=g",
+        "--rw=write",
+    ];
+    ours().run(dir.path(), arguments).ok();
+    let report = json(&dir.path().join("r.json"));
+    for (width, height, is_dark) in
+        [(1280, 900, false), (1280, 900, true), (390, 844, false), (390, 844, true)]
+    {
+        browser.show_as(width, height, is_dark);
+        browser.open(&dir.path().join("r.html"));
+        browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+        browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
+        browser.wait_until("return [...document.querySelectorAll('details.job figure')].every((figure) => figure.querySelector('svg.chart')) \
+                            && document.querySelectorAll('details.job').length === 3 && document.querySelectorAll('svg.chart').length > 15");
+        let title = browser.run("return document.title");
+        assert_eq!(title, format!("{hostile} and 1 more job").as_str());
+        assert_eq!(browser.run("return document.images.length"), 0);
+        assert_eq!(
+            browser.run("return performance.getEntriesByType('resource').length"),
+            0,
+            "nothing is loaded"
+        );
+        assert_eq!(browser.console(), Vec::<String>::new());
+        for (job, direction) in [(0, "read"), (0, "write"), (1, "write")] {
+            let row = format!("tr[data-job='{job}'][data-direction='{direction}']");
+            let shown =
+                browser.run(&format!("return +document.querySelector(\"{row} [data-iops]\").dataset.iops"));
+            assert_eq!(shown.as_f64(), report["jobs"][job][direction]["iops"].as_f64());
+        }
+        // What the scripts have unpacked is the report.
+        let unpacked =
+            browser.run("return unpacked().then((report) => report.jobs.map((job) => job.write.total_ios))");
+        assert_eq!(
+            unpacked,
+            serde_json::json!([
+                report["jobs"][0]["write"]["total_ios"],
+                report["jobs"][1]["write"]["total_ios"]
+            ])
+        );
+        // Only tables may be wider than the screen, and they scroll by themselves.
+        assert_eq!(
+            browser.run("return document.documentElement.scrollWidth <= innerWidth"),
+            true,
+            "at {width}"
+        );
+        let overlapping = browser.run(
+            "return [...document.querySelectorAll('svg.chart')].flatMap((svg) => { \
+               const boxes = [...svg.querySelectorAll('text')].map((text) => text.getBoundingClientRect()); \
+               return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => a.left < b.right - 1 && b.left < a.right - 1 \
+                 && a.top < b.bottom - 2 && b.top < a.bottom - 2).map(() => svg.getAttribute('aria-label'))); })",
+        );
+        assert_eq!(overlapping, serde_json::json!([]), "texts overlap at {width}");
+        // By keyboard: the values of a picture, and its table.
+        let told = browser.run(
+            "const chart = document.querySelector('svg.chart'); chart.focus(); \
+             chart.dispatchEvent(new KeyboardEvent('keydown', { key: 'End', bubbles: true })); \
+             return chart.closest('figure').querySelector('output').textContent",
+        );
+        assert!(told.as_str().unwrap().contains("write "), "{told}");
+        browser.run("document.querySelector('figure details').open = true");
+        browser.wait_until("return document.querySelectorAll('figure details tbody tr').length > 3");
+        if let Some(directory) = std::env::var_os("IOLITE_SCREENSHOTS") {
+            let name = format!("page-{width}-{}.png.base64", if is_dark { "dark" } else { "light" });
+            fs::write(Path::new(&directory).join(name), browser.screenshot()).unwrap();
+        }
+    }
+}

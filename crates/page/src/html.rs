@@ -1,0 +1,264 @@
+//! The part of a page that needs no script: what was run, on what, the answer, and the frame of the rest.
+
+use crate::packed::fingerprint;
+use crate::result::{Job, Outcome, PERCENTILES, Row};
+use crate::text::{bandwidth, bytes, count, escaped, latency, short};
+use std::fmt::Write;
+
+const STYLE: &str = include_str!("../assets/style.css");
+const SCRIPT: &str =
+    concat!("\"use strict\";\n", include_str!("../assets/draw.js"), include_str!("../assets/page.js"));
+
+/// More sentences than this are too many to read: of a thousand jobs, the table tells.
+const MOST_SENTENCES: usize = 20;
+
+/// `write!` into a string, which cannot fail.
+macro_rules! put {
+    ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
+}
+
+/// The page; `data`: the report, packed.
+pub fn page(result: &Outcome<'_>, data: &str) -> String {
+    let mut page = String::with_capacity(data.len() + (128 << 10));
+    let title = title(result);
+    let (style, script) = (fingerprint(STYLE), fingerprint(SCRIPT));
+    put!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {style}; script-src {script}; \
+         img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+    );
+    let time = result.time.map(|time| format!("{}, by ", escaped(time))).unwrap_or_default();
+    put!(page, "<p class=\"when\">{time}{}</p>\n", escaped(&result.program));
+    errors(&mut page, result);
+    answer(&mut page, result);
+    doubts(&mut page, result);
+    surroundings(&mut page, result);
+    options(&mut page, result);
+    put!(
+        page,
+        "<h2>Pictures and figures</h2>\n<noscript><p class=\"notice\">Without scripts there are no pictures and no further \
+         figures; the answer above is complete.</p></noscript>\n<div id=\"pictures\"></div>\n</main>\n\
+         <script type=\"application/octet-stream\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    );
+    page
+}
+
+fn title(result: &Outcome<'_>) -> String {
+    match &result.jobs[..] {
+        [] => "A run without jobs".to_owned(),
+        [job] => short(job.name),
+        [job, rest @ ..] if rest.iter().all(|other| other.name == job.name) => {
+            format!("{}, {} times", short(job.name), rest.len() + 1)
+        }
+        [job, rest @ ..] => {
+            format!(
+                "{} and {} more job{}",
+                short(job.name),
+                rest.len(),
+                if rest.len() == 1 { "" } else { "s" }
+            )
+        }
+    }
+}
+
+fn errors(page: &mut String, result: &Outcome<'_>) {
+    let failed: Vec<&Job<'_>> = result.jobs.iter().filter(|job| job.error != 0).collect();
+    if failed.is_empty() {
+        return;
+    }
+    put!(
+        page,
+        "<div class=\"notice error\" role=\"alert\"><strong>{} of {} jobs had errors</strong><ul>",
+        failed.len(),
+        result.jobs.len()
+    );
+    for job in failed.iter().take(MOST_SENTENCES) {
+        let words = escaped(&iolite_types::describe_errno(job.error));
+        let more = if job.went_on > 0 {
+            format!("; it went on after {} errors", job.went_on)
+        } else {
+            String::new()
+        };
+        put!(page, "<li>{}: error {} ({words}){more}</li>", short(job.name), job.error);
+    }
+    put!(page, "</ul></div>\n");
+}
+
+/// The answer in one line per job and direction; the sums first.
+fn answer(page: &mut String, result: &Outcome<'_>) {
+    put!(
+        page,
+        "<h2>The answer</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The answer\"><table class=\"summary\">\
+         <thead><tr><th class=\"name\" scope=\"col\">job</th><th class=\"name\" scope=\"col\">direction</th><th scope=\"col\">IOPS</th>\
+         <th scope=\"col\">bandwidth</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th><th scope=\"col\">p99.9</th>\
+         <th scope=\"col\">errors</th><th class=\"name\" scope=\"col\">over time</th></tr></thead>\n<tbody>\n"
+    );
+    for (group, rows) in &result.sums {
+        let name = match result.sums.len() {
+            1 => "all jobs".to_owned(),
+            _ => format!("all jobs of group {group}"),
+        };
+        for row in rows {
+            line(page, &name, row, "", "class=\"sum\"");
+        }
+    }
+    for (position, job) in result.jobs.iter().enumerate() {
+        let errors = match (job.error, job.went_on) {
+            (0, 0) => "0".to_owned(),
+            (_, 0) => "1".to_owned(),
+            (_, went_on) => went_on.to_string(),
+        };
+        for row in &job.rows {
+            line(page, &short(job.name), row, &errors, &format!("data-job=\"{position}\""));
+        }
+        if job.rows.is_empty() {
+            put!(
+                page,
+                "<tr data-job=\"{position}\"><th class=\"name\" scope=\"row\">{}</th><td class=\"name\">–</td><td>no I/O</td><td>–</td>\
+                 <td>–</td><td>–</td><td>–</td><td>{errors}</td><td class=\"words\">–</td></tr>\n",
+                short(job.name)
+            );
+        }
+    }
+    put!(
+        page,
+        "</tbody></table></div>\n<p class=\"hint\">Latencies are those of completion. CV is the coefficient of variation: the deviation \
+         of the rates of the windows in percent of their mean.</p>\n"
+    );
+}
+
+fn line(page: &mut String, name: &str, row: &Row, errors: &str, attributes: &str) {
+    let direction = row.direction;
+    put!(
+        page,
+        "<tr {attributes} data-direction=\"{direction}\"><th class=\"name\" scope=\"row\">{name}</th>\
+         <td class=\"name\"><span class=\"mark {direction}\"></span>{direction}</td>\
+         <td data-iops=\"{}\">{}</td><td data-bandwidth=\"{}\">{}</td>",
+        row.iops,
+        count(row.iops),
+        row.bandwidth,
+        bandwidth(row.bandwidth),
+    );
+    for (value, percentile) in row.percentiles.into_iter().zip(PERCENTILES) {
+        match value {
+            Some(value) => {
+                put!(page, "<td data-p=\"{percentile}\" data-ns=\"{value}\">{}</td>", latency(value))
+            }
+            None => put!(page, "<td>–</td>"),
+        }
+    }
+    let words = row.steadiness.map_or_else(|| "–".to_owned(), |steadiness| steadiness.in_short());
+    put!(page, "<td>{errors}</td><td class=\"words\">{words}</td></tr>\n");
+}
+
+/// Where one number does not describe the run.
+fn doubts(page: &mut String, result: &Outcome<'_>) {
+    let mut sentences = Vec::new();
+    let (mut looked_at, mut steady) = (0, 0);
+    for job in &result.jobs {
+        for row in &job.rows {
+            let Some(steadiness) = row.steadiness else { continue };
+            looked_at += 1;
+            steady += usize::from(steadiness.is_one_number());
+            sentences.extend(
+                steadiness
+                    .sentences()
+                    .into_iter()
+                    .map(|words| format!("{}, {}: {words}", short(job.name), row.direction)),
+            );
+        }
+    }
+    if sentences.is_empty() {
+        let words = match (looked_at, result.has_series) {
+            (0, _) => {
+                "The run was too short, or was not sampled, so nothing can be said about how steady it was."
+            }
+            (_, true) => "Over the run, rates changed little: the figures above describe it.",
+            (_, false) => {
+                "The samples changed little. (This report has no series, so trends and stalls cannot be seen.)"
+            }
+        };
+        put!(page, "<p>{words}</p>\n");
+        return;
+    }
+    put!(
+        page,
+        "<div class=\"notice\"><strong>One number does not describe {}</strong><ul>",
+        if steady == 0 { "this run" } else { "all of this run" }
+    );
+    let more = sentences.len().saturating_sub(MOST_SENTENCES);
+    for sentence in sentences.iter().take(MOST_SENTENCES) {
+        put!(page, "<li>{sentence}</li>");
+    }
+    if more > 0 {
+        put!(page, "<li>and {more} more: see the last column of the table</li>");
+    }
+    put!(page, "</ul></div>\n");
+}
+
+/// What facts are called.
+const NAMES: [(&str, &str); 15] = [
+    ("name", "name"),
+    ("kernel", "kernel"),
+    ("cpu", "processor"),
+    ("cpus", "processors"),
+    ("memory_bytes", "memory"),
+    ("files", "files"),
+    ("file_system", "file system"),
+    ("device", "device"),
+    ("model", "model"),
+    ("firmware", "firmware"),
+    ("size_bytes", "size"),
+    ("rotational", "rotates"),
+    ("queue", "requests queued"),
+    ("logical_block", "logical block"),
+    ("built_on", "built on"),
+];
+
+fn surroundings(page: &mut String, result: &Outcome<'_>) {
+    if result.host.is_empty() && result.targets.is_empty() {
+        return;
+    }
+    put!(page, "<h2>What it ran on</h2>\n<div class=\"facts\">\n");
+    let mut section = |heading: &str, facts: &[(&str, String)]| {
+        put!(page, "<section><h3>{heading}</h3><dl>");
+        for (key, value) in facts {
+            let name = NAMES.iter().find(|(known, _)| known == key).map_or(*key, |(_, name)| *name);
+            let amount = value.parse::<f64>().ok().filter(|_| key.ends_with("_bytes"));
+            let value = amount.map_or_else(|| value.clone(), bytes);
+            put!(page, "<dt>{}</dt><dd>{}</dd>", short(name), escaped(&value));
+        }
+        put!(page, "</dl></section>\n");
+    };
+    if !result.host.is_empty() {
+        section("Machine", &result.host);
+    }
+    result.targets.iter().for_each(|target| section("Storage", target));
+    put!(page, "</div>\n");
+}
+
+/// The jobs as a job file. Secrets have had placeholders since the report was made.
+fn options(page: &mut String, result: &Outcome<'_>) {
+    /// A job file of a thousand jobs is in the data, and each job's options are beside its pictures.
+    const MOST_JOBS: usize = 100;
+    let mut text = String::new();
+    let mut section = |name: &str, options: &[(&str, String)]| {
+        put!(text, "[{}]\n", short(name));
+        for (option, value) in options.iter().filter(|(option, _)| *option != "name") {
+            let between = if value.is_empty() { "" } else { "=" };
+            put!(text, "{}{between}{}\n", escaped(option), escaped(value));
+        }
+    };
+    if !result.options.is_empty() {
+        section("global", &result.options);
+    }
+    result.jobs.iter().take(MOST_JOBS).for_each(|job| section(job.name, &job.options));
+    if result.jobs.len() > MOST_JOBS {
+        put!(text, "… and {} more jobs\n", result.jobs.len() - MOST_JOBS);
+    }
+    put!(page, "<details><summary>The jobs as a job file</summary><pre>{text}</pre></details>\n");
+}

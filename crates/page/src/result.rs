@@ -1,0 +1,211 @@
+//! A report in JSON, with what the first part of its page needs. Whatever is missing, or is not what it should be, is left out:
+//! reports come from many versions of several programs.
+
+use crate::steadiness::{Point, Steadiness};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What a job can have figures of, in order.
+const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
+/// The percentiles that are told in the first table.
+pub const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
+
+/// A report.
+pub struct Outcome<'a> {
+    /// The program and its version.
+    pub program: String,
+    /// When it was made, in the words of the program.
+    pub time: Option<&'a str>,
+    /// The options for all jobs: name and value.
+    pub options: Vec<(&'a str, String)>,
+    /// The machine.
+    pub host: Vec<(&'a str, String)>,
+    /// Where the data is.
+    pub targets: Vec<Vec<(&'a str, String)>>,
+    /// The jobs.
+    pub jobs: Vec<Job<'a>>,
+    /// All jobs of a group together, of each group that has several.
+    pub sums: Vec<(u64, Vec<Row>)>,
+    /// The run was sampled.
+    pub has_series: bool,
+}
+
+/// A job.
+pub struct Job<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The errno of its error; 0 = none.
+    pub error: i32,
+    /// Errors after which it went on.
+    pub went_on: u64,
+    /// Its own options.
+    pub options: Vec<(&'a str, String)>,
+    /// What it did in each direction.
+    pub rows: Vec<Row>,
+}
+
+/// One direction of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its name.
+    pub direction: &'static str,
+    /// I/Os per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bandwidth: f64,
+    /// Latencies of [`PERCENTILES`], in nanoseconds; `None` = not known.
+    pub percentiles: [Option<f64>; PERCENTILES.len()],
+    /// How steady it was; `None` = too short to tell.
+    pub steadiness: Option<Steadiness>,
+}
+
+impl<'a> Outcome<'a> {
+    /// Reads a report; `None` = it has no jobs.
+    pub fn of(report: &'a Value) -> Option<Outcome<'a>> {
+        // Where fio ran on other machines, their jobs have a key of their own.
+        let values = report["jobs"].as_array().or_else(|| report["client_stats"].as_array())?;
+        let series = &report["iolite"]["series"];
+        let is_job = |value: &&Value| value.is_object() && value["jobname"] != "All clients";
+        let values: Vec<&Value> = values.iter().filter(is_job).collect();
+        let version = report["iolite version"].as_str().filter(|own| report["fio version"] != *own);
+        let called = report["fio version"].as_str().unwrap_or("an unknown program");
+        let ours = version.map(|own| format!(" ({own})")).unwrap_or_default();
+        Some(Outcome {
+            program: format!("{called}{ours}"),
+            time: report["time"].as_str().map(str::trim),
+            options: pairs(&report["global options"]),
+            host: pairs(&report["iolite"]["host"]),
+            targets: report["iolite"]["targets"].as_array().into_iter().flatten().map(pairs).collect(),
+            jobs: values
+                .iter()
+                .enumerate()
+                .map(|(position, value)| Job::of(value, of_job(series, position), series))
+                .collect(),
+            sums: sums(&values),
+            has_series: series.is_object(),
+        })
+    }
+}
+
+/// The entry of a job in the series.
+fn of_job(series: &Value, position: usize) -> &Value {
+    let mut entries = series["jobs"].as_array().into_iter().flatten();
+    entries.find(|entry| entry["job"].as_u64() == Some(position as u64)).unwrap_or(&Value::Null)
+}
+
+impl<'a> Job<'a> {
+    fn of(job: &'a Value, over_time: &Value, series: &Value) -> Job<'a> {
+        let rows = DIRECTIONS.into_iter().filter_map(|direction| {
+            let measured = &job[direction];
+            let moved = number(measured, "total_ios") > 0.0 || number(measured, "io_bytes") > 0.0;
+            moved.then(|| Row::of(direction, measured, &over_time[direction], series))
+        });
+        Job {
+            name: job["jobname"].as_str().unwrap_or("(without a name)"),
+            error: job["error"].as_i64().and_then(|errno| i32::try_from(errno).ok()).unwrap_or(0),
+            went_on: job["total_err"].as_u64().unwrap_or(0),
+            options: pairs(&job["job options"]),
+            rows: rows.collect(),
+        }
+    }
+}
+
+impl Row {
+    fn of(direction: &'static str, measured: &Value, over_time: &Value, series: &Value) -> Row {
+        let sampled = || {
+            let count = measured["iops_samples"].as_u64()?;
+            Steadiness::of_samples(count, number(measured, "iops_mean"), number(measured, "iops_stddev"))
+        };
+        let steadiness = match points(over_time, series) {
+            Some(points) => Steadiness::of_series(&points, number(series, "sample_us") / 1e6),
+            None => sampled(),
+        };
+        let bandwidth = measured["bw_bytes"].as_f64().unwrap_or_else(|| number(measured, "bw") * 1024.0);
+        Row {
+            direction,
+            iops: number(measured, "iops"),
+            bandwidth,
+            percentiles: percentiles(measured),
+            steadiness,
+        }
+    }
+}
+
+/// The windows of a direction; `None` = it has no series.
+fn points(over_time: &Value, series: &Value) -> Option<Vec<Point>> {
+    let first = usize::try_from(over_time["first_window"].as_u64()?).ok()?;
+    let ramp = over_time["ramp_windows"].as_u64().and_then(|ramp| usize::try_from(ramp).ok()).unwrap_or(0);
+    let ends = series["end_us"].as_array()?;
+    let (ios, lowest) = (over_time["ios"].as_array()?, over_time["iops_min"].as_array()?);
+    let end = |window: usize| ends.get(window)?.as_f64();
+    let mut points = Vec::with_capacity(ios.len());
+    for (position, (ios, lowest)) in ios.iter().zip(lowest).enumerate().skip(ramp) {
+        let window = first.checked_add(position)?;
+        let begin = match window.checked_sub(1) {
+            Some(before) => end(before)?,
+            None => series["begin_us"].as_f64()?,
+        };
+        let seconds = ((end(window)? - begin) / 1e6).max(1e-6);
+        points.push(Point { seconds, ios: ios.as_f64()?, lowest: lowest.as_f64()? });
+    }
+    Some(points)
+}
+
+/// Percentiles of completion latency, or of total latency where only that has them.
+fn percentiles(measured: &Value) -> [Option<f64>; PERCENTILES.len()] {
+    let found = ["clat_ns", "lat_ns"].into_iter().find(|key| measured[key]["percentile"].is_object());
+    let Some(latency) = found.map(|key| &measured[key]) else { return [None; PERCENTILES.len()] };
+    PERCENTILES.map(|percentile| {
+        let told = latency["percentile"][&format!("{percentile:.6}")].as_f64();
+        told.or_else(|| from_bins(latency["bins"].as_object()?, percentile))
+    })
+}
+
+/// The percentile of a histogram: latencies and their counts.
+fn from_bins(bins: &serde_json::Map<String, Value>, percentile: f64) -> Option<f64> {
+    let bins: BTreeMap<u64, u64> =
+        bins.iter().filter_map(|(latency, count)| Some((latency.parse().ok()?, count.as_u64()?))).collect();
+    let total: u64 = bins.values().sum();
+    let mut seen = 0;
+    let mut reached = bins.iter().filter_map(|(latency, count)| {
+        seen += count;
+        (seen as f64 >= percentile / 100.0 * total as f64).then_some(*latency as f64)
+    });
+    reached.next()
+}
+
+/// What the jobs of a group did together: amounts over the longest run time, as groups are reported.
+fn sums(jobs: &[&Value]) -> Vec<(u64, Vec<Row>)> {
+    let mut groups: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
+    for job in jobs {
+        groups.entry(job["groupid"].as_u64().unwrap_or(0)).or_default().push(job);
+    }
+    let several = groups.into_iter().filter(|(_, members)| members.len() > 1);
+    several
+        .map(|(group, members)| {
+            (group, DIRECTIONS.into_iter().filter_map(|direction| sum(direction, &members)).collect())
+        })
+        .collect()
+}
+
+fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
+    let of_all = |key: &str| members.iter().map(|job| number(&job[direction], key)).sum::<f64>();
+    let longest = members.iter().map(|job| number(&job[direction], "runtime")).fold(0.0, f64::max) / 1000.0;
+    (longest > 0.0).then(|| Row {
+        direction,
+        iops: of_all("total_ios") / longest,
+        bandwidth: of_all("io_bytes") / longest,
+        percentiles: [None; PERCENTILES.len()],
+        steadiness: None,
+    })
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or(0.0)
+}
+
+/// Names and values of an object.
+fn pairs(object: &Value) -> Vec<(&str, String)> {
+    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    object.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), words(value))).collect()
+}

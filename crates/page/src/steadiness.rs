@@ -1,0 +1,383 @@
+//! Whether one number describes a run: how a rate varied over its windows, whether it rose or fell, whether it stood still,
+//! and whether it jumped between two levels.
+//!
+//! The rules, and why:
+//! - The *coefficient of variation* is the deviation of the windows' rates in percent of their mean. It depends on the length
+//!   of the windows, so that is told with it. Neighbouring windows are joined until they have [`ENOUGH_IOS`] I/Os on average: with
+//!   few, chance alone makes rates vary (by 1/√n).
+//! - A *trend* is a line of least squares that explains more than half of the variation, and changes by more than [`TREND`] from end
+//!   to end.
+//! - *Two levels* are the two classes that explain most of the variation (Otsu's method: an even spread reaches 75%, a normal
+//!   distribution 64%; beyond [`TWO_CLASSES`] there are two), a fifth of the mean apart, with a tenth of the windows in each.
+//! - A *stall* is a sample with less than a twentieth of the median rate, where that would be at least [`ENOUGH_IOS`] I/Os.
+//!
+//! The first and the last window of a job are not looked at: it did not run in all of them.
+
+use crate::text;
+
+/// How many I/Os a window has on average.
+const ENOUGH_IOS: f64 = 50.0;
+/// Below so many windows nothing is said.
+const FEWEST: usize = 5;
+/// Beyond so many, neighbours are joined.
+const MOST: usize = 240;
+/// The change from end to end that is a trend.
+const TREND: f64 = 0.10;
+/// What share of the variation two classes explain.
+const TWO_CLASSES: f64 = 0.85;
+/// How far apart they are, in parts of the mean.
+const APART: f64 = 0.20;
+/// A coefficient of variation up to which a run is steady, and beyond which its mean says little.
+const STEADY: f64 = 0.05;
+const UNSTEADY: f64 = 0.15;
+
+/// One window of a direction of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Its length.
+    pub seconds: f64,
+    /// The I/Os in it.
+    pub ios: f64,
+    /// The lowest rate of the samples in it.
+    pub lowest: f64,
+}
+
+/// Times in which nearly nothing moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stalls {
+    /// How many there were.
+    pub count: usize,
+    /// The windows that had one, one after the other, at most, in seconds.
+    pub longest: f64,
+}
+
+/// Two levels that a rate jumps between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levels {
+    /// The mean rate of the lower windows.
+    pub low: f64,
+    /// The mean rate of the higher windows.
+    pub high: f64,
+    /// The share of time of the lower ones.
+    pub low_share: f64,
+    /// How often it went from one to the other.
+    pub jumps: usize,
+}
+
+/// How steady a rate was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Steadiness {
+    /// Seconds of a window; `None` = there is no series, and the deviation is that of the samples of the report.
+    pub window: Option<f64>,
+    /// How many windows there are.
+    pub windows: usize,
+    /// The mean rate of all windows.
+    pub mean: f64,
+    /// The deviation, in parts of the mean.
+    pub variation: f64,
+    /// The change from the beginning to the end, in parts of the mean.
+    pub trend: Option<f64>,
+    /// Where it stood still.
+    pub stalls: Option<Stalls>,
+    /// Where it had two levels.
+    pub levels: Option<Levels>,
+}
+
+impl Steadiness {
+    /// Looks at a series; `None` = it is too short.
+    pub fn of_series(points: &[Point], sample_seconds: f64) -> Option<Steadiness> {
+        let inner = points.get(1..points.len().saturating_sub(1))?;
+        let stalls = stalls(inner, sample_seconds);
+        let joined = joined(inner);
+        if joined.len() < FEWEST {
+            return None;
+        }
+        let rates: Vec<f64> = joined.iter().map(|point| point.ios / point.seconds).collect();
+        let mean = mean(&rates);
+        if mean <= 0.0 {
+            return None;
+        }
+        let spread = spread(&rates);
+        let (change, explained) = line(&rates);
+        let trend = (explained > 0.5 && (change / mean).abs() > TREND).then_some(change / mean);
+        let levels = levels(&rates).filter(|_| !(trend.is_some() && explained > TWO_CLASSES));
+        let seconds: f64 = joined.iter().map(|point| point.seconds).sum();
+        Some(Steadiness {
+            window: Some(seconds / joined.len() as f64),
+            windows: joined.len(),
+            mean,
+            variation: (spread / (rates.len() - 1) as f64).sqrt() / mean,
+            trend,
+            stalls,
+            levels,
+        })
+    }
+
+    /// What the samples of a report tell that has no series; `None` = there are too few.
+    pub fn of_samples(count: u64, mean: f64, deviation: f64) -> Option<Steadiness> {
+        let windows = usize::try_from(count).ok().filter(|&count| count >= FEWEST)?;
+        (mean > 0.0).then_some(Steadiness {
+            window: None,
+            windows,
+            mean,
+            variation: deviation / mean,
+            trend: None,
+            stalls: None,
+            levels: None,
+        })
+    }
+
+    /// Whether the mean describes the run.
+    pub fn is_one_number(&self) -> bool {
+        self.variation <= UNSTEADY && self.trend.is_none() && self.stalls.is_none() && self.levels.is_none()
+    }
+
+    /// A few words for a table.
+    pub fn in_short(&self) -> String {
+        let mut words = Vec::new();
+        if let Some(levels) = self.levels {
+            words.push(format!("two levels: {} and {}", text::count(levels.low), text::count(levels.high)));
+        }
+        if let Some(trend) = self.trend {
+            words.push(format!("{} by {}", rises(trend), text::percent(100.0 * trend.abs())));
+        }
+        if let Some(stalls) = self.stalls {
+            words.push(format!("{} stall{}", stalls.count, if stalls.count == 1 { "" } else { "s" }));
+        }
+        if words.is_empty() {
+            let word = match self.variation {
+                small if small <= STEADY => "steady",
+                middling if middling <= UNSTEADY => "varies a little",
+                _ => "varies",
+            };
+            words.push(word.to_owned());
+        }
+        format!("{} (CV {})", words.join(", "), text::percent(100.0 * self.variation))
+    }
+
+    /// Sentences on why the mean does not describe the run; none if it does.
+    pub fn sentences(&self) -> Vec<String> {
+        let mean = text::count(self.mean);
+        let mut sentences = Vec::new();
+        if let Some(Levels { low, high, low_share, jumps }) = self.levels {
+            sentences.push(format!(
+                "IOPS have two levels, about {} for {} of the time and about {} for the rest, with {jumps} change{} between them; \
+                 their mean of {mean} describes neither.",
+                text::count(low),
+                text::percent(100.0 * low_share),
+                text::count(high),
+                if jumps == 1 { "" } else { "s" },
+            ));
+        }
+        if let Some(trend) = self.trend {
+            sentences.push(format!(
+                "IOPS {} by {} from the beginning to the end; the mean of {mean} depends on how long it ran.",
+                if trend > 0.0 { "rise" } else { "fall" },
+                text::percent(100.0 * trend.abs()),
+            ));
+        }
+        if let Some(Stalls { count, longest }) = self.stalls {
+            let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+            sentences.push(format!(
+                "I/O stood nearly still {times}, for up to {}; the figures of the whole run hide that.",
+                text::seconds(longest),
+            ));
+        }
+        if sentences.is_empty() && self.variation > UNSTEADY {
+            let of_what = match self.window {
+                Some(seconds) => format!("windows of {}", text::seconds(seconds)),
+                None => format!("{} samples", self.windows),
+            };
+            sentences.push(format!(
+                "IOPS vary by {} (coefficient of variation over {of_what}): the mean of {mean} is one of many values.",
+                text::percent(100.0 * self.variation),
+            ));
+        }
+        sentences
+    }
+}
+
+fn rises(trend: f64) -> &'static str {
+    if trend > 0.0 { "rises" } else { "falls" }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The sum of squared distances from the mean.
+fn spread(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
+/// Neighbouring windows joined, so that there are not too many, and enough I/Os in each.
+fn joined(points: &[Point]) -> Vec<Point> {
+    let total: f64 = points.iter().map(|point| point.ios).sum();
+    let mean = total / points.len().max(1) as f64;
+    let for_ios = if mean > 0.0 { (ENOUGH_IOS / mean).ceil() as usize } else { 1 };
+    let each = for_ios.max(points.len().div_ceil(MOST)).max(1);
+    points
+        .chunks_exact(each)
+        .map(|chunk| Point {
+            seconds: chunk.iter().map(|point| point.seconds).sum(),
+            ios: chunk.iter().map(|point| point.ios).sum(),
+            lowest: chunk.iter().map(|point| point.lowest).fold(f64::INFINITY, f64::min),
+        })
+        .collect()
+}
+
+/// The change of the fitted line from end to end, and the share of the variation that it explains.
+fn line(values: &[f64]) -> (f64, f64) {
+    let (middle, mean) = ((values.len() - 1) as f64 / 2.0, mean(values));
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (position, value) in values.iter().enumerate() {
+        let distance = position as f64 - middle;
+        products += distance * (value - mean);
+        squares += distance * distance;
+    }
+    let slope = products / squares;
+    let all = spread(values);
+    (slope * (values.len() - 1) as f64, if all > 0.0 { slope * products / all } else { 0.0 })
+}
+
+fn levels(rates: &[f64]) -> Option<Levels> {
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let all = spread(&sorted);
+    let (least, mean_of_all) = ((rates.len() / 10).max(2), mean(&sorted));
+    if all <= 0.0 || rates.len() < 2 * least + 1 {
+        return None;
+    }
+    let total: f64 = sorted.iter().sum();
+    let mut sum = 0.0;
+    let mut best: Option<(f64, usize)> = None;
+    for (position, value) in sorted.iter().enumerate() {
+        let (below, above) = (position as f64, (sorted.len() - position) as f64);
+        if position >= least && sorted.len() - position >= least {
+            let between = below * above / (below + above) * (sum / below - (total - sum) / above).powi(2);
+            if best.is_none_or(|(most, _)| between > most) {
+                best = Some((between, position));
+            }
+        }
+        sum += value;
+    }
+    let (between, split) = best?;
+    let (low, high) = (mean(&sorted[..split]), mean(&sorted[split..]));
+    if between / all < TWO_CLASSES || high - low < APART * mean_of_all {
+        return None;
+    }
+    let limit = (low + high) / 2.0;
+    let jumps = rates.windows(2).filter(|pair| (pair[0] < limit) != (pair[1] < limit)).count();
+    Some(Levels { low, high, low_share: split as f64 / sorted.len() as f64, jumps })
+}
+
+fn stalls(points: &[Point], sample_seconds: f64) -> Option<Stalls> {
+    let mut rates: Vec<f64> = points.iter().map(|point| point.ios / point.seconds).collect();
+    rates.sort_by(f64::total_cmp);
+    let median = *rates.get(rates.len() / 2)?;
+    if median * sample_seconds < ENOUGH_IOS {
+        return None;
+    }
+    let (mut count, mut longest, mut now) = (0, 0.0_f64, 0.0);
+    for point in points {
+        if point.lowest >= median / 20.0 {
+            now = 0.0;
+            continue;
+        }
+        if now == 0.0 {
+            count += 1;
+        }
+        now += point.seconds;
+        longest = longest.max(now);
+    }
+    (count > 0).then_some(Stalls { count, longest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows of a tenth of a second with these rates.
+    fn series(rates: &[f64]) -> Vec<Point> {
+        rates.iter().map(|&rate| Point { seconds: 0.1, ios: rate / 10.0, lowest: rate }).collect()
+    }
+
+    fn of(rates: &[f64]) -> Steadiness {
+        Steadiness::of_series(&series(rates), 0.1).unwrap()
+    }
+
+    /// A small disturbance that repeats itself, and is neither a trend nor two levels.
+    fn noise(position: usize) -> f64 {
+        [0.3, -0.9, 1.1, -0.2, 0.6, -1.0, 0.1][position % 7]
+    }
+
+    #[test]
+    fn a_steady_run_is_one_number() {
+        let found = of(&(0..100).map(|n| 50_000.0 + 400.0 * noise(n)).collect::<Vec<_>>());
+        assert!(found.is_one_number() && found.sentences().is_empty(), "{found:?}");
+        assert!(found.variation > 0.004 && found.variation < 0.01);
+        assert_eq!(found.in_short(), format!("steady (CV {})", text::percent(100.0 * found.variation)));
+    }
+
+    #[test]
+    fn two_levels_are_told_from_a_wide_spread() {
+        let jumping: Vec<f64> =
+            (0..100).map(|n| if n / 10 % 2 == 0 { 52_000.0 } else { 104_000.0 } + 900.0 * noise(n)).collect();
+        let levels = of(&jumping).levels.unwrap();
+        assert!((levels.low - 52_000.0).abs() < 500.0 && (levels.high - 104_000.0).abs() < 500.0);
+        assert_eq!(levels.jumps, 9);
+        let words = of(&jumping).sentences().join(" ");
+        assert!(words.contains("two levels, about 5") && words.contains("9 changes"), "{words}");
+        // An even spread has none.
+        let even: Vec<f64> = (0..100).map(|n| 50_000.0 + 400.0 * f64::from(n * 37 % 100)).collect();
+        assert_eq!((of(&even).levels, of(&even).trend), (None, None));
+        assert!(!of(&even).is_one_number());
+    }
+
+    #[test]
+    fn a_trend_is_no_pair_of_levels() {
+        let falling: Vec<f64> = (0..100).map(|n| 80_000.0 - 400.0 * n as f64 + 200.0 * noise(n)).collect();
+        let found = of(&falling);
+        assert_eq!(found.levels, None);
+        assert!((found.trend.unwrap() + 0.65).abs() < 0.05, "{found:?}");
+        assert!(found.in_short().starts_with("falls by 6"), "{}", found.in_short());
+        // A step is two levels, with one change.
+        let step: Vec<f64> =
+            (0..100).map(|n| if n < 60 { 80_000.0 } else { 40_000.0 } + 200.0 * noise(n)).collect();
+        assert_eq!(of(&step).levels.unwrap().jumps, 1);
+    }
+
+    #[test]
+    fn stalls_are_found_within_windows() {
+        let mut points = series(&[50_000.0; 60]);
+        points[20].lowest = 0.0;
+        points[40].lowest = 100.0;
+        points[41].lowest = 0.0;
+        // The job began and ended in these.
+        points[0].lowest = 0.0;
+        points[59].lowest = 0.0;
+        let found = Steadiness::of_series(&points, 0.1).unwrap();
+        let stalls = found.stalls.unwrap();
+        assert_eq!(stalls.count, 2);
+        assert!((stalls.longest - 0.2).abs() < 1e-9);
+        assert!(found.sentences()[0].contains("2 times, for up to 0.2 s"), "{:?}", found.sentences());
+    }
+
+    #[test]
+    fn few_ios_are_no_stall_and_make_long_windows() {
+        let rates: Vec<f64> = (0..300).map(|n| if n % 3 == 0 { 0.0 } else { 30.0 }).collect();
+        let found = of(&rates);
+        assert_eq!(found.stalls, None, "that is chance");
+        assert!(found.window.unwrap() > 2.0 && found.variation < 0.05, "{found:?}");
+    }
+
+    #[test]
+    fn of_a_short_run_nothing_is_said() {
+        assert_eq!(Steadiness::of_series(&series(&[100.0; 6]), 0.1), None);
+        assert_eq!(Steadiness::of_series(&[], 0.1), None);
+        assert_eq!(Steadiness::of_samples(4, 100.0, 1.0), None);
+        let found = Steadiness::of_samples(20, 1000.0, 300.0).unwrap();
+        assert!(found.sentences()[0].contains("vary by 30% (coefficient of variation over 20 samples)"));
+    }
+}

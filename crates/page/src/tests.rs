@@ -1,0 +1,208 @@
+use super::*;
+use serde_json::json;
+
+/// A report of one job that reads at this rate, sampled for this long.
+fn report(name: &str, ios: &[u64]) -> Value {
+    let ends: Vec<u64> = (1..=ios.len() as u64).map(|window| window * 100_000).collect();
+    let rates: Vec<u64> = ios.iter().map(|ios| ios * 10).collect();
+    json!({
+        "fio version": "iolite-0.1.0",
+        "iolite version": "iolite-0.1.0",
+        "time": "Sun Nov 22 23:00:00 2026",
+        "global options": {"ioengine": "psync"},
+        "jobs": [{
+            "jobname": name,
+            "groupid": 0,
+            "error": 0,
+            "job options": {"rw": "randread", "description": "</script><b>"},
+            "read": {
+                "io_bytes": 409_600, "bw_bytes": 224_395_264_u64, "iops": 54_740.25, "runtime": 1000, "total_ios": 100,
+                "clat_ns": {"N": 100, "percentile": {"50.000000": 82_432, "99.000000": 1_200_000},
+                            "bins": {"82432": 99, "4000000": 1}},
+            },
+        }],
+        "iolite": {
+            "host": {"kernel": "Linux 6.1", "memory_bytes": "8589934592"},
+            "targets": [{"files": "a&b", "device": "vda"}],
+            "series": {"sample_us": 100_000, "begin_us": 0, "end_us": ends, "jobs": [
+                {"job": 0, "read": {"first_window": 0, "ramp_windows": 0, "ios": ios, "iops_min": rates}},
+            ]},
+        },
+    })
+}
+
+fn page(report: &Value) -> String {
+    of_value(report).unwrap()
+}
+
+#[test]
+fn the_answer_is_there_without_scripts() {
+    let page = page(&report("randread", &[5000; 30]));
+    for part in [
+        "<title>randread</title>",
+        "data-iops=\"54740.25\">54.7k<",
+        "data-bandwidth=\"224395264\">214 MiB/s<",
+        "data-p=\"50\" data-ns=\"82432\">82.4 µs<",
+        "data-p=\"99\" data-ns=\"1200000\">1.2 ms<",
+        // From the bins.
+        "data-p=\"99.9\" data-ns=\"4000000\">4 ms<",
+        ">steady (CV 0%)<",
+        "rates changed little",
+        "<dt>memory</dt><dd>8 GiB</dd>",
+        "<dt>files</dt><dd>a&amp;b</dd>",
+        "[global]\nioengine=psync\n[randread]\nrw=randread\n",
+    ] {
+        assert!(page.contains(part), "no {part}");
+    }
+}
+
+#[test]
+fn two_levels_are_said() {
+    let ios: Vec<u64> = (0..60).map(|n| if n / 10 % 2 == 0 { 5000 } else { 10_000 }).collect();
+    let page = page(&report("jumps", &ios));
+    assert!(page.contains("One number does not describe this run"));
+    assert!(page.contains("two levels: 50k and 100k"));
+}
+
+#[test]
+fn names_are_never_markup() {
+    for name in [
+        "<img src=x onerror=alert(1)>",
+        "</title><script>alert(1)</script>",
+        "\u{202e}\u{1b}[31m\"'",
+        "&nbsp;",
+    ] {
+        let page = page(&report(name, &[5000; 30]));
+        assert!(!page.contains(name), "{name}");
+        // The data is base64; the description of the job ends no script.
+        assert_eq!(page.matches("<script").count(), 2, "{name}");
+        assert_eq!(page.matches("</script>").count(), 2, "{name}");
+        assert!(!page.contains("<b>") && !page.contains("<img"), "{name}");
+    }
+    let long = "<a>".repeat(1 << 19);
+    assert!(page(&report(&long, &[5000; 30])).len() < 200_000);
+}
+
+/// The policy names the scripts by their content, so no other one runs, and nothing is loaded.
+#[test]
+fn the_policy_allows_nothing_else() {
+    let page = page(&report("a", &[5000; 30]));
+    let (_, rest) = page.split_once("Content-Security-Policy\" content=\"").unwrap();
+    let policy = rest.split('"').next().unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    let script = page.rsplit_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+    assert!(policy.contains(&packed::fingerprint(script)));
+    let style = page.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    assert!(policy.contains(&packed::fingerprint(style)));
+    for address in page.match_indices("http").map(|(at, _)| &page[at..(at + 30).min(page.len())]) {
+        let is_name = address.starts_with("http://www.w3.org/2000/svg") || address.starts_with("http-equiv");
+        // Base64 may hold anything.
+        assert!(is_name || !address.contains("://"), "{address}");
+    }
+}
+
+#[test]
+fn reports_are_found_among_other_things() {
+    let text = |name: &str| serde_json::to_string_pretty(&report(name, &[5000; 30])).unwrap();
+    let two = format!("note: cold\n{}\n{}\na: (groupid=0)\n", text("first"), text("second"));
+    assert!(of_text(&two).unwrap().contains("<title>second</title>"));
+    let broken = of_text("note\n{\"jobs\": [}\n").unwrap_err();
+    assert_eq!(broken.to_string(), "2:11: expected value");
+    for (text, why) in [("", "no report in JSON"), ("hello\n", "no report in JSON"), ("{}\n", "no \"jobs\"")]
+    {
+        let error = of_text(text).unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+}
+
+/// Whatever is in the places of what a report has, there is a page, or words.
+#[test]
+fn odd_reports_have_a_page_as_well() {
+    let odd = [
+        json!(null),
+        json!(-1),
+        json!(1e300),
+        json!("x"),
+        json!([]),
+        json!({}),
+        json!([[], {}, 7, u64::MAX]),
+    ];
+    for value in &odd {
+        for path in [
+            "/jobs",
+            "/jobs/0",
+            "/jobs/0/read",
+            "/jobs/0/read/clat_ns",
+            "/jobs/0/read/clat_ns/bins",
+            "/jobs/0/error",
+            "/jobs/0/job options",
+            "/iolite",
+            "/iolite/targets",
+            "/iolite/series",
+            "/iolite/series/end_us",
+            "/iolite/series/jobs",
+            "/iolite/series/jobs/0/read",
+            "/iolite/series/jobs/0/read/ios",
+            "/iolite/series/jobs/0/read/first_window",
+            "/iolite/series/sample_us",
+            "/time",
+        ] {
+            let mut report = report("odd", &[5000; 30]);
+            *report.pointer_mut(path).unwrap() = value.clone();
+            drop(of_value(&report));
+        }
+        drop(of_value(value));
+    }
+    let fleet = json!({"client_stats": [{"jobname": "a", "read": {"total_ios": 1, "iops": 5.0}}, {"jobname": "All clients"}]});
+    let page = of_value(&fleet).unwrap();
+    assert!(page.contains("<title>a</title>") && page.matches("<tr data-job").count() == 1);
+}
+
+/// A hundred jobs, each sampled 200 times, with latencies in thirty classes.
+#[test]
+fn a_day_of_a_hundred_jobs_is_small() {
+    let mut luck = iolite_testing::Luck::new();
+    let mut numbers = |count: u64, most: u64| (0..count).map(|_| luck.below(most)).collect::<Vec<u64>>();
+    let jobs: Vec<Value> = (0..100)
+        .map(|job| {
+            let classes: Vec<Value> = (0..200)
+                .map(|_| {
+                    numbers(30, 500)
+                        .into_iter()
+                        .enumerate()
+                        .flat_map(|(class, count)| [100 + class as u64, count])
+                        .collect()
+                })
+                .collect();
+            let keys = [
+                "ios",
+                "bytes",
+                "iops_min",
+                "iops_max",
+                "bw_min",
+                "bw_max",
+                "clat_sum_ns",
+                "p50_ns",
+                "p99_ns",
+                "p99.9_ns",
+                "max_ns",
+            ];
+            let mut read: serde_json::Map<String, Value> =
+                keys.iter().map(|key| ((*key).to_owned(), json!(numbers(200, 1 << 20)))).collect();
+            read.extend([
+                ("first_window".into(), json!(0)),
+                ("ramp_windows".into(), json!(0)),
+                ("clat_classes".into(), json!(classes)),
+            ]);
+            json!({"job": job, "read": read})
+        })
+        .collect();
+    let mut report = report("a", &[1; 200]);
+    report["iolite"]["series"]["jobs"] = json!(jobs);
+    report["jobs"] = json!(vec![report["jobs"][0].clone(); 100]);
+    let size = page(&report).len();
+    assert!(size < 5_000_000, "{size}");
+}

@@ -1,0 +1,209 @@
+//! What the run was on, and what it did over time: the key `iolite`, which is ours.
+//!
+//! Lists of numbers have a line each, so that a report with them can still be read.
+
+use super::Writer;
+use iolite_stats::{Facts, Part, Report, Series, Window};
+use iolite_types::Direction;
+use std::fmt::Write as _;
+use std::io;
+
+/// Percentiles of the latencies in each window, with their keys.
+const PERCENTILES: [(&str, f64); 4] =
+    [("p50_ns", 50.0), ("p99_ns", 99.0), ("p99.9_ns", 99.9), ("max_ns", 100.0)];
+
+/// Writes the key, if there is something to tell.
+pub fn write(json: &mut Writer, report: &Report) -> io::Result<()> {
+    if report.series.is_none() && report.facts.is_none() {
+        return Ok(());
+    }
+    json.open("iolite")?;
+    if let Some(facts) = &report.facts {
+        write_facts(json, facts)?;
+    }
+    if let Some(series) = &report.series {
+        write_series(json, report, series)?;
+    }
+    json.close()
+}
+
+fn write_facts(json: &mut Writer, facts: &Facts) -> io::Result<()> {
+    json.open("host")?;
+    facts.host.iter().try_for_each(|(name, value)| json.text(name, value))?;
+    json.close()?;
+    json.open_array("targets")?;
+    for target in &facts.targets {
+        json.open_element()?;
+        target.iter().try_for_each(|(name, value)| json.text(name, value))?;
+        json.close()?;
+    }
+    json.close_array()
+}
+
+fn write_series(json: &mut Writer, report: &Report, series: &Series) -> io::Result<()> {
+    json.open("series")?;
+    json.integer("sample_us", series.interval_ns / 1000)?;
+    json.integer("begin_us", series.begin_ns / 1000)?;
+    json.line("end_us", &list(series.windows.iter().map(|window| window.end_ns / 1000)))?;
+    json.open_array("jobs")?;
+    for (position, job) in report.jobs.iter().enumerate() {
+        let of_job = |direction| OfJob::new(series, job.identity.block, direction);
+        let directions = Direction::ALL.map(of_job);
+        if directions.iter().all(Option::is_none) {
+            continue;
+        }
+        json.open_element()?;
+        json.integer("job", position as u64)?;
+        directions.into_iter().flatten().try_for_each(|direction| direction.write(json))?;
+        json.close()?;
+    }
+    json.close_array()?;
+    json.close()
+}
+
+/// One direction of a job, from its first window to its last.
+struct OfJob<'a> {
+    direction: Direction,
+    first: usize,
+    /// A window in which it did not run has none.
+    parts: Vec<Option<&'a Part>>,
+}
+
+impl<'a> OfJob<'a> {
+    /// `None` = it had no I/O.
+    fn new(series: &'a Series, block: u32, direction: Direction) -> Option<OfJob<'a>> {
+        let of_window = |window: &'a Window| {
+            window.parts.iter().find(|part| part.block == block && part.direction == direction)
+        };
+        let all: Vec<Option<&Part>> = series.windows.iter().map(of_window).collect();
+        let first = all.iter().position(|part| part.is_some_and(|part| part.ios > 0))?;
+        let last = all.iter().rposition(Option::is_some)?;
+        Some(OfJob { direction, first, parts: all[first..=last].to_vec() })
+    }
+
+    fn write(&self, json: &mut Writer) -> io::Result<()> {
+        json.open(self.direction.name())?;
+        json.integer("first_window", self.first as u64)?;
+        let ramp = self.parts.iter().take_while(|part| part.is_some_and(|part| part.ramping)).count();
+        json.integer("ramp_windows", ramp as u64)?;
+        self.line(json, "ios", |part| part.ios)?;
+        self.line(json, "bytes", |part| part.bytes)?;
+        self.line(json, "iops_min", |part| part.iops.0)?;
+        self.line(json, "iops_max", |part| part.iops.1)?;
+        self.line(json, "bw_min", |part| part.bandwidth.0)?;
+        self.line(json, "bw_max", |part| part.bandwidth.1)?;
+        if self.parts.iter().flatten().any(|part| part.measured() > 0) {
+            self.latencies(json)?;
+        }
+        json.close()
+    }
+
+    fn latencies(&self, json: &mut Writer) -> io::Result<()> {
+        self.line(json, "clat_sum_ns", |part| part.latency_sum)?;
+        let percentiles = PERCENTILES.map(|(_, percentile)| percentile);
+        let found: Vec<[u64; PERCENTILES.len()]> = self
+            .parts
+            .iter()
+            .map(|part| part.map_or([0; PERCENTILES.len()], |part| part.percentiles(percentiles)))
+            .collect();
+        for (position, (key, _)) in PERCENTILES.into_iter().enumerate() {
+            json.line(key, &list(found.iter().map(|percentiles| percentiles[position])))?;
+        }
+        let pairs = |part: &Option<&Part>| {
+            let classes = part.map_or_else(Vec::new, Part::coarse);
+            list(classes.into_iter().flat_map(|(class, count)| [u64::from(class), count]))
+        };
+        json.line(
+            "clat_classes",
+            &format!("[{}]", self.parts.iter().map(pairs).collect::<Vec<_>>().join(",")),
+        )
+    }
+
+    fn line(&self, json: &mut Writer, key: &str, of: impl Fn(&Part) -> u64) -> io::Result<()> {
+        json.line(key, &list(self.parts.iter().map(|part| part.map_or(0, &of))))
+    }
+}
+
+fn list(numbers: impl Iterator<Item = u64>) -> String {
+    let mut text = "[".to_owned();
+    for (position, number) in numbers.enumerate() {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{}{number}", if position > 0 { "," } else { "" });
+    }
+    text + "]"
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::example::{self, text};
+    use crate::{Exporter, Json, Program};
+    use iolite_stats::{Facts, Part, Series, Window};
+    use iolite_types::Direction;
+
+    fn part(direction: Direction, ios: u64, latencies: Vec<(u16, u32)>) -> Part {
+        Part {
+            block: 0,
+            direction,
+            ramping: ios == 1,
+            ios,
+            bytes: ios * 4096,
+            iops: (ios, ios + 1),
+            bandwidth: (0, ios * 4096),
+            latency_sum: 500,
+            latencies,
+        }
+    }
+
+    #[test]
+    fn a_series_is_there_under_the_own_name_only() {
+        let mut report = example::mixed();
+        let window = |end_ns, parts| Window { end_ns, samples: 1, parts };
+        report.series = Some(Series {
+            interval_ns: 100_000_000,
+            begin_ns: 50_000,
+            windows: vec![
+                window(100_050_000, vec![part(Direction::Read, 1, vec![(100, 1)])]),
+                window(200_050_000, vec![]),
+                window(
+                    300_050_000,
+                    vec![
+                        part(Direction::Read, 2, vec![(100, 1), (200, 1)]),
+                        part(Direction::Write, 3, vec![]),
+                    ],
+                ),
+                window(400_050_000, vec![part(Direction::Read, 0, vec![])]),
+            ],
+        });
+        report.facts = Some(Facts {
+            host: vec![("kernel".into(), "Linux 6".into())],
+            targets: vec![vec![("device".into(), "\"x\"".into())]],
+        });
+        assert!(!text(&Json::default(), &report).contains("\"iolite\" :"));
+        let own = Program { version: "iolite-1".into(), own_version: "iolite-1".into() };
+        let mut bytes = Vec::new();
+        Json::default().write(&report, &own, &mut bytes).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        let told = &json["iolite"];
+        assert_eq!(
+            (&told["host"]["kernel"], &told["targets"][0]["device"]),
+            (&"Linux 6".into(), &"\"x\"".into())
+        );
+        assert_eq!(told["series"]["end_us"], serde_json::json!([100_050, 200_050, 300_050, 400_050]));
+        let job = &told["series"]["jobs"][0];
+        assert_eq!(
+            job["read"],
+            serde_json::json!({
+                "first_window": 0, "ramp_windows": 1, "ios": [1, 0, 2, 0], "bytes": [4096, 0, 8192, 0], "iops_min": [1, 0, 2, 0],
+                "iops_max": [2, 0, 3, 1], "bw_min": [0, 0, 0, 0], "bw_max": [4096, 0, 8192, 0], "clat_sum_ns": [500, 0, 500, 500],
+                "p50_ns": [100, 0, 100, 0], "p99_ns": [100, 0, 290, 0], "p99.9_ns": [100, 0, 290, 0],
+                "max_ns": [100, 0, 290, 0],
+                "clat_classes": [[12, 1], [], [12, 1, 25, 1], []],
+            })
+        );
+        assert_eq!(
+            (&job["write"]["first_window"], &job["write"]["ios"]),
+            (&2.into(), &serde_json::json!([3]))
+        );
+        assert!(job["write"].get("clat_sum_ns").is_none(), "they were not measured");
+    }
+}

@@ -1,0 +1,16 @@
+//! What a run was on: the machine, the devices and file systems.
+
+use serde::{Deserialize, Serialize};
+
+/// A fact: what it is called in reports (`kernel`, `model`, …), and its value.
+pub type Fact = (String, String);
+
+/// What a run was on. Whatever the system did not tell is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The machine: `name`, `kernel`, `cpu`, `cpus`, `memory_bytes`.
+    pub host: Vec<Fact>,
+    /// Where the jobs' data is, each once: `files`, `file_system`, `device`, `model`, `firmware`, `size_bytes`, `scheduler`,
+    /// `rotational`, …; of an engine with storage of its own, `engine`.
+    pub targets: Vec<Vec<Fact>>,
+}
